@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from django.db import transaction
 
 from logs.compaction.previous import HourState, PreviousBuild
-from logs.compaction.rows import Quarantined
+from logs.compaction.rows import InvalidEntry
 from logs.layout import parts_prefix
 from logs.models import DayPart, Partition, QuarantinedEntry, SupersededFile
 from tenantadmin.lib.core.timestamps import now
@@ -42,7 +42,7 @@ class BuiltPartition:
     rows: int
     bytes: int
     duplicates: int
-    quarantined: Sequence[Quarantined]
+    quarantined: Sequence[InvalidEntry]
     hours: Mapping[int, HourState]
 
 
@@ -107,7 +107,7 @@ def previous_build(*, tenant: UUID, day: date) -> PreviousBuild | None:
             int(hour): HourState(state["digest"], state["duplicates"], tuple(state["superseded_by"]))
             for hour, state in row.hours.items()
         },
-        [Quarantined(*item) for item in quarantined.values_list("key", "position", "reason")],
+        [InvalidEntry(*item) for item in quarantined.values_list("key", "position", "reason")],
     )
 
 

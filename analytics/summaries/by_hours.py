@@ -27,7 +27,7 @@ from analytics.summaries.hour_groups import merge_groups, save_groups
 from analytics.summaries.rollup_schema import ROLLUP_VERSION
 from logs.compaction.build import compact_day
 from logs.compaction.previous import UnusableFile, refusing_damage
-from logs.compaction.rows import Quarantined
+from logs.compaction.rows import InvalidEntry
 from logs.compaction.spans import (
     HourFile,
     find_spans,
@@ -79,7 +79,7 @@ class HourlyDay:
     rows: int
     objects_read: int
     duplicates: int
-    quarantined: Sequence[Quarantined]
+    quarantined: Sequence[InvalidEntry]
     rollups: Mapping[str, Path]
     spans: Mapping[int, str]
 
@@ -137,7 +137,7 @@ def compact_by_hours(
         sum(part.facts["rows"] for part in filled),
         sum(fact["objects"] for fact in facts),
         sum(fact["duplicates"] for fact in facts) + sum(count for count, _ in _dropped(repeats).values()),
-        [Quarantined(*item) for fact in facts for item in fact["quarantined"]],
+        [InvalidEntry(*item) for fact in facts for item in fact["quarantined"]],
         rollups,
         {number: part.build for number, part in spans.items()},
     )

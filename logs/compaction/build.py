@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from logs.compaction.rows import Quarantined
+    from logs.compaction.rows import InvalidEntry
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
     from tenantadmin.lib.objectstore.batch import Batch, Entry
@@ -49,7 +49,7 @@ class CompactedDay:
 
     file: Path | None
     rows: int
-    quarantined: tuple[Quarantined, ...]
+    quarantined: tuple[InvalidEntry, ...]
     listing: DayListing
     hours: Mapping[int, HourState]
     read_count: int
@@ -97,7 +97,7 @@ def _compact_unlisted(
     store: ObjectStore, day: UnlistedDay, *, directory: Path, max_bytes: int | None
 ) -> CompactedDay:
     objects: list[Entry] = []
-    quarantined: list[Quarantined] = []
+    quarantined: list[InvalidEntry] = []
     batches = _limited(read_day(store, tenant=day.tenant, day=day.day, objects=objects), max_bytes)
     rows = collect_rows(read_rows(batches, day=day.day, quarantined=quarantined), directory)
     with ThreadPoolExecutor(1) as pool:
@@ -136,7 +136,7 @@ def _compact_listed(
     entries = [item for hour, own in listing.hours.items() if hour in read_hours for item in own.entries]
     differing_hours: set[int] = set()
     batches = _find_differences(entries, store.read_many(entries), hours=differing_hours)
-    quarantined: list[Quarantined] = []
+    quarantined: list[InvalidEntry] = []
     rows = collect_rows(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
     written = _write(rows, reused=reused, directory=directory, bounds=bounds)
     listing = mark_as_changed(listing, differing_hours)
@@ -193,7 +193,7 @@ def collect_rows(batches: Iterator[pa.RecordBatch], directory: Path) -> list[pa.
 def _compacted_day(
     listing: DayListing,
     written: WrittenFile | None,
-    quarantined: list[Quarantined],
+    quarantined: list[InvalidEntry],
     *,
     previous: PreviousBuild | None,
     read_hours: AbstractSet[int],

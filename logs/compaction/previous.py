@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from pathlib import Path
 
-    from logs.compaction.rows import Quarantined
+    from logs.compaction.rows import InvalidEntry
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
 
@@ -60,7 +60,7 @@ class PreviousBuild:
     file: str
     rows: int
     hours: Mapping[int, HourState]
-    quarantined: Sequence[Quarantined]
+    quarantined: Sequence[InvalidEntry]
 
 
 def hours_to_read(listing: DayListing, previous: PreviousBuild) -> AbstractSet[int]:

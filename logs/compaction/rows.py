@@ -34,7 +34,7 @@ _ENTRIES_PER_ARRAY: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Quarantined:
+class InvalidEntry:
     """An invalid entry: its object's key, its position and the reason.
 
     A position of None means the whole file.
@@ -46,7 +46,7 @@ class Quarantined:
 
 
 def read_rows(
-    batches: Iterable[Batch], *, day: date, quarantined: list[Quarantined]
+    batches: Iterable[Batch], *, day: date, quarantined: list[InvalidEntry]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of all objects in the order of ``batches``; append bad entries to ``quarantined``."""
     with connect() as engine, ThreadPoolExecutor(_THREADS) as pool:
@@ -70,7 +70,7 @@ def _convert(chunk: Chunk, converters: SimpleQueue[Converter]) -> pa.RecordBatch
         converters.put(converter)
 
 
-def _chunks(batches: Iterable[Batch], quarantined: list[Quarantined]) -> Iterator[Chunk]:
+def _chunks(batches: Iterable[Batch], quarantined: list[InvalidEntry]) -> Iterator[Chunk]:
     """Yield the entries of all objects in chunks of about `_CHUNK_BYTES`."""
     arrays: list[pa.Array[Any]] = []
     hours = bytearray()
@@ -90,7 +90,7 @@ def _chunks(batches: Iterable[Batch], quarantined: list[Quarantined]) -> Iterato
 
 
 def _arrays_of_batch(
-    batch: Batch, quarantined: list[Quarantined]
+    batch: Batch, quarantined: list[InvalidEntry]
 ) -> Iterator[tuple[pa.Array[Any], bytes | bytearray]]:
     """Yield arrays of a batch's entries, each with the entries' prefix hours. Quarantine bad entries."""
     count = len(batch.entries)
@@ -103,10 +103,10 @@ def _arrays_of_batch(
         try:
             parts = split(batch.body(index), is_known_utf8=check_together)
         except BadFile as error:
-            quarantined.append(Quarantined(key, None, str(error)))
+            quarantined.append(InvalidEntry(key, None, str(error)))
             replacements[index] = ()
             continue
-        quarantined += [Quarantined(key, position, reason) for position, reason in parts.errors.items()]
+        quarantined += [InvalidEntry(key, position, reason) for position, reason in parts.errors.items()]
         if count == 1 and isinstance(parts.values, Lines):
             removed: dict[int, Sequence[JsonBytes]] = dict.fromkeys(parts.errors, ())
             yield from _arrays(batch.content, parts.values.starts, hours * len(parts.values), removed)

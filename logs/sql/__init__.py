@@ -1,6 +1,6 @@
 """SQL over ``proxy_logs``: the guard, the sandboxed query processes and the results.
 
-Of Django, only `service` and `source` import anything: the storage of the object store.
+Only `service` and `source` import something of Django: the storage of the object store.
 
 Contract: "SQL over the log"; docs/decisions/0007-sql-guard-and-engine.md.
 """

@@ -20,7 +20,7 @@ class Cancellation:
         return self._descriptor
 
     def cancel(self) -> None:
-        """End the query that was given this object, if it still runs."""
+        """End the query that has this object, if it still runs."""
         self._cancelled.set()
         os.eventfd_write(self._descriptor, 1)
 

@@ -23,9 +23,9 @@ import pyarrow as pa
 from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, pruning, sandbox, spark_sql, wire
-from logs.sql.collecting import Failed, collect, serialize
+from logs.sql.collecting import ResultError, collect, serialize
 from logs.sql.messages import add_hint, character_offset, clean_message
-from logs.sql.spark_scope import NotTranslated
+from logs.sql.spark_scope import NoTranslation
 from logs.sql.view import (
     EMPTY_VIEW,
     FAST_VIEW,
@@ -37,7 +37,7 @@ from logs.sql.view import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: The service ends a process at the deadline. If it does not, the kernel does so this many seconds later.
+#: Seconds after the deadline at which the kernel ends the process, in case the service did not.
 GRACE_SECONDS: Final = 1.0
 
 #: Address space besides the query's memory: stacks, the serialized result, and a heap for each thread.
@@ -54,7 +54,7 @@ _OPEN_FILES: Final = 1024
 _BATCH_ROWS: Final = 2048
 
 
-class _EngineFailed(Exception):
+class _EngineError(Exception):
     """DuckDB failed, and Arrow or the Python binding raised another exception with DuckDB's message."""
 
 
@@ -80,8 +80,8 @@ def connect() -> Any:
     # The footers of the tenant's files stay for its next query. A build never changes: its name is new.
     connection.execute("SET parquet_metadata_cache = true")
     for name in sorted(guard.IMPLICIT_CALLS):
-        # The guard cannot tell whether such a name is a column in scope. If DuckDB takes it for a call, it
-        # finds this macro before its own function.
+        # The guard cannot tell whether such a name is a column in scope. If DuckDB takes it for a call,
+        # this macro hides its own function.
         message = f'There is no column "{name}" here, and the session may not be read.'
         connection.execute(f"CREATE MACRO {quote_name(name)}() AS error({quote_text(message)})")
     with tempfile.TemporaryDirectory() as folder:
@@ -107,10 +107,10 @@ def warm_up(connection: Any) -> None:
 
 
 def serve(descriptor: int, connection: Any, limits: wire.ProcessLimits) -> None:
-    """Answer requests for one folder until the service closes the socket. It may kill this process, too.
+    """Answer requests for one folder until the service closes the socket or kills this process.
 
-    The first request decides on the folder; a request for another one ends the process. It also ends after
-    anything but a result, a refusal and an ordinary error.
+    The first request decides on the folder; a request for another folder ends the process. Only a result, a
+    refusal or an ordinary error lets it continue.
     """
     _restrict_process(connection, limits)
     session: _Session | None = None
@@ -158,13 +158,13 @@ class _Session:
         """Return the JSON and the body of the answer to a request."""
         try:
             return self._check_and_run(request)
-        except guard.Refused as refusal:
+        except guard.Refusal as refusal:
             document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
-        except Failed as failure:
+        except ResultError as failure:
             document = {"kind": "failed", "message": str(failure), "position": None}
         except MemoryError:
             document = {"kind": "memory"}
-        except (duckdb.Error, _EngineFailed) as error:
+        except (duckdb.Error, _EngineError) as error:
             document = _describe_error(str(error), request)
         except Exception:  # noqa: BLE001 - a fault of this program; the service logs it
             document = {"kind": "fault", "message": traceback.format_exc()}
@@ -192,11 +192,11 @@ class _Session:
     def _translate(
         self, request: wire.Request, checked: guard.CheckedStatement, days: Sequence[str]
     ) -> tuple[dict[str, Any], memoryview]:
-        """Answer with the statement for Spark. The body is DuckDB's result over no rows, for its types."""
+        """Answer with the statement for Spark. The body is DuckDB's result over no rows, for the types."""
         common = {"reads": days, "days": days if checked.is_repeatable else None}
         try:
             translation = spark_sql.translate(checked.tree)
-        except NotTranslated as missing:
+        except NoTranslation as missing:
             offset = character_offset(request.statement.encode(), missing.position)
             head = {"kind": "not translated", "what": missing.what, "position": offset}
             return {**head, **common}, memoryview(b"")
@@ -218,9 +218,9 @@ class _Session:
 
 
 def _restrict_process(connection: Any, limits: wire.ProcessLimits) -> None:
-    """Apply all restrictions that do not depend on the query. The access to files follows with the query.
+    """Apply all restrictions that do not depend on the query. `_lock_engine` restricts the access to files.
 
-    DuckDB has no threads of its own yet. Those that `_lock_engine` starts inherit the restrictions.
+    DuckDB has not started its threads yet. The threads that `_lock_engine` starts inherit the restrictions.
     """
     sys.setrecursionlimit(_RECURSION_LIMIT)
     sandbox.prefer_for_oom_kill()
@@ -263,7 +263,7 @@ def _run_over_files(
     try:
         view.make(files, request.days)
         return _execute(connection, request)
-    except (duckdb.Error, _EngineFailed) as error:
+    except (duckdb.Error, _EngineError) as error:
         if not files or not _may_come_from_view(error):
             raise
     view.make_tolerant(files)
@@ -289,7 +289,7 @@ def _execute(connection: Any, request: wire.Request) -> tuple[dict[str, Any], me
         result = connection.execute(request.statement)
         types = _result_types(result)
         if len(types) > request.max_columns:
-            raise Failed(
+            raise ResultError(
                 f"The result has {len(types)} columns; at most {request.max_columns} are allowed."
                 " Name the columns that you need."
             )
@@ -297,10 +297,10 @@ def _execute(connection: Any, request: wire.Request) -> tuple[dict[str, Any], me
             result.to_arrow_reader(_BATCH_ROWS), max_rows=request.max_rows, max_bytes=request.max_bytes
         )
     except (pa.ArrowException, OSError) as error:
-        raise _EngineFailed(str(error)) from error
+        raise _EngineError(str(error)) from error
     except UnicodeDecodeError as error:
-        # DuckDB's message ends within a character, so the Python binding could not make its own error of it.
-        raise _EngineFailed(error.object.decode(errors="replace")) from error
+        # DuckDB's message ends within a character, so the Python binding could not raise its own error.
+        raise _EngineError(error.object.decode(errors="replace")) from error
     document = {
         "kind": "result",
         "columns": types,
@@ -327,7 +327,7 @@ _MESSAGE_LOST: Final = (
 def _describe_error(text: str, request: wire.Request) -> dict[str, Any]:
     """Convert DuckDB's error, ``<Title> Error: <JSON or text>``, to an answer.
 
-    The answer tells nothing of paths, settings and DuckDB's internals.
+    The answer does not reveal paths, settings or DuckDB's internals.
     """
     title, _, rest = text.partition(" Error: ")
     details = _details(rest or text)

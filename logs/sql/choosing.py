@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from logs.sql.errors import QueryRejected
-from logs.sql.protocol import NotTranslated, Translated
+from logs.sql.protocol import DuckdbStatement, SparkStatement
 
 if TYPE_CHECKING:
     from logs.sql.cancellation import Cancellation
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def engine_from(options: SqlOptions, local: LocalEngine) -> Engine:
-    """Return the engine of this process. Without ``SQL_SPARK_URL``, nothing of Spark is imported."""
+    """Return the engine of this process. Spark is only imported if ``SQL_SPARK_URL`` is set."""
     if not options.spark_url:
         return local
     from logs.sql.spark import SparkEngine  # noqa: PLC0415 - an optional dependency
@@ -37,7 +37,7 @@ class ChoosingEngine:
     """Runs a tenant's queries on Spark where its staff chose so, and the statement can be translated.
 
     Args:
-        from_bytes: if the days that a statement reads have so many bytes, DuckDB does not run it for a tenant
+        from_bytes: the size of the days that a statement reads from which DuckDB does not run it for a tenant
             that may use Spark, and ``auto`` means Spark.
     """
 
@@ -63,7 +63,7 @@ class ChoosingEngine:
                 source=source, statement=statement, limits=limits, cancellation=cancellation
             )
             is_large = self._size(source, plan.reads) >= self._from_bytes
-            if isinstance(plan, Translated) and plan.reads and (is_large or source.engine == "spark"):
+            if isinstance(plan, SparkStatement) and plan.reads and (is_large or source.engine == "spark"):
                 result = self._spark.run(
                     plan,
                     source=source,
@@ -72,7 +72,7 @@ class ChoosingEngine:
                     cancellation=cancellation,
                 )
                 return replace(result, elapsed_ms=round((time.monotonic() - started) * 1000))
-            if isinstance(plan, NotTranslated) and is_large:
+            if isinstance(plan, DuckdbStatement) and is_large:
                 # Over no rows, DuckDB raises what is wrong with the statement itself.
                 self._local.execute(
                     source=replace(source, days=(), keys=(), sizes=(), fetch=None),

@@ -11,11 +11,11 @@ import pyarrow.compute
 
 from logs.sql.arrays import as_integers, elements, map_as_list
 
-#: Bytes that each value counts besides its own, to bound a result of many small values.
+#: Bytes added for each value, to limit a result of many small values.
 _VALUE_BYTES: Final = 8
 
 
-class Failed(Exception):
+class ResultError(Exception):
     """The query cannot be answered. The message is for its author."""
 
 
@@ -24,10 +24,10 @@ def collect(
 ) -> tuple[pa.Schema, list[pa.RecordBatch], bool]:
     """Read batches up to the limits. Return the schema, the batches, and whether the limits cut the result.
 
-    The reader streams: DuckDB computes hardly more than what is read.
+    The reader streams: DuckDB computes little more than what is read.
 
     Raises:
-        Failed: the result holds text that is not UTF-8.
+        ResultError: the result holds text that is not UTF-8.
     """
     batches: list[pa.RecordBatch] = []
     rows = size = 0
@@ -54,14 +54,14 @@ def _check_text(batch: pa.RecordBatch) -> None:
             as_integers(column).validate(full=True)
         except pa.ArrowInvalid as error:
             if "UTF8" in str(error):
-                raise Failed(
+                raise ResultError(
                     f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression and %c in'
                     " printf make single bytes. Use . and chr(…) instead, or encode(…) for a BLOB."
                 ) from None
 
 
 def _size(batch: pa.RecordBatch) -> int:
-    """Return what counts towards ``max_bytes``.
+    """Return the size of a batch that counts towards ``max_bytes``.
 
     These are the batch's bytes, 8 for each value, and each name and ENUM text as often as JSON repeats it.
     """
@@ -70,7 +70,7 @@ def _size(batch: pa.RecordBatch) -> int:
 
 
 def _extra_size(array: pa.Array[Any]) -> int:
-    """Return what counts besides the bytes of an array and of the arrays nested in it."""
+    """Return the size that is added to the bytes of an array and of the arrays nested in it."""
     if isinstance(array, pa.ExtensionArray):
         return _extra_size(array.storage)
     if isinstance(array, pa.UnionArray):

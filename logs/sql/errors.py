@@ -22,7 +22,7 @@ class QueryFailed(ApiError):
 
 
 class QueryTimeout(ApiError):
-    """The query took too long, the wait for a slot included."""
+    """The query took too long, including the wait for a slot."""
 
     status = 400
     code = "query_timeout"
@@ -30,7 +30,7 @@ class QueryTimeout(ApiError):
 
 
 class QueryCancelled(ApiError):
-    """The query was ended because its caller is gone, who does not get this answer. It is for the audit."""
+    """The query was ended because its caller is gone. Only the audit shows this error."""
 
     status = 400
     code = "query_cancelled"
@@ -38,7 +38,7 @@ class QueryCancelled(ApiError):
 
 
 class CancelledByStaff(QueryCancelled):
-    """Somebody ended the query on the admin site. Its caller gets this answer."""
+    """Staff ended the query on the admin site. The caller gets this error."""
 
     message = "The query was cancelled on the admin site of this service."
 

@@ -37,7 +37,7 @@ _NAME_CHARACTERS: Final = 60
 #: Kinds of answers that have rows.
 _WITH_ROWS: Final = frozenset({"result", "translated"})
 
-#: Bytes by which the Arrow stream of a result may exceed ``max_bytes``, and maximum bytes of a frame's head.
+#: How much the Arrow stream of a result may exceed ``max_bytes``; also the maximum size of a frame's head.
 _FRAMING_BYTES: Final = 8 << 20
 
 

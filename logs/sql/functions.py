@@ -122,10 +122,10 @@ SPECIAL_FORMS: Final = _names("unlist unnest")
 
 ALLOWED_FUNCTIONS: Final = OPERATORS | FUNCTIONS | SPECIAL_FORMS
 
-#: What DuckDB takes for the time if no column in scope has the name.
+#: Names that DuckDB takes for the time if no column in scope has the name.
 TIME_KEYWORDS: Final = _names("current_date current_time current_timestamp localtime localtimestamp")
 
-#: Allowed functions whose values depend on the time or on chance.
+#: Allowed functions whose values depend on the time or on random numbers.
 VOLATILE: Final = _names(
     """
     age ago current_date current_localtime current_localtimestamp gen_random_uuid get_current_time

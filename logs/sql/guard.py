@@ -21,7 +21,7 @@ from logs.sql.names import LOG_VIEW, fold
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator
 
-#: The longest statement, in bytes of UTF-8. On much longer text, DuckDB's parser hangs.
+#: The maximum length of a statement, in bytes of UTF-8. DuckDB's parser hangs on much longer text.
 MAX_STATEMENT_BYTES: Final = 64 * 1024
 
 #: Allowed (catalog, schema) of the log view, and of built-in table functions.
@@ -45,7 +45,7 @@ _NESTED_ENUM_MESSAGE: Final = "Cannot serialize non-constant type parameter"
 _SERIALIZE: Final = "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_default := true)"
 
 
-class Refused(Exception):
+class Refusal(Exception):
     """The statement may not run. ``position`` is the offset of the cause in characters, if known."""
 
     def __init__(self, message: str, *, position: int | None = None) -> None:
@@ -68,8 +68,8 @@ class CheckedStatement:
         tree: its parse tree.
         reads_log: it reads proxy_logs.
         names_day: it contains a column named ``day``. Both are used in the message on a timeout.
-        is_repeatable: a right answer stays right while the log stays the same, because it depends neither on
-            the time nor on chance. There may be several right answers, as for LIMIT without an order.
+        is_repeatable: an answer stays valid while the log does not change, because it does not depend on the
+            time or on random numbers. Several answers may be valid, as with LIMIT without an order.
     """
 
     text: str
@@ -90,7 +90,7 @@ class _Visit:
 
 @dataclass(slots=True)
 class _Findings:
-    """What `_walk` collects.
+    """Names that `_walk` collects.
 
     Attributes:
         column_names: names that the statement gives to columns.
@@ -108,23 +108,23 @@ def check_text(statement: str) -> bytes:
     """Return the statement as UTF-8.
 
     Raises:
-        Refused: it is empty or too long, or contains a NUL character, at which the parser would stop, or an
+        Refusal: it is empty or too long, or contains a NUL character, at which the parser would stop, or an
             unpaired surrogate.
     """
     if not statement.strip():
-        raise Refused("The statement is empty. Send one SELECT over proxy_logs.")
+        raise Refusal("The statement is empty. Send one SELECT over proxy_logs.")
     nul = statement.find("\0")
     if nul >= 0:
-        raise Refused("The statement contains a NUL character. Remove it.", position=nul)
+        raise Refusal("The statement contains a NUL character. Remove it.", position=nul)
     try:
         text = statement.encode()
     except UnicodeEncodeError as error:
-        raise Refused(
+        raise Refusal(
             "The statement contains an unpaired surrogate. Remove it.",
             position=error.start,
         ) from None
     if len(text) > MAX_STATEMENT_BYTES:
-        raise Refused(f"The statement is longer than {MAX_STATEMENT_BYTES} bytes. Shorten it.")
+        raise Refusal(f"The statement is longer than {MAX_STATEMENT_BYTES} bytes. Shorten it.")
     return text
 
 
@@ -132,12 +132,12 @@ def check(statement: str, connection: Connection) -> CheckedStatement:
     """Check one statement by its parse tree. ``connection`` only parses the statement.
 
     Raises:
-        Refused: the statement may not run. The message names the cure.
+        Refusal: the statement may not run. The message says how to correct it.
     """
     text = check_text(statement)
     backquote = tokens.find_backquote(text)
     if backquote is not None:
-        raise Refused(
+        raise Refusal(
             "Backquotes are not quotes here. Quote a name that needs it with \"…\", and text with '…'.",
             position=character_offset(text, backquote),
         )
@@ -145,13 +145,13 @@ def check(statement: str, connection: Connection) -> CheckedStatement:
     try:
         document = json.loads(row[0])
     except RecursionError:
-        raise Refused("The statement is nested too deeply. Flatten it.") from None
+        raise Refusal("The statement is nested too deeply. Flatten it.") from None
     tree = _single_statement(document, text)
     try:
         findings = _walk(tree)
-    except Refused as refusal:
+    except Refusal as refusal:
         # Positions in the tree are offsets in bytes.
-        raise Refused(refusal.message, position=character_offset(text, refusal.position)) from None
+        raise Refusal(refusal.message, position=character_offset(text, refusal.position)) from None
     return CheckedStatement(
         statement,
         tree,
@@ -165,36 +165,36 @@ def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
     """Return the tree of the only statement.
 
     Raises:
-        Refused: the text is not one query, or cannot be parsed.
+        Refusal: the text is not one query, or cannot be parsed.
     """
     if document.get("error"):
         message = str(document.get("error_message", "it cannot be parsed"))
         if message.startswith("Only SELECT statements"):
-            raise Refused(tokens.describe_statements(text))
+            raise Refusal(tokens.describe_statements(text))
         if message == _TWO_LIMITS_MESSAGE and tokens.find_word(text, "LIMIT"):
-            raise Refused("LIMIT a, b is not supported. Write LIMIT b OFFSET a.")
+            raise Refusal("LIMIT a, b is not supported. Write LIMIT b OFFSET a.")
         if message.startswith(_SYMMETRIC_MESSAGE) and (offsets := tokens.find_word(text, "SYMMETRIC")):
-            raise Refused(
+            raise Refusal(
                 "BETWEEN SYMMETRIC is not supported. Write BETWEEN least(a, b) AND greatest(a, b).",
                 position=character_offset(text, offsets[0]),
             )
         if message.startswith(_NESTED_ENUM_MESSAGE):
             offsets = tokens.find_word(text, "ENUM")
             # If there are several, it is not known which one is inside another type.
-            raise Refused(
+            raise Refusal(
                 _NESTED_ENUM, position=character_offset(text, offsets[0]) if len(offsets) == 1 else None
             )
         # The position of a parse error is in characters already.
         position = document.get("position")
-        raise Refused(
+        raise Refusal(
             f"The statement cannot be parsed: {clean_message(message).rstrip('.!')}.",
             position=int(position) if position is not None else None,
         )
     statements = document["statements"]
     if not statements:
-        raise Refused("The statement is empty. Send one SELECT over proxy_logs.")
+        raise Refusal("The statement is empty. Send one SELECT over proxy_logs.")
     if len(statements) > 1:
-        raise Refused(f"Send one statement, not {len(statements)}.")
+        raise Refusal(f"Send one statement, not {len(statements)}.")
     statement: dict[str, Any] = statements[0]
     return statement
 
@@ -219,7 +219,7 @@ def _visit_record(visit: _Visit, findings: _Findings) -> Generator[_Visit, None,
     """Check one record, and yield the records in its fields with the CTE names in their scope."""
     record = visit.value
     if not isinstance(record, dict):
-        raise Refused("The statement uses a form of SQL that is not allowed here.")
+        raise Refusal("The statement uses a form of SQL that is not allowed here.")
     variant = str(record[selector]) if (selector := SELECTORS.get(visit.family)) else ""
     fields = GRAMMAR.get((visit.family, variant))
     if fields is None:
@@ -270,11 +270,11 @@ def _check_record(
         if len(path) == 1 and path[0] in IMPLICIT_CALLS:
             findings.implicit_calls.append((path[0], record))
     elif family == "type info" and variant == "UNBOUND_TYPE_INFO" and record.get("schema", "main") != "main":
-        raise Refused(_TYPE_WITH_SCHEMA)
+        raise Refusal(_TYPE_WITH_SCHEMA)
 
 
 def _is_volatile(family: str, variant: str, record: dict[str, Any]) -> bool:
-    """Return True if the value of a record depends on the time or on chance."""
+    """Return True if the value of a record depends on the time or on random numbers."""
     if family == "expression" and variant in {"FUNCTION", "WINDOW"}:
         return fold(record["function_name"]) in functions.VOLATILE
     if family == "expression" and variant == "COLUMN_REF":
@@ -310,7 +310,7 @@ def _check_table(record: dict[str, Any], scope: frozenset[str], findings: _Findi
     full_name = ".".join(part for part in (catalog, schema, record["table_name"]) if part)
     nearest = _nearest(name, {LOG_VIEW, *(known for known in scope if "." not in known)})
     hint = f' Did you mean "{nearest}"?' if nearest else ""
-    raise Refused(
+    raise Refusal(
         f'There is no table "{full_name}" here: a query reads proxy_logs, its own subqueries and WITH names'
         f" defined before their use.{hint}",
         position=record.get("query_location"),
@@ -326,12 +326,12 @@ def _check_table_function(record: dict[str, Any]) -> None:
     if name not in functions.ALLOWED_TABLE_FUNCTIONS:
         raise _refused_function(name, call, is_table_function=True)
     if schema not in _BUILT_IN_SCHEMAS:
-        raise Refused(
+        raise Refusal(
             f'Call the table function "{name}" without a schema.', position=call.get("query_location")
         )
 
 
-def _refused_function(name: str, record: dict[str, Any], *, is_table_function: bool = False) -> Refused:
+def _refused_function(name: str, record: dict[str, Any], *, is_table_function: bool = False) -> Refusal:
     kind = "table function" if is_table_function else "function"
     allowed = functions.ALLOWED_TABLE_FUNCTIONS if is_table_function else functions.ALLOWED_FUNCTIONS
     reason = functions.refusal_reason(name, is_table_function=is_table_function)
@@ -343,7 +343,7 @@ def _refused_function(name: str, record: dict[str, Any], *, is_table_function: b
         message = f'There is no {kind} "{name}" that a query may call.{hint}'
     if is_table_function:
         message += f" Allowed: {', '.join(sorted(allowed))}."
-    return Refused(message, position=record.get("query_location"))
+    return Refusal(message, position=record.get("query_location"))
 
 
 _NESTED_ENUM: Final = (
@@ -363,9 +363,9 @@ _FORM_MESSAGES: Final = {
 }
 
 
-def _refused_form(form: str, record: dict[str, Any]) -> Refused:
+def _refused_form(form: str, record: dict[str, Any]) -> Refusal:
     message = _FORM_MESSAGES.get(form, f"The statement uses a form of SQL that is not allowed here ({form}).")
-    return Refused(message, position=record.get("query_location"))
+    return Refusal(message, position=record.get("query_location"))
 
 
 def _nearest(name: str, known: Iterable[str]) -> str | None:

@@ -1,6 +1,6 @@
 """Keep query processes for the next queries of the same tenant. Imports no Django.
 
-A process that has run a query has its threads, its memory and the footers of the tenant's files at hand: the
+A process that has run a query has started its threads and read the footers of the tenant's files, so the
 tenant's next query starts at once. It never gets a query of another tenant, whose files it cannot open.
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LeaseOptions:
-    """How long a process is kept. Each limit ends it.
+    """Limits of a kept process. Reaching one ends the process.
 
     Attributes:
-        processes: how many idle processes are kept, half of them for one tenant. With 0, none is.
+        processes: how many idle processes are kept, half of them for one tenant. 0 keeps none.
         queries: how many queries a process runs.
         idle_seconds: how long it waits for the next one.
         processor_seconds: how much processor time all its queries may use, before the next one.
@@ -41,7 +41,7 @@ class LeaseOptions:
 
 @dataclass(frozen=True, slots=True)
 class LeaseKey:
-    """What a process is for: one tenant, the folder of its files as it was at the first query, and limits."""
+    """Identifies the use of a process: a tenant, its folder at the first query, and limits."""
 
     tenant: str
     folder: str
@@ -86,7 +86,7 @@ class Leases:
         self._options = options
         self._clock = clock
         self._lock = threading.Lock()
-        #: The one that has been idle for the longest time is first.
+        #: Longest idle first.
         self._idle: list[Lease] = []
 
     def take(self, key: LeaseKey | None) -> Lease | None:
@@ -102,7 +102,7 @@ class Leases:
     def give_back(self, lease: Lease) -> None:
         """Keep a process that has answered a query, or end it if it has reached a limit.
 
-        If there are too many, the one that has been idle for the longest time ends, of this tenant first.
+        If there are too many processes, the longest idle one ends, of this tenant first.
         """
         lease.queries += 1
         if lease.key is None or self._is_used_up(lease):
@@ -136,7 +136,7 @@ class Leases:
         )
 
     def _end_expired(self) -> None:
-        """End those that waited too long, and those that ended by themselves. The caller holds the lock."""
+        """Remove processes that waited too long or are dead. The caller holds the lock."""
         oldest = self._clock() - self._options.idle_seconds
         for lease in [idle for idle in self._idle if idle.idle_since < oldest or not idle.process.is_alive()]:
             self._end(lease)

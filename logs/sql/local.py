@@ -19,7 +19,7 @@ from logs.sql.long_queries import LongQueryQueues
 from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.priority import QueryPriority
-from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, Translated
+from logs.sql.protocol import DuckdbStatement, Limits, LogSource, QueryResult, SparkStatement
 from logs.sql.semaphore import FairSemaphore
 
 if TYPE_CHECKING:
@@ -30,14 +30,14 @@ logger = logging.getLogger(__name__)
 
 
 class LocalEngine:
-    """Runs queries in processes, each of which belongs to one tenant.
+    """Runs queries in processes. Each process belongs to one tenant.
 
     Args:
         slots: how many queries run at a time.
-        per_tenant: how many of them may be one tenant's.
+        per_tenant: how many of these may be one tenant's.
         queue: how many more may wait. One tenant may have half of them.
         warm: how many processes are kept ready.
-        default_limits: the limits that those processes are for.
+        default_limits: the limits of the ready processes.
         leases: how long a process is kept for the tenant's next query.
     """
 
@@ -62,7 +62,7 @@ class LocalEngine:
 
     @classmethod
     def from_options(cls, options: SqlOptions) -> LocalEngine:
-        """Return an engine with the settings of the operator."""
+        """Return an engine with the operator's settings."""
         return cls(
             slots=options.slots,
             per_tenant=options.slots_per_tenant,
@@ -83,7 +83,7 @@ class LocalEngine:
     ) -> QueryResult:
         """See `protocol.Engine.execute`. The time limit includes the wait for a slot.
 
-        ``started`` is when the query began, by `time.monotonic`, if that was before this call.
+        ``started`` is a time of the monotonic clock, if the query began before this call.
         """
         started = time.monotonic() if started is None else started
         job = Job(source, statement, limits, started + limits.seconds, cancellation)
@@ -100,7 +100,7 @@ class LocalEngine:
 
     def translate(
         self, *, source: LogSource, statement: str, limits: Limits, cancellation: Cancellation | None = None
-    ) -> Translated | NotTranslated:
+    ) -> SparkStatement | DuckdbStatement:
         """Check a statement as `execute` does, and translate it for Spark instead of running it.
 
         Raises:
@@ -118,7 +118,7 @@ class LocalEngine:
         """
         try:
             guard.check_text(job.statement)
-        except guard.Refused as refusal:
+        except guard.Refusal as refusal:
             raise QueryRejected(with_position(refusal.message, job.statement, refusal.position)) from None
         is_cancelled = job.cancellation.is_cancelled if job.cancellation else None
         try:
@@ -186,13 +186,13 @@ class LocalEngine:
         self._pool.close()
 
 
-def _translation(answer: Answer, statement: str) -> Translated | NotTranslated:
-    """Return what a query process answered to a request for a translation."""
+def _translation(answer: Answer, statement: str) -> SparkStatement | DuckdbStatement:
+    """Return the statement for Spark in an answer, or why only DuckDB can run the statement."""
     document = answer.document
     days = tuple(map(str, document["reads"]))
     if document["kind"] == "not translated":
-        return NotTranslated(with_position(str(document["what"]), statement, document["position"]), days)
-    return Translated(
+        return DuckdbStatement(with_position(str(document["what"]), statement, document["position"]), days)
+    return SparkStatement(
         sql=str(document["sql"]),
         relations=int(document["relations"]),
         columns=answer.columns,
@@ -203,7 +203,7 @@ def _translation(answer: Answer, statement: str) -> Translated | NotTranslated:
 
 
 def _raise_error(document: dict[str, Any], job: Job) -> None:
-    """Raise the error that a query process answered with, if it did."""
+    """Raise the error in an answer, if it has one."""
     match document["kind"]:
         case "result" | "translated" | "not translated":
             pass

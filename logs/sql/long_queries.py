@@ -1,4 +1,4 @@
-"""Run the long queries of a tenant one after another: side by side, all of them could time out.
+"""Run the long queries of a tenant one after another. In parallel, all of them could time out.
 
 Imports no Django.
 """

@@ -1,4 +1,4 @@
-"""Prepare DuckDB's messages for users: remove paths and advice on settings, add the place in the text."""
+"""Prepare DuckDB's messages for users: remove paths and advice on settings, add line and column."""
 
 from __future__ import annotations
 

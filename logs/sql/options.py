@@ -17,20 +17,20 @@ _MAX_BYTES: Final = 1 << 50
 
 @dataclass(frozen=True, slots=True)
 class SqlOptions:
-    """How and where queries run.
+    """Settings of queries.
 
     Attributes:
         slots: how many queries one service process runs at a time.
-        slots_per_tenant: how many of them may be one tenant's.
+        slots_per_tenant: how many of these may be one tenant's.
         queue: how many more queries may wait.
         warm: how many query processes are kept ready.
         leases: how long a process is kept for the tenant's next query.
-        kept_seconds: how long results are kept for the same query; 0 if they are not.
-        kept_bytes: how many bytes of results one tenant may have kept anew in that time.
+        kept_seconds: how long results are kept for the same query; 0 if they are not kept.
+        kept_bytes: how many bytes of new results are kept for one tenant in that time.
         cache_bytes: the limit for local copies of a remote store's files.
         spark_url: the Spark Connect server of the second engine; empty if there is none.
         store_url: the address of the object store, where Spark reads the log.
-        spark_from_bytes: so much of a log is too large for this machine.
+        spark_from_bytes: the bytes of a log from which it is too large for this machine.
         service_url: the SQL service that runs the queries; empty if this process runs them.
         service_secret: the secret that the SQL service and its callers share.
     """

@@ -49,9 +49,9 @@ class PoolBroken(Exception):
 
 
 class ProcessPool:
-    """Keeps ``warm`` query processes ready, which have put ``limits`` on themselves.
+    """Keeps ``warm`` query processes ready, which have set ``limits`` on themselves.
 
-    A background thread replaces processes that were taken.
+    A background thread replaces the processes that `take` returned.
     """
 
     def __init__(self, *, warm: int, limits: ProcessLimits, leases: LeaseOptions | None = None) -> None:
@@ -160,8 +160,8 @@ class ProcessPool:
                 stdout=subprocess.DEVNULL,
                 # stderr is inherited: a server that cannot start says why in the service's log.
                 cwd="/",
-                # A heap for each thread of the engine. With one heap the threads wait for each other: queries
-                # over many files took up to twice the time.
+                # A heap for each thread of the engine: with one heap for all, they wait for each other, and
+                # queries over many files took up to twice the time.
                 env={**_ENVIRONMENT, "GLIBC_TUNABLES": f"glibc.malloc.arena_max={self._limits.threads}"},
                 pass_fds=(theirs.fileno(),),
                 # Ctrl-C in a terminal does not reach the group. The session stays the service's: some kernels

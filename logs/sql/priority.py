@@ -1,4 +1,4 @@
-"""Lower the priority of a query's process step by step, the more processor time it has used."""
+"""Lower the priority of a query's process in steps, as it uses more processor time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from logs.sql.process import QueryProcess
 
 #: Processor seconds of each step. First, short queries run before this one. Then it joins the queue of the
-#: tenant's long queries. Last, it leaves that queue, and the others run before it.
+#: tenant's long queries. Last, it leaves that queue, and all other queries run before it.
 _LOW_PRIORITY_SECONDS: Final = 0.15
 _QUEUE_SECONDS: Final = 0.5
 _LOWEST_PRIORITY_SECONDS: Final = 6.0
@@ -27,13 +27,13 @@ _UPDATE_SECONDS: Final = 0.02
 
 
 class QueryPriority:
-    """The priority of one query process with up to ``threads`` threads. For one thread at a time.
+    """The priority of one query process with up to ``threads`` threads. Not thread-safe.
 
     Each step only lowers the priority, which needs no privilege.
 
     Attributes:
         next_update_at: no step is due before this time of the monotonic clock.
-        is_lowered: a step was taken, which nothing takes back.
+        is_lowered: a step was taken. The priority is never raised again.
     """
 
     def __init__(

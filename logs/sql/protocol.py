@@ -37,7 +37,7 @@ class LogSource:
         has_positions: ``proxy_logs`` also has the columns ``_hour`` (the hour under which an entry counts)
             and ``_row`` (its place in the day), for statements of the service itself.
         sizes: the bytes of each day's files, in the order of ``days``, if they are known.
-        engine: which engine the staff chose for the tenant: ``duckdb``, ``spark`` or ``auto``.
+        engine: the engine that staff chose for the tenant: ``duckdb``, ``spark`` or ``auto``.
 
     Raises:
         ValueError: a path is not absolute or has odd segments, or is not of its day or of the tenant
@@ -66,7 +66,7 @@ class LogSource:
         files = [file for day in self.days for file in day.files]
         if not files:
             return ""
-        # In sorted order, all files start with what the first and the last have in common.
+        # All files share the common path of the first and the last in sorted order.
         return posixpath.commonpath([posixpath.dirname(min(files)), posixpath.dirname(max(files))])
 
 
@@ -97,10 +97,10 @@ class QueryResult:
     Attributes:
         batches: at least one; a result without rows has one batch without rows, which has the types.
         truncated: the limits of rows or bytes cut the result.
-        days: the days that the statement reads. The result stays right until one of them gets other files.
-            None if it may be wrong in a moment, because it depends on the time or on chance.
+        days: the days that the statement reads. The result is valid until one of them gets other files.
+            None if it depends on the time or on random numbers.
         is_kept: it is the kept result of an earlier run.
-        engine: which engine made the rows, ``duckdb`` or ``spark``.
+        engine: the engine that made the rows, ``duckdb`` or ``spark``.
     """
 
     columns: tuple[ResultColumn, ...]
@@ -119,13 +119,13 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Translated:
+class SparkStatement:
     """A statement for Spark, with the names and types that DuckDB gives to its columns.
 
     Attributes:
         relations: how many tables and subqueries its plan has.
         reads: the days that it may read.
-        is_repeatable: it depends neither on the time nor on chance.
+        is_repeatable: it does not depend on the time or on random numbers.
     """
 
     sql: str
@@ -137,8 +137,8 @@ class Translated:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTranslated:
-    """A statement that only DuckDB runs: what in it, and the days that it may read."""
+class DuckdbStatement:
+    """A statement that only DuckDB can run: ``what`` in it has no translation, and the days it may read."""
 
     what: str
     reads: tuple[str, ...]
@@ -158,7 +158,7 @@ class Engine(Protocol):
         """Return the result of ``statement`` over ``source``.
 
         Raises:
-            QueryRejected, QueryFailed, QueryTimeout: the author of the query can mend it (400).
+            QueryRejected, QueryFailed, QueryTimeout: the author of the query can correct it (400).
             QueryCancelled: ``cancellation`` was used.
             EngineUnavailable: a fault of the service (500).
         """

@@ -59,7 +59,7 @@ def _examples(names: frozenset[str]) -> str:
 def render(text: str) -> str:
     """Return a page with up-to-date generated parts."""
     parts = {"columns": columns_table, "functions": functions_table}
-    return _MARKED.sub(lambda found: found[1] + parts[found[2]]() + "\n" + found[3], text)
+    return _MARKED.sub(lambda match: match[1] + parts[match[2]]() + "\n" + match[3], text)
 
 
 if __name__ == "__main__":

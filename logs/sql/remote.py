@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 #: Seconds to wait for a connection. The service accepts connections even if all of its slots are taken.
 _CONNECT_SECONDS: Final = 2.0
 
-#: The service answers at the deadline. If it does not, this engine gives up this many seconds later.
+#: Seconds after the deadline at which this engine gives up, in case the service does not answer.
 _GRACE_SECONDS: Final = 2.0
 
 #: Attempts to connect, with pauses of 0.2 and 0.4 seconds: enough while the service restarts.
@@ -41,16 +41,16 @@ _CONNECT_ATTEMPTS: Final = 3
 #: If a request fails sooner, the service had already closed the kept-alive connection.
 _STALE_CONNECTION_SECONDS: Final = 0.1
 
-#: Bytes by which the Arrow stream of a result may exceed ``max_bytes``.
+#: How many bytes the Arrow stream of a result may exceed ``max_bytes``.
 _FRAMING_BYTES: Final = 8 << 20
 
 
-#: Cancels the query that this thread sends. urllib3 has no other way to hand it to the connection.
+#: Cancels the query of this thread. urllib3 has no other way to pass it to the connection.
 _cancellation: ContextVar[Cancellation | None] = ContextVar("cancellation", default=None)
 
 
 def _wait_for_response(connection: HTTPConnection) -> None:
-    """Wait until the response begins or its time is over, which the connection notices itself.
+    """Wait until the response begins, or its time is over: then the connection raises an error.
 
     Raises:
         QueryCancelled: the query was cancelled first.
@@ -111,7 +111,7 @@ class RemoteEngine:
         """See `protocol.Engine.execute`."""
         try:
             guard.check_text(statement)
-        except guard.Refused as refusal:
+        except guard.Refusal as refusal:
             raise QueryRejected(with_position(refusal.message, statement, refusal.position)) from None
         query = transfer.Query.over(source, statement, limits)
         token = _cancellation.set(cancellation)

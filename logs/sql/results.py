@@ -50,8 +50,8 @@ def ndjson_pieces(result: QueryResult) -> Iterator[bytes]:
 def csv_pieces(result: QueryResult, *, for_people: bool = False) -> Iterator[bytes]:
     """Yield CSV (RFC 4180) with a header line. Null is an empty field, and nested values are JSON.
 
-    ``for_people`` writes ``'`` before text that a spreadsheet would take for a formula: the log is written by
-    strangers.
+    ``for_people`` writes ``'`` before text that a spreadsheet would take for a formula: the log holds text of
+    unknown clients.
     """
     write = _spreadsheet_field if for_people else _csv_field
     yield _csv_lines([[write(column.name) for column in result.columns]])

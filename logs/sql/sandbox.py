@@ -1,7 +1,7 @@
 """Restrict a process with the kernel's means: limits, no new privileges, seccomp, landlock.
 
 Linux only, through ctypes, without privileges. A kernel may lack seccomp or landlock; the other restrictions
-work without them. docs/decisions/0007-sql-guard-and-engine.md says what protects a query then.
+work without them. docs/decisions/0007-sql-guard-and-engine.md says how a query is restricted then.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def limit_processor_time(*, seconds: int) -> None:
 
 
 def limit_memory(*, extra_bytes: int) -> None:
-    """Limit the address space to what is mapped now plus ``extra_bytes``."""
+    """Limit the address space to its present size plus ``extra_bytes``."""
     descriptor = os.open("/proc/self/statm", os.O_RDONLY)
     try:
         mapped = int(os.read(descriptor, 64).split()[0]) * resource.getpagesize()

@@ -32,14 +32,14 @@ class QueueFull(QueryTimeout):
 
 
 class FairSemaphore:
-    """A semaphore that no tenant can keep from the others.
+    """A semaphore that one tenant cannot block for the others.
 
     A free slot goes to the waiting tenant that holds the fewest slots; on a tie, to the tenant whose last
     turn is longest ago. Within a tenant, callers take turns in the order of their arrival.
 
     Args:
         slots: how many callers may hold a slot at a time.
-        per_tenant: how many of them may belong to one tenant.
+        per_tenant: how many of these may belong to one tenant.
         queue: how many more may wait. One tenant may have half of them, rounded up.
     """
 

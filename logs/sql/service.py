@@ -1,7 +1,7 @@
 """A separate SQL service, which runs the queries of web processes that have ``SQL_SERVICE_URL``.
 
-An ASGI application that needs no database and, of Django, only the storages. Its only secrets are
-``SQL_SERVICE_SECRET`` and those of the object store. Start it with
+An ASGI application without a database. It uses only the storages of Django. Its only secrets are
+``SQL_SERVICE_SECRET`` and the object store's. Start it with
 ``python -m tenantadmin.run.serve.web --workers 1 logs.sql.asgi:application`` (docs/operating.md).
 """
 
@@ -194,7 +194,7 @@ def make_application() -> SqlService:
     metrics_address = env.listening_address("METRICS_ADDRESS", "")
     env.seal()
     if not settings.configured:
-        # The object store is a Django storage; these read some settings, of which the defaults will do.
+        # The object store is a Django storage, which reads settings. Their defaults are right.
         settings.configure()
     logging.config.dictConfig(logging_config(level=log_level, is_json=log_format == "json"))
     engine = LocalEngine.from_options(options)
@@ -221,5 +221,5 @@ def _serve_metrics(host: str, port: int, *, engine: LocalEngine) -> None:
     try:
         start_http_server(port, addr=host, registry=registry)
     except OSError:
-        # Queries are worth more than metrics.
+        # Queries are more important than metrics.
         logger.exception("METRICS_ADDRESS %s:%d cannot be served", host, port)

@@ -1,4 +1,4 @@
-"""Where DuckDB on this machine reads the files of a tenant's log."""
+"""The files of a tenant's log as local paths, for DuckDB on this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def make_source(
     Query processes have no network. If the store is not local, they read copies of its files.
 
     Args:
-        copies: fetches and keeps those copies.
+        copies: fetches and keeps the copies.
         files: pairs of a day (``YYYY-MM-DD``) and an object key, oldest day first.
         has_positions, sizes, engine: see `LogSource`.
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from logs.sql.cancellation import Cancellation
-    from logs.sql.protocol import Limits, LogSource, Translated
+    from logs.sql.protocol import Limits, LogSource, SparkStatement
 
 logger = logging.getLogger(__name__)
 
@@ -47,10 +47,10 @@ _SETTINGS: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "false",
 }
-#: Seconds between looks at the deadline and at the cancellation.
+#: Seconds between checks of the deadline and of the cancellation.
 _LOOK_SECONDS: Final = 0.02
 
-#: Errors in the values of a query, which its author can mend.
+#: Errors in the values of a query, which its author can correct.
 _VALUE_ERRORS: Final = (
     "ARITHMETIC_OVERFLOW",
     "CAST_OVERFLOW",
@@ -60,11 +60,11 @@ _VALUE_ERRORS: Final = (
 
 
 class SparkEngine:
-    """Runs each query in a session of its own on the server at ``url`` (``sc://…``).
+    """Runs each query in its own session on the server at ``url`` (``sc://…``).
 
     Args:
         root: the URL of the object store for Spark, if its files are not on this machine.
-        slots, per_tenant, queue: as those of `LocalEngine`.
+        slots, per_tenant, queue: see `LocalEngine`.
     """
 
     def __init__(self, *, url: str, root: str, slots: int, per_tenant: int, queue: int) -> None:
@@ -74,7 +74,7 @@ class SparkEngine:
 
     def run(
         self,
-        plan: Translated,
+        plan: SparkStatement,
         *,
         source: LogSource,
         limits: Limits,
@@ -84,7 +84,7 @@ class SparkEngine:
         """Return the rows of a translated statement, with the names and types of DuckDB.
 
         Args:
-            deadline: when it ends, by `time.monotonic`.
+            deadline: a time of the monotonic clock.
 
         Raises:
             ApiError: as `protocol.Engine.execute`.
@@ -96,12 +96,12 @@ class SparkEngine:
             )
         is_cancelled = cancellation.is_cancelled if cancellation else None
         with self._semaphore.slot(source.tenant_id, deadline=deadline, is_cancelled=is_cancelled):
-            reading = _Reading(self._url, plan, self._files(source, plan.reads), limits)
-            return reading.result(deadline=deadline, cancellation=cancellation)
+            query = _SparkQuery(self._url, plan, self._files(source, plan.reads), limits)
+            return query.result(deadline=deadline, cancellation=cancellation)
 
     def _files(self, source: LogSource, reads: tuple[str, ...]) -> dict[str, list[str]]:
-        """Return where Spark finds the files of each day that is read."""
-        wanted = set(reads)
+        """Return the paths in Spark of the files of each day that is read."""
+        needed = set(reads)
         keys = iter(source.keys)
         files: dict[str, list[str]] = {}
         for day in source.days:
@@ -109,7 +109,7 @@ class SparkEngine:
                 own = [f"file://{path}" for path in day.files]
             else:
                 own = [f"{self._root}/{next(keys)}" for _ in day.files]
-            if day.day in wanted:
+            if day.day in needed:
                 files[day.day] = own
         if any(not _PLAIN_PATH.fullmatch(file) for own in files.values() for file in own):
             logger.error("Spark would read the path of a file as a pattern")
@@ -117,10 +117,10 @@ class SparkEngine:
         return files
 
 
-class _Reading:
-    """One query in a thread of its own, which the deadline and the caller can interrupt."""
+class _SparkQuery:
+    """One query in its own thread, which the deadline and the caller can interrupt."""
 
-    def __init__(self, url: str, plan: Translated, files: dict[str, list[str]], limits: Limits) -> None:
+    def __init__(self, url: str, plan: SparkStatement, files: dict[str, list[str]], limits: Limits) -> None:
         self._url = url
         self._plan = plan
         self._files = files
@@ -179,7 +179,7 @@ class _Reading:
             self._end()
 
     def _end(self) -> None:
-        """End what the session still runs on the server, and the session, in which nothing can start then."""
+        """End the running operations of the session on the server, then the session."""
         if self._session is not None:
             try:
                 self._session.interruptAll()
@@ -208,7 +208,7 @@ class _Reading:
 
 
 def _as_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch in the types of ``schema``, by place. What does not fit is an error, not a rounding."""
+    """Return a batch with the types of ``schema``, by position. Values that do not fit are an error."""
     arrays = [_as_type(array, field.type) for array, field in zip(batch.columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

@@ -1,4 +1,4 @@
-"""What the translation to Spark's SQL knows of names and types. Imports no Django."""
+"""Names and types in the translation to Spark's SQL. Imports no Django."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class NotTranslated(Exception):
-    """Part of the statement is not known to mean the same in Spark. ``what`` names it."""
+class NoTranslation(Exception):
+    """A part of the statement, ``what``, may mean something else in Spark."""
 
     def __init__(self, what: str, *, position: int | None = None) -> None:
         super().__init__(what)
@@ -35,7 +35,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table of a FROM clause: the name it is called by, and its columns by their names here."""
+    """A table of a FROM clause: its name, and its columns by their names in the statement."""
 
     name: str
     columns: tuple[tuple[str, Value], ...]
@@ -45,13 +45,13 @@ def only(record: dict[str, Any], *known: str) -> None:
     """Refuse a record with a field that its rule does not read, unless the field is an empty list."""
     for name, value in record.items():
         if value not in ([], {}) and name not in {"type", "class", "alias", "query_location", *known}:
-            raise NotTranslated(
+            raise NoTranslation(
                 f"{record.get('type', 'record')} {name}", position=record.get("query_location")
             )
 
 
-def fail(what: str, record: dict[str, Any]) -> NotTranslated:
-    return NotTranslated(what, position=record.get("query_location"))
+def fail(what: str, record: dict[str, Any]) -> NoTranslation:
+    return NoTranslation(what, position=record.get("query_location"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Scope:
         path = [fold(part) for part in record["column_names"]]
         if len(path) > 2:
             raise fail("a name of three parts", record)
-        found = [
+        candidates = [
             value
             for relation in self.relations
             if len(path) == 1 or relation.name == path[0]
@@ -74,10 +74,10 @@ class Scope:
         ]
         if len(path) == 1 and path[0] in self.aliases:
             # DuckDB prefers the one here and the other there.
-            found.append(self.aliases[path[0]])
-        if len({value.sql for value in found}) != 1:
+            candidates.append(self.aliases[path[0]])
+        if len({value.sql for value in candidates}) != 1:
             raise fail(f'the name "{".".join(path)}"', record)
-        return found[0]
+        return candidates[0]
 
     def all_columns(self, relation_name: str | None) -> list[tuple[str, Value]]:
         return [

@@ -1,8 +1,8 @@
 """Translate a checked statement to Spark's SQL, if the same rows are certain. Imports no Django.
 
-Only what this module names is translated; each rule is held by `tests/logs/sql/test_spark.py` to give the
-values that DuckDB gives. Names of a statement never reach Spark: relations are ``r1``, columns ``c1``. Types
-are DuckDB's, and are followed through the statement, because most differences come from implicit casts.
+Everything else has no translation. `tests/logs/sql/test_spark.py` compares the values of each rule with
+DuckDB's. Names of a statement never reach Spark: relations are ``r1``, columns ``c1``. The translation tracks
+DuckDB's types, because most differences come from implicit casts.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from logs import columns
 from logs.sql.names import LOG_VIEW, fold
-from logs.sql.spark_scope import DIRECTIONS, NULL_ORDERS, NotTranslated, Relation, Scope, Value, fail, only
+from logs.sql.spark_scope import DIRECTIONS, NULL_ORDERS, NoTranslation, Relation, Scope, Value, fail, only
 from logs.sql.spark_values import condition, count_of, expression
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-#: Spark plans without a way to interrupt it. These keep its planning short.
+#: Spark's planning cannot be interrupted. These limits keep it short.
 MAX_RELATIONS: Final = 8
 MAX_RECORDS: Final = 2_000
 MAX_DEPTH: Final = 60
@@ -45,7 +45,7 @@ def translate(tree: dict[str, Any]) -> Translation:
     """Translate the parse tree of a statement that `logs.sql.guard` has checked.
 
     Raises:
-        NotTranslated: it may mean something else in Spark, or is too large.
+        NoTranslation: it may mean something else in Spark, or is too large.
     """
     _check_size(tree)
     translator = _Translator()
@@ -54,14 +54,14 @@ def translate(tree: dict[str, Any]) -> Translation:
 
 
 def _check_size(tree: dict[str, Any]) -> None:
-    """Refuse a tree of too many records, or too deep ones. Each level of SQL is a few levels of the tree."""
+    """Refuse a tree with too many or too deep records. A level of SQL is several levels of the tree."""
     pending: list[tuple[Any, int]] = [(tree, 0)]
     records = 0
     while pending:
         value, depth = pending.pop()
         records += isinstance(value, dict)
         if records > MAX_RECORDS or depth > MAX_DEPTH:
-            raise NotTranslated("a statement of this size")
+            raise NoTranslation("a statement of this size")
         children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         pending.extend((child, depth + 1) for child in children)
 
@@ -87,7 +87,7 @@ class _Translator:
             cte = _Cte(value["query"]["node"], tuple(value.get("aliases", ())), ctes)
             ctes = {**ctes, fold(entry["key"]): cte}
         if node["type"] != "SELECT_NODE":
-            raise NotTranslated(node["type"])
+            raise NoTranslation(node["type"])
         return self._select(node, ctes)
 
     def _select(self, node: dict[str, Any], ctes: Mapping[str, _Cte]) -> _Query:
@@ -114,7 +114,7 @@ class _Translator:
         if "having" in node:
             having = expression(node["having"], named)
             if having.type != "BOOLEAN" or having.is_window:
-                raise NotTranslated("HAVING")
+                raise NoTranslation("HAVING")
             text += f" HAVING {having.sql}"
         values = [value for _, value in selected]
         sql = self._ordered(values, text, _Modifiers.of(node.get("modifiers", ())), named)
@@ -128,7 +128,7 @@ class _Translator:
         keys = self._order_keys(modifiers.orders, scope, selected)
         hidden = dict.fromkeys(key for key, _ in keys if key not in place)
         if modifiers.is_distinct and hidden:
-            raise NotTranslated("DISTINCT with ORDER BY of another expression")
+            raise NoTranslation("DISTINCT with ORDER BY of another expression")
         for number, key in enumerate(hidden):
             place[key] = f"o{number}"
             outputs.append(f"{key} AS {place[key]}")
@@ -152,19 +152,19 @@ class _Translator:
         is_all = node.get("aggregate_handling") == "FORCE_AGGREGATES"
         if is_all and any(value.is_constant for value in selected):
             # DuckDB groups by it: over no rows there is no group.
-            raise NotTranslated("GROUP BY ALL of a constant")
+            raise NoTranslation("GROUP BY ALL of a constant")
         if is_all:
             groups = [value for value in selected if not value.is_aggregate]
         else:
             records = node.get("group_expressions", [])
             # ROLLUP has several group sets, and GROUP BY () has an empty one.
             if node.get("group_sets", []) != ([list(range(len(records)))] if records else []):
-                raise NotTranslated("GROUPING SETS")
+                raise NoTranslation("GROUPING SETS")
             groups = [self._key(record, scope, selected) for record in records]
         if any(group.is_aggregate or group.is_window or group.is_constant for group in groups):
-            raise NotTranslated("GROUP BY of a constant or of an aggregate")
+            raise NoTranslation("GROUP BY of a constant or of an aggregate")
         if is_all and any(value.is_aggregate and not value.is_only_aggregate for value in selected):
-            raise NotTranslated("GROUP BY ALL of such an expression")
+            raise NoTranslation("GROUP BY ALL of such an expression")
         return groups
 
     def _key(self, record: dict[str, Any], scope: Scope, selected: Sequence[Value]) -> Value:
@@ -237,7 +237,7 @@ class _Translator:
     def _over(self, query: _Query, alias: str, renamed: Sequence[str]) -> tuple[str, tuple[Relation, ...]]:
         relation = self._next_relation()
         if len(renamed) > len(query.columns):
-            raise NotTranslated("more names than columns")
+            raise NoTranslation("more names than columns")
         names = [*renamed, *(name for name, _ in query.columns[len(renamed) :])]
         values = tuple(
             (name, Value(f"{relation}.c{i}", type_))
@@ -248,7 +248,7 @@ class _Translator:
     def _next_relation(self) -> str:
         self.relations += 1
         if self.relations > MAX_RELATIONS:
-            raise NotTranslated(f"more than {MAX_RELATIONS} tables and subqueries")
+            raise NoTranslation(f"more than {MAX_RELATIONS} tables and subqueries")
         return f"r{self.relations}"
 
     def _join(self, table: dict[str, Any], ctes: Mapping[str, _Cte]) -> tuple[str, tuple[Relation, ...]]:
@@ -289,7 +289,7 @@ class _Modifiers:
                         if name in modifier:
                             limit += f" {name.upper()} {count_of(modifier[name], what=name.upper())}"
                 case other:
-                    raise NotTranslated(other)
+                    raise NoTranslation(other)
         return cls(tuple(orders), limit, is_distinct)
 
 

@@ -43,14 +43,14 @@ _TEXT_TESTS: Final[Mapping[str, str]] = {
     "suffix": "endswith",
 }
 
-#: Text that means the same in a literal of Spark. ``$`` would be a variable, a backslash an escape.
+#: Text that a literal of Spark does not change: ``$`` would be a variable, a backslash an escape.
 _PLAIN_TEXT: Final = re.compile(r"[A-Za-z0-9 _.,:;/%*?=<>()\[\]{}@#!+\"&|-]*")
 
 _MAX_LIMIT: Final = 2**31 - 1
 
 
 def expression(record: dict[str, Any], scope: Scope) -> Value:
-    """Translate one expression. Raises `NotTranslated`."""
+    """Translate one expression. Raises `NoTranslation`."""
     rule = _RULES.get(record["class"])
     if rule is None:
         raise fail(record["class"], record)
@@ -58,7 +58,7 @@ def expression(record: dict[str, Any], scope: Scope) -> Value:
 
 
 def condition(record: dict[str, Any], scope: Scope, *, what: str) -> Value:
-    """Translate a condition on rows. Raises `NotTranslated`."""
+    """Translate a condition on rows. Raises `NoTranslation`."""
     value = expression(record, scope)
     if value.type != "BOOLEAN" or value.is_aggregate or value.is_window:
         raise fail(f"{what} of that type", record)
@@ -70,7 +70,7 @@ def _all(records: Sequence[dict[str, Any]], scope: Scope) -> list[Value]:
 
 
 def count_of(record: dict[str, Any], *, what: str) -> int:
-    """Return the constant number of ``what``, such as LIMIT. Raises `NotTranslated`."""
+    """Return the constant number of ``what``, such as LIMIT. Raises `NoTranslation`."""
     value = record.get("value") if record["class"] == "CONSTANT" else None
     if value is None or value["is_null"] or value["type"]["id"] not in {"INTEGER", "BIGINT"}:
         raise fail(f"{what} of an expression", record)

@@ -1,4 +1,4 @@
-"""Look at the tokens of a statement: find backquotes, and say what is wrong with a refused statement.
+"""Search the tokens of a statement for backquotes, and describe a refused statement.
 
 Contract: "SQL over the log". DuckDB's lexer tells words from text, names and comments; it runs nothing.
 """
@@ -57,7 +57,7 @@ def find_backquote(text: bytes) -> int | None:
 
 
 def describe_statements(text: bytes) -> str:
-    """Say what was sent instead of a single query, and what to send."""
+    """Return a message about a text that is not a single query: what it is, and what to send instead."""
     statements = list(_words_of_statements(text))
     if len(statements) > 1:
         return f"Send one statement, not {len(statements)}."

@@ -27,7 +27,7 @@ RESULT_TYPE: Final = "application/vnd.apache.arrow.stream"
 #: The key of a result's description in the metadata of the Arrow schema.
 _DESCRIPTION: Final = b"tenantadmin.result"
 
-#: The errors that the author of a query is shown. All others are faults of the service.
+#: The errors for the author of a query. All others are faults of the service.
 _QUERY_ERRORS: Final[Mapping[str, type[ApiError]]] = {
     error.code: error for error in (QueryRejected, QueryFailed, QueryTimeout)
 }
@@ -115,7 +115,7 @@ def encode_error(error: ApiError) -> bytes:
 
 
 def decode_error(body: bytes) -> ApiError:
-    """Return the error to raise. Raises `InvalidMessage` if it is not one that a query's author is shown."""
+    """Return the error to raise. Raises `InvalidMessage` if it is not an error for a query's author."""
     try:
         document: dict[str, Any] = json.loads(body)
         return _QUERY_ERRORS[document["error"]](str(document["message"]))

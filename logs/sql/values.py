@@ -40,7 +40,7 @@ def json_values(array: pa.Array[Any]) -> list[Any]:
 
 
 def _converter(type_: pa.DataType) -> Callable[[Any], list[Any]] | None:
-    """Return the function that converts arrays of a type; None if `to_pylist` gives JSON values already."""
+    """Return the function that converts arrays of a type; None if `to_pylist` already gives JSON values."""
     types = pa.types
     for matches, convert in (
         (types.is_floating, _floats),

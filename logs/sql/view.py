@@ -73,16 +73,16 @@ def needed_files(needed_days: Sequence[str], files: Sequence[str], days: Sequenc
 
     The fast view cannot have fewer than two files, so the result has at least two if there are two.
     """
-    wanted = set(needed_days)
-    needed = [file for file, day in zip(files, days, strict=True) if day in wanted]
-    others = (file for file, day in zip(files, days, strict=True) if day not in wanted)
+    read = set(needed_days)
+    needed = [file for file, day in zip(files, days, strict=True) if day in read]
+    others = (file for file, day in zip(files, days, strict=True) if day not in read)
     while len(needed) < 2 and (other := next(others, None)):
         needed.append(other)
     return needed
 
 
 class LogView:
-    """The view ``proxy_logs`` of a connection, which has the fast view already. Each query makes its own."""
+    """The view ``proxy_logs`` of a connection that already has the fast view. Each query replaces it."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection

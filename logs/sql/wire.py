@@ -30,7 +30,7 @@ class ProcessLimits:
     """The limits that a query process puts on itself before it gets a query.
 
     Attributes:
-        seconds: the longest query, from which the limit of processor time follows.
+        seconds: the longest query, which determines the limit of processor time.
         idle_seconds: how long it waits for another query of the same tenant; 0 if it runs only one.
         earlier_seconds: the processor time that queries before the last one may use.
     """
@@ -55,7 +55,7 @@ class Request:
 
     If ``translate`` is true, the process answers with the statement for Spark, and reads no file.
     If ``wait`` is true, the process answers which files the statement needs. It continues when the service
-    has sent another frame. ``has_positions`` is that of `protocol.LogSource`.
+    has sent another frame. For ``has_positions``, see `protocol.LogSource`.
     """
 
     statement: str

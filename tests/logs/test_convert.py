@@ -20,7 +20,7 @@ from logs.columns import COLUMNS
 from logs.compaction import entries, rows
 from logs.compaction.convert import Chunk, Converter, connect
 from logs.compaction.entries import BadFile, find_errors, split
-from logs.compaction.rows import Quarantined, read_rows
+from logs.compaction.rows import InvalidEntry, read_rows
 from logs.layout import HOUR_MS, day_prefix, day_start_ms
 from tenantadmin.lib.objectstore import Entry, batch
 from tenantadmin.lib.objectstore.batch import in_batches
@@ -37,7 +37,7 @@ DAY = raw.DAYS[1]
 
 def read(
     files: Mapping[str, bytes], *, chunk: int = 1 << 20, block: int = 1 << 20, array: int = 256
-) -> tuple[list[dict[str, Any]], list[Quarantined]]:
+) -> tuple[list[dict[str, Any]], list[InvalidEntry]]:
     """Return the rows of files, each in an hour of its own, and what is quarantined, with the file's name.
 
     Args:
@@ -50,7 +50,7 @@ def read(
         (Entry(f"{prefix}{hour:02}/{name}", len(body), ""), body)
         for hour, (name, body) in enumerate(files.items())
     ]
-    quarantined: list[Quarantined] = []
+    quarantined: list[InvalidEntry] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(rows, "_CHUNK_BYTES", chunk)
         patch.setattr(rows, "_ENTRIES_PER_ARRAY", array)
@@ -64,19 +64,19 @@ def read(
     return found, sorted(named, key=repr)
 
 
-def read_one_by_one(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], list[Quarantined]]:
+def read_one_by_one(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], list[InvalidEntry]]:
     """Return the same as `read`, but check and convert each entry by itself."""
     found: list[dict[str, Any]] = []
-    quarantined: list[Quarantined] = []
+    quarantined: list[InvalidEntry] = []
     for hour, (key, body) in enumerate(files.items()):
         try:
             values = split(body).values
         except BadFile as error:
-            quarantined.append(Quarantined(key, None, str(error)))
+            quarantined.append(InvalidEntry(key, None, str(error)))
             continue
         for position, value in enumerate(values):
             if errors := find_errors([value]):
-                quarantined.append(Quarantined(key, position, errors[0]))
+                quarantined.append(InvalidEntry(key, position, errors[0]))
             else:
                 found.append(row_of(bytes(value).decode(), hour=hour))
     return found, sorted(quarantined, key=repr)

@@ -17,7 +17,7 @@ from logs.models import Partition, QueryRun
 from logs.sources import log_source
 from logs.sql.choosing import ChoosingEngine
 from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.protocol import Limits, LogSource, NotTranslated, QueryResult, Translated
+from logs.sql.protocol import DuckdbStatement, Limits, LogSource, QueryResult, SparkStatement
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
@@ -41,9 +41,9 @@ class Spark:
 
     def __init__(self, engine: LocalEngine) -> None:
         self._engine = engine
-        self.plans: list[Translated] = []
+        self.plans: list[SparkStatement] = []
 
-    def run(self, plan: Translated, *, source: LogSource, limits: Limits, **_: Any) -> QueryResult:
+    def run(self, plan: SparkStatement, *, source: LogSource, limits: Limits, **_: Any) -> QueryResult:
         self.plans.append(plan)
         result = self._engine.execute(source=source, statement=COUNT, limits=limits)
         return replace(result, engine="spark")
@@ -56,7 +56,7 @@ class SlowTranslation:
         self.execute = engine.execute
         self._engine = engine
 
-    def translate(self, **arguments: Any) -> Translated | NotTranslated:
+    def translate(self, **arguments: Any) -> SparkStatement | DuckdbStatement:
         time.sleep(1.5)
         return self._engine.translate(**arguments)
 
@@ -162,7 +162,7 @@ def test_refused_statements_never_reach_spark(engine: LocalEngine, spark: Spark,
 @pytest.mark.parametrize("statement", [*STATEMENTS, *OVERFLOWS])
 def test_known_constructs_are_translated(engine: LocalEngine, log: LogSource, statement: str) -> None:
     plan = engine.translate(source=log, statement=statement, limits=LIMITS)
-    assert isinstance(plan, Translated), plan
+    assert isinstance(plan, SparkStatement), plan
     # No name of the statement is in the text.
     assert "proxy_logs p" not in plan.sql
 
@@ -170,7 +170,7 @@ def test_known_constructs_are_translated(engine: LocalEngine, log: LogSource, st
 def test_generated_statements_are_translated(engine: LocalEngine, log: LogSource) -> None:
     for seed in range(60):
         statement = generate(random.Random(seed))  # noqa: S311 - repeatable
-        assert isinstance(engine.translate(source=log, statement=statement, limits=LIMITS), Translated), (
+        assert isinstance(engine.translate(source=log, statement=statement, limits=LIMITS), SparkStatement), (
             statement
         )
 
@@ -210,7 +210,7 @@ def test_unknown_constructs_are_not_translated(
     engine: LocalEngine, log: LogSource, statement: str, what: str
 ) -> None:
     plan = engine.translate(source=log, statement=statement, limits=LIMITS)
-    assert isinstance(plan, NotTranslated), plan
+    assert isinstance(plan, DuckdbStatement), plan
     assert what in plan.what
 
 

@@ -29,8 +29,8 @@ _NESTED_ENUM = (
 )
 
 
-def _refusal(statement: str) -> guard.Refused:
-    with pytest.raises(guard.Refused) as caught:
+def _refusal(statement: str) -> guard.Refusal:
+    with pytest.raises(guard.Refusal) as caught:
         guard.check(statement, _connection)
     return caught.value
 
@@ -72,7 +72,7 @@ def test_refused_statements_are_refused_inside_of_others(statement: str, nesting
 
 @given(st.text(max_size=200))
 def test_any_text_is_allowed_or_refused(text: str) -> None:
-    with suppress(guard.Refused):
+    with suppress(guard.Refusal):
         assert guard.check(text, _connection).text == text
 
 
@@ -171,7 +171,7 @@ def test_a_refusal_has_a_message_and_the_position(statement: str, message: str, 
 def test_a_text_that_is_no_statement_is_refused_before_it_is_parsed(
     statement: str, message: str, position: int | None
 ) -> None:
-    with pytest.raises(guard.Refused) as caught:
+    with pytest.raises(guard.Refusal) as caught:
         guard.check_text(statement)
     assert (caught.value.message, caught.value.position) == (message, position)
 
@@ -203,7 +203,7 @@ class _Parser:
     ],
 )
 def test_a_tree_that_cannot_be_read_is_refused(answer: str, message: str) -> None:
-    with pytest.raises(guard.Refused) as caught:
+    with pytest.raises(guard.Refusal) as caught:
         guard.check("SELECT 1", _Parser(answer))
     assert caught.value.message == message
 

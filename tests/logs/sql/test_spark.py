@@ -23,7 +23,7 @@ from bench.bench_sql import QUERIES
 from logs.sql.cancellation import Cancellation
 from logs.sql.choosing import ChoosingEngine
 from logs.sql.errors import QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
-from logs.sql.protocol import Limits, LogSource, Translated
+from logs.sql.protocol import Limits, LogSource, SparkStatement
 from logs.sql.results import json_pieces
 from tests.logs.sql.spark_statements import OVERFLOWS, STATEMENTS, generate
 from tests.logs.sql.statements import ALLOWED
@@ -117,7 +117,7 @@ def test_allowed_statements_answer_alike(engine: LocalEngine, both: ChoosingEngi
         # Which row is left is not said.
         statement = re.sub(r" LIMIT 1(?=;?$|\))", "", allowed)
         plan = engine.translate(source=log, statement=statement, limits=LIMITS)
-        if isinstance(plan, Translated) and plan.reads:
+        if isinstance(plan, SparkStatement) and plan.reads:
             duckdb, spark = (
                 rows_of(both, replace(log, engine=name), statement) for name in ("duckdb", "spark")
             )
