@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rules.json_text import JsonObject, Path
 
-#: A rule's id and the JSON Pointer of one of its values; or no id and `ORDER`.
+#: A rule's id and the JSON Pointer of one of its values, or None and `ORDER`.
 Place = tuple[str | None, str]
 
 ORDER: Final = "/order"
@@ -23,8 +23,8 @@ ORDER: Final = "/order"
 class Blame:
     """The ``seq`` of the revision that last changed each place.
 
-    If ``is_complete`` is False, older revisions were not read: the places in ``unknown`` did not change in
-    those that were.
+    If ``is_complete`` is False, older revisions were not read. The places in ``unknown`` did not change in
+    any revision that was read.
     """
 
     seqs: Mapping[Place, int]
@@ -43,7 +43,7 @@ def blame(revisions: Iterable[tuple[int, Sequence[JsonObject]]], *, limit: int) 
 
     Args:
         revisions: ``seq`` and rules, newest first, down to the first revision. At least one.
-        limit: the number of revisions that are read at most.
+        limit: the maximum number of revisions to read.
     """
     seqs: dict[Place, int] = {}
     open_places: set[Place] = set()

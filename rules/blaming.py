@@ -1,4 +1,4 @@
-"""Blame a stored ruleset: read its revisions and find who changed what. Contract: Change history."""
+"""Blame a stored ruleset: find the revision that last changed each value. Contract: Change history."""
 
 from __future__ import annotations
 
@@ -61,22 +61,22 @@ def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> RulesBlame:
         changes[revision.seq] = describe_change(revision)
         return revision.seq, (revision.document or {}).get("rules", [])
 
-    found = blame(map(read, chain([newest], revisions)), limit=MAX_REVISIONS)
+    result = blame(map(read, chain([newest], revisions)), limit=MAX_REVISIONS)
     ids = [rule["id"] for rule in newest.document.get("rules", [])]
     fields: dict[str | None, list[BlamedField]] = {rule_id: [] for rule_id in ids}
-    for rule_id, path in found.seqs:
+    for rule_id, path in result.seqs:
         if rule_id is not None:
-            fields[rule_id].append(_field(found, (rule_id, path)))
+            fields[rule_id].append(_field(result, (rule_id, path)))
     return RulesBlame(
         seq=newest.seq,
-        order=_field(found, (None, ORDER)),
+        order=_field(result, (None, ORDER)),
         rules=[
             BlamedRule(rule_id=rule_id, fields=sorted(fields[rule_id], key=lambda it: it.path))
             for rule_id in ids
         ],
-        revisions=[changes[named] for named in sorted({*found.seqs.values()}, reverse=True)],
+        revisions=[changes[named] for named in sorted({*result.seqs.values()}, reverse=True)],
     )
 
 
-def _field(found: Blame, place: Place) -> BlamedField:
-    return BlamedField(path=place[1], seq=found.seqs[place], at_most=place in found.unknown)
+def _field(result: Blame, place: Place) -> BlamedField:
+    return BlamedField(path=place[1], seq=result.seqs[place], at_most=place in result.unknown)

@@ -112,8 +112,8 @@ def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any])
         TenantNotFound: there is no such live tenant.
         ValidationFailed: ``tenantId`` or ``cacheKey`` differs from the path.
     """
-    given = {"tenantId": tenant_id, "cacheKey": cache_key}
-    if details := _read_only(document, given, path=""):
+    in_path = {"tenantId": tenant_id, "cacheKey": cache_key}
+    if details := _read_only(document, in_path, path=""):
         raise ValidationFailed(details=details)
     require_live_tenant(tenant_id)
     row = _make_row(tenant_id, cache_key, document)
@@ -139,7 +139,7 @@ def write_many(tenant_id: UUID, documents: Sequence[Mapping[str, Any]]) -> list[
     if details:
         raise ValidationFailed(details=details)
     require_live_tenant(tenant_id)
-    # In one order, so that two writers of the same keys do not deadlock.
+    # Sorted, so that two writers of the same keys do not deadlock.
     _save([_make_row(tenant_id, key, documents[first[key]]) for key in sorted(first)])
     return list(first)
 
@@ -155,7 +155,7 @@ def delete_metadata(tenant_id: UUID, cache_key: str) -> bool:
     return bool(deleted)
 
 
-def _read_only(document: Mapping[str, Any], given: Mapping[str, Any], *, path: str) -> list[Detail]:
+def _read_only(document: Mapping[str, Any], in_path: Mapping[str, Any], *, path: str) -> list[Detail]:
     """Return a finding for each member of ``document`` that differs from the request's path."""
     return [
         Detail(
@@ -163,7 +163,7 @@ def _read_only(document: Mapping[str, Any], given: Mapping[str, Any], *, path: s
             "read-only",
             f"'{name}' differs from the path. Leave it out or send the value of the path.",
         )
-        for name, value in given.items()
+        for name, value in in_path.items()
         if document.get(name, value) != value
     ]
 

@@ -33,7 +33,7 @@ class RuleChange(JsonStruct):
 
 @dataclass(frozen=True, slots=True)
 class RulesDiff:
-    """Added and changed rules in the order of the later revision, removed ones in that of the earlier."""
+    """Added and changed rules in the later revision's order, removed rules in the earlier revision's."""
 
     added: tuple[JsonObject, ...]
     removed: tuple[JsonObject, ...]

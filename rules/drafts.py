@@ -40,7 +40,7 @@ class DraftNotFound(NotFound):
 
 
 class TooManyDrafts(BadRequest):
-    """The tenant has as many drafts as it may have."""
+    """The tenant has the maximum number of drafts."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -84,7 +84,7 @@ class DraftDocument(DraftHead):
 
 @dataclass(frozen=True, slots=True)
 class DraftDiff:
-    """What publishing a draft would change, and the rules that both the draft and others have changed."""
+    """The changes that publishing a draft makes, and the rules that others have changed too."""
 
     base_seq: int
     current_seq: int
@@ -116,7 +116,7 @@ def describe_draft(draft: RuleDraft) -> DraftDocument:
 
 
 def list_drafts(tenant_id: UUID) -> list[RuleDraft]:
-    """Return a live tenant's drafts, the last modified first. Their lint is that of their last write.
+    """Return a live tenant's drafts, last modified first. Their lint dates from their last write.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -128,7 +128,7 @@ def list_drafts(tenant_id: UUID) -> list[RuleDraft]:
 
 
 def find_draft(tenant_id: UUID, draft_id: UUID) -> RuleDraft:
-    """Return a draft. Its lint is that of its last write.
+    """Return a draft. Its lint dates from its last write.
 
     Raises:
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
@@ -141,13 +141,13 @@ def find_draft(tenant_id: UUID, draft_id: UUID) -> RuleDraft:
 
 
 def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) -> RuleDraft:
-    """Make a draft; by default of the present rules.
+    """Create a draft, by default of the current rules.
 
     ``document`` may have ``name``, ``rules`` (any array) and ``baseSeq``.
 
     Raises:
         TenantNotFound: there is no such live tenant.
-        TooManyDrafts: the tenant has as many drafts as it may have.
+        TooManyDrafts: the tenant has the maximum number of drafts.
         ValidationFailed: there is no revision ``baseSeq``.
     """
     current = read_ruleset(tenant_id)
@@ -162,7 +162,7 @@ def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) ->
         modified_by=actor,
     )
     with transaction.atomic():
-        # Drafts of a tenant are made one at a time, and none after the tenant is deleted.
+        # Locks the ruleset: drafts of a tenant are created one at a time, and not after its deletion.
         if not Ruleset.objects.select_for_update(no_key=True).filter(pk=tenant_id).exists():
             raise TenantNotFound
         if RuleDraft.objects.filter(tenant=tenant_id).count() >= settings.MAX_RULE_DRAFTS:
@@ -225,9 +225,9 @@ def delete_draft(*, tenant_id: UUID, draft_id: UUID, actor: str, expected_etag: 
 
 
 def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
-    """Compare a draft with the present ruleset, and with what changed there since its base.
+    """Compare a draft with the current ruleset, and with the changes to the ruleset since the draft's base.
 
-    Rules without an id, and all but the last of those with the same id, are left out.
+    Leaves out rules without an id. Of several rules with the same id, only the last counts.
 
     Raises:
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
@@ -267,9 +267,9 @@ def publish_draft(
 
     Raises:
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
-        RulesetRejected, ValidationFailed, PlanLimitExceeded: as `write_ruleset`.
+        RulesetRejected, ValidationFailed, PlanLimitExceeded: see `write_ruleset`.
         BaseMoved: the ruleset was written after the draft was made from it.
-        Conflict: ruleset or draft changed meanwhile.
+        Conflict: the ruleset or the draft changed since it was read.
     """
     draft = find_draft(tenant_id, draft_id)
     require_etag(draft_etag(draft), expected=expected_etag)
@@ -314,7 +314,7 @@ def _base_seq(document: Mapping[str, Any], current: RulesetState, *, default: in
 
 
 def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
-    """Return what lint says of publishing the rules now, as JSON."""
+    """Return the lint of publishing the rules now, as JSON."""
     result = lint_write(
         {"rules": rules},
         stored_rules=current.rules,
@@ -325,7 +325,7 @@ def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
 
 
 def _complete(rules: Sequence[Any]) -> list[dict[str, object]]:
-    """Return the rules that have an id, with default values filled in, as far as they are valid."""
+    """Return the rules that have an id. Valid rules have their defaults filled in."""
     by_id = {
         rule["id"]: complete_rule(rule)
         for rule in rules

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rules.conditions.evaluate import ConditionTrace
     from rules.language import Rule
 
-#: A statement may have a megabyte, and each rule may test it.
+#: Values are cut: a statement may have a megabyte, and each rule may test it.
 _MAX_CHARACTERS: Final = 500
 
 
@@ -153,7 +153,7 @@ def explain(rules: Sequence[Rule], request: Mapping[str, object]) -> Explanation
                 outcome=outcome,
                 fired=traced.fired,
                 distance=count_flips(conditions),
-                failed=list(_failed(conditions, wanted=True)),
+                failed=list(_failed(conditions, target=True)),
                 conditions=_traced(conditions),
             )
         )
@@ -174,32 +174,32 @@ def _closeness(explained: ExplainedRule) -> tuple[bool, bool, int, int]:
     return is_disabled, distance is None, distance or 0, explained.position
 
 
-def count_flips(conditions: ConditionTrace, *, wanted: bool = True) -> int | None:
-    """Return the fewest tests that must change their result so that the conditions have the ``wanted`` one.
+def count_flips(conditions: ConditionTrace, *, target: bool = True) -> int | None:
+    """Return how few tests must change their result for the conditions to have the result ``target``.
 
-    Tests count as independent. None: no results of tests give the wanted one (``any`` of nothing).
+    Tests count as independent. None if the target cannot be reached (``any`` of nothing).
     """
-    if conditions.matched is wanted:
+    if conditions.matched is target:
         return 0
     if conditions.operator == "not":
-        return count_flips(conditions.parts[0], wanted=not wanted)
+        return count_flips(conditions.parts[0], target=not target)
     if conditions.operator not in {"all", "any"}:
         return 1
-    flips = [count_flips(part, wanted=wanted) for part in conditions.parts]
+    flips = [count_flips(part, target=target) for part in conditions.parts]
     possible = [count for count in flips if count is not None]
-    if (conditions.operator == "all") is wanted:
+    if (conditions.operator == "all") is target:
         return sum(possible) if len(possible) == len(flips) else None
     return min(possible, default=None)
 
 
-def _failed(conditions: ConditionTrace, *, wanted: bool) -> Iterator[FailedTest]:
-    if conditions.matched is wanted:
+def _failed(conditions: ConditionTrace, *, target: bool) -> Iterator[FailedTest]:
+    if conditions.matched is target:
         return
     if conditions.operator == "not":
-        yield from _failed(conditions.parts[0], wanted=not wanted)
+        yield from _failed(conditions.parts[0], target=not target)
     elif conditions.operator in {"all", "any"}:
         for part in conditions.parts:
-            yield from _failed(part, wanted=wanted)
+            yield from _failed(part, target=target)
     else:
         yield FailedTest(
             path=conditions.path,
@@ -207,7 +207,7 @@ def _failed(conditions: ConditionTrace, *, wanted: bool) -> Iterator[FailedTest]
             operator=conditions.operator,
             operand=_shown(conditions.operand),
             value=_shown(conditions.value),
-            negated=not wanted,
+            negated=not target,
         )
 
 
@@ -227,7 +227,7 @@ def _traced(conditions: ConditionTrace) -> TracedCondition:
 
 
 def _shown(value: object) -> Any:
-    """Return a value as JSON, with long texts cut."""
+    """Return a value as JSON. Long texts are cut."""
     if isinstance(value, str) and len(value) > _MAX_CHARACTERS:
         return value[: _MAX_CHARACTERS - 1] + "…"
     if isinstance(value, frozenset):

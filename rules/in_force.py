@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChosenRules:
-    """Rules, and where they come from."""
+    """Rules and their source."""
 
     rules: Sequence[dict[str, Any]]
     ruleset: ChosenRuleset
@@ -33,7 +33,7 @@ class ChosenRules:
 def choose_rules(
     tenant_id: UUID, *, seq: int | None = None, draft_id: UUID | None = None, at: dt.datetime | None = None
 ) -> ChosenRules:
-    """Return the rules of a revision or of a draft, else those in force at ``at``, else the current ones.
+    """Return the rules of a revision or draft, else the rules in force at ``at``, else the current rules.
 
     Raises:
         ValidationFailed: there is no such revision or draft, the tenant was deleted with the revision, or the

@@ -1,4 +1,4 @@
-"""The markers that Gateways poll: those of one tenant, and the feed of all tenants in the caller's scope.
+"""The markers that Gateways poll: one tenant's list, and the feed of all tenants in the caller's scope.
 
 Contract: Cache metadata and markers.
 """
@@ -63,7 +63,7 @@ class MarkerList:
     markers: Iterator[Any]
 
 
-def list_markers(tenant_id: UUID, asked: MarkerFilter) -> MarkerList:
+def list_markers(tenant_id: UUID, filters: MarkerFilter) -> MarkerList:
     """Return a tenant's markers that are not removed.
 
     Raises:
@@ -71,36 +71,37 @@ def list_markers(tenant_id: UUID, asked: MarkerFilter) -> MarkerList:
     """
     require_live_tenant(tenant_id)
     scope = Marker.objects.filter(tenant=tenant_id)
-    wanted = Q(removed_at__isnull=True)
-    if asked.status is not None:
+    condition = Q(removed_at__isnull=True)
+    if filters.status is not None:
         is_active = Q(expires_at__gt=Now())
-        wanted &= is_active if asked.status == "active" else ~is_active
-    if asked.target_rule_id is not None:
-        wanted &= Q(target_rule_id=asked.target_rule_id)
-    return _read(scope, wanted, asked, _describe)
+        condition &= is_active if filters.status == "active" else ~is_active
+    if filters.target_rule_id is not None:
+        condition &= Q(target_rule_id=filters.target_rule_id)
+    return _read(scope, condition, filters, _describe)
 
 
 def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
     """Return the markers of all live tenants on which the caller has ``cache-admin``.
 
-    With ``since``: all that were made, changed or removed later. Without: those that still matter, which are
+    With ``since``, all markers that were created, changed or removed later. Without it, all markers that are
     neither removed nor expired. Each has ``tenantId`` and ``deleted``.
     """
     scope = Marker.objects.filter(
         principal.on_tenants.as_q(Scope.CACHE_ADMIN, tenant="tenant", account="tenant__account"),
         tenant__deleted_at__isnull=True,
     )
-    wanted = Q() if since is not None else Q(removed_at__isnull=True, expires_at__gt=Now())
-    return _read(scope, wanted, MarkerFilter(since=since), _describe_in_feed)
+    condition = Q() if since is not None else Q(removed_at__isnull=True, expires_at__gt=Now())
+    return _read(scope, condition, MarkerFilter(since=since), _describe_in_feed)
 
 
-def _read(scope: QuerySet[Marker], wanted: Q, asked: MarkerFilter, describe: Any) -> MarkerList:
+def _read(scope: QuerySet[Marker], condition: Q, filters: MarkerFilter, describe: Any) -> MarkerList:
     settled = settled_before()
-    generated_at = newest_settled(scope, "changed_at", settled=settled, since=asked.since)
-    rows = scope.filter(wanted)
-    if asked.since is not None:
-        rows = rows.filter(changed_at__gt=asked.since)
-    # Every change increases a row's changed_at. Expiry changes which markers are active and superseded.
+    generated_at = newest_settled(scope, "changed_at", settled=settled, since=filters.since)
+    rows = scope.filter(condition)
+    if filters.since is not None:
+        rows = rows.filter(changed_at__gt=filters.since)
+    # Every change increases a row's changed_at. Expiry changes how many markers are active,
+    # and so which are superseded.
     state = rows.order_by().aggregate(
         count=Count("pk"),
         active=Count("pk", filter=Q(expires_at__gt=Now())),
@@ -108,7 +109,7 @@ def _read(scope: QuerySet[Marker], wanted: Q, asked: MarkerFilter, describe: Any
     )
     newest_first = with_superseded(rows).order_by("-invalidated_at", "-pk")
     return MarkerList(
-        etag=strong_etag("markers", asked, generated_at, *state.values()),
+        etag=strong_etag("markers", filters, generated_at, *state.values()),
         generated_at=generated_at,
         markers=map(describe, newest_first.iterator(chunk_size=_CHUNK)),
     )

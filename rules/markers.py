@@ -115,7 +115,7 @@ def read_marker(tenant_id: UUID, marker_id: str) -> MarkerDocument:
 
 
 def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
-    """Create a marker by hand, which becomes the cutoff of its target rule. Return it.
+    """Create a manual marker, the new cutoff of its target rule. Return it.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -188,7 +188,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
 def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -> MarkerDocument:
     """Merge ``metadata`` and ``invalidatedBy`` of ``changes`` into a marker and return it.
 
-    ``changes`` may hold the derived members too, with their present values.
+    ``changes`` may also hold derived members with their current values.
 
     Raises:
         TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
@@ -270,7 +270,7 @@ def cross_rule_id(target_id: str, number: int) -> str:
 
 
 def _next_id(tenant_id: UUID, target_id: str) -> tuple[int, str]:
-    """Return the next free number of a target rule and its marker id. Skip ids given by hand."""
+    """Return the next free number of a target rule and its marker id. Skip ids of manual markers."""
     markers = Marker.objects.filter(tenant=tenant_id)
     highest = markers.filter(target_rule_id=target_id).aggregate(highest=Max("number"))["highest"]
     numbers = count(0 if highest is None else highest + 1)

@@ -1,4 +1,4 @@
-"""Decide what a ruleset does with one request, and explain why.
+"""Decide a request by a ruleset, and trace why.
 
 Contract: "Cache rules (ruleset)", "Cache status (per request)". Imports no Django. To test conditions on many
 log rows, ``rules.conditions.compile_sql`` compiles them to SQL with the same results.
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from rules.conditions.request import Request
 
-#: The cache statuses that the log can show for each action, unless something fails. The rules do not decide
-#: whether there is a cached result.
+#: The cache statuses that the log can show for each action if nothing fails. Rules do not decide whether a
+#: result is in the cache.
 STATUSES: Final[dict[Action | None, tuple[str, ...]]] = {
     Action.CACHE: ("HIT", "MISS"),
     Action.BYPASS: ("BYPASS",),

@@ -15,10 +15,10 @@ class Ruleset(models.Model):
     """The ruleset of a live tenant. Deleting the tenant removes the row and keeps its history."""
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, primary_key=True, related_name="ruleset")
-    #: ``[Rule]``, with every default filled in.
+    #: ``[Rule]``, with all defaults filled in.
     rules = models.JSONField(default=list)
     seq = models.PositiveIntegerField(default=0, editable=False)
-    #: Grows with each write, sorts as text, is never repeated (`rules.ruleset.cache_bust`).
+    #: Grows as text with each write and is never repeated (`rules.ruleset.cache_bust`).
     cache_bust = models.CharField(max_length=40, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)
 
@@ -43,7 +43,7 @@ class Marker(models.Model):
     expires_at = models.DateTimeField()
     created_at = models.DateTimeField(editable=False)
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
-    #: When the marker was made, changed or removed. Pollers read by it (`accounts.tenants.stamps`).
+    #: The stamp of the last change or removal, by which pollers read (`accounts.tenants.stamps`).
     changed_at = models.DateTimeField(db_default=Now(), editable=False)
     #: ``{reason?}``
     metadata = models.JSONField(default=dict, blank=True)
@@ -114,7 +114,7 @@ class RuleDraft(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="rule_drafts")
     name = models.CharField(max_length=200, blank=True)
-    #: The rules as sent: anything that is an array.
+    #: The rules as sent: any array.
     rules = models.JSONField(default=list, blank=True)
     #: The revision of the rules that the draft was made from.
     base_seq = models.PositiveIntegerField()
@@ -141,5 +141,5 @@ class RuleDraft(models.Model):
 
     @property
     def title(self) -> str:
-        """The draft's name in a sentence or a list."""
+        """The draft's name for a sentence or a list."""
         return f"Draft {self.name}" if self.name else f"Unnamed draft of {self.created_at:%Y-%m-%d %H:%M} UTC"

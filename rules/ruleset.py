@@ -1,4 +1,4 @@
-"""The stored ruleset: read, created and deleted with its tenant. Contract: Cache rules (ruleset)."""
+"""Read the stored ruleset; create and delete it with its tenant. Contract: Cache rules (ruleset)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from accounts.models import Tenant
 
 
-#: Cache of rendered rulesets, at most 64 MiB. A cache-bust token never names two states of a ruleset.
+#: Cache of rendered rulesets by cache-bust token, at most 64 MiB. A token names one state of a ruleset.
 _rendered: LRUCache[tuple[UUID, str], bytes] = LRUCache(maxsize=64 * 2**20, getsizeof=len)
 _rendering = threading.Lock()
 
@@ -71,8 +71,8 @@ class RulesetState:
 def cache_bust(*, seq: int, modified_at: dt.datetime) -> str:
     """Return the token of a revision: a new one makes Gateways start a new cache. Contract: Restore rules.
 
-    It is the time of the write and ``seq`` in hex of fixed width, so tokens sort as text. The time grows with
-    each write of a tenant, so a token is never repeated, even if a restored backup repeats ``seq``.
+    The token is the time of the write and ``seq`` in hex of fixed width, so tokens sort as text. Each write
+    of a tenant has a later time, so a token is never repeated, even if a restored backup repeats ``seq``.
     """
     milliseconds = round(modified_at.timestamp() * 1000)
     return f"{milliseconds:012x}{seq:08x}"

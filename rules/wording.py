@@ -1,4 +1,4 @@
-"""What messages of the API say on the staff's pages, which have fields and buttons in place of parameters."""
+"""Messages of the API in the words of the staff pages, which have fields and buttons and no parameters."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _LABELS: Final = {
 
 
 def say(text: str) -> str:
-    """Return a message of the API as pages say it."""
+    """Return a message of the API in the words of a page."""
     for pattern, phrase in _PHRASES:
         text = pattern.sub(phrase, text)
     return text
 
 
 def label_of(path: str) -> str | None:
-    """Return the label of the field that a place in a request (a JSON Pointer) is; None if it has none."""
+    """Return the label of the field for a JSON Pointer into a request, or None."""
     return _LABELS.get(path.split("/")[1] if path.startswith("/") else path)

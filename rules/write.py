@@ -1,4 +1,4 @@
-"""The one function that writes rulesets. Contract: Tenants and configuration (rules 2 to 4)."""
+"""The only function that writes rulesets. Contract: Tenants and configuration (rules 2 to 4)."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def write_ruleset(
         if not written:
             raise Conflict
         if removed and removed & active_marker_targets(tenant_id):
-            # Somebody created a marker after lint had read them. This transaction now has the lock that
+            # A marker was created after lint had read them. This transaction now holds the lock that
             # creating a marker needs.
             raise Conflict
         append_revision(
@@ -120,7 +120,7 @@ def _validate(
     """Return the rules of a valid body, with default values filled in.
 
     Raises:
-        As `write_ruleset`.
+        RulesetRejected, ValidationFailed, PlanLimitExceeded, Conflict: see `write_ruleset`.
     """
     try:
         result = lint_write(

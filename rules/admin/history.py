@@ -34,7 +34,7 @@ def read_page(tenant_id: UUID, kind: RevisionKind, *, cursor: str | None) -> His
 
 
 def sentence(change: Revision) -> str:
-    """Return a sentence that says what a change did."""
+    """Describe a change in a sentence."""
     summary = change.summary
     if change.action == "create":
         return "created it"
@@ -94,12 +94,12 @@ class BlamedRule:
 def blame_rules(tenant_id: UUID) -> list[BlamedRule]:
     """Return for each live rule the revision that last changed it. Empty for a deleted tenant."""
     try:
-        found = blame_ruleset(tenant_id)
+        blame = blame_ruleset(tenant_id)
     except NotFound:
         return []
-    changes = {change.seq: change for change in found.revisions}
+    changes = {change.seq: change for change in blame.revisions}
     blamed = []
-    for rule in found.rules:
+    for rule in blame.rules:
         seq = max((it.seq for it in rule.fields), default=0)
         change = changes.get(seq)
         user, changed_at = (change.user_id, change.changed_at) if change else ("", "")

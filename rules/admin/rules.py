@@ -112,17 +112,17 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
     findings = [*report.errors, *report.warnings]
     marks = [
         LineFinding(
-            line=line_of(places, found.path.removeprefix("/rules")),
-            severity=found.severity,
-            code=found.code,
-            text=say(found.message),
+            line=line_of(places, finding.path.removeprefix("/rules")),
+            severity=finding.severity,
+            code=finding.code,
+            text=say(finding.message),
             # The suggestion for a removal is a parameter of the API; the message names the form field.
-            suggestion=None if found.code == CONFIRMED_CODE else found.suggestion,
+            suggestion=None if finding.code == CONFIRMED_CODE else finding.suggestion,
         )
-        for found in findings
+        for finding in findings
     ]
     to_confirm = sorted(
-        {found.rule_id for found in findings if found.code == CONFIRMED_CODE and found.rule_id}
+        {finding.rule_id for finding in findings if finding.code == CONFIRMED_CODE and finding.rule_id}
     )
     after = result.normalized
     return TextCheck(
@@ -140,7 +140,7 @@ def diff_lines(before: Sequence[Any], after: Sequence[Any]) -> list[tuple[str, s
 
 @dataclass(frozen=True, slots=True)
 class ThreeWay:
-    """The changes of others since the text was begun, of the text, and rules that both changed."""
+    """The changes of others since the text's base, the changes of the text, and rules that both changed."""
 
     theirs: Sequence[tuple[str, str]]
     mine: Sequence[tuple[str, str]]

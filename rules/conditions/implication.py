@@ -1,4 +1,4 @@
-"""Find out whether a condition matches all requests that another one matches. True is always certain."""
+"""Test whether a condition matches all requests that another one matches. True is always certain."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def _implies_part(narrow: Conjunction, part: Literal | Choice) -> bool:
     )
 
 
-def _implies_literal(known: Literal, wanted: Literal) -> bool:
-    test, target = known.test, wanted.test
+def _implies_literal(known: Literal, needed: Literal) -> bool:
+    test, target = known.test, needed.test
     if known.negated:
         return False
     if test.operator is Operator.EXISTS:
-        return known.accepts(None) and wanted.accepts(None)
+        return known.accepts(None) and needed.accepts(None)
     if test.operator in {Operator.EQ, Operator.IN} and not test.ignore_case:
-        return all(wanted.accepts(as_value(test, value)) for value in test.operands)
+        return all(needed.accepts(as_value(test, value)) for value in test.operands)
     if test.operator in _EXCLUDING:
-        is_comparable = target.operator in _EXCLUDING and not wanted.negated
+        is_comparable = target.operator in _EXCLUDING and not needed.negated
         return is_comparable and test.ignore_case == target.ignore_case and _excludes(test, target)
-    if not known.needs_value or wanted.negated:
+    if not known.needs_value or needed.negated:
         return False
     if target.operator is Operator.EXISTS:
         return target.operand is True

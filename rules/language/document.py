@@ -32,7 +32,7 @@ READ_ONLY_PROPERTIES: Final = {
 
 
 class Action(StrEnum):
-    """What a rule does with a statement."""
+    """The action of a rule on a statement."""
 
     CACHE = "cache"
     BYPASS = "bypass"

@@ -202,12 +202,12 @@ class ValidRule:
         ends_at_key = test.path[-1] == test.key.name
         return (*self.path, *(test.path if ends_at_key else test.path[:-1]))
 
-    def find_keys(self, names: Container[str], is_wanted: Callable[[Literal], bool]) -> list[Path]:
-        """Return the paths of keys with one of ``names`` and a wanted test. Each path is returned once."""
+    def find_keys(self, names: Container[str], accepts: Callable[[Literal], bool]) -> list[Path]:
+        """Return the paths of the keys among ``names`` with an accepted test. Each path is returned once."""
         paths = (
             self.key_path(test)
             for test, negated in iterate_tests(self.condition)
-            if test.key.name in names and is_wanted(Literal(test, negated))
+            if test.key.name in names and accepts(Literal(test, negated))
         )
         return list(dict.fromkeys(paths))
 

@@ -26,7 +26,7 @@ _QUESTIONS_PER_READING: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A problem that a check found. The attributes are those of :class:`Finding`."""
+    """A problem that a check found. For the attributes, see :class:`Finding`."""
 
     path: Path
     message: str

@@ -134,11 +134,11 @@ class _Lint:
             ((positions.find(problem.path), kind, problem) for kind, problem in self._hits[severity]),
             key=itemgetter(0),
         )
-        found = [self._make_finding(kind, problem) for _, kind, problem in ordered[: limits.MAX_FINDINGS]]
+        findings = [self._make_finding(kind, problem) for _, kind, problem in ordered[: limits.MAX_FINDINGS]]
         if (count := self._counts[severity]) > limits.MAX_FINDINGS:
             message = f"Only the first {limits.MAX_FINDINGS:,} of {count:,} {severity.value}s are listed."
-            found.append(self._make_finding(_MORE[severity], Problem((), message)))
-        return tuple(found)
+            findings.append(self._make_finding(_MORE[severity], Problem((), message)))
+        return tuple(findings)
 
     def _make_finding(self, kind: FindingKind, problem: Problem) -> Finding:
         match problem.path:

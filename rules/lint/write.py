@@ -30,7 +30,7 @@ def lint_deletions(
 ) -> list[Finding]:
     """Return findings for removed rules that something still depends on, sorted by rule id.
 
-    The ``rule_id`` of a finding is that of the removed rule.
+    The ``rule_id`` of a finding is the removed rule's.
 
     Args:
         active_marker_targets: the ids of rules with an unexpired marker.

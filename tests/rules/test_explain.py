@@ -128,15 +128,15 @@ _trees = st.recursive(
 
 
 @settings(max_examples=200)
-@given(tree=_trees, wanted=st.booleans())
-def test_the_distance_is_the_smallest_number_of_changed_tests(tree: ConditionTrace, wanted: bool) -> None:
+@given(tree=_trees, target=st.booleans())
+def test_the_distance_is_the_smallest_number_of_changed_tests(tree: ConditionTrace, target: bool) -> None:
     number = len(leaves(tree))
     reachable = [
         sum(changes)
         for changes in itertools.product((False, True), repeat=number)
-        if evaluate(tree, iter(changes)) is wanted
+        if evaluate(tree, iter(changes)) is target
     ]
-    assert count_flips(tree, wanted=wanted) == min(reachable, default=None)
+    assert count_flips(tree, target=target) == min(reachable, default=None)
 
 
 def leaves(tree: ConditionTrace) -> list[ConditionTrace]:

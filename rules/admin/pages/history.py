@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 def kind_of(request: HttpRequest) -> RevisionKind:
     """Return the kind of document in the query string; rules by default."""
-    asked = request.GET.get("kind", "")
-    return RevisionKind(asked) if asked in {kind.value for kind in KINDS} else RevisionKind.RULES
+    value = request.GET.get("kind", "")
+    return RevisionKind(value) if value in {kind.value for kind in KINDS} else RevisionKind.RULES
 
 
 def number(request: HttpRequest, name: str) -> int | None:
@@ -88,10 +88,10 @@ class RestorePage(TenantActPage):
     @property
     def kind(self) -> RevisionKind:
         """The kind of document."""
-        found: str = self.kwargs["kind"]
-        if found not in {kind.value for kind in KINDS}:
+        kind: str = self.kwargs["kind"]
+        if kind not in {kind.value for kind in KINDS}:
             raise NotFound
-        return RevisionKind(found)
+        return RevisionKind(kind)
 
     @property
     def effect(self) -> str:  # type: ignore[override]
