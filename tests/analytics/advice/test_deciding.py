@@ -1,0 +1,203 @@
+"""Draft, accept, dismiss and reopen recommendations, by the services and by REST."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+
+from accounts.access.scopes import Scope
+from accounts.models import Event, Revision
+from analytics import tasks
+from analytics.advice import recommendations
+from analytics.advice.mining import run_mining
+from analytics.advice.recommendations import accept_recommendation
+from analytics.models import Recommendation
+from rules.drafts import publish_draft
+from rules.models import RuleDraft
+from rules.ruleset import read_ruleset
+from rules.write import write_ruleset
+from tenantadmin.lib.core.errors import ApiError, Conflict
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.objectstore import default_store
+from tests import factories
+from tests.analytics.advice.searching import accept, search
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_accepting_writes_the_ruleset_and_its_history_names_the_recommendation(tenant: UUID) -> None:
+    (found,) = search(tenant)
+    written = accept(found)
+    assert [rule["id"] for rule in written.rules] == ["cache-m-ads"]
+    found.refresh_from_db()
+    assert (found.state, found.accepted_seq, found.decided_by) == ("accepted", 1, "ada@example.org")
+    revision = Revision.objects.get(kind="rules", tenant_id=tenant, seq=1)
+    assert revision.summary["recommendation"] == {
+        "recommendationId": str(found.pk),
+        "title": "Cache m.ads for 12 hours",
+    }
+    with pytest.raises(ApiError, match=r"^The recommendation is accepted; this is possible while it is open"):
+        accept(found)
+
+
+def test_of_two_acceptances_at_once_one_wins(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = search(tenant)
+
+    both = Barrier(2)
+    monkeypatch.setattr(recommendations, "require_etag", lambda *_, **__: both.wait(20))
+
+    def work(_: int) -> str:
+        try:
+            accept_recommendation(tenant_id=tenant, recommendation_id=found.pk, actor="a@example.org")
+        except Conflict as error:
+            return error.code
+        finally:
+            connection.close()
+        return "accepted"
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(work, range(2))) == ["accepted", "concurrent_change"]
+    assert read_ruleset(tenant).seq == 1
+
+
+def test_a_ruleset_that_moved_is_a_conflict_and_changes_nothing(tenant: UUID) -> None:
+    (found,) = search(tenant)
+    write_ruleset(tenant_id=tenant, document={"rules": []}, actor="b@example.org")
+    with pytest.raises(Conflict, match=r"^The rules are at revision 1, and the recommendation is based on"):
+        accept(found)
+    found.refresh_from_db()
+    assert (found.state, found.version, read_ruleset(tenant).seq) == ("open", 1, 1)
+    (again,) = search(tenant)
+    assert (again.pk, again.seq) == (found.pk, 1)
+    accept(again)
+
+
+def test_a_dismissed_one_returns_on_its_day_or_when_it_would_save_twice_as_much(
+    tenant: UUID, client: ApiClient
+) -> None:
+    (found,) = search(tenant)
+    address = f"/tenants/{tenant}/recommendations/{found.pk}"
+    until = (now().date() + timedelta(days=3)).isoformat()
+    answer = client.post(f"{address}/dismiss", {"reason": "Not now.", "until": until})
+    assert answer.status_code == 200
+    body = answer.json()
+    assert (body["state"], body["reason"], body["until"]) == ("dismissed", "Not now.", until)
+    event = Event.objects.get(kind="recommendation.dismissed")
+    assert (event.subject, event.reason, event.tenant_id) == (str(found.pk), "Not now.", tenant)
+    assert search(tenant) == []
+    Recommendation.objects.update(until=now().date())
+    (returned,) = search(tenant)
+    assert returned.pk != found.pk
+    assert client.post(f"{address}/reopen").json()["message"] == (
+        "The same recommendation is open again. Decide that one."
+    )
+    returned.delete()
+    Recommendation.objects.update(until=None, estimate_ms=found.estimate_ms // 2 + 1)
+    assert search(tenant) == []
+    Recommendation.objects.update(estimate_ms=found.estimate_ms // 2)
+    (twice,) = search(tenant)
+    twice.delete()
+    assert client.post(f"{address}/reopen").json()["state"] == "open"
+    assert Event.objects.filter(kind="recommendation.reopened").count() == 1
+    assert client.post(f"{address}/reopen").status_code == 409
+
+
+@pytest.mark.parametrize("day", ["2020-01-01", "today"])
+def test_the_day_of_return_is_in_the_future(tenant: UUID, client: ApiClient, day: str) -> None:
+    (found,) = search(tenant)
+    until = now().date().isoformat() if day == "today" else day
+    answer = client.post(
+        f"/tenants/{tenant}/recommendations/{found.pk}/dismiss", {"reason": "x", "until": until}
+    )
+    assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/until")
+
+
+def test_a_draft_is_made_and_publishing_it_accepts(tenant: UUID, client: ApiClient) -> None:
+    (found,) = search(tenant)
+    address = f"/tenants/{tenant}/recommendations/{found.pk}"
+    answer = client.post(f"{address}/draft")
+    assert (answer.status_code, answer.json()["name"]) == (201, "Cache m.ads for 12 hours")
+    assert answer["Location"].endswith(answer.json()["draftId"])
+    assert client.get(address).json()["state"] == "drafted"
+    assert client.post(f"{address}/draft").status_code == 409
+    draft = RuleDraft.objects.get()
+    publish_draft(tenant_id=tenant, draft_id=draft.pk, actor="b@example.org")
+    search(tenant)
+    found.refresh_from_db()
+    assert (found.state, found.accepted_seq, found.decided_by) == ("accepted", 1, "b@example.org")
+
+
+def test_a_deleted_draft_opens_the_recommendation_again_and_accepting_deletes_the_draft(
+    tenant: UUID, client: ApiClient
+) -> None:
+    (found,) = search(tenant)
+    address = f"/tenants/{tenant}/recommendations/{found.pk}"
+    client.post(f"{address}/draft")
+    RuleDraft.objects.all().delete()
+    (found,) = search(tenant)
+    client.post(f"{address}/draft")
+    assert client.post(f"{address}/accept").status_code == 200
+    assert RuleDraft.objects.count() == 0
+
+
+def test_rest(tenant: UUID, client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+    monkeypatch.setattr(tasks.mine_tenant, "delay", started.append)
+    monkeypatch.setattr(tasks.mine_again, "delay", lambda tenant: started.append(f"again {tenant}"))
+    address = f"/tenants/{tenant}/recommendations"
+    assert client.get(address).json()["mining"] is None
+    answer = client.post(address)
+    assert (answer.status_code, answer["Location"], answer.json()["state"]) == (202, address, "queued")
+    assert started == [str(tenant)]
+    assert client.post(address).status_code == 202  # it is queued already
+    event = Event.objects.get(kind="recommendations.requested")
+    assert (event.subject, event.tenant_id) == (str(tenant), tenant)
+    started.pop()
+    run_mining(default_store(), tenant_id=tenant)
+    body = client.get(address).json()
+    assert body["mining"]["state"] == "done"
+    (found,) = body["recommendations"]
+    own = f"{address}/{found['recommendationId']}"
+    assert body["_links"]["items"] == [{"name": found["recommendationId"], "href": own}]
+    single = client.get(own)
+    assert single.json() == found
+    assert client.get(own, **{"If-None-Match": single["ETag"]}).status_code == 304
+    assert client.get(f"{address}?state=accepted").json()["recommendations"] == []
+    assert client.get(f"{own}/effect").status_code == 409
+    assert client.request("POST", f"{own}/accept", headers={"If-Match": '"x"'}).status_code == 409
+    accepted = client.request("POST", f"{own}/accept", headers={"If-Match": single["ETag"]})
+    assert (accepted.status_code, accepted.json()["seq"]) == (200, 1)
+    assert started == [str(tenant), f"again {tenant}"]
+    effect = client.get(f"{own}/effect").json()
+    assert effect == {
+        "recommendationId": found["recommendationId"],
+        "state": "waiting",
+        "measuredAt": None,
+        "period": None,
+        "closedBy": None,
+    }
+    unknown = f"{address}/3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
+    assert client.get(unknown).status_code == 404
+
+
+def test_a_caller_without_write_access_reads_but_does_not_decide(
+    tenant: UUID, world: factories.World
+) -> None:
+    (found,) = search(tenant)
+    reader = ApiClient(factories.pat_token(world.owner, Scope.ANALYTICS_READ, tenants=[str(world.tenant.pk)]))
+    address = f"/tenants/{tenant}/recommendations/{found.pk}"
+    assert reader.get(address).status_code == 200
+    for action, body in (("draft", None), ("accept", None), ("dismiss", {"reason": "x"}), ("reopen", None)):
+        assert reader.post(f"{address}/{action}", body).status_code == 403
+    found.refresh_from_db()
+    assert (found.state, found.version) == ("open", 1)

@@ -1,0 +1,190 @@
+"""Searches for recommendations: their result, limits, failures, killed workers."""
+
+from __future__ import annotations
+
+import json
+import time
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.management import call_command
+from django.db import connection
+
+from accounts.tenants.lifecycle import delete_tenant
+from analytics.advice import mining
+from analytics.advice.mining import find_waiting_tenants, queue_mining, run_mining
+from analytics.models import Mining, Recommendation
+from rules.write import write_ruleset
+from tenantadmin.lib.objectstore import default_store
+from tests import factories
+from tests.analytics.advice.searching import ADS, accept, search
+from tests.analytics.child import Child
+from tests.analytics.replay.streams import DAYS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from uuid import UUID
+
+    from tests.conftest import ApiClient
+
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_search_recommends_savings_and_explains_refusals(tenant: UUID) -> None:
+    (found,) = search(tenant)
+    assert (found.kind, found.title, found.seq) == ("cache", "Cache m.ads for 12 hours", 0)
+    assert (found.first_day, found.last_day) == (DAYS[0], DAYS[2])
+    (rule,) = found.rules
+    assert rule == {
+        "id": "cache-m-ads",
+        "name": "Cache m.ads",
+        "enabled": True,
+        "action": "cache",
+        "conditions": {
+            "isReadOnly": True,
+            "hasNonDeterministicFunctions": False,
+            "tables": {"containsAny": ["m.ads"]},
+        },
+        "ttlSeconds": 43200,
+        "requireInvalidation": False,
+    }
+    assert found.patch == [{"op": "insert", "ruleId": "cache-m-ads", "before": None, "rule": rule}]
+    assert found.predicted["gain"]["hits"] == {"low": 57, "likely": None, "high": 57}
+    assert found.predicted["gain"]["savedMs"]["low"] == 57 * 5000
+    assert found.evidence[0]["rows"] == [
+        {
+            "standardizedSql": ADS[0].statement,
+            "requests": 60,
+            "differentValues": 1,
+            "hits": 0,
+            "warehouseMs": 300_000,
+        }
+    ]
+    report = Mining.objects.get(pk=tenant).report
+    assert report is not None
+    assert [(row["code"], row["requests"]) for row in report["notProposed"]] == [("too-little-to-save", 60)]
+    assert report["basedOn"] == {"seq": 0, "window": {"from": "2026-03-01", "to": "2026-03-03"}}
+
+
+def test_a_tenant_without_logs_gets_an_empty_list(world: factories.World) -> None:
+    assert search(world.tenant.pk) == []
+    mining = Mining.objects.get()
+    assert mining.report == {"basedOn": {"seq": 0, "window": None}, "notProposed": []}
+
+
+def test_a_recommendation_not_found_again_is_superseded(tenant: UUID) -> None:
+    (found,) = search(tenant)
+    accept(found)
+    assert search(tenant) == []
+    other = factories.recommendation(Mining.objects.get(), kind="ttl")  # type: ignore[arg-type]  # has a pk
+    write_ruleset(tenant_id=tenant, document={"rules": []}, actor="b@example.org")
+    (again,) = search(tenant)
+    assert (again.pk != found.pk, again.fingerprint == found.fingerprint) == (True, True)
+    other.refresh_from_db()
+    assert other.state == "superseded"
+
+
+def test_the_same_log_and_rules_are_not_searched_again(tenant: UUID, monkeypatch: Any) -> None:
+    (found,) = search(tenant)
+    monkeypatch.setattr(mining, "mine", None)
+    (again,) = search(tenant)
+    assert (again.pk, again.version) == (found.pk, found.version)
+
+
+def test_the_same_builds_give_the_same_bytes(tenant: UUID) -> None:
+    def content() -> str:
+        (found,) = search(tenant)
+        names = ("fingerprint", "title", "why", "rules", "patch", "evidence", "predicted", "estimate_ms")
+        report = Mining.objects.get(pk=tenant).report
+        return json.dumps([{name: getattr(found, name) for name in names}, report])
+
+    first = content()
+    Mining.objects.all().delete()
+    Recommendation.objects.all().delete()
+    assert content() == first
+
+
+def test_searches_are_limited(tenant: UUID, client: ApiClient, settings: Any) -> None:
+    settings.REPLAY_LIMIT = "2 per hour"
+    for _ in range(2):
+        assert client.post(f"/tenants/{tenant}/recommendations").status_code == 202
+        run_mining(default_store(), tenant_id=tenant)
+    assert client.post(f"/tenants/{tenant}/recommendations").status_code == 429
+
+
+def test_a_search_of_a_killed_worker_leaves_nothing_half_done_and_starts_again(
+    tenant: UUID, object_store: Path
+) -> None:
+    (found,) = search(tenant)
+    Mining.objects.update(digest="")
+    queue_mining(tenant_id=tenant, actor="x")
+    arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri(), str(tenant), "search")
+    with Child("tests.analytics.endless_worker", *arguments) as worker:
+        assert worker.read() == "working"
+        assert find_waiting_tenants() == []
+        worker.kill()
+    # PostgreSQL frees the lock when it notices that the connection is closed. Beat looks twice a minute.
+    deadline = time.monotonic() + 20
+    while not find_waiting_tenants() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert find_waiting_tenants() == [tenant]
+    assert (Mining.objects.get().state, Recommendation.objects.get().version) == ("running", found.version)
+    mined = run_mining(default_store(), tenant_id=tenant)
+    assert mined is not None
+    assert (mined.state, Recommendation.objects.get().pk) == ("done", found.pk)
+    assert run_mining(default_store(), tenant_id=tenant) is None
+
+
+def test_a_search_that_fails_or_takes_too_long_leaves_the_recommendations(
+    tenant: UUID, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = search(tenant)
+    Mining.objects.update(digest="")
+
+    def fail(*_args: Any, **_options: Any) -> Any:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(mining, "mine", fail)
+    queue_mining(tenant_id=tenant, actor="x")
+    failed = run_mining(default_store(), tenant_id=tenant)
+    assert failed is not None
+    assert (failed.state, failed.error) == ("failed", "The search failed. Request it again.")
+
+    def endless(engine: Any, *_args: Any, **_options: Any) -> Any:
+        engine.execute("SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b").fetchall()
+
+    settings.REPLAY_TIMEOUT_SECONDS = 0.05
+    monkeypatch.setattr(mining, "mine", endless)
+    queue_mining(tenant_id=tenant, actor="x")
+    failed = run_mining(default_store(), tenant_id=tenant)
+    assert failed is not None
+    assert (failed.state, failed.error) == ("failed", "The search took more than 0.4 seconds.")
+    found.refresh_from_db()
+    assert found.state == "open"
+
+
+def test_a_search_ends_before_its_files_may_be_deleted(settings: Any) -> None:
+    settings.REPLAY_TIMEOUT_SECONDS = 60.0
+    assert mining.max_seconds() == 480
+    settings.REPLAY_TIMEOUT_SECONDS = 540.0
+    assert mining.max_seconds() == 540
+
+
+def test_a_deleted_tenant_ends_its_search(tenant: UUID) -> None:
+    queue_mining(tenant_id=tenant, actor="x")
+    delete_tenant(tenant_id=tenant, actor="x")
+    assert run_mining(default_store(), tenant_id=tenant) is None
+    assert (Mining.objects.count(), Recommendation.objects.count()) == (0, 0)
+
+
+def test_the_command_prints_the_recommendations(tenant: UUID) -> None:
+    out = StringIO()
+    call_command("recommend", tenant=tenant, stdout=out)
+    text = out.getvalue()
+    assert "Cache m.ads for 12 hours" in text
+    assert "too-little-to-save" in text
+    out = StringIO()
+    call_command("recommend", tenant=tenant, as_json=True, stdout=out)
+    assert [row["kind"] for row in json.loads(out.getvalue())["recommendations"]] == ["cache"]

@@ -1,0 +1,128 @@
+"""Tasks of staff in a browser: sign in, count clicks, open pages."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.test import Client
+from django.urls import reverse
+
+from accounts.admin.tabs import TABS
+from analytics.models import ReplayRun
+from rules.models import RuleDraft
+from rules.write import lint_document
+from tests.admin.logs import DAY
+from tests.browser.browsing import asked_hosts, browsing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+    from accounts.models import Tenant
+    from tests import factories
+
+
+RULE: dict[str, Any] = {
+    "id": "orders",
+    "conditions": {"tables": {"containsAny": ["sales.orders"]}, "isReadOnly": True},
+    "ttlSeconds": 3600,
+}
+
+
+class Clicks:
+    """Clicks of one task."""
+
+    def __init__(self, page: Page, service: str) -> None:
+        self.page, self.count = page, 0
+        page.goto(f"{service}/admin/")
+
+    def click(self, selector: str) -> None:
+        self.count += 1
+        self.page.click(selector)
+
+    def find(self, said: str) -> None:
+        """Open the palette and the first tenant that it finds."""
+        self.find_other(said, "/admin/tenants/")
+        self.page.wait_for_selector("text=Hits, misses and hit rate by day")
+
+    def find_other(self, said: str, path: str) -> None:
+        """Open the palette, and the first result below ``path``."""
+        self.search(said)
+        self.click(f"#command-results a[href*='{path}']")
+
+    def search(self, said: str) -> None:
+        """Open the palette and type."""
+        self.click("text=Tenant, person, account, domain")
+        # Letters before that would be lost.
+        self.page.wait_for_selector("#search-input-command:focus")
+        self.page.keyboard.type(said)
+
+    def open_tab(self, name: str) -> None:
+        self.click(f".tabs >> text={name}")
+
+
+@contextmanager
+def signed_in(
+    chromium: str, service: str, world: factories.World, **media: Any
+) -> Iterator[tuple[Page, Clicks]]:
+    """Open Home as a platform admin; fail at the end if a page asked another host."""
+    client = Client()
+    client.force_login(world.platform_admin)
+    cookie = client.cookies[settings.SESSION_COOKIE_NAME].value
+    # The reader's own time beside UTC takes room.
+    with browsing(chromium, timezone_id="Europe/Berlin") as page:
+        page.context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": cookie, "url": service}])
+        if size := media.pop("viewport", None):
+            page.set_viewport_size(size)
+        page.emulate_media(**media)
+        hosts = asked_hosts(page)
+        yield page, Clicks(page, service)
+        assert hosts == {service.removeprefix("http://")}
+
+
+def replayed(draft: RuleDraft) -> None:
+    """Store the result of a replay of a draft, with large numbers."""
+    bounds = {"low": 1_234_567, "likely": 2_345_678, "high": 3_456_789}
+    counts = {"requests": 9_876_543, "misses": 1, "spentMs": 1, "hitBytes": 1, "hits": bounds}
+    counts |= {"savedMs": bounds, "risk": {"low": 0, "high": 1_234}}
+    cost = {"hour": 3, "extraMisses": 1_000, "extraMs": 90_000}
+    result = {
+        "calibration": {"rows": 9_876_543, "share": 0.9, "grade": "poor"},
+        "total": counts,
+        "rules": [{"ruleId": "orders", **counts}],
+        "against": {"total": counts, "rules": []},
+        "moved": [{"from": "MISS", "to": "HIT", "count": 1_234_567, "examples": ["log-1"]}],
+        "publishCost": {"byHour": [cost] * 24, "best": cost},
+        "caveats": ["calibration-poor"],
+    }
+    ReplayRun.objects.create(
+        tenant_id=draft.tenant_id,
+        digest=str(draft.pk),
+        state="done",
+        subject={"draftId": str(draft.pk)},
+        rules=list(lint_document({"rules": draft.rules}).normalized or ()),
+        first_day=DAY,
+        last_day=DAY,
+        warmup_days=1,
+        result=result,
+    )
+
+
+def pages_of(world: factories.World, tenant: Tenant) -> list[str]:
+    """Return the addresses of the pages."""
+    draft = RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[RULE], base_seq=2)
+    replayed(draft)
+    names = ("index", "system", "terms-edit", "audit", "people")
+    return [
+        *(reverse(f"admin:{name}") for name in names),
+        *(reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS.values()),
+        reverse("admin:tenant-rules-trace", args=[tenant.pk]),
+        reverse("admin:tenant-draft", args=[tenant.pk, draft.pk]),
+        reverse("admin:tenant-draft-publish", args=[tenant.pk, draft.pk]),
+        reverse("admin:account", args=[world.account.pk]),
+        reverse("admin:person", args=[world.member.pk]),
+        f"{reverse('admin:fqdns')}?q=db.acme.example",
+    ]

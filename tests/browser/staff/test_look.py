@@ -1,0 +1,218 @@
+"""Pages of staff in a browser: keyboard, axe, narrow windows, color schemes, times."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from django.urls import reverse
+
+from accounts.models import Domain, Revision
+from analytics.models import Build
+from rules.markers import MANUAL, NewMarker, create_marker
+from rules.models import RuleDraft
+from rules.write import write_ruleset
+from tenantadmin.lib.core.request_context import acting_for
+from tenantadmin.lib.core.timestamps import now
+from tests.admin.advice import recommend
+from tests.browser.staff.tasks import RULE, pages_of, replayed, signed_in
+from tosapp.publishing import publish
+
+if TYPE_CHECKING:
+    from accounts.models import Tenant
+    from tests import factories
+
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+#: Numbers what a page offers to a keyboard, and returns how many there are.
+_NUMBER_CONTROLS = """() => {
+    const of = ".page :is(a[href], button, input, select, textarea, summary, [tabindex='0'])";
+    const offered = [...document.querySelectorAll(of)].filter((it) =>
+        it.checkVisibility({visibilityProperty: true}) && it.getClientRects().length && it.tabIndex >= 0
+        && !it.disabled && !(it.type === "radio" && !it.checked));
+    offered.forEach((it, number) => { it.dataset.number = number; });
+    return offered.map((it) => it.outerHTML.slice(0, 120));
+}"""
+#: The number of what has the focus, and whether one sees that.
+_FOCUSED = """() => {
+    const it = document.activeElement, style = getComputedStyle(it);
+    const isSeen = style.outlineStyle !== "none" || style.boxShadow !== "none" || it.closest(".ace_editor");
+    return [it.dataset.number ?? "", Boolean(isSeen)];
+}"""
+
+
+def test_the_keyboard_reaches_all_that_a_page_offers_and_shows_where_it_is(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    missed: dict[str, list[str]] = {}
+    pages = pages_of(world, tenant)
+    with signed_in(chromium, service, world) as (page, _):
+        for path in pages:
+            page.goto(f"{service}{path}")
+            page.wait_for_load_state("load")
+            offered = page.evaluate(_NUMBER_CONTROLS)
+            # Behind the navigation, which all pages share.
+            page.evaluate(
+                "() => { const it = document.querySelector('.page'); it.tabIndex = -1; it.focus(); }"
+            )
+            seen = set()
+            for _step in range(len(offered) + 20):
+                page.keyboard.press("Tab")
+                number, is_seen = page.evaluate(_FOCUSED)
+                if number and is_seen:
+                    seen.add(int(number))
+                if len(seen) == len(offered):
+                    break
+            if lost := [html for number, html in enumerate(offered) if number not in seen]:
+                missed[path] = lost
+    assert missed == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_serious(
+    chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str
+) -> None:
+    publish("# Terms\n\n1. Be *kind*.", actor="admin@example.org")
+    addresses = [*pages_of(world, tenant), reverse("admin:terms"), "/admin/accounts/tenant/"]
+    found: dict[tuple[str, int], list[str]] = {}
+    with signed_in(chromium, service, world, color_scheme=scheme) as (page, _):
+        for address in addresses:
+            page.goto(f"{service}{address}")
+            page.wait_for_load_state("load")
+            for width in (1280, 390):
+                page.set_viewport_size({"width": width, "height": 900})
+                serious = [
+                    f"{it['id']}: {it['nodes'][0]['html'][:150]}"
+                    for it in Axe().run(page).response["violations"]
+                    if it["impact"] in {"serious", "critical"}
+                ]
+                if serious:
+                    found[address, width] = serious
+    assert found == {}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_window_in_both_color_schemes(
+    chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str
+) -> None:
+    size = {"width": 390, "height": 844}
+    draft = RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[RULE], base_seq=2)
+    replayed(draft)
+    with signed_in(chromium, service, world, viewport=size, color_scheme=scheme) as (page, _):
+        for path in (
+            *("", "rules/", "history/?to=2", "markers/", "insights/", "insights/verify/", "sql/"),
+            *(
+                "builds/",
+                "people/",
+                "config/",
+                f"rules/drafts/{draft.pk}/",
+                f"rules/drafts/{draft.pk}/publish/",
+            ),
+        ):
+            page.goto(f"{service}/admin/tenants/{tenant.pk}/{path}")
+            page.wait_for_selector(".tabs")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+            is_dark = page.evaluate("document.documentElement.classList.contains('dark')")
+            assert is_dark == (scheme == "dark")
+        for path in ("audit/", "people/", "fqdns/?q=db.acme.example", f"accounts/{world.account.pk}/"):
+            page.goto(f"{service}/admin/{path}")
+            page.wait_for_selector(".page .panel")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+        page.goto(f"{service}/admin/")
+        page.wait_for_selector("#without-owner >> text=Every tenant")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_lists_and_records_show_the_time_of_the_reader(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    moment = dt.datetime(2026, 11, 21, 2, 45, 7, tzinfo=dt.UTC)
+    revision = Revision.objects.create(
+        kind="account",
+        account_id=world.account.pk,
+        seq=1,
+        user="x@example.org",
+        action="update",
+        document={},
+        changed_at=moment,
+    )
+    with signed_in(chromium, service, world) as (page, _):
+        for path in ("changelist", "change"):
+            arguments = [revision.pk] if path == "change" else []
+            page.goto(f"{service}{reverse(f'admin:accounts_revision_{path}', args=arguments)}")
+            time = page.locator("time[datetime='2026-11-21T02:45:07Z']").first
+            assert time.inner_text() == "2026-11-21 02:45:07 UTC"
+            assert "3:45" in time.locator("xpath=following-sibling::span").inner_text()
+
+
+#: The panels of which a part is off to the side, and the days that are broken at a hyphen.
+_OFF_TO_THE_SIDE = """() => {
+    const nameOf = (it) => it.closest(".panel").querySelector("h2, summary")?.innerText ?? it.id;
+    const wide = [...document.querySelectorAll(".page :is(.panel, .wide)")]
+        .filter((it) => it.scrollWidth > it.clientWidth)
+        .map((it) => `${nameOf(it)}: ${it.scrollWidth} in ${it.clientWidth}`);
+    const broken = [];
+    for (const cell of document.querySelectorAll(".page .panel :is(th, td):not(:has(code))")) {
+        const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            for (const day of texts.currentNode.data.matchAll(/\\d{4}-\\d\\d-\\d\\d/g)) {
+                const range = document.createRange();
+                range.setStart(texts.currentNode, day.index);
+                range.setEnd(texts.currentNode, day.index + 10);
+                if (range.getClientRects().length > 1) broken.push(`${nameOf(cell)}: ${day[0]} is broken`);
+            }
+        }
+    }
+    return [...wide, ...broken];
+}"""
+
+
+def test_nothing_of_a_panel_is_off_to_the_side(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    actor = "administrator.of.everything@platform.example.org"
+    for text in ("Be kind.", "Be very kind."):
+        with acting_for("asked for by the legal department in ticket 1234"):
+            publish(f"# Terms\n\n{text}", actor=actor)
+    write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor=actor)
+    Revision.objects.create(
+        kind="account", account_id=world.account.pk, seq=1, user=actor, action="update", document={}
+    )
+    create_marker(
+        tenant.pk,
+        NewMarker(
+            marker_id="staff-0123456789ab",
+            target_rule_id="orders",
+            metadata={"reason": "a backfill of all orders of the year"},
+            invalidated_by={"ruleId": "orders", "triggeredBy": MANUAL},
+        ),
+    )
+    Build.objects.create(
+        tenant_id=tenant.pk, period=now().date().isoformat(), state="failed", error="no room"
+    )
+    Domain.objects.create(account=world.account, name="warehouse.acme.example", challenge="tenant-admin=abc")
+    rule = {"id": "ads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}
+    recommend(tenant, rules=[rule], patch=[{"op": "insert", "ruleId": "ads", "before": None, "rule": rule}])
+    pages = [
+        *pages_of(world, tenant),
+        reverse("admin:terms"),
+        reverse("admin:account-change", args=[world.account.pk]),
+        f"{reverse('admin:tenant-invalidate', args=[tenant.pk])}?rule=orders",
+    ]
+    found: dict[tuple[str, int], list[str]] = {}
+    with signed_in(chromium, service, world) as (page, _):
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            for path in pages:
+                page.goto(f"{service}{path}")
+                page.wait_for_load_state("load")
+                page.evaluate(
+                    "document.querySelectorAll('.page details').forEach((it) => { it.open = true; })"
+                )
+                if off := page.evaluate(_OFF_TO_THE_SIDE):
+                    found[path, width] = off
+    assert found == {}

@@ -1,0 +1,159 @@
+"""Daily tasks of staff across tenants, each with a budget of clicks from Home; keyboard and palette."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.models import Domain, Membership, User
+from logs.models import QueryRun
+from tests.browser.staff.tasks import Clicks, signed_in
+from tosapp.publishing import publish, require_active
+
+if TYPE_CHECKING:
+    from accounts.models import Tenant
+    from tests import factories
+
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+def test_other_terms_are_published(chromium: str, service: str, world: factories.World) -> None:
+    publish("# Terms\n\nBe kind.", actor="admin@example.org")
+    User.objects.filter(email="member@example.org").update(tos=require_active().hash)
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.click("#nav-sidebar >> text=Terms of service")
+        clicks.click("text=Publish other terms")
+        page.fill("[name=markdown]", "# Terms\n\nBe *very* kind.")
+        page.wait_for_selector("#preview >> text=1 user will be asked again")
+        page.wait_for_selector("#preview .rendered em >> text=very")
+        page.fill("[name=reason]", "ticket 3")
+        clicks.click("button.button:has-text('Publish')")
+        page.wait_for_selector("text=Published. 1 user will be asked again.")
+        assert clicks.count <= 4
+    assert require_active().markdown == "# Terms\n\nBe *very* kind."
+
+
+def test_rights_are_reviewed_and_a_person_is_offboarded(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("People")
+        page.wait_for_selector("#rights >> text=tenant-admin@example.org")
+        assert clicks.count <= 3
+        clicks = Clicks(page, service)
+        clicks.find_other("owner@example.org", "/admin/people/")
+        clicks.click("text=Offboard")
+        heirs = page.locator("form input[type=text][required]:not([name=reason])")
+        expect(heirs).to_have_count(2)
+        assert [it.input_value() for it in heirs.all()] == ["tenant-admin@example.org"] * 2
+        page.fill("[name=reason]", "left the company")
+        clicks.click("button.button:has-text('Offboard')")
+        page.wait_for_selector("text=Offboarded owner@example.org.")
+        assert clicks.count <= 5
+    assert not User.objects.get(email="owner@example.org").is_active
+    assert Membership.objects.get(user=world.tenant_admin).role == "owner"
+
+
+def test_plan_domain_and_fqdn(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
+    domain = Domain.objects.create(account=world.account, name="acme.example", challenge="tenant-admin=abc")
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find_other("Acme", "/admin/accounts/")
+        clicks.click("text=Change plan or owners")
+        page.select_option("[name=plan]", "enterprise")
+        page.fill("[name=reason]", "contract 12")
+        clicks.click("button.button:has-text('Save')")
+        page.wait_for_selector("text=Saved as revision 1.")
+        assert clicks.count <= 4
+        clicks = Clicks(page, service)
+        clicks.click("#domains >> text=acme.example")
+        page.wait_for_selector("[data-copy='tenant-admin=abc']")
+        clicks.click("text=Verify by hand")
+        page.fill("[name=reason]", "proved by phone")
+        clicks.click("button.button:has-text('Verify by hand')")
+        page.wait_for_selector("text=acme.example is verified.")
+        assert clicks.count <= 4
+        clicks = Clicks(page, service)
+        clicks.click("a[href='/admin/fqdns/']")
+        page.fill("[name=q]", "db.acme.example")
+        page.fill("[name=tenant]", "Other")
+        clicks.click("button:has-text('Look up')")
+        page.wait_for_selector("#found >> text=claimed")
+        page.wait_for_selector("#claim >> text=fqdn_conflict")
+        assert clicks.count <= 4
+    domain.refresh_from_db()
+    assert domain.verified_at is not None
+
+
+def test_the_audit_is_filtered_and_kept_as_a_view(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    QueryRun.objects.create(
+        tenant_id=tenant.pk,
+        email="member@example.org",
+        statement="SELECT pg_sleep(9)",
+        request_id="r",
+        outcome="query_rejected",
+        message="The function pg_sleep is not allowed.",
+    )
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.click("a[href='/admin/audit/']")
+        page.select_option("[name=kind]", "queries")
+        clicks.click("button:has-text('Show')")
+        page.wait_for_selector("#timeline >> text=The function pg_sleep is not allowed.")
+        assert page.locator("#timeline tbody tr").count() == 1
+        assert clicks.count <= 2
+        page.fill("[name=name]", "Refused queries")
+        clicks.click("text=Save the view")
+        page.wait_for_selector("a[aria-current]:has-text('Refused queries')")
+
+
+def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        page.keyboard.press("Control+k")
+        page.wait_for_selector("#search-input-command:focus")
+        page.keyboard.type("Nobody")
+        page.wait_for_selector("#command-results >> text=Nothing matches “Nobody”")
+        # There is nothing to open.
+        page.keyboard.press("Enter")
+        page.keyboard.press("Escape")
+        page.keyboard.type("Warehouse")
+        page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
+        page.keyboard.press("ArrowDown")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/")
+        page.focus(".tabs >> text=Rules")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/rules/")
+        assert clicks.count == 0
+
+
+def test_a_failed_part_shows_an_error(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        page.route("**/admin/search/**", lambda route: route.fulfill(status=404))
+        clicks.search("Wareh")
+        page.wait_for_selector("#command-results >> text=This could not be loaded.")
+        page.unroute("**/admin/search/**")
+        page.keyboard.type("ouse")
+        page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
+        expect(page.locator("text=This could not be loaded.")).to_have_count(0)
+        page.route("**?part=check", lambda route: route.fulfill(status=404))
+        page.goto(f"{service}/admin/tenants/{tenant.pk}/rules/")
+        page.wait_for_selector("#check >> text=This could not be loaded.")
+
+
+def test_enter_opens_the_first_result(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, _):
+        page.keyboard.press("Control+k")
+        page.wait_for_selector("#search-input-command:focus")
+        page.keyboard.type("Warehouse")
+        page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/")

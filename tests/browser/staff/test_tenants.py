@@ -1,0 +1,201 @@
+"""Daily tasks of staff on one tenant, each with a budget of clicks from Home.
+
+`browsing` fails if a page reports an error, such as a violation of its content policy.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+from accounts.models import Membership
+from logs.models import Partition
+from rules.models import Marker, RuleDraft, Ruleset
+from rules.write import write_ruleset
+from tenantadmin.lib.core.timestamps import now
+from tests.admin.advice import recommend
+from tests.admin.logs import DAY, put_log
+from tests.browser.staff.tasks import RULE, replayed, signed_in
+
+if TYPE_CHECKING:
+    from accounts.models import Tenant
+    from tests import factories
+
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.mark.parametrize("said", ["Wareh", "db.acme.example", "member@example.org"])
+def test_find_a_tenant_and_see_how_it_does(
+    chromium: str, service: str, world: factories.World, tenant: Tenant, said: str
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find(said)
+        assert clicks.count <= 2
+        assert page.url == f"{service}/admin/tenants/{tenant.pk}/"
+        assert page.inner_text(".figure .value") == "46.0 %"
+        page.wait_for_function("Chart.getChart('days')?.data.labels.length === 28")
+
+
+def test_stale_data_is_invalidated(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Markers")
+        clicks.click("text=Show what it would end")
+        page.wait_for_selector("#blast >> text=Live results")
+        assert clicks.count <= 4
+        page.fill("[name=reason]", "backfill, ticket 5")
+        clicks.click("button.button:has-text('Invalidate')")
+        page.wait_for_selector("text=Invalidated orders.")
+        page.wait_for_selector(".chip >> text=active")
+    assert Marker.objects.get().metadata == {"reason": "backfill, ticket 5"}
+
+
+def test_the_cause_of_a_fallen_hit_rate_is_restored(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.click("#drops a")
+        clicks.click("text=rules 2: update by owner@example.org")
+        page.wait_for_selector("#compared .added >> text=ttlSeconds")
+        clicks.click("text=Restore 1")
+        page.wait_for_selector("text=The warm cache is lost.")
+        page.fill("[name=reason]", "the hit rate fell")
+        clicks.click("button.button:has-text('Restore')")
+        page.wait_for_selector("text=Restored revision 1 as revision 3.")
+        assert clicks.count <= 6
+    assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 3600
+
+
+def test_a_rule_is_edited_with_lint_as_one_types(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Rules")
+        page.wait_for_selector("#check >> text=Difference from the live rules")
+        edit = "text => document.querySelector('.django-ace-widget').editor.session.setValue(text)"
+        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": -1}\n]')
+        page.wait_for_selector("#check >> text=line 2")
+        page.wait_for_selector(".ace_gutter-cell.ace_error, .ace_gutter-cell .ace_error")
+        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": 90}\n]')
+        page.wait_for_selector("#check .added >> text=90")
+        page.fill("[name=reason]", "shorter")
+        clicks.click("button.button:has-text('Save')")
+        page.wait_for_selector("text=Saved as revision 3.")
+        assert clicks.count <= 4
+    assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 90
+
+
+def test_a_draft_of_earlier_rules_is_rebased_and_published(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    draft = RuleDraft.objects.create(
+        tenant=tenant, name="Longer", rules=[{**RULE, "ttlSeconds": 90}], base_seq=1
+    )
+    write_ruleset(
+        tenant_id=tenant.pk,
+        document={"rules": [RULE, {**RULE, "id": "items"}]},
+        actor="owner@example.org",
+    )
+    replayed(draft)
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Rules")
+        clicks.click("text=Draft Longer")
+        clicks.click("text=Rebase onto revision 3")
+        page.wait_for_selector("#check .added >> text=90")
+        page.fill("[name=reason]", "ticket 4")
+        clicks.click("button.button:has-text('Save')")
+        clicks.click("a.button:has-text('Publish')")
+        page.fill("[name=reason]", "ticket 4")
+        clicks.click("button.button:has-text('Publish')")
+        page.wait_for_selector("text=Published as revision 4.")
+        assert clicks.count <= 8
+    rules = Ruleset.objects.get(pk=tenant.pk).rules
+    assert [(rule["id"], rule["ttlSeconds"]) for rule in rules] == [("orders", 90), ("items", 3600)]
+
+
+def test_a_quarantined_day_is_built_again(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.click("#quarantine a")
+        clicks.click("text=Try again")
+        assert page.input_value("[name=first]") == now().date().isoformat()
+        page.fill("[name=reason]", "mended at the source")
+        clicks.click("button.button:has-text('Build again')")
+        page.wait_for_selector("text=1 day will be built again.")
+        page.wait_for_selector("#builds >> text=waits")
+        assert clicks.count <= 3
+    assert Partition.objects.get().listing_digest == ""
+
+
+def test_a_recommendation_is_accepted(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    rule = {"id": "ads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}
+    found = recommend(
+        tenant, rules=[rule], patch=[{"op": "insert", "ruleId": "ads", "before": None, "rule": rule}]
+    )
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Insights")
+        page.wait_for_selector("text=+40 to +60, likely +50")
+        clicks.click(".recommendation >> text=Accept")
+        page.wait_for_selector(".diff .added >> text=ads")
+        page.fill("[name=reason]", "saves time")
+        clicks.click("button.button:has-text('Accept and publish')")
+        page.wait_for_selector("text=Accepted: the rules are at revision 3.")
+        assert clicks.count <= 5
+    found.refresh_from_db()
+    assert (found.state, found.accepted_seq) == ("accepted", 3)
+
+
+def test_sql_is_run_and_downloaded(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    put_log(tenant, {"userName": "ana"}, {"userName": "bea"})
+    Membership.objects.create(
+        user=world.platform_admin, tenant=tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
+    )
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("SQL")
+        page.wait_for_selector(".ace_line >> text=proxy_logs")
+        edit = "text => document.querySelector('.django-ace-widget').editor.session.setValue(text)"
+        page.evaluate(edit, "SELECT 'day' AS d")
+        page.wait_for_selector("#no-day >> text=names no day")
+        page.evaluate(edit, f"SELECT userName FROM proxy_logs WHERE day = '{DAY}' ORDER BY ALL")
+        expect(page.locator("#no-day")).to_be_hidden()
+        clicks.click("button:has-text('Run')")
+        page.wait_for_selector("#result >> text=2 rows")
+        assert page.locator("#result td").all_inner_texts() == ["ana", "bea"]
+        with page.expect_download() as download:
+            clicks.click("button:has-text('Download CSV')")
+        assert Path(download.value.path()).read_text() == "userName\nana\nbea\n"
+        assert clicks.count <= 5
+        # Completion works under the content policy.
+        page.evaluate(edit, "cacheSt")
+        page.evaluate("""() => {
+            const editor = document.querySelector('.django-ace-widget').editor;
+            editor.navigateFileEnd();
+            editor.execCommand('startAutocomplete');
+        }""")
+        page.wait_for_selector(".ace_autocomplete >> text=cacheStatus")
+
+
+def test_a_request_is_traced(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
+    with signed_in(chromium, service, world) as (page, clicks):
+        clicks.find("Wareh")
+        clicks.open_tab("Rules")
+        clicks.click("text=Trace a request")
+        clicks.click("#pasted button:has-text('Trace')")
+        page.wait_for_selector("#trace >> text=orders decides: cache")
+        assert clicks.count <= 5
