@@ -15,7 +15,7 @@ from accounts.models import Event, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from tenantadmin.lib.core.structs import JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
+from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.database.lateral import first_of_each, merge_first
 
 if TYPE_CHECKING:
@@ -83,24 +83,6 @@ class FoundEvents:
 
     events: Sequence[Event]
     cursor: str | None = None
-
-
-def event_document(event: Event) -> EventDocument:
-    """Return the Event of the contract."""
-    return EventDocument(
-        id=event.pk,
-        at=format_timestamp(event.at),
-        kind=event.kind,
-        actor=event.actor,
-        subject=event.subject,
-        tenant_id=event.tenant_id,
-        account_id=event.account_id,
-        before=event.before,
-        after=event.after,
-        reason=event.reason or None,
-        request_id=event.request_id,
-        address=event.address,
-    )
 
 
 def read_events(principal: Principal, asked: EventFilter, *, limit: int, cursor: str | None) -> FoundEvents:

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
-import msgspec
 from django.conf import settings
 from django.db import transaction
 
@@ -25,7 +24,7 @@ from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import require_self_or_admin
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of, sent_as
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +79,7 @@ def list_pats(principal: Principal, *, email: str) -> list[PatDocument]:
         NotFound: there is no such user; only platform admins get this.
     """
     owner = require_self_or_admin(principal, email)
-    return [describe_pat(pat) for pat in _live(owner).select_related("owner")]
+    return [PatDocument.of(pat, owner=owner.email) for pat in _live(owner)]
 
 
 def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> NewPatDocument:
@@ -102,7 +101,7 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> N
         raise Forbidden("Only a platform admin may create tokens without end. Leave 'expiresAt' out.")
     _require_within(principal, wanted)
     pat, text = store_pat(owner, wanted, actor=principal.email)
-    return NewPatDocument(**msgspec.structs.asdict(describe_pat(pat)), token=text)
+    return NewPatDocument.of(pat, owner=owner.email, token=text)
 
 
 def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalAccessToken, str]:
@@ -152,23 +151,6 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
     pat = _live(owner).select_related("owner").filter(pk=pat_id).first()
     if pat is None or not end_pat(pat, actor=principal.email):
         raise NotFound("There is no such personal access token.")
-
-
-def describe_pat(pat: PersonalAccessToken) -> PatDocument:
-    """Return the document of a PAT without its text."""
-    return PatDocument(
-        id=pat.pk,
-        name=pat.name,
-        owner=pat.owner.email,
-        prefix=pat.prefix,
-        scopes=pat.scopes,
-        tenants=pat.tenants,
-        accounts=pat.accounts,
-        endpoints=pat.endpoints,
-        created_at=format_timestamp(pat.created_at),
-        expires_at=_optional(pat.expires_at),
-        last_used_at=_optional(pat.last_used_at),
-    )
 
 
 def require_grantable(owner: Rights, wanted: PatRequest) -> None:
@@ -239,7 +221,3 @@ def _live(owner: User) -> Any:
 def _unknown_tenants(wanted: PatRequest) -> list[str]:
     live = Tenant.objects.filter(pk__in=wanted.tenants, deleted_at__isnull=True)
     return sorted(set(wanted.tenants) - {str(key) for key in live.values_list("pk", flat=True)})
-
-
-def _optional(moment: dt.datetime | None) -> Timestamp | None:
-    return format_timestamp(moment) if moment else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
+import msgspec
 from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce
@@ -17,7 +18,7 @@ from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
+from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -91,7 +92,7 @@ class Change(JsonStruct):
     kind: Annotated[str, one_of(RevisionKind.values)]
     tenant_id: UUID | None = None
     account_id: UUID
-    user_id: str
+    user: str = msgspec.field(name="userId")
     changed_at: Timestamp
     action: Annotated[str, one_of(RevisionAction.values)]
     restored_from: Count | None = None
@@ -102,21 +103,6 @@ class ChangeRevision(Change):
     """A change and the whole document after it; null after a deletion."""
 
     document: dict[str, Any] | None
-
-
-def describe_change(revision: Revision) -> Change:
-    """Return the contract's Change."""
-    return Change(
-        seq=revision.seq,
-        kind=revision.kind,
-        tenant_id=revision.tenant_id,
-        account_id=revision.account_id,
-        user_id=revision.user,
-        changed_at=format_timestamp(revision.changed_at),
-        action=revision.action,
-        restored_from=revision.restored_from,
-        summary=revision.summary,
-    )
 
 
 def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -> HistoryPage:

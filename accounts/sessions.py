@@ -51,7 +51,12 @@ def list_sessions(principal: Principal, *, email: str) -> list[SessionDocument]:
     """
     user = require_self_or_admin(principal, email)
     return [
-        describe_session(session, current=session.pk == principal.claims.session)
+        SessionDocument.of(
+            session,
+            provider=session.provider or None,
+            last_used_at=format_timestamp(session.last_used_at or session.created_at),
+            current=session.pk == principal.claims.session,
+        )
         for session in RefreshToken.objects.filter(in_force(), user=user)
     ]
 
@@ -105,17 +110,3 @@ def delete_ended_sessions() -> int:
     before = now() - _RETENTION
     removed, _ = RefreshToken.objects.filter(Q(expires_at__lte=before) | Q(revoked_at__lte=before)).delete()
     return removed
-
-
-def describe_session(session: RefreshToken, *, current: bool) -> SessionDocument:
-    """Return the document of a session. ``current`` is true for the session that asks."""
-    return SessionDocument(
-        id=session.pk,
-        provider=session.provider or None,
-        address=session.address,
-        user_agent=session.user_agent,
-        created_at=format_timestamp(session.created_at),
-        last_used_at=format_timestamp(session.last_used_at or session.created_at),
-        expires_at=format_timestamp(session.expires_at) if session.expires_at else None,
-        current=current,
-    )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Meta
 
 from accounts.models.history import RevisionKind
-from accounts.revisions import Change, DocumentHistory, RevisionNotFound, describe_change
+from accounts.revisions import Change, DocumentHistory, RevisionNotFound
 from rules.blame import ORDER, Blame, Place, blame
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -58,7 +58,7 @@ def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> RulesBlame:
     changes: dict[int, Change] = {}
 
     def read(revision: Revision) -> tuple[int, list[dict[str, Any]]]:
-        changes[revision.seq] = describe_change(revision)
+        changes[revision.seq] = Change.of(revision)
         return revision.seq, (revision.document or {}).get("rules", [])
 
     result = blame(map(read, chain([newest], revisions)), limit=MAX_REVISIONS)

@@ -29,7 +29,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form, schema_ref
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -61,7 +61,7 @@ class BaseMoved(Conflict):
 class DraftHead(JsonStruct):
     """A draft without its rules."""
 
-    draft_id: UUID
+    id: UUID = msgspec.field(name="draftId")
     tenant_id: UUID
     name: str
     base_seq: Annotated[Count, Meta(description="The revision that the draft changes.")]
@@ -95,24 +95,6 @@ class DraftDiff:
 
 def draft_etag(draft: RuleDraft) -> str:
     return strong_etag("draft", draft.pk, draft.version)
-
-
-def describe_head(draft: RuleDraft) -> DraftHead:
-    return DraftHead(
-        draft_id=draft.pk,
-        tenant_id=draft.tenant_id,
-        name=draft.name,
-        base_seq=draft.base_seq,
-        lint=draft.lint,
-        created_at=format_timestamp(draft.created_at),
-        created_by=draft.created_by,
-        modified_at=format_timestamp(draft.modified_at),
-        modified_by=draft.modified_by,
-    )
-
-
-def describe_draft(draft: RuleDraft) -> DraftDocument:
-    return DraftDocument(**msgspec.structs.asdict(describe_head(draft)), rules=draft.rules)
 
 
 def list_drafts(tenant_id: UUID) -> list[RuleDraft]:

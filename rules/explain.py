@@ -157,15 +157,7 @@ def explain(rules: Sequence[Rule], request: Mapping[str, object]) -> Explanation
                 conditions=_traced(conditions),
             )
         )
-    return Explanation(
-        ExplainedDecision(
-            rule_id=decision.rule_id,
-            action=decision.action,
-            statuses=decision.statuses,
-            fired=decision.fired,
-        ),
-        sorted(explained, key=_closeness),
-    )
+    return Explanation(ExplainedDecision.of(decision), sorted(explained, key=_closeness))
 
 
 def _closeness(explained: ExplainedRule) -> tuple[bool, bool, int, int]:

@@ -19,7 +19,7 @@ from rules.diff import StoredRule, summarize_rules
 from rules.models import RuleDraft, Ruleset
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
+from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -59,13 +59,7 @@ class RulesetState:
         return _etag(self.tenant_id, self.cache_bust)
 
     def document(self) -> TenantRules:
-        return TenantRules(
-            tenant_id=self.tenant_id,
-            cache_bust=self.cache_bust,
-            seq=self.seq,
-            modified_at=format_timestamp(self.modified_at),
-            rules=self.rules,
-        )
+        return TenantRules.of(self)
 
 
 def cache_bust(*, seq: int, modified_at: dt.datetime) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
@@ -103,15 +104,7 @@ def write_ruleset(
             summary={**summarize_rules(before=stored.rules, after=rules), **(summary or {})},
             document={"rules": rules},
         )
-    return RulesetState(
-        tenant_id=tenant_id,
-        account_id=stored.account_id,
-        plan=stored.plan,
-        seq=seq,
-        cache_bust=token,
-        modified_at=modified_at,
-        rules=rules,
-    )
+    return replace(stored, seq=seq, cache_bust=token, modified_at=modified_at, rules=rules)
 
 
 def _validate(

@@ -12,7 +12,7 @@ from accounts.models.events import EventKind
 from tenantadmin.lib.core.errors import ApiError, Forbidden, InternalError
 from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.core.structs import Email, JsonStruct
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 from tosapp.active import active_terms
 from tosapp.models import Acknowledgement
 from tosapp.publishing import require_active, require_terms
@@ -88,10 +88,7 @@ def read_acknowledgements(principal: Principal) -> TosAckList:
         email=principal.email,
         active_hash=terms.hash if terms else None,
         up_to_date=terms is None or last == terms.hash,
-        acknowledgements=[
-            TosAcknowledgement(hash=row.hash, acknowledged_at=format_timestamp(row.acknowledged_at))
-            for row in Acknowledgement.objects.filter(user=user)
-        ],
+        acknowledgements=[TosAcknowledgement.of(row) for row in Acknowledgement.objects.filter(user=user)],
     )
 
 

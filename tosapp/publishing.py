@@ -67,12 +67,7 @@ def publish(markdown: str, *, actor: str, replacing: str | None = None) -> TosPu
             record_event(EventKind.TERMS_PUBLISHED, actor=actor, subject=terms.hash, before=before)
     active_terms().adopt(terms)
     announce(terms.hash)
-    return TosPublishResult(
-        hash=publication.hash,
-        published=known is None,
-        published_at=publication.published_at,
-        published_by=publication.published_by,
-    )
+    return TosPublishResult.of(publication, published=known is None)
 
 
 def require_terms(markdown: str) -> Terms:

@@ -79,7 +79,7 @@ class KeySet:
         """Return the public keys, the signing one first."""
         return JsonWebKeySet(
             keys=[
-                JsonWebKey(**msgspec.structs.asdict(_numbers_of(key)), kid=kid, use="sig", alg=ALGORITHM)
+                JsonWebKey.of(_numbers_of(key), kid=kid, use="sig", alg=ALGORITHM)
                 for kid, key in self.public_keys.items()
             ]
         )

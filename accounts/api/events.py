@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts.api.history import read_period
 from accounts.emails import normalize_email
-from accounts.event_pages import EventDocument, EventFilter, event_document, read_events
+from accounts.event_pages import EventDocument, EventFilter, read_events
 from accounts.serializers.events import EventParameters
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct
@@ -61,7 +61,8 @@ class EventViewSet(AppViewSet):
             parent=link(reverse("contract")),
             next=next_page(request, page.cursor),
         )
-        return Response(EventPage(links=links, events=[event_document(event) for event in page.events]))
+        events = [EventDocument.of(event, reason=event.reason or None) for event in page.events]
+        return Response(EventPage(links=links, events=events))
 
 
 def _read_filter(asked: Mapping[str, Any]) -> EventFilter:

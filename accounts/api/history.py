@@ -18,7 +18,6 @@ from accounts.revisions import (
     DocumentHistory,
     HistoryFilter,
     HistoryPage,
-    describe_change,
     history_of,
     read_changes,
     read_pair,
@@ -83,7 +82,7 @@ class HistoryViewSet(AppViewSet):
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
         items = [item(str(change.seq), _revision_href(change)) for change in page.changes]
         found = page_links(self.request, parent=parent, items=items, cursor=page.cursor)
-        changes = [describe_change(change) for change in page.changes]
+        changes = [Change.of(change) for change in page.changes]
         return Response(ChangeHistoryPage(links=found, changes=changes))
 
 
@@ -141,9 +140,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
 
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
-        revision = read_revision(self.history, seq)
-        change = msgspec.structs.asdict(describe_change(revision))
-        return Response(ChangeRevision(**change, document=revision.document))
+        return Response(ChangeRevision.of(read_revision(self.history, seq)))
 
     @operation(
         summary="Compare two revisions of {owner}", query=DiffParameters, responses={200: DocumentDiff}
@@ -164,7 +161,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
     def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> DiffHead:
         """Return ``head`` with what differs between two documents of this kind."""
         fields = list(diff_documents(before=before, after=after))
-        return DocumentDiff(**msgspec.structs.asdict(head), fields=fields)
+        return DocumentDiff.of(head, fields=fields)
 
 
 class ConfigHistoryViewSet(DocumentHistoryViewSet):

@@ -190,9 +190,7 @@ class SignInViewSet(AppViewSet):
         )
         if _is_form(request):
             return _redirect_with_tokens(target, sign_in, status=303)
-        return Response(
-            MagicLinkTokens(**msgspec.structs.asdict(sign_in), return_to=target), headers=NO_STORE
-        )
+        return Response(MagicLinkTokens.of(sign_in, return_to=target), headers=NO_STORE)
 
     def handle_exception(self, exc: Exception) -> Response:
         """Redirect the sender of a form to the page of the link, which shows the error."""

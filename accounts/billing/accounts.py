@@ -29,7 +29,7 @@ from accounts.tenants.errors import AccountNotFound
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, later_than, now
+from tenantadmin.lib.core.timestamps import Timestamp, later_than, now
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -92,16 +92,7 @@ class AccountState:
 
     def answer(self) -> AccountDocument:
         """Return the contract's Account."""
-        return AccountDocument(
-            account_id=self.account_id,
-            name=self.name,
-            plan=self.plan,
-            owners=self.owners,
-            billing_email=self.billing_email,
-            created_at=format_timestamp(self.created_at),
-            modified_at=format_timestamp(self.modified_at),
-            seq=self.seq,
-        )
+        return AccountDocument.of(self)
 
 
 def list_accounts(principal: Principal) -> Iterator[UUID]:

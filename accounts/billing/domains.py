@@ -6,6 +6,7 @@ import secrets
 from typing import Literal, TypeAlias
 from uuid import UUID
 
+import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
@@ -18,7 +19,7 @@ from accounts.tenants.errors import AccountNotFound
 from tenantadmin.lib.core.errors import Forbidden, ValidationFailed
 from tenantadmin.lib.core.hosts import lies_in
 from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 DomainState: TypeAlias = Literal["pending", "verified"]
 
@@ -26,7 +27,7 @@ DomainState: TypeAlias = Literal["pending", "verified"]
 class DomainDocument(JsonStruct):
     """A domain that an account registered."""
 
-    domain: str
+    name: str = msgspec.field(name="domain")
     account_id: UUID
     state: DomainState
     challenge: DomainChallenge
@@ -36,14 +37,8 @@ class DomainDocument(JsonStruct):
 
 def domain_document(domain: Domain) -> DomainDocument:
     """Return the contract's Domain."""
-    return DomainDocument(
-        domain=domain.name,
-        account_id=domain.account_id,
-        state="pending" if domain.verified_at is None else "verified",
-        challenge=challenge_of(domain),
-        created_at=format_timestamp(domain.created_at),
-        verified_at=None if domain.verified_at is None else format_timestamp(domain.verified_at),
-    )
+    state: DomainState = "pending" if domain.verified_at is None else "verified"
+    return DomainDocument.of(domain, state=state, challenge=challenge_of(domain))
 
 
 def challenge_of(domain: Domain) -> DomainChallenge:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
-import msgspec
 from django.db import transaction
 from django.db.models import Q
 
@@ -21,7 +20,7 @@ from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from tenantadmin.lib.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -65,21 +64,17 @@ class PermissionGrantItem(PermissionGrantDocument):
 
 def grant_document(grant: PermissionGrant) -> PermissionGrantDocument:
     """Return the contract's PermissionGrant."""
-    return PermissionGrantDocument(
-        id=grant.pk,
+    return PermissionGrantDocument.of(
+        grant,
         grantee=grant.grantee.email,
-        resource=grant.resource,
-        resource_id=grant.resource_id,
         permissions=sorted(grant.permissions),
         granted_by=grant.granted_by.email if grant.granted_by else None,
-        created_at=format_timestamp(grant.created_at),
-        expires_at=None if grant.expires_at is None else format_timestamp(grant.expires_at),
     )
 
 
 def grant_item(grant: PermissionGrant, href: str) -> PermissionGrantItem:
     """Return the contract's PermissionGrantItem."""
-    return PermissionGrantItem(**msgspec.structs.asdict(grant_document(grant)), name=str(grant.pk), href=href)
+    return PermissionGrantItem.of(grant_document(grant), name=str(grant.pk), href=href)
 
 
 def list_grants(principal: Principal) -> Iterator[PermissionGrant]:

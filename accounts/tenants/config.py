@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -22,7 +22,7 @@ from accounts.tenants.stamps import stamp_tenant
 from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
+from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -82,19 +82,14 @@ class ConfigState:
 
     def answer(self) -> TenantConfigDocument:
         """Return the contract's TenantConfig."""
-        return TenantConfigDocument(
-            tenant_id=self.tenant_id,
-            account_id=self.account_id,
+        return TenantConfigDocument.of(
+            self,
             tenant_name=self.document["tenantName"],
             fqdns=self.document["fqdns"],
             warehouse=self.document.get("warehouse"),
             defaults=self.document["defaults"],
             logging=self.document["logging"],
             labels=self.document["labels"],
-            plan=self.plan,
-            created_at=format_timestamp(self.created_at),
-            modified_at=format_timestamp(self.modified_at),
-            seq=self.seq,
         )
 
 
@@ -215,12 +210,4 @@ def write_config(
             summary=summarize_fields(diff_documents(before=stored.document, after=checked)),
             document=checked,
         )
-    return ConfigState(
-        tenant_id=tenant_id,
-        account_id=stored.account_id,
-        plan=stored.plan,
-        created_at=stored.created_at,
-        modified_at=modified_at,
-        seq=stored.seq + 1,
-        document=checked,
-    )
+    return replace(stored, modified_at=modified_at, seq=stored.seq + 1, document=checked)

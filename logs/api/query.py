@@ -163,15 +163,6 @@ class QueryViewSet(AppViewSet):
     )
     def get_query_schema(self, request: Request, tenant: UUID) -> Response:
         parent = link(reverse("tenant", kwargs={"tenant": tenant}))
-        columns = [
-            SchemaColumn(
-                name=column.name,
-                type=column.type.value,
-                meaning=column.meaning,
-                unit=column.unit,
-                example=column.example,
-            )
-            for column in (*COLUMNS, DAY_COLUMN)
-        ]
+        columns = [SchemaColumn.of(column, type=column.type.value) for column in (*COLUMNS, DAY_COLUMN)]
         links = SchemaLinks(self_=link(request.path), parent=parent)
         return Response(QuerySchema(links=links, table="proxy_logs", columns=columns))

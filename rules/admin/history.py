@@ -102,6 +102,6 @@ def blame_rules(tenant_id: UUID) -> list[BlamedRule]:
     for rule in blame.rules:
         seq = max((it.seq for it in rule.fields), default=0)
         change = changes.get(seq)
-        user, changed_at = (change.user_id, change.changed_at) if change else ("", "")
+        user, changed_at = (change.user, change.changed_at) if change else ("", "")
         blamed.append(BlamedRule(rule.rule_id, seq, user, changed_at))
     return blamed

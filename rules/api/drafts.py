@@ -18,8 +18,6 @@ from rules.drafts import (
     DraftHead,
     create_draft,
     delete_draft,
-    describe_draft,
-    describe_head,
     diff_draft,
     draft_etag,
     find_draft,
@@ -89,7 +87,7 @@ class DraftViewSet(AppViewSet):
         return Response(
             DraftList(
                 links=links(self_href=request.path, parent=parent, items=items),
-                drafts=[describe_head(draft) for draft in drafts],
+                drafts=[DraftHead.of(draft) for draft in drafts],
             )
         )
 
@@ -188,4 +186,4 @@ def _href(tenant: UUID, draft: UUID) -> str:
 
 
 def draft_response(draft: RuleDraft, *, status: int = 200, **headers: Any) -> Response:
-    return Response(describe_draft(draft), status=status, headers={"ETag": draft_etag(draft), **headers})
+    return Response(DraftDocument.of(draft), status=status, headers={"ETag": draft_etag(draft), **headers})

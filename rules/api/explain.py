@@ -45,6 +45,4 @@ class ExplainViewSet(AppViewSet):
             tenant, seq=self.body.get("seq"), draft_id=self.body.get("draftId"), at=self.body.get("at")
         )
         explanation = explain(read_rules(chosen.rules), self.body["request"])
-        return Response(
-            RequestExplanation(ruleset=chosen.ruleset, decision=explanation.decision, rules=explanation.rules)
-        )
+        return Response(RequestExplanation.of(explanation, ruleset=chosen.ruleset))

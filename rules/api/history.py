@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from rest_framework.response import Response
 
 from accounts.api.history import DiffHead, DocumentHistoryViewSet
@@ -53,9 +52,7 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
 
     def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> RulesDifference:
         diff = diff_rules(before=before.get("rules", ()), after=after.get("rules", ()))
-        return RulesDifference(
-            **msgspec.structs.asdict(head), added=diff.added, removed=diff.removed, changed=diff.changed
-        )
+        return RulesDifference.of(head, added=diff.added, removed=diff.removed, changed=diff.changed)
 
     @operation(
         summary="Find the revision that last changed each value of a tenant's rules",

@@ -36,12 +36,9 @@ class RuleLintResult(JsonStruct):
 
 
 def report_finding(finding: Finding) -> FindingDocument:
-    return FindingDocument(
-        code=finding.code,
-        severity=finding.severity,
-        rule_id=finding.rule_id,
+    return FindingDocument.of(
+        finding,
         path=encodable(join_pointer(finding.path)),
-        message=finding.message,
         suggestion=None if finding.suggestion is None else encodable(finding.suggestion),
     )
 

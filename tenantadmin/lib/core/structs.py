@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, dataclass_transform
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias, dataclass_transform
 
 import msgspec
 from msgspec import Meta
+
+from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +34,21 @@ class JsonStruct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"
 
     #: The name in the contract, if it is not the name of the class without ``Document``.
     component: ClassVar[str] = ""
+
+    @classmethod
+    def of(cls, row: object, **members: Any) -> Self:
+        """Return a struct with the attributes of ``row`` that have the names of its fields.
+
+        Times become text. ``members`` are the fields that the row lacks, or whose value differs.
+
+        Raises:
+            AttributeError: a field is neither an attribute of the row nor in ``members``.
+        """
+        for name in cls.__struct_fields__:
+            if name not in members:
+                value = getattr(row, name)
+                members[name] = format_timestamp(value) if type(value) is datetime else value
+        return cls(**members)
 
 
 class Success(JsonStruct):

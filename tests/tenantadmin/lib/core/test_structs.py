@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections import Counter
 from enum import StrEnum
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
@@ -185,6 +186,22 @@ def test_members_that_are_none_are_left_out_only_if_none_is_the_default() -> Non
     assert json.loads(dump_json([Thing(created_at=at, nullable=None, maybe="", maybe_null=None)])) == [
         {"createdAt": "2026-03-01T01:02:03.004Z", "nullable": None, "maybe": "", "maybeNull": None}
     ]
+
+
+def test_a_struct_is_filled_from_attributes_of_the_same_names() -> None:
+    class Thing(JsonStruct):
+        id: int = msgspec.field(name="thingId")
+        created_at: Timestamp
+        ended_at: Timestamp | None = None
+        size: Size
+
+    at = dt.datetime(2026, 3, 1, 1, 2, 3, 4_999, dt.UTC)
+    row = SimpleNamespace(id=1, created_at=at, ended_at=None, size=Size.SMALL, secret="x")
+    made = Thing.of(row)
+    assert dump_json(made) == b'{"thingId":1,"createdAt":"2026-03-01T01:02:03.004Z","size":"small"}'
+    assert Thing.of(row, id=2, size=Size.LARGE) == msgspec.structs.replace(made, id=2, size=Size.LARGE)
+    with pytest.raises(AttributeError, match="created_at"):
+        Thing.of(SimpleNamespace(id=1))
 
 
 def test_json_text() -> None:
