@@ -26,10 +26,11 @@ class RulesetRejected(ValidationFailed):
 
     def __init__(self, result: LintResult) -> None:
         count = len(result.errors)
-        super().__init__(
-            f"The ruleset has {count} blocking {'error' if count == 1 else 'errors'}.",
-            extra=msgspec.structs.asdict(report_lint(result)),
-        )
+        super().__init__(f"The ruleset has {count} blocking {'error' if count == 1 else 'errors'}.")
+        self.report = report_lint(result)
+
+    def body(self) -> RulesetRefusal:
+        return RulesetRefusal.of(super().body(), **msgspec.structs.asdict(self.report))
 
 
 def malformed_ruleset(error: GrosslyMalformed) -> ValidationFailed:

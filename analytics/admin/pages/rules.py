@@ -16,6 +16,7 @@ from analytics.admin.pages.base import LogPage
 from analytics.reports.reading import LogReader
 from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
 from rules.drafts import create_draft, list_drafts
+from rules.errors import RulesetRejected
 from rules.ruleset import read_ruleset
 from rules.wording import CONFIRM_LABEL
 from rules.write import write_ruleset
@@ -206,8 +207,9 @@ class SimpleRulePage(TenantActPage):
         return f"Added as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
-        for finding in error.extra.get("errors", ()):
-            form.add_error(None, f"{finding['code']}: {finding['message']}")
+        findings = error.report.errors if isinstance(error, RulesetRejected) else []
+        for finding in findings:
+            form.add_error(None, f"{finding.code}: {finding.message}")
         return super().refused(form, error)
 
     def done_at(self) -> str:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self
 
-import msgspec
 from msgspec import Meta
 
 from tenantadmin.lib.core.request_context import current_request_id
@@ -39,7 +38,7 @@ class ErrorBody(JsonStruct):
 class ApiError(Exception):
     """An error whose message is sent to the caller.
 
-    ``details`` lists places in the request. ``extra`` adds members to the body, ``headers`` adds headers.
+    ``details`` lists places in the request. ``headers`` adds headers.
     """
 
     status: ClassVar[int] = 500
@@ -51,24 +50,21 @@ class ApiError(Exception):
         message: str = "",
         *,
         details: Sequence[Detail] = (),
-        extra: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self.text = message or self.message
         self.details = tuple(details)
-        self.extra = dict(extra or {})
         self.headers = dict(headers or {})
         super().__init__(self.text)
 
-    def body(self) -> JsonStruct | dict[str, Any]:
-        """Return the body: an `ErrorBody`, with the extra members."""
-        body = ErrorBody(
+    def body(self) -> JsonStruct:
+        """Return the body. An error with more members than `ErrorBody` overrides this."""
+        return ErrorBody(
             error=self.code,
             message=self.text,
             details=list(self.details) or None,
             request_id=current_request_id(),
         )
-        return {**msgspec.to_builtins(body), **self.extra} if self.extra else body
 
 
 class BadRequest(ApiError):
