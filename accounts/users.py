@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
@@ -31,7 +30,7 @@ from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -99,13 +98,6 @@ class UserDocument(WrittenUserDocument):
     active: bool
     created_at: Timestamp
     modified_at: Timestamp
-
-
-class SentRoles(JsonStruct):
-    """The keys of a user's roles that were sent. The contract describes it by the request, `RolesPatch`."""
-
-    primary: str | None = None
-    scopes: Sequence[str] | None = None
 
 
 def list_users(principal: Principal, *, containing: str) -> list[str]:
@@ -190,19 +182,19 @@ def _sent(principal: Principal, email: str, change: UserChange) -> WrittenUserDo
     )
 
 
-def write_roles(
-    principal: Principal, *, email: str, primary: str | None, scopes: Sequence[str] | None
-) -> Roles | SentRoles:
-    """Set a user's roles and return them, or what was sent if the caller may not read them.
+def write_roles(principal: Principal, *, email: str, sent: Mapping[str, Any]) -> Roles | Mapping[str, Any]:
+    """Set the ``primary`` role and ``scopes`` that were sent. Return the user's roles.
+
+    A caller who may not read the user gets back what it sent.
 
     Raises:
         NotFound, ValidationFailed: as `replace_roles`.
     """
     with transaction.atomic():
-        roles = replace_roles(email, primary=primary, scopes=scopes, actor=principal.email)
-        if may_read(principal, email):
-            return roles
-    return SentRoles(primary=primary, scopes=scopes)
+        roles = replace_roles(
+            email, primary=sent.get("primary"), scopes=sent.get("scopes"), actor=principal.email
+        )
+        return roles if may_read(principal, email) else sent
 
 
 def write_memberships(

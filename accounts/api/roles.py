@@ -32,8 +32,7 @@ class RolesViewSet(AppViewSet):
         examples=[OpenApiExample("A platform admin", value={"primary": "admin", "scopes": []})],
     )
     def replace_roles(self, request: Request, email: str) -> Response:
-        primary, scopes = self.body["primary"], self.body["scopes"]
-        return Response(write_roles(self.principal, email=email, primary=primary, scopes=scopes))
+        return Response(write_roles(self.principal, email=email, sent=self.body))
 
     @operation(
         summary="Merge into a user's roles, key by key",
@@ -43,5 +42,4 @@ class RolesViewSet(AppViewSet):
         examples=[OpenApiExample("Only the primary role", value={"primary": "guest"}, request_only=True)],
     )
     def merge_roles(self, request: Request, email: str) -> Response:
-        primary, scopes = self.body.get("primary"), self.body.get("scopes")
-        return Response(write_roles(self.principal, email=email, primary=primary, scopes=scopes))
+        return Response(write_roles(self.principal, email=email, sent=self.body))
