@@ -96,11 +96,25 @@ def test_a_request_under_way_is_answered_before_the_server_ends() -> None:
     server = Server()
     try:
         connection = server.connect(DECLARED.replace(b"1000", b"2"))
-        time.sleep(0.5)
+        # Each worker has a socket of its own: both have accepted what came before.
+        for _ in range(20):
+            server.health()
         server.process.send_signal(signal.SIGTERM)
-        time.sleep(1)
+        wait_until_refused(server)
         connection.sendall(b"{")
         assert read_all(connection).startswith(b"HTTP/1.1 400 Bad Request\r\n")
         assert server.process.wait(web.STOP_SECONDS) == 0
     finally:
         server.kill()
+
+
+def wait_until_refused(server: Server) -> None:
+    """Wait until the server accepts no connection any more."""
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        try:
+            server.connect(b"").close()
+        except ConnectionRefusedError:
+            return
+        time.sleep(0.05)
+    raise AssertionError("the server still accepts connections")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from select import select
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -54,7 +55,8 @@ def test_a_transaction_that_waits_loses_its_connection_and_its_locks() -> None:
     def wait_in_a_transaction() -> None:
         with transaction.atomic():
             execute("SELECT pg_advisory_xact_lock(4711)")
-            time.sleep(1.5)
+            # Readable when the server has ended the connection.
+            assert select([connection.connection], [], [], 10)[0]
             execute("SELECT 1")
 
     with pytest.raises(DatabaseError, match="idle-in-transaction timeout"):
