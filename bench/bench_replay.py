@@ -13,29 +13,28 @@ import time
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from uuid import UUID
 
 import duckdb
-import pyarrow as pa
 
 from analytics.advice.mine import mine
-from analytics.demo.generate import generate
 from analytics.demo.reading import read_demo
-from analytics.replay.job import DayFile, Job
+from analytics.demo.writer import LogPlan, compact_days, write_logs
+from analytics.replay.job import Job
 from analytics.replay.priority import NICENESS
 from analytics.replay.replay import replay
 from bench.harness import Compared, medians_in_turn, p95, show, time_of
-from logs.compaction.convert import SCHEMA
-from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
-from logs.compaction.writer import write_day
 from logs.quoting import quote_name, quote_texts
 from rules.language import read_rules
+from tenantadmin.lib.objectstore import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from analytics.demo.profile import Profile
+    from analytics.replay.job import DayFile
     from rules.language import Rule
 
 _FIRST = date(2026, 3, 1)
@@ -76,20 +75,12 @@ def main(directory: Path, *, entries: int = 100_000, runs: int = 3, turns: int =
 
 def write_log(profile: Profile, directory: Path, *, entries: int) -> list[DayFile]:
     """Write the demo's log as the service stores it."""
-    days: dict[date, list[dict[str, Any]]] = {}
-    start: int | None = None
-    for hour in generate(profile, tenant_id="bench", first_day=_FIRST, days=_DAYS, entries=entries):
-        start = hour.start if start is None else start
-        days.setdefault(_FIRST + timedelta(milliseconds=hour.start - start), []).extend(hour.entries)
-    files = []
-    for day, rows in days.items():
-        target = directory / f"day={day}" / "rows.parquet"
-        target.parent.mkdir(parents=True)
-        own = {HOUR_COLUMN: 0, PREFIX_HOUR_COLUMN: 0}
-        batch = pa.RecordBatch.from_pylist([row | own for row in rows], SCHEMA)
-        write_day([batch], reused=None, target=target)
-        files.append(DayFile(day, str(target)))
-    return files
+    store = LocalStore(directory / "objects")
+    plan = LogPlan(profile, UUID(int=1), _FIRST, _DAYS, entries)
+    for _ in write_logs(store, plan):
+        pass
+    days = [_FIRST + timedelta(days=number) for number in range(_DAYS)]
+    return compact_days(store, plan.tenant_id, days, directory=directory)
 
 
 def make_job(files: Sequence[DayFile], draft: tuple[Rule, ...], current: tuple[Rule, ...]) -> Job:

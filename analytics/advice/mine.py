@@ -102,7 +102,7 @@ def mine(
     recommendations, replays = [], []
     for number, proposal in enumerate(chosen, start=1):
         prediction = measurer.predict(current.after(proposal.edits))
-        recommendations.append(_as_json(measurer, proposal, prediction.predicted))
+        recommendations.append(as_json(measurer, proposal, prediction.predicted))
         replays.append(RulesetReplay(apply_edits(documents, proposal.edits), prediction.replay))
         report(0.6 + 0.4 * number / len(chosen))
     return Advice(
@@ -132,7 +132,8 @@ def _choose(proposals: Sequence[Proposal]) -> list[Proposal]:
     return [proposals[number] for number in sorted(numbers[:MAX_PROPOSALS])]
 
 
-def _as_json(measurer: Measurer, proposal: Proposal, predicted: Mapping[str, Any]) -> dict[str, Any]:
+def as_json(measurer: Measurer, proposal: Proposal, predicted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recommendation with the rows of its evidence. The keys are the fields of its model."""
     return {
         "kind": proposal.kind.value,
         "fingerprint": proposal.fingerprint,

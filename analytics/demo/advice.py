@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,18 +13,17 @@ import duckdb
 from analytics.advice.edits import Insert, Replace, apply_edits
 from analytics.advice.evidence import rule_evidence, statements_evidence
 from analytics.advice.measure import Measurer
+from analytics.advice.mine import as_json
 from analytics.advice.proposal import Kind, Proposal
+from analytics.demo.writer import compact_days
 from analytics.models import Recommendation
-from analytics.replay.job import DayFile, Job
-from logs.compaction.build import compact_day
+from analytics.replay.job import Job
 from logs.layout import day_start_ms
-from logs.listing import UnlistedDay
 from rules.language import complete_rule, read_rules
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from datetime import date
 
     from analytics.advice.edits import Edit
     from analytics.demo.profile import DecidedAdvice
@@ -56,71 +54,44 @@ def ensure_advice(store: ObjectStore, plan: LogPlan, *, actor: str) -> None:
         StoreError: the store failed.
     """
     stored = Recommendation.objects.filter(tenant_id=plan.tenant_id).values_list("pk", flat=True)
-    by_day: dict[int, list[DecidedAdvice]] = defaultdict(list)
     for advised in plan.profile.advice:
-        day = advised.decided // _DAY_MINUTES
-        if day < plan.days and advised_id(plan.tenant_id, advised) not in stored:
-            by_day[day].append(advised)
-    for day, day_advice in by_day.items():
-        decided_on = plan.first_day + timedelta(days=day)
-        Recommendation.objects.bulk_create(_make(store, plan, decided_on, day_advice, actor=actor))
+        if advised.decided < plan.days * _DAY_MINUTES and advised_id(plan.tenant_id, advised) not in stored:
+            _make(store, plan, advised, actor=actor).save(force_insert=True)
 
 
-def _make(
-    store: ObjectStore, plan: LogPlan, decided_on: date, day_advice: Sequence[DecidedAdvice], *, actor: str
-) -> list[Recommendation]:
-    """Return the recommendations of a day. All are based on the rules at the beginning of the day."""
-    morning = day_start_ms(decided_on)
+def _make(store: ObjectStore, plan: LogPlan, advised: DecidedAdvice, *, actor: str) -> Recommendation:
+    """Return a recommendation that is based on the rules at the beginning of the day of its decision."""
+    decided_on = plan.first_day + timedelta(minutes=advised.decided)
     # The first day only fills the cache.
     days = [decided_on - timedelta(days=number) for number in range(_DAYS + 1, 0, -1)]
+    morning = day_start_ms(decided_on)
     before = [item for item in plan.publications if item.at < morning][-1]
     rules = [complete_rule(rule) for rule in before.rules]
-    window = f"day BETWEEN '{days[1]}' AND '{days[-1]}'"
-    proposals = [_propose(advised, rules, window=window) for advised in day_advice]
+    proposal = _propose(advised, rules, window=f"day BETWEEN '{days[1]}' AND '{days[-1]}'")
     with TemporaryDirectory() as directory, duckdb.connect(config={"threads": 1}) as connection:
         current = read_rules(rules)
-        files = [_compact(store, plan.tenant_id, day, Path(directory)) for day in days]
+        files = compact_days(store, plan.tenant_id, days, directory=Path(directory))
         measurer = Measurer(connection, Job(files, days[1], days[-1], current, current))
         measurer.play_current()
-        predictions = [
-            measurer.predict(read_rules(apply_edits(rules, proposal.edits))) for proposal in proposals
-        ]
-        evidence = [
-            [
-                {"name": item.name, "sql": item.sql, "rows": measurer.query(item.sql)}
-                for item in proposal.evidence
-            ]
-            for proposal in proposals
-        ]
-    return [
-        Recommendation(
-            recommendation_id=advised_id(plan.tenant_id, advised),
-            tenant_id=plan.tenant_id,
-            state=advised.state,
-            version=2,
-            kind=advised.kind,
-            fingerprint=proposal.fingerprint,
-            rank=rank,
-            title=advised.title,
-            why=advised.why,
-            rules=[complete_rule(advised.rule)],
-            patch=[edit.as_json() for edit in proposal.edits],
-            evidence=rows,
-            predicted=prediction.predicted,
-            estimate_ms=_middle(prediction.predicted["gain"]["savedMs"]),
-            seq=before.seq,
-            first_day=days[1],
-            last_day=days[-1],
-            mined_at=from_epoch_ms(morning),
-            decided_by=actor,
-            decided_at=from_epoch_ms(advised.decided_at(plan.first_day)),
-            reason=advised.reason,
-            accepted_seq=before.seq + 1 if advised.state == "accepted" else None,
-        )
-        for rank, (advised, proposal, prediction, rows) in enumerate(
-            zip(day_advice, proposals, predictions, evidence, strict=True)
-        )
-    ]
+        predicted = measurer.predict(read_rules(apply_edits(rules, proposal.edits))).predicted
+        content = as_json(measurer, proposal, predicted)
+    saved_ms = predicted["gain"]["savedMs"]
+    return Recommendation(
+        **content | {"estimate_ms": (saved_ms["low"] + saved_ms["high"]) // 2},
+        recommendation_id=advised_id(plan.tenant_id, advised),
+        tenant_id=plan.tenant_id,
+        state=advised.state,
+        version=2,
+        rank=0,
+        seq=before.seq,
+        first_day=days[1],
+        last_day=days[-1],
+        mined_at=from_epoch_ms(morning),
+        decided_by=actor,
+        decided_at=from_epoch_ms(advised.decided_at(plan.first_day)),
+        reason=advised.reason,
+        accepted_seq=before.seq + 1 if advised.state == "accepted" else None,
+    )
 
 
 def _propose(advised: DecidedAdvice, rules: Sequence[Mapping[str, Any]], *, window: str) -> Proposal:
@@ -132,13 +103,3 @@ def _propose(advised: DecidedAdvice, rules: Sequence[Mapping[str, Any]], *, wind
         where = "cacheStatus = 'PASSTHROUGH'"
         edit, evidence = Insert(rule), statements_evidence(window, rule["conditions"], where=where)
     return Proposal(Kind(advised.kind), advised.subject, advised.title, advised.why, (edit,), (evidence,))
-
-
-def _compact(store: ObjectStore, tenant_id: UUID, day: date, directory: Path) -> DayFile:
-    place = directory / f"day={day}"
-    place.mkdir()
-    return DayFile(day, str(compact_day(store, UnlistedDay(tenant_id, day), directory=place).file))
-
-
-def _middle(bounds: Mapping[str, int]) -> int:
-    return (bounds["low"] + bounds["high"]) // 2

@@ -12,11 +12,15 @@ import msgspec
 from django.core.files.base import ContentFile
 
 from analytics.demo.generate import SEED, generate
+from analytics.replay.job import DayFile
+from logs.compaction.build import compact_day
 from logs.layout import day_start_ms, logs_prefix
+from logs.listing import UnlistedDay
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from datetime import date
+    from pathlib import Path
     from uuid import UUID
 
     from analytics.demo.generate import Hour
@@ -82,6 +86,23 @@ def write_logs(store: ObjectStore, plan: LogPlan) -> Iterator[list[Hour]]:
             objects = [item for hour in day for item in pack_hour(hour, tenant_id=plan.tenant_id)]
             list(pool.map(save, objects))
             yield day
+
+
+def compact_days(
+    store: ObjectStore, tenant_id: UUID, days: Iterable[date], *, directory: Path
+) -> list[DayFile]:
+    """Compact days with log entries into ``directory``, for a replay.
+
+    Raises:
+        StoreError: the store failed.
+    """
+    files = []
+    for day in days:
+        place = directory / f"day={day}"
+        place.mkdir()
+        compacted = compact_day(store, UnlistedDay(tenant_id, day), directory=place)
+        files.append(DayFile(day, str(compacted.file)))
+    return files
 
 
 def pack_hour(hour: Hour, *, tenant_id: UUID) -> list[tuple[str, bytes]]:
