@@ -310,7 +310,8 @@ class VerifyPage(BelowInsights):
                 self.tenant.pk, Kind(values["document"]), values["period"], values["user"] or None
             )
             try:
-                content["verified"] = verify_document(default_store(), key=key, reader=self.reader)
+                verified = verify_document(default_store(), key=key, reader=self.reader)
+                content |= {"verified": verified, "key": key}
             except ApiError as error:
                 content["error"], status = error, error.status
         return self.show(self.template_name, content, status=status)
