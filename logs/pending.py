@@ -131,9 +131,13 @@ def postpone(*, tenant: UUID, day: date | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PendingState:
-    """How many days are pending, how old the oldest build is, and how many failed several times.
+    """Counts of the pending builds.
 
-    ``oldest_day`` is the earliest of the days, or None.
+    Attributes:
+        days: the number of pending days.
+        age_seconds: the age of the oldest build.
+        failing: the number of builds that failed several times.
+        oldest_day: the earliest pending day, or None.
     """
 
     days: int

@@ -28,7 +28,7 @@ class NotedDays(JsonStruct):
 
 
 class NotificationViewSet(AppViewSet):
-    """What a Gateway says about the raw logs that it writes."""
+    """Notifications of a Gateway about the raw logs that it writes."""
 
     tag = "Raw logs"
 

@@ -129,12 +129,12 @@ class LogTreeViewSet(AppViewSet):
         tenant, *path = self.kwargs.values()
         names = list_names(default_store(), tenant=tenant, path=tuple(path), reader=self._reader)
         href = hrefs(child, **self.kwargs, **sample)
-        links_ = links(
+        hal_links = links(
             self_href=self.request.path,
             parent=reverse(parent, kwargs=above or dict(list(self.kwargs.items())[:-1])),
             items=[item(name, href(name)) for name in names],
         )
-        return Response(LogListing(tenant_id=tenant, links=links_))
+        return Response(LogListing(tenant_id=tenant, links=hal_links))
 
     @property
     def _reader(self) -> Reader:

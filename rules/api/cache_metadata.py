@@ -95,13 +95,13 @@ class CacheMetadataViewSet(AppViewSet):
             cursor=self.query.get("cursor"),
         )
         href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
-        found = page_links(
+        hal_links = page_links(
             request,
             parent=reverse("tenant", kwargs={"tenant": tenant}),
             items=[item(row.cache_key, href(row.cache_key)) for row in page.rows],
             cursor=page.cursor,
         )
-        return Response(CacheKeyPage(links=found, cache_keys=list(map(describe_metadata, page.rows))))
+        return Response(CacheKeyPage(links=hal_links, cache_keys=list(map(describe_metadata, page.rows))))
 
     @operation(
         summary="Replace the metadata of many cache keys, all or none",
@@ -112,9 +112,9 @@ class CacheMetadataViewSet(AppViewSet):
         """At most 1,000 entries, each with its `cacheKey`."""
         keys = write_many(tenant, self.body)
         href = hrefs("cache-metadata", tenant=tenant, cachekey="id")
-        found = links(
+        hal_links = links(
             self_href=request.path,
             parent=reverse("tenant", kwargs={"tenant": tenant}),
             items=[item(key, href(key)) for key in keys],
         )
-        return Response(ItemList(links=found))
+        return Response(ItemList(links=hal_links))

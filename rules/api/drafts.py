@@ -109,8 +109,8 @@ class DraftViewSet(AppViewSet):
         responses={200: DraftDocument, 304: NOT_MODIFIED},
     )
     def get_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
-        found = find_draft(tenant, draft)
-        return not_modified(request, draft_etag(found)) or draft_response(found)
+        stored = find_draft(tenant, draft)
+        return not_modified(request, draft_etag(stored)) or draft_response(stored)
 
     @operation(
         summary="Replace a draft",

@@ -79,7 +79,7 @@ class MarkerViewSet(AppViewSet):
         responses={200: MarkerSummary, 304: NOT_MODIFIED},
     )
     def list_markers(self, request: Request, tenant: UUID) -> HttpResponseBase:
-        found = list_markers(
+        listing = list_markers(
             tenant,
             MarkerFilter(
                 since=self.query.get("since"),
@@ -89,15 +89,15 @@ class MarkerViewSet(AppViewSet):
         )
         href = hrefs("marker", tenant=tenant, marker="id")
         parent = reverse("tenant", kwargs={"tenant": tenant})
-        return not_modified(request, found.etag) or stream_documents(
+        return not_modified(request, listing.etag) or stream_documents(
             MarkerSummary(
                 links=links(self_href=request.get_full_path(), parent=parent),
                 markers=[],
-                generated_at=found.generated_at,
+                generated_at=listing.generated_at,
             ),
             "markers",
-            ((item(marker.marker_id, href(marker.marker_id)), marker) for marker in found.markers),
-            headers={"ETag": found.etag},
+            ((item(marker.marker_id, href(marker.marker_id)), marker) for marker in listing.markers),
+            headers={"ETag": listing.etag},
         )
 
     @operation(
@@ -194,9 +194,9 @@ class MarkerViewSet(AppViewSet):
     def invalidate_rules(self, request: Request, tenant: UUID, rule: str) -> Response:
         markers = invalidate_targets(tenant, rule_id=rule, statement=self.body["statement"])
         href = hrefs("marker", tenant=tenant, marker="id")
-        found = links(
+        hal_links = links(
             self_href=request.path,
             parent=reverse("markers", kwargs={"tenant": tenant}),
             items=[item(marker.marker_id, href(marker.marker_id)) for marker in markers],
         )
-        return Response(InvalidationResult(links=found, markers=markers), status=201)
+        return Response(InvalidationResult(links=hal_links, markers=markers), status=201)
