@@ -81,19 +81,8 @@ class Request:
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Request:
-        return cls(
-            statement=document["statement"],
-            folder=document["folder"],
-            files=tuple(document["files"]),
-            days=tuple(document["days"]),
-            wait=document["wait"],
-            has_positions=document["has_positions"],
-            seconds=document["seconds"],
-            max_rows=document["max_rows"],
-            max_bytes=document["max_bytes"],
-            max_columns=document["max_columns"],
-            translate=document["translate"],
-        )
+        fields = {name: document[name] for name in cls.__slots__}
+        return cls(**{**fields, "files": tuple(fields["files"]), "days": tuple(fields["days"])})
 
 
 def encode(document: dict[str, Any], *, body: bytes | memoryview = b"") -> bytes:

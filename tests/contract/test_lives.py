@@ -85,7 +85,7 @@ class Life:
             case.headers["If-None-Match"] = etag
             unchanged = self.send(case, token)
             assert (unchanged.status_code, unchanged.content) == (304, b""), case.as_curl_command()
-        if response.text.startswith("{"):
+        if response.headers.get("content-type") == ["application/json"]:
             self.read[case.formatted_path] = response.json(), etag
 
     def name_what_exists(self, case: Request) -> None:
