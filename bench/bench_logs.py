@@ -27,7 +27,7 @@ from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.engine import ROW_GROUP_ROWS, connect
 from logs.layout import day_prefix
-from logs.listing import UnlistedDay, list_day
+from logs.listing import list_day
 from logs.models import Partition
 from logs.quoting import quote_text, quote_texts
 from tenantadmin.lib.objectstore import LocalStore, default_store
@@ -75,7 +75,7 @@ def measure_compaction(directory: Path, *, entries: int, runs: int) -> list[Comp
     def build(store: LocalStore) -> CompactedDay:
         shutil.rmtree(target, ignore_errors=True)
         target.mkdir()
-        return compact_day(store, UnlistedDay(TENANT, DAY), directory=target)
+        return compact_day(store, list_day(store, tenant=TENANT, day=DAY), directory=target)
 
     single, copied, compacted = medians_in_turn(
         partial(build, objects), copy, partial(build, ndjson), runs=runs

@@ -15,9 +15,9 @@ from uuid import UUID
 from logs.layout import HOUR_AND_FILE, day_prefix, hour_of, logs_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
-    from tenantadmin.lib.objectstore import Batch, Entry, ObjectStore
+    from tenantadmin.lib.objectstore import Entry, ObjectStore
 
 #: Part of every digest. Raise it if the same objects must give other rows: then every day is rebuilt.
 LAYOUT_VERSION: Final = 2
@@ -60,33 +60,12 @@ class DayListing:
         return sum(hour.size for hour in self.hours.values())
 
 
-@dataclass(frozen=True, slots=True)
-class UnlistedDay:
-    """A day whose objects must all be read. Reading lists them, so they are not listed before."""
-
-    tenant: UUID
-    day: date
-
-
 def list_day(store: ObjectStore, *, tenant: UUID, day: date, hour: int | None = None) -> DayListing:
     """List the raw objects of one day, or of one hour of it: those whose names are ``HH/<file>.json``."""
-    is_raw = _raw_object_test(tenant, day)
-    prefix = day_prefix(tenant, day) if hour is None else f"{day_prefix(tenant, day)}{hour:02}/"
-    objects = [entry for entry in store.list(prefix) if is_raw(entry.key)]
+    start = day_prefix(tenant, day)
+    prefix = start if hour is None else f"{start}{hour:02}/"
+    objects = [entry for entry in store.list(prefix) if HOUR_AND_FILE.fullmatch(entry.key, len(start))]
     return describe_day(sorted(objects, key=_key), tenant=tenant, day=day)
-
-
-def read_day(store: ObjectStore, *, tenant: UUID, day: date, objects: list[Entry]) -> Iterator[Batch]:
-    """Read the raw objects of one day in key order. Append their entries to ``objects``."""
-    for batch in store.read_all(day_prefix(tenant, day), _raw_object_test(tenant, day)):
-        objects += batch.entries
-        yield batch
-
-
-def has_objects(store: ObjectStore, *, tenant: UUID, day: date) -> bool:
-    """Return True if the day has any raw object."""
-    is_raw = _raw_object_test(tenant, day)
-    return any(is_raw(entry.key) for entry in store.list(day_prefix(tenant, day)))
 
 
 def describe_day(objects: Sequence[Entry], *, tenant: UUID, day: date) -> DayListing:
@@ -121,12 +100,6 @@ def day_digest(hours: Mapping[int, str]) -> str:
     """Return the digest of a day from the digests of its hours."""
     described = "".join(f"{hour} {digest}\n" for hour, digest in hours.items())
     return hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode()).hexdigest()
-
-
-def _raw_object_test(tenant: UUID, day: date) -> Callable[[str], object]:
-    """Return a function that tells whether a key under the day's prefix is a raw object's key."""
-    start = len(day_prefix(tenant, day))
-    return lambda key: HOUR_AND_FILE.fullmatch(key, start)
 
 
 def find_tenants(store: ObjectStore) -> list[UUID]:

@@ -15,7 +15,7 @@ from analytics.demo.generate import SEED, generate
 from analytics.replay.job import DayFile
 from logs.compaction.build import compact_day
 from logs.layout import day_start_ms, logs_prefix
-from logs.listing import UnlistedDay
+from logs.listing import list_day
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -100,7 +100,7 @@ def compact_days(
     for day in days:
         place = directory / f"day={day}"
         place.mkdir()
-        compacted = compact_day(store, UnlistedDay(tenant_id, day), directory=place)
+        compacted = compact_day(store, list_day(store, tenant=tenant_id, day=day), directory=place)
         files.append(DayFile(day, str(compacted.file)))
     return files
 

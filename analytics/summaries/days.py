@@ -24,9 +24,9 @@ from analytics.summaries.files import remove_orphans, scratch_directory, upload
 from analytics.summaries.health import DayCounts, count_day, update_health
 from analytics.summaries.rollup_schema import NO_VERSION, ROLLUP_VERSION
 from analytics.summaries.store import WrittenDocument, save_document, withdraw_documents, write_document
-from logs.compaction.build import CompactedDay, LargeDay, compact_day
+from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
-from logs.listing import DayListing, UnlistedDay, find_days, has_objects, list_day
+from logs.listing import DayListing, find_days, list_day
 from logs.models import DayPart, Partition, PendingBuild
 from logs.partitions import (
     BuiltPartition,
@@ -189,44 +189,38 @@ def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None)
 
 def _find_changes(
     store: ObjectStore, published: _PublishedDay | None, *, tenant: uuid.UUID, day: date
-) -> DayListing | UnlistedDay | None:
-    """Return the day if it is not current, else None. Objects of a day without a partition are not listed."""
-    if published is None:
-        return UnlistedDay(tenant, day) if has_objects(store, tenant=tenant, day=day) else None
+) -> DayListing | None:
+    """Return the day's objects if it is not current, else None."""
     listing = list_day(store, tenant=tenant, day=day)
+    if published is None:
+        return listing if listing.hours else None
     is_current = bool(listing.hours) and published.digest == listing.digest and published.has_rollups
     return None if is_current else listing
 
 
-def _build(store: ObjectStore, changes: DayListing | UnlistedDay, *, send_parts: SendParts | None) -> int:
+def _build(store: ObjectStore, listing: DayListing, *, send_parts: SendParts | None) -> int:
     """Build a day's files and document, publish them, and return the number of rows."""
     with scratch_directory() as scratch:
         # DuckDB reads the day from the path.
-        directory = scratch / f"day={changes.day.isoformat()}"
+        directory = scratch / f"day={listing.day.isoformat()}"
         directory.mkdir()
-        built = _build_files(store, changes, directory=directory, send_parts=send_parts)
+        built = _build_files(store, listing, directory=directory, send_parts=send_parts)
         _publish(store, built)
     return built.partition.rows
 
 
 def _build_files(
     store: ObjectStore,
-    changes: DayListing | UnlistedDay,
+    listing: DayListing,
     *,
     directory: Path,
     send_parts: SendParts | None,
 ) -> _BuiltDay:
     """Build a day as one file, or by its hours if its raw objects are larger than `BUILD_BY_HOURS_BYTES`."""
-    limit = settings.BUILD_BY_HOURS_BYTES
-    if isinstance(changes, UnlistedDay) or changes.size <= limit:
-        previous = previous_build(tenant=changes.tenant, day=changes.day)
-        try:
-            compacted = compact_day(store, changes, directory=directory, previous=previous, max_bytes=limit)
-        except LargeDay:
-            changes = list_day(store, tenant=changes.tenant, day=changes.day)
-        else:
-            return _upload_file(store, compacted)
-    return _build_by_hours(store, changes, directory=directory, send_parts=send_parts)
+    if listing.size <= settings.BUILD_BY_HOURS_BYTES:
+        previous = previous_build(tenant=listing.tenant, day=listing.day)
+        return _upload_file(store, compact_day(store, listing, directory=directory, previous=previous))
+    return _build_by_hours(store, listing, directory=directory, send_parts=send_parts)
 
 
 def _upload_file(store: ObjectStore, compacted: CompactedDay) -> _BuiltDay:

@@ -6,7 +6,6 @@ If only some hours changed since the previous build, the rows of the other hours
 from __future__ import annotations
 
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
@@ -20,7 +19,7 @@ from logs.compaction.previous import HourState, PreviousBuild, hours_to_read, wr
 from logs.compaction.rows import read_rows
 from logs.compaction.writer import WrittenFile, write_day
 from logs.layout import hour_of
-from logs.listing import UnlistedDay, describe_day, mark_as_changed, read_day
+from logs.listing import mark_as_changed
 from tenantadmin.lib.objectstore.keys import StoreError
 
 if TYPE_CHECKING:
@@ -62,11 +61,10 @@ class CompactedDay:
 
 def compact_day(
     store: ObjectStore,
-    day: DayListing | UnlistedDay,
+    listing: DayListing,
     *,
     directory: Path,
     previous: PreviousBuild | None = None,
-    max_bytes: int | None = None,
     bounds: Sequence[int] = (),
 ) -> CompactedDay:
     """Compact a day's objects into ``directory``, which the caller makes and removes.
@@ -75,72 +73,30 @@ def compact_day(
     object is gone or changed since the listing, its hour counts as changed in the next comparison.
 
     Args:
-        bounds: see `write_day`; of a listed day alone.
+        bounds: see `write_day`.
 
     Raises:
-        LargeDay: an unlisted day has objects of more than ``max_bytes``.
         StoreError: an object could not be read, or the directory could not be written.
     """
     try:
-        if isinstance(day, UnlistedDay):
-            return _compact_unlisted(store, day, directory=directory, max_bytes=max_bytes)
-        return _compact_listed(store, day, directory=directory, previous=previous, bounds=bounds)
+        read_hours: AbstractSet[int]
+        reused = None
+        if previous is not None:
+            read_hours = hours_to_read(listing, previous)
+            if not read_hours >= listing.hours.keys():
+                reused = write_reused_rows(store, previous, except_hours=read_hours, directory=directory)
+        if reused is None:
+            previous, read_hours = None, listing.hours.keys()
+        entries = [item for hour, own in listing.hours.items() if hour in read_hours for item in own.entries]
+        differing_hours: set[int] = set()
+        batches = _find_differences(entries, store.read_many(entries), hours=differing_hours)
+        quarantined: list[InvalidEntry] = []
+        rows = collect_rows(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
+        written = _write(rows, reused=reused, directory=directory, bounds=bounds)
+        listing = mark_as_changed(listing, differing_hours)
+        return _compacted_day(listing, written, quarantined, previous=previous, read_hours=read_hours)
     except OSError as error:
-        raise StoreError(f"cannot build {day.day} in {directory}: {error}") from error
-
-
-class LargeDay(Exception):
-    """The day is too large for one file."""
-
-
-def _compact_unlisted(
-    store: ObjectStore, day: UnlistedDay, *, directory: Path, max_bytes: int | None
-) -> CompactedDay:
-    objects: list[Entry] = []
-    quarantined: list[InvalidEntry] = []
-    batches = _limited(read_day(store, tenant=day.tenant, day=day.day, objects=objects), max_bytes)
-    rows = collect_rows(read_rows(batches, day=day.day, quarantined=quarantined), directory)
-    with ThreadPoolExecutor(1) as pool:
-        # The writer releases the interpreter lock most of the time.
-        describing = pool.submit(describe_day, objects, tenant=day.tenant, day=day.day)
-        written = _write(rows, reused=None, directory=directory)
-    listing = describing.result()
-    return _compacted_day(listing, written, quarantined, previous=None, read_hours=listing.hours.keys())
-
-
-def _limited(batches: Iterable[Batch], max_bytes: int | None) -> Iterator[Batch]:
-    size = 0
-    for batch in batches:
-        size += sum(entry.size for entry in batch.entries)
-        if max_bytes is not None and size > max_bytes:
-            raise LargeDay
-        yield batch
-
-
-def _compact_listed(
-    store: ObjectStore,
-    listing: DayListing,
-    *,
-    directory: Path,
-    previous: PreviousBuild | None,
-    bounds: Sequence[int],
-) -> CompactedDay:
-    read_hours: AbstractSet[int]
-    reused = None
-    if previous is not None:
-        read_hours = hours_to_read(listing, previous)
-        if not read_hours >= listing.hours.keys():
-            reused = write_reused_rows(store, previous, except_hours=read_hours, directory=directory)
-    if reused is None:
-        previous, read_hours = None, listing.hours.keys()
-    entries = [item for hour, own in listing.hours.items() if hour in read_hours for item in own.entries]
-    differing_hours: set[int] = set()
-    batches = _find_differences(entries, store.read_many(entries), hours=differing_hours)
-    quarantined: list[InvalidEntry] = []
-    rows = collect_rows(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
-    written = _write(rows, reused=reused, directory=directory, bounds=bounds)
-    listing = mark_as_changed(listing, differing_hours)
-    return _compacted_day(listing, written, quarantined, previous=previous, read_hours=read_hours)
+        raise StoreError(f"cannot build {listing.day} in {directory}: {error}") from error
 
 
 def _find_differences(

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from logs.columns import COLUMNS
 from logs.compaction import build, previous, rows, writer
-from logs.compaction.build import CompactedDay, LargeDay, compact_day
+from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.previous import PreviousBuild
 from logs.layout import day_prefix, day_start_ms
-from logs.listing import UnlistedDay, list_day
+from logs.listing import list_day
 from tenantadmin.lib.objectstore import LocalStore, StoreError
 from tenantadmin.lib.objectstore.batch import in_batches
 from tests.analytics import raw
@@ -45,13 +45,7 @@ class CountingStore(LocalStore):
         self.reads: list[str] = []
 
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        return self._recorded(super().read_many(objects))
-
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
-        return self._recorded(super().read_all(prefix, wanted))
-
-    def _recorded(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        for batch in batches:
+        for batch in super().read_many(objects):
             self.reads += [entry.key.removeprefix(day_prefix(TENANT, DAY)) for entry in batch.entries]
             yield batch
 
@@ -78,13 +72,12 @@ class Day:
                 self.files[name] = body
 
     def build(self, previous: PreviousBuild | None = None) -> CompactedDay:
-        """Compact the present objects. They are listed first only if there is a previous build."""
+        """Compact the present objects."""
         self._builds += 1
         directory = self.root / f"build-{self._builds}"
         directory.mkdir()
         listing = list_day(self.store, tenant=TENANT, day=DAY)
-        day = UnlistedDay(TENANT, DAY) if previous is None else listing
-        built = compact_day(self.store, day, directory=directory, previous=previous)
+        built = compact_day(self.store, listing, directory=directory, previous=previous)
         assert built.listing == listing
         assert {path.name for path in directory.iterdir()} <= {"day.parquet"}
         return built
@@ -412,21 +405,6 @@ def test_quarantined_entries_are_listed_by_key_and_position(day: Day) -> None:
         *(("05/b", position) for position in range(12)),
         ("05/c", None),
     ]
-
-
-def test_a_day_of_more_bytes_than_asked_for_is_not_built(day: Day, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tenantadmin.lib.objectstore.batch.BATCH_OBJECTS", 2)
-    day.put({f"{hour:02}/a.json": b"{}" for hour in range(5)})
-
-    def build_up_to(max_bytes: int | None) -> CompactedDay:
-        unlisted = UnlistedDay(TENANT, DAY)
-        return compact_day(day.store, unlisted, directory=day.root, max_bytes=max_bytes)
-
-    assert build_up_to(None).rows == 5
-    assert build_up_to(10).rows == 5
-    for max_bytes in (9, 0):
-        with pytest.raises(LargeDay):
-            build_up_to(max_bytes)
 
 
 def test_no_row_group_has_rows_on_both_sides_of_a_bound(day: Day) -> None:

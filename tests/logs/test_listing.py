@@ -9,14 +9,13 @@ from uuid import UUID
 import pytest
 
 from logs.layout import RawKey, day_start_ms, parse_raw_key
-from logs.listing import describe_day, find_days, find_tenants, has_objects, list_day, read_day
+from logs.listing import find_days, find_tenants, list_day
 from tenantadmin.lib.objectstore import LocalStore
 from tests.objects import save_object
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tenantadmin.lib.objectstore import Entry
 
 TENANT = UUID("11111111-2222-4333-8444-555555555555")
 DAY = date(2026, 3, 1)
@@ -48,23 +47,6 @@ def test_a_listing_has_objects_in_key_order_by_the_hour_of_their_prefix(tmp_path
     assert names == {0: ["00/z.json", "00/é.json"], 23: ["23/a.json"]}
     assert [entry.key for entry in listing.entries] == [prefix + name for name in names[0] + names[23]]
     assert listing.size == 6
-
-
-def test_reading_a_day_gives_the_same_objects_as_listing_it(tmp_path: Path) -> None:
-    names = [f"2026/03/01/{hour:02}/{number}.json" for hour in (0, 9, 10, 23) for number in range(12)]
-    others = ["2026/03/01/00/a/b.json", "2026/03/01/24/a.json", "2026/03/01/00/a.txt", "2026/03/02/00/a.json"]
-    store = make_store(tmp_path, *names, *others)
-    listing = list_day(store, tenant=TENANT, day=DAY)
-    objects: list[Entry] = []
-
-    batches = list(read_day(store, tenant=TENANT, day=DAY, objects=objects))
-
-    assert [entry for batch in batches for entry in batch.entries] == listing.entries == objects
-    assert {body for batch in batches for _, body in batch.items()} == {b"{}"}
-    assert describe_day(objects, tenant=TENANT, day=DAY) == listing
-    assert [has_objects(store, tenant=TENANT, day=date(2026, 3, day)) for day in (1, 2, 3)] == [
-        *(True, True, False),
-    ]
 
 
 def test_only_changes_of_raw_objects_change_the_digest(tmp_path: Path) -> None:

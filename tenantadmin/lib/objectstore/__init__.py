@@ -8,8 +8,8 @@ django-storages, `LocalStore` extends Django's `FileSystemStorage`. Single objec
         file.read()
     store.delete(key), store.exists(key), store.size(key), store.listdir(prefix)
 
-Both add methods for hundreds of thousands of objects: `list`, `read_many`, `read_all`, `uri` and
-`remove_unfinished` (see `ObjectStore`). Errors are `StoreError`s.
+Both add methods for hundreds of thousands of objects, such as `list` and `read_many` (see `ObjectStore`).
+Errors are `StoreError`s.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""Batches: objects that are read together, because there may be hundreds of thousands."""
+"""Batches: objects that are handled together, because there may be hundreds of thousands."""
 
 from __future__ import annotations
 
 from array import array
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+Item = TypeVar("Item")
 
 #: Maximum objects and bytes in a batch. A larger object is the only one in its batch.
 BATCH_OBJECTS: Final = 1_000
@@ -56,21 +58,25 @@ def starts_of(sizes: Iterable[int]) -> array[int]:
 
 def in_batches(objects: Iterable[tuple[Entry, bytes]]) -> Iterator[Batch]:
     """Group the objects into batches, in the same order."""
-    group: list[tuple[Entry, bytes]] = []
-    size = 0
-    for item in objects:
-        if group and size + len(item[1]) > BATCH_BYTES:
-            yield _make_batch(group)
-            group, size = [], 0
+    for group in grouped(objects, lambda item: len(item[1]), count=BATCH_OBJECTS, size=BATCH_BYTES):
+        entries, bodies = zip(*group, strict=True)
+        yield Batch(entries, b"\n".join(bodies), starts_of(map(len, bodies)))
+
+
+def grouped(
+    items: Iterable[Item], size_of: Callable[[Item], int], *, count: int, size: int
+) -> Iterator[list[Item]]:
+    """Group items in order: at most ``count``, of ``size`` in total. A larger item has its own group."""
+    group: list[Item] = []
+    total = 0
+    for item in items:
+        if group and total + size_of(item) > size:
+            yield group
+            group, total = [], 0
         group.append(item)
-        size += len(item[1])
-        if len(group) == BATCH_OBJECTS or size >= BATCH_BYTES:
-            yield _make_batch(group)
-            group, size = [], 0
+        total += size_of(item)
+        if len(group) == count or total >= size:
+            yield group
+            group, total = [], 0
     if group:
-        yield _make_batch(group)
-
-
-def _make_batch(objects: Iterable[tuple[Entry, bytes]]) -> Batch:
-    entries, bodies = zip(*objects, strict=True)
-    return Batch(entries, b"\n".join(bodies), starts_of(map(len, bodies)))
+        yield group

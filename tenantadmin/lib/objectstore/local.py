@@ -2,38 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
 import time
 import uuid
-from bisect import bisect_left
 from contextlib import suppress
-from itertools import chain, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from django.core.files import File
 from django.core.files.storage import FileSystemStorage
 
-from tenantadmin.lib.objectstore.batch import Entry, in_batches
-from tenantadmin.lib.objectstore.files import FolderFiles, read_files
+from tenantadmin.lib.objectstore.batch import Entry
 from tenantadmin.lib.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_key, check_prefix
-from tenantadmin.lib.objectstore.reader import ReadAhead
-from tenantadmin.lib.objectstore.reader_program import FILE_FLAGS, etag_of
 from tenantadmin.lib.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import timedelta
 
-    from tenantadmin.lib.objectstore.batch import Batch
     from tenantadmin.lib.objectstore.storage import Names
 
 _log = logging.getLogger(__name__)
 
-#: From the first folder with so many files on, separate processes read the files (`reader`).
-_MIN_FILES_TO_READ_AHEAD: Final = 1_000
+#: Flags to open a file: do not follow a symbolic link, do not wait for the writer of a pipe.
+_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 #: The folder in which files are written before they are renamed to their place. It is never listed.
 _STAGING: Final = ".staging"
 
@@ -48,6 +43,9 @@ class LocalStore(ObjectStore, FileSystemStorage):
     not sync and follows symbolic links. This class writes a file elsewhere, syncs it and renames it. It does
     not list or follow links below ``location``, so no key leads out of it.
     """
+
+    # A small file is read faster than a task is handed to a thread.
+    objects_per_read: ClassVar = 100
 
     def __init__(self, location: str | Path) -> None:
         super().__init__(os.path.realpath(location))
@@ -110,7 +108,7 @@ class LocalStore(ObjectStore, FileSystemStorage):
                         continue  # deleted since the directory was read
                     except OSError as error:
                         raise StoreError(f"cannot list {directory}: {error.strerror}") from error
-                    yield Entry(start + item.name, status.st_size, etag_of(status))
+                    yield Entry(start + item.name, status.st_size, _etag_of(status))
 
     def listdir(self, path: str) -> Names:
         folders, objects = [], []
@@ -123,55 +121,26 @@ class LocalStore(ObjectStore, FileSystemStorage):
                 objects.append(item.name)
         return folders, objects
 
-    def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        return self._read(self._group_by_folder(entry.key for entry in objects))
-
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
-        base = self._directory(prefix)
-        return self._read(self._walk(base, prefix, wanted) if base else iter(()))
-
-    def _group_by_folder(self, keys: Iterable[str]) -> Iterator[FolderFiles]:
-        """Group adjacent keys of one folder."""
-        for prefix, group in groupby(keys, key=_folder_of):
-            names = [_check_names(key)[len(prefix) :] for key in group]
-            yield FolderFiles(self._path_of(prefix + names[0])[: -len(names[0]) - 1], prefix, names)
-
-    def _walk(self, directory: Path, prefix: str, wanted: Callable[[str], object]) -> Iterator[FolderFiles]:
-        """Yield the wanted files below ``directory``, sorted by key."""
-        files: list[str] = []
-        folders: list[str] = []
-        for item in self._scan(directory):
-            if item.is_file(follow_symlinks=False):
-                files.append(item.name)
-            elif item.is_dir(follow_symlinks=False):
-                # With its slash, a folder's name sorts like the keys below it.
-                folders.append(f"{item.name}/")
-        files = sorted(name for name in files if wanted(prefix + name))
-        start = 0
-        for folder in sorted(folders):
-            end = bisect_left(files, folder, lo=start)
-            if start < end:
-                yield FolderFiles(str(directory), prefix, files[start:end])
-            yield from self._walk(directory / folder[:-1], prefix + folder, wanted)
-            start = end
-        if start < len(files):
-            yield FolderFiles(str(directory), prefix, files[start:])
-
-    def _read(self, folders: Iterator[FolderFiles]) -> Iterator[Batch]:
-        """Read those of the files that exist."""
-        try:
-            for files in folders:
-                if len(files.names) >= _MIN_FILES_TO_READ_AHEAD:
-                    yield from _read_ahead(chain([files], folders))
-                else:
-                    yield from in_batches(read_files(files))
-        except OSError as error:
-            what = repr(error.filename.removeprefix(f"{self._root_text}/")) if error.filename else "objects"
-            raise StoreError(f"cannot read {what}: {error.strerror}") from error
+    def _read_if_exists(self, key: str) -> bytes | None:
+        # Below Python's files, which take longer to open than a small file to read.
+        with self.translated("read", key):
+            try:
+                descriptor = os.open(self._path_of(key), _FLAGS)
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    return None  # a symbolic link
+                raise
+            try:
+                status = os.fstat(descriptor)
+                return _read_whole(descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else None
+            finally:
+                os.close(descriptor)
 
     def _open(self, name: str, mode: str = "rb") -> File[bytes]:
         # Opened by descriptor: `File.size` is then the size of this file, even if another has replaced it.
-        return File(os.fdopen(os.open(self.path(name), FILE_FLAGS), mode), name)
+        return File(os.fdopen(os.open(self.path(name), _FLAGS), mode), name)
 
     def _save(self, name: str, content: File[bytes]) -> str:
         path = Path(self._path_of(name))
@@ -259,15 +228,6 @@ class LocalStore(ObjectStore, FileSystemStorage):
             os.close(descriptor)
 
 
-def _read_ahead(folders: Iterator[FolderFiles]) -> Iterator[Batch]:
-    try:
-        reader = ReadAhead()
-    except OSError as error:
-        raise StoreError(f"cannot start processes that read objects: {error}") from error
-    with reader:
-        yield from reader.read(folders)
-
-
 def _check_names(key: str) -> str:
     """Return ``key`` if it is valid and each segment can be a file's name.
 
@@ -282,8 +242,21 @@ def _check_names(key: str) -> str:
     return key
 
 
-def _folder_of(key: str) -> str:
-    return key[: key.rfind("/") + 1]
+def _read_whole(descriptor: int, size: int) -> bytes:
+    """Return the content of a file that had ``size`` bytes when it was opened."""
+    # One byte more shows in the same call whether the file has grown.
+    body = os.read(descriptor, size + 1)
+    if len(body) == size:
+        return body
+    pieces = [body]
+    while piece := os.read(descriptor, size + 1):
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _etag_of(status: os.stat_result) -> str:
+    """Return a text that changes whenever the content of the file changes."""
+    return f"{status.st_mtime_ns:x}-{status.st_ino:x}-{status.st_size:x}"
 
 
 def _is_unicode(name: str) -> bool:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import islice
-from operator import attrgetter
 from typing import IO, TYPE_CHECKING, ClassVar, Final, cast
 
 import boto3
@@ -16,30 +13,23 @@ from botocore.exceptions import BotoCoreError, ClientError
 from django.core.files import File
 from storages.backends.s3 import S3Storage
 
-from tenantadmin.lib.objectstore.batch import Entry, in_batches
+from tenantadmin.lib.objectstore.batch import Entry
 from tenantadmin.lib.objectstore.keys import ObjectNotFound, StoreError, check_prefix, is_key
 from tenantadmin.lib.objectstore.storage import ObjectStore
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
-    from concurrent.futures import Future
+    from collections.abc import Iterable, Iterator
     from datetime import timedelta
 
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_s3.type_defs import ListObjectsV2OutputTypeDef
 
-    from tenantadmin.lib.objectstore.batch import Batch
     from tenantadmin.lib.objectstore.storage import Names
 
 _log = logging.getLogger(__name__)
 
 #: Attempts to read an object whose body is cut off. Failed requests are retried by botocore.
 _READ_ATTEMPTS: Final = 3
-#: Requests in flight when many objects are read.
-_PARALLEL_READS: Final = 16
-#: Maximum objects and bytes that are read ahead. A larger object is read alone.
-_READ_AHEAD_OBJECTS: Final = 2 * _PARALLEL_READS
-_READ_AHEAD_BYTES: Final = 64 << 20
 #: The most keys of one request that deletes.
 _DELETED_AT_ONCE: Final = 1_000
 _NOT_FOUND_CODES: Final = frozenset({"404", "NoSuchKey", "NotFound"})
@@ -118,29 +108,6 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
         folders, objects = ([name for name in names if is_key(path + name)] for names in (folders, objects))
         return folders, objects
 
-    def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        return in_batches(self._read_many(objects))
-
-    def _read_many(self, objects: Iterable[Entry]) -> Iterator[tuple[Entry, bytes]]:
-        remaining = iter(objects)
-        upcoming = next(remaining, None)
-        in_memory: deque[Entry] = deque()
-        with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            reads: deque[Future[bytes | None]] = deque()
-            while upcoming is not None or reads:
-                while upcoming is not None and _can_read_ahead(in_memory, upcoming):
-                    reads.append(pool.submit(self._read_if_exists, upcoming.key))
-                    in_memory.append(upcoming)
-                    upcoming = next(remaining, None)
-                # The caller keeps this object in memory until it asks for the next one.
-                if (body := reads.popleft().result()) is not None:
-                    yield in_memory[0], body
-                in_memory.popleft()
-
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
-        entries = (entry for entry in self.list(prefix) if wanted(entry.key))
-        return self.read_many(sorted(entries, key=attrgetter("key")))
-
     def _read_if_exists(self, key: str) -> bytes | None:
         for attempt in range(1, _READ_ATTEMPTS + 1):
             try:
@@ -198,9 +165,3 @@ class S3Store(ObjectStore, S3Storage):  # type: ignore[misc]  # django-storages 
             yield from paginator.paginate(
                 Bucket=self.bucket_name, Prefix=self._base + check_prefix(prefix), Delimiter=delimiter
             )
-
-
-def _can_read_ahead(in_memory: Collection[Entry], another: Entry) -> bool:
-    """Return True if one more object may be read while the others are in memory."""
-    size = sum(entry.size for entry in in_memory) + another.size
-    return not in_memory or (len(in_memory) < _READ_AHEAD_OBJECTS and size <= _READ_AHEAD_BYTES)

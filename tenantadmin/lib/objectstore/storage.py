@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING, ClassVar
+from operator import attrgetter
+from typing import IO, TYPE_CHECKING, ClassVar, Final
 
 from django.core.exceptions import SuspiciousFileOperation
 from django.core.files import File
 from django.core.files.storage import Storage
 
 from tenantadmin.lib.core.metrics import count_store_error
+from tenantadmin.lib.objectstore.batch import BATCH_BYTES, grouped, in_batches
 from tenantadmin.lib.objectstore.keys import InvalidKey, ObjectNotFound, StoreError, check_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from concurrent.futures import Future
     from datetime import timedelta
     from typing import Any
 
@@ -22,6 +27,13 @@ if TYPE_CHECKING:
 
     #: Names of folders and of objects, as `Storage.listdir` returns them.
     Names = tuple[list[str], list[str]]
+
+
+#: Threads that read objects when there are many.
+_THREADS: Final = 16
+#: Maximum reads and bytes that are ahead of the caller. A larger object is read alone.
+_READS_AHEAD: Final = 2 * _THREADS
+_BYTES_AHEAD: Final = 64 << 20
 
 
 class ObjectStore(Storage, ABC):
@@ -34,6 +46,8 @@ class ObjectStore(Storage, ABC):
 
     #: The exceptions of the storage class that this one extends. They become `StoreError`s.
     failures: ClassVar[tuple[type[Exception], ...]] = (OSError,)
+    #: How many small objects a thread reads one after the other, when many are read.
+    objects_per_read: ClassVar[int] = 1
 
     def open(self, name: str, mode: str = "rb") -> File[bytes]:
         """Return the object as a file. Read it from start to end, and close it.
@@ -104,21 +118,42 @@ class ObjectStore(Storage, ABC):
     def list(self, prefix: str) -> Iterator[Entry]:
         """Yield every object under ``prefix``, at any depth, in any order."""
 
-    @abstractmethod
     def read_many(self, objects: Iterable[Entry]) -> Iterator[Batch]:
-        """Read the objects that exist, in the given order.
+        """Read the objects that exist, in the given order. Threads read ahead of the caller.
 
         Args:
-            objects: entries of `list`. Sorted by key they are read fastest. They are taken one by one.
+            objects: entries of `list`. If an object has changed since, its batch has the old size and etag.
         """
+        return in_batches(self._read_ahead(objects))
+
+    def _read_ahead(self, objects: Iterable[Entry]) -> Iterator[tuple[Entry, bytes]]:
+        groups = grouped(objects, attrgetter("size"), count=self.objects_per_read, size=BATCH_BYTES)
+        upcoming = next(groups, None)
+        reads: deque[tuple[Sequence[Entry], Future[Sequence[bytes | None]]]] = deque()
+        bytes_ahead = 0
+        with ThreadPoolExecutor(_THREADS) as pool:
+            while upcoming is not None or reads:
+                while upcoming is not None and (
+                    not reads
+                    or (len(reads) < _READS_AHEAD and bytes_ahead + _size_of(upcoming) <= _BYTES_AHEAD)
+                ):
+                    reads.append((upcoming, pool.submit(self._read_group, upcoming)))
+                    bytes_ahead += _size_of(upcoming)
+                    upcoming = next(groups, None)
+                group, reading = reads[0]
+                for entry, body in zip(group, reading.result(), strict=True):
+                    if body is not None:
+                        yield entry, body
+                # The caller keeps the last object in memory until it asks for the next one.
+                reads.popleft()
+                bytes_ahead -= _size_of(group)
+
+    def _read_group(self, entries: Iterable[Entry]) -> Sequence[bytes | None]:
+        return [self._read_if_exists(entry.key) for entry in entries]
 
     @abstractmethod
-    def read_all(self, prefix: str, wanted: Callable[[str], object]) -> Iterator[Batch]:
-        """Read the objects under ``prefix``, at any depth, whose keys are ``wanted``, sorted by key.
-
-        If an object changes during the read, its entry may have the old size and etag. Deleted objects are
-        skipped.
-        """
+    def _read_if_exists(self, key: str) -> bytes | None:
+        """Return the bytes of the object, or None if it does not exist."""
 
     @abstractmethod
     def uri(self, key: str) -> str:
@@ -153,6 +188,10 @@ class ObjectStore(Storage, ABC):
             if not isinstance(error, FileNotFoundError | NotADirectoryError):
                 count_store_error(verb=verb)
             raise StoreError(f"cannot {verb} {key!r}: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _size_of(entries: Iterable[Entry]) -> int:
+    return sum(entry.size for entry in entries)
 
 
 class _ObjectFile(File):  # type: ignore[type-arg]  # only the stubs have a type argument

@@ -1,4 +1,4 @@
-"""Tests of the object stores. Most run three times: on files, on files that are read ahead, and on S3."""
+"""Tests of the object stores. Most run twice: on files and on S3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -20,12 +19,8 @@ from tenantadmin.lib.objectstore import (
     ObjectStore,
     StoreError,
     batch,
-    local,
     open_store,
-    reader,
-    reader_program,
 )
-from tenantadmin.lib.objectstore.files import FolderFiles
 from tenantadmin.lib.objectstore.s3 import S3Store
 from tests.objects import read_object, save_object
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
@@ -53,20 +48,9 @@ def read_many(store: ObjectStore, sizes: Mapping[str, int]) -> list[tuple[str, b
     return [(entry.key, body) for batch in batches for entry, body in batch.items()]
 
 
-@pytest.fixture
-def read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read even a single file ahead. Each process has one request, for up to 50 files."""
-    monkeypatch.setattr(local, "_MIN_FILES_TO_READ_AHEAD", 1)
-    monkeypatch.setattr(batch, "BATCH_OBJECTS", 50)
-    monkeypatch.setattr(reader, "BATCH_OBJECTS", 50)
-    monkeypatch.setattr(reader, "_BUFFERS_PER_PROCESS", 1)
-
-
-@pytest.fixture(params=["file", "file, read ahead", "s3"])
+@pytest.fixture(params=["file", "s3"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> ObjectStore:
-    if request.param == "file, read ahead":
-        request.getfixturevalue("read_ahead")
-    if request.param.startswith("file"):
+    if request.param == "file":
         return open_store((tmp_path / "objects").as_uri())
     return open_store(request.getfixturevalue("s3_url"))
 
@@ -148,7 +132,7 @@ def test_s3_allows_names_that_are_too_long_for_files(tmp_path: Path, s3_url: str
 
     assert [entry.key for entry in remote.list("t/")] == [key]
     assert remote.listdir("t/") == ([], [key[2:]])
-    assert bodies_of(remote.read_all("t/", lambda _: True)) == [read_object(remote, key)] == [b"x"]
+    assert bodies_of(remote.read_many(remote.list("t/"))) == [read_object(remote, key)] == [b"x"]
     for operation in (local.open, local.size, local.exists, local.uri, local.delete):
         with pytest.raises(InvalidKey):
             operation(key)
@@ -156,37 +140,35 @@ def test_s3_allows_names_that_are_too_long_for_files(tmp_path: Path, s3_url: str
         local.listdir(f"{key}/")
 
 
-def test_read_all_reads_the_wanted_objects_sorted_by_key(store: ObjectStore) -> None:
+def test_listed_objects_are_read_as_they_are(store: ObjectStore) -> None:
     keys = ["a/0", "a/b.json", "a/b/1", "a/b/2/x", "a/b0", "a/é", "a!/x", "b/x", "a/empty"]
     for key in keys:
         save_object(store, key, b"" if key == "a/empty" else key.encode() * 3)
-    below = sorted(key for key in keys if key.startswith("a/"))
-
-    found = list(store.read_all("a/", lambda _: True))
-
-    assert keys_of(found) == below
-    assert bodies_of(found) == [read_object(store, key) for key in below]
     listed = sorted(store.list("a/"), key=lambda entry: entry.key)
+
+    found = list(store.read_many(listed))
+
+    assert keys_of(found) == sorted(key for key in keys if key.startswith("a/"))
+    assert bodies_of(found) == [read_object(store, entry.key) for entry in listed]
     assert [entry for batch in found for entry in batch.entries] == listed
-    assert keys_of(store.read_all("", lambda key: key.endswith("x"))) == ["a!/x", "a/b/2/x", "b/x"]
-    assert list(store.read_all("none/", lambda _: True)) == []
 
 
-def test_read_all_skips_an_object_that_is_deleted_during_the_read(
+def test_an_object_that_is_deleted_after_the_listing_is_skipped(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "BATCH_OBJECTS", 50)
+    monkeypatch.setattr(LocalStore, "objects_per_read", 1)
     keys = [f"a/{number:03}" for number in range(200)]
     for key in keys:
         save_object(store, key, key.encode())
-    found = store.read_all("a/", lambda _: True)
+    found = store.read_many(sorted(store.list("a/"), key=lambda entry: entry.key))
     first = keys_of([next(found)])
     store.delete(keys[-1])
     save_object(store, "a/zzz", b"later")
     assert first + keys_of(found) == keys[:-1]
 
 
-def test_read_all_skips_links_pipes_and_unfinished_files(tmp_path: Path) -> None:
+def test_links_pipes_and_unfinished_files_are_neither_listed_nor_read(tmp_path: Path) -> None:
     store = LocalStore(tmp_path / "objects")
     for key in ("a/1", "a/b/2", ".hidden/3"):
         save_object(store, key, key.encode())
@@ -198,15 +180,11 @@ def test_read_all_skips_links_pipes_and_unfinished_files(tmp_path: Path) -> None
     os.mkfifo(folder / "pipe")
     # This path is longer than a key may be.
     (folder / "/".join(["deep" * 50] * 8)).mkdir(parents=True)
-    assert bodies_of(store.read_all("", lambda _: True)) == [b".hidden/3", b"a/1", b"a/b/2"]
+    assert sorted(bodies_of(store.read_many(store.list("")))) == [b".hidden/3", b"a/1", b"a/b/2"]
+    assert read_many(store, {"a/link": 1, "a/pipe": 0}) == []
 
 
-@pytest.mark.parametrize("fixture", [None, "read_ahead"])
-def test_a_file_that_became_a_pipe_is_skipped_without_waiting(
-    tmp_path: Path, request: pytest.FixtureRequest, fixture: str | None
-) -> None:
-    if fixture is not None:
-        request.getfixturevalue(fixture)
+def test_a_file_that_became_a_pipe_is_skipped_without_waiting(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     for key in ("a/1", "a/2", "a/3"):
         save_object(store, key, b"" if key == "a/1" else b"x")
@@ -218,8 +196,7 @@ def test_a_file_that_became_a_pipe_is_skipped_without_waiting(
         read_object(store, "a/2")
 
 
-@pytest.mark.usefixtures("read_ahead")
-def test_files_that_do_not_fit_into_one_buffer_are_read_in_parts(tmp_path: Path) -> None:
+def test_files_of_any_size_are_read_in_order(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
     bodies = {f"a/{number}": bytes([number]) * 5_000_000 for number in range(5)} | {
         "b/large": b"x" * 20_000_000
@@ -230,48 +207,15 @@ def test_files_that_do_not_fit_into_one_buffer_are_read_in_parts(tmp_path: Path)
     assert read_many(store, dict.fromkeys([*bodies, "b/none", "c/none"], 0)) == list(bodies.items())
 
 
-def _reader_processes() -> list[psutil.Process]:
-    children = psutil.Process().children()
-    return [child for child in children if any(reader_program.__file__ in part for part in child.cmdline())]
+def test_an_error_while_reading_names_the_object(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> int:
+        raise OSError(5, "Input/output error")
 
-
-@pytest.mark.usefixtures("read_ahead")
-def test_reader_processes_end_when_the_iterator_is_deleted(tmp_path: Path) -> None:
     store = LocalStore(tmp_path)
-    for number in range(200):
-        save_object(store, f"a/{number:03}", b"x")
-    opened = psutil.Process().num_fds()
-
-    found = store.read_all("a/", lambda _: True)
-    assert len(next(found).entries) == 50
-    processes = _reader_processes()
-    assert len(processes) == 2
-    del found
-
-    assert not any(process.is_running() for process in processes)
-    assert psutil.Process().num_fds() == opened
-
-
-@pytest.mark.usefixtures("read_ahead")
-def test_a_dead_reader_process_raises_a_store_error(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path)
-    for number in range(200):
-        save_object(store, f"a/{number:03}", b"x")
-
-    found = store.read_all("a/", lambda _: True)
-    assert len(next(found).entries) == 50
-    _reader_processes()[1].kill()
-
-    with pytest.raises(StoreError, match="cannot read objects: the process that reads files has died"):
-        list(found)
-    assert not _reader_processes()
-
-
-@pytest.mark.usefixtures("read_ahead")
-def test_an_error_while_reading_ahead_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="File name too long") as raised, reader.ReadAhead() as ahead:
-        list(ahead.read([FolderFiles(str(tmp_path), "", ["a", "n" * 300])]))
-    assert raised.value.filename == f"{tmp_path}/{'n' * 300}"
+    save_object(store, "a/1", b"x")
+    monkeypatch.setattr(os, "open", fail)
+    with pytest.raises(StoreError, match="cannot read 'a/1': Input/output error"):
+        list(store.read_many([Entry("a/1", 1, "")]))
 
 
 def test_deleting_is_idempotent(store: ObjectStore) -> None:
@@ -362,7 +306,6 @@ def test_symbolic_links_are_neither_listed_nor_followed(tmp_path: Path) -> None:
     assert list(store.list("")) == []
     assert store.listdir("t/") == ([], [])
     assert list(store.list("t/dir/")) == []
-    assert list(store.read_all("t/dir/", lambda _: True)) == []
     assert store.listdir("t/dir/") == ([], [])
     for key in ("t/file", "t/dir"):
         assert not store.exists(key)
