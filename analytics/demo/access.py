@@ -7,9 +7,7 @@ and a new token are made.
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -93,7 +91,7 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
             tenants=[tenant_id for tenant_id, _ in tenants],
             actor=_ACTOR,
         )
-        # Write before the commit: if this fails, the old password and token stay valid.
+        # Write before the commit: if this fails, the database keeps the old password and token.
         _write(
             path,
             {
@@ -125,14 +123,6 @@ def _read(path: Path) -> Any:
 
 def _write(path: Path, content: dict[str, Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as handle:
-            json.dump(content, handle, indent=2)
-            handle.write("\n")
-            handle.flush()
-            os.fsync(handle.fileno())
-        Path(name).replace(path)
-    except OSError:
-        Path(name).unlink(missing_ok=True)
-        raise
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")

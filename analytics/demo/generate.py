@@ -9,16 +9,15 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from dataclasses import dataclass
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import msgspec
-
 from analytics.demo.gateway import KEY_VERSION, Answer, Markers, Result, TenantGateway
 from analytics.demo.statements import Call, Persona, Statement
-from analytics.demo.traffic import HOUR_MS, Arrival, Traffic
+from analytics.demo.traffic import Arrival, Traffic
 from logs.columns import COLUMNS
+from logs.layout import HOUR_MS
 from rules.language import read_rules
 
 if TYPE_CHECKING:
@@ -139,7 +138,7 @@ class _Log:
     def simulate(self, hour_start: int, arrivals: list[Arrival]) -> Hour:
         """Simulate one hour. Call it for the hours in order."""
         self._markers = []
-        entries = [self._handle(arrival) for arrival in sorted(arrivals)]
+        entries = [self._handle(arrival) for arrival in sorted(arrivals, key=attrgetter("at"))]
         entries += self._later
         entries.sort(key=itemgetter("timestamp"))
         count = bisect_left(entries, hour_start + HOUR_MS, key=itemgetter("timestamp"))
@@ -203,7 +202,7 @@ class _Log:
             cacheOverride=override,
             hasNonDeterministicFunctions=statement.is_non_deterministic,
             tableCount=len(statement.tables),
-            tables=_json(statement.tables) if statement.tables else None,
+            tables=statement.tables_json,
             operationId=self._new_id(),
             operationType="EXECUTE_STATEMENT",
         )
@@ -346,7 +345,3 @@ class _Log:
     def _new_id(self) -> str:
         digits = f"{self._rng.getrandbits(128):032x}"
         return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"
-
-
-def _json(value: object) -> str:
-    return msgspec.json.encode(value).decode()

@@ -116,6 +116,11 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, dict=True, forbid_unk
         """The tables in the text, in order. Only tables have a schema; common table expressions have none."""
         return tuple(dict.fromkeys(_TABLE.findall(self.sql)))
 
+    @cached_property
+    def tables_json(self) -> str | None:
+        """``tables``."""
+        return msgspec.json.encode(self.tables).decode() if self.tables else None
+
     @property
     def is_data_change(self) -> bool:
         return self.kind in _DATA_CHANGES

@@ -7,13 +7,13 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from analytics.demo.statements import Call, Persona, Statement, make_call
+from logs.layout import HOUR_MS, day_start_ms
 
 if TYPE_CHECKING:
     from random import Random
 
     from analytics.demo.profile import Profile
 
-HOUR_MS: Final = 3_600_000
 _SATURDAY: Final = 5
 
 _OFFICE: Final = (1, 1, 1, 1, 1, 2, 6, 20, 55, 90, 100, 95, 70, 85, 100, 90, 75, 50, 25, 12, 8, 5, 3, 2)
@@ -100,18 +100,17 @@ _WITHOUT_STATEMENT: Final = (("SPOOFED", 0.030), ("TELEMETRY", 0.015), ("AUTH_ER
 
 
 class Arrival(NamedTuple):
-    """A request that arrives at the Gateway. Arrivals sort by time.
+    """A request that arrives at the Gateway.
 
     ``consumer`` is an index in the profile. Without a statement, ``call`` is None and ``status`` is the
     status of the log entry.
     """
 
     at: int
-    sequence: int
     consumer: int
     call: Call | None
-    status: str
-    override: str | None
+    status: str = ""
+    override: str | None = None
 
 
 class Traffic:
@@ -120,12 +119,11 @@ class Traffic:
     def __init__(self, profile: Profile, *, rng: Random, first_day: date, days: int, entries: int) -> None:
         self._profile = profile
         self._rng = rng
-        self._sequence = 0
+        self._count = 0
         self._choices = {persona: _weighted(profile.statements, persona) for persona in Persona}
         self._dashboards = [
             index for index, consumer in enumerate(profile.consumers) if consumer.persona is Persona.DASHBOARD
         ]
-        start = int(datetime(first_day.year, first_day.month, first_day.day, tzinfo=UTC).timestamp()) * 1000
         weights = [
             sum(self._shares(hour % 24, weekend=(first_day.weekday() + hour // 24) % 7 >= _SATURDAY))
             for hour in range(days * 24)
@@ -133,7 +131,8 @@ class Traffic:
         scale = entries / sum(weights)
         #: The start of each hour (epoch ms), and the number of arrivals until its end.
         self.hours = [
-            (start + hour * HOUR_MS, round(due * scale)) for hour, due in enumerate(accumulate(weights))
+            (day_start_ms(first_day) + hour * HOUR_MS, round(due * scale))
+            for hour, due in enumerate(accumulate(weights))
         ]
 
     def arrivals(self, hour_start: int, *, due: int) -> list[Arrival]:
@@ -142,12 +141,13 @@ class Traffic:
         cumulative = list(accumulate(self._shares(when.hour, weekend=when.weekday() >= _SATURDAY)))
         arrivals: list[Arrival] = []
         consumers = range(len(self._profile.consumers))
-        while self._sequence < due:
+        while self._count + len(arrivals) < due:
             (consumer,) = self._rng.choices(consumers, cum_weights=cumulative)
             burst = self._burst(consumer, hour_start=hour_start, day=when.date())
             arrivals += burst
             if self._profile.consumers[consumer].persona is Persona.DASHBOARD:
                 arrivals += self._second_viewer(burst, hour_start=hour_start)
+        self._count += len(arrivals)
         return arrivals
 
     def _shares(self, hour: int, *, weekend: bool) -> list[float]:
@@ -170,11 +170,11 @@ class Traffic:
         for statement in rng.choices(statements, cum_weights=cumulative, k=rng.randint(fewest, most)):
             if call is None or persona is not Persona.ANALYST or rng.random() > _REPEAT_SHARE:
                 call = make_call(statement, rng=rng, day=day)
-            arrivals.append(self._arrive(at, consumer, call, override=self._override(call, persona)))
+            arrivals.append(Arrival(at, consumer, call, override=self._override(call, persona)))
             chance = rng.random()
             for status, share in _WITHOUT_STATEMENT:
                 if chance < share:
-                    arrivals.append(self._arrive(at, consumer, None, status=status))
+                    arrivals.append(Arrival(at, consumer, None, status=status))
                     break
                 chance -= share
             at = min(at + 1 + int(rng.random() * gap), last)
@@ -188,16 +188,8 @@ class Traffic:
         delay = int(rng.random() * 1_500)
         last = hour_start + HOUR_MS - 1
         return [
-            self._arrive(min(arrival.at + delay, last), viewer, arrival.call)
-            for arrival in burst
-            if arrival.call
+            Arrival(min(arrival.at + delay, last), viewer, arrival.call) for arrival in burst if arrival.call
         ]
-
-    def _arrive(
-        self, at: int, consumer: int, call: Call | None, *, status: str = "", override: str | None = None
-    ) -> Arrival:
-        self._sequence += 1
-        return Arrival(at, self._sequence, consumer, call, status, override)
 
     def _override(self, call: Call, persona: Persona) -> str | None:
         if persona not in {Persona.ANALYST, Persona.DASHBOARD} or not call.statement.is_read_only:

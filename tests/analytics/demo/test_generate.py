@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from analytics.demo.generate import generate
 from analytics.demo.profile import PROFILE_DAYS, Profile
 from analytics.demo.reading import read_demo
-from analytics.demo.traffic import HOUR_MS
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
+from logs.layout import HOUR_MS
 from tests.analytics.demo.coherence import check_coherence
 
 if TYPE_CHECKING:
