@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import multiprocessing
 import os
-import shutil
 import socket
 import statistics
 import subprocess
@@ -34,36 +33,35 @@ console = Console(width=110)
 @contextlib.contextmanager
 def environment() -> Iterator[Path]:
     """Start PostgreSQL and Redis, set up Django as in production, migrate. Yield a temporary directory."""
-    directory = Path(tempfile.mkdtemp(prefix="ta-bench-"))
-    servers = embedded.start_for_tests(directory)
-    endpoints = embedded.endpoints(directory)
-    (directory / "static").mkdir()
-    (directory / "bare").mkdir()
-    os.environ.update(
-        VAR_DIR=str(directory),
-        DATABASE_URL=endpoints.database_url,
-        REDIS_URL=endpoints.redis_url,
-        DJANGO_DEBUG="0",
-        DJANGO_SECRET_KEY=new_secret_key(),
-        JWT_PRIVATE_KEY=new_signing_key(),
-        PUBLIC_BASE_URL="http://127.0.0.1",
-        EMAIL_URL="",
-        STAFF_SECOND_FACTOR="false",
-        DJANGO_SETTINGS_MODULE="bench.settings",
-        BENCH_BARE_DIR=str(directory / "bare"),
-        LOG_LEVEL="WARNING",
-        TENANTADMIN_SUPERVISED="1",
-    )
-    try:
+    with (
+        tempfile.TemporaryDirectory(prefix="ta-bench-", ignore_cleanup_errors=True) as name,
+        embedded.running(Path(name), durable=False),
+    ):
+        directory = Path(name)
+        endpoints = embedded.endpoints(directory)
+        (directory / "static").mkdir()
+        (directory / "bare").mkdir()
+        os.environ.update(
+            VAR_DIR=str(directory),
+            DATABASE_URL=endpoints.database_url,
+            REDIS_URL=endpoints.redis_url,
+            DJANGO_DEBUG="0",
+            DJANGO_SECRET_KEY=new_secret_key(),
+            JWT_PRIVATE_KEY=new_signing_key(),
+            PUBLIC_BASE_URL="http://127.0.0.1",
+            EMAIL_URL="",
+            STAFF_SECOND_FACTOR="false",
+            DJANGO_SETTINGS_MODULE="bench.settings",
+            BENCH_BARE_DIR=str(directory / "bare"),
+            LOG_LEVEL="WARNING",
+            TENANTADMIN_SUPERVISED="1",
+        )
         import django  # noqa: PLC0415 - reads the environment
         from django.core.management import call_command  # noqa: PLC0415
 
         django.setup()
         call_command("migrate", verbosity=0)
         yield directory
-    finally:
-        servers.stop()
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 # Requests ----------------------------------------------------------------------------------------

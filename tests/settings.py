@@ -6,6 +6,7 @@ The process that starts pytest owns the servers. The workers of pytest-xdist inh
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import re
 import shutil
@@ -19,7 +20,8 @@ if "TENANTADMIN_TEST_VAR" not in os.environ:
     _tests_dir = Path(__file__).resolve().parent.parent / "var" / "tests"
     _tests_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     _var_dir = Path(tempfile.mkdtemp(prefix="", dir=_tests_dir))
-    _servers = embedded.start_for_tests(_var_dir)
+    _servers = contextlib.ExitStack()
+    _servers.enter_context(embedded.running(_var_dir, durable=False))
     _endpoints = embedded.endpoints(_var_dir)
     os.environ.update(
         TENANTADMIN_TEST_VAR=str(_var_dir),
@@ -32,7 +34,7 @@ if "TENANTADMIN_TEST_VAR" not in os.environ:
     )
     (_var_dir / "static").mkdir()
     atexit.register(shutil.rmtree, _var_dir, ignore_errors=True)
-    atexit.register(_servers.stop)
+    atexit.register(_servers.close)
 
 # Each worker has its own Redis database, because tests clear the cache, which empties the database.
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))

@@ -14,7 +14,6 @@ import pyarrow as pa
 from analytics.replay.arrays import registered
 from analytics.replay.chain import REVALIDATION, Lifetime, find_executions
 from analytics.replay.shapes import decide_shapes
-from tenantadmin.lib.arrow import arange
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -138,7 +137,7 @@ def _numbered(times: Sequence[int]) -> pa.Table:
     return pa.table(
         {
             "starts_at": pa.array(times, pa.int64()),
-            "number": arange(1, len(times) + 1),
+            "number": pa.arange(1, len(times) + 1),  # type: ignore[attr-defined]
         }
     )
 
@@ -171,8 +170,9 @@ def _play_cache(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime]) -
     candidates = connection.execute(_CANDIDATES).to_arrow_table()
     chain = find_executions(candidates, lifetimes)
     owners = candidates.select(["n", "lane", "requested_at"]).append_column("owner", chain.owners)
-    numbers = arange(0, owners.num_rows)
-    executions = chain.executions.append_column("execution", arange(0, chain.executions.num_rows))
+    numbers = pa.arange(0, owners.num_rows)  # type: ignore[attr-defined]
+    places = pa.arange(0, chain.executions.num_rows)  # type: ignore[attr-defined]
+    executions = chain.executions.append_column("execution", places)
     with registered(connection, candidate=owners.append_column("position", numbers), execution=executions):
         connection.execute(_PLAYED)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
+import pyarrow.compute as pc
 
 from analytics.summaries.day_rollup import group_rows, open_rows, write_day_tables
 from analytics.summaries.engine import new_engine
@@ -40,7 +41,6 @@ from logs.listing import day_digest, list_day
 from logs.locks import Busy
 from logs.models import DayPart
 from logs.parts import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
-from tenantadmin.lib.arrow import pc
 from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analytics.summaries.day_rows import DayRows
 from analytics.summaries.grouping import ROWS, WIDE, group, look_up, means, regroup
@@ -26,7 +27,6 @@ from analytics.summaries.rollup_schema import (
     write_table,
 )
 from logs.compaction.engine import HOUR_COLUMN
-from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -6,10 +6,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.summaries.grouping import Array, StatementDictionary, TextDictionary
-from tenantadmin.lib.arrow import arange, pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ class DayRows:
             codes[_STATEMENT] = self._encode_statements(groups)
             # Keep the last part for `at`: most days have only one.
             self._latest_part = groups[0], table
-            rows = arange(start, start + table.num_rows)
+            rows = pa.arange(start, start + table.num_rows)  # type: ignore[attr-defined]
             start += table.num_rows
             yield pa.table(
                 {**dict(zip(table.column_names, table.columns, strict=True)), **codes, "row": rows}

@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.summaries.rollup_schema import HOURS, STATEMENTS, USERS
 from analytics.summaries.text_file import TextFile
-from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -6,8 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
-
-from tenantadmin.lib.arrow import pc
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

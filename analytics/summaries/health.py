@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, Sum
@@ -18,7 +19,6 @@ from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import table_uris
 from logs.models import Partition
 from logs.partitions import partitions_with_file
-from tenantadmin.lib.arrow import pc
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analytics.summaries.day_rollup import GROUPINGS, DayGroups, combine_groups
 from analytics.summaries.grouping import TextDictionary, look_up
 from logs.compaction.engine import HOUR_COLUMN
-from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

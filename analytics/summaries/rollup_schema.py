@@ -21,10 +21,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analytics.summaries.grouping import WIDE
-from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -6,8 +6,7 @@ from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, BinaryIO, Final, Self
 
 import pyarrow as pa
-
-from tenantadmin.lib.arrow import pc
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from logs.columns import COLUMNS, SqlType
 from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from logs.quoting import quote_text
-from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN
-from tenantadmin.lib.arrow import pc
 from tenantadmin.lib.objectstore.keys import ObjectNotFound
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from logs.compaction.build import collect_rows
@@ -22,7 +23,6 @@ from logs.compaction.previous import read_batches, refusing_damage
 from logs.compaction.writer import write_day
 from logs.layout import HOUR_MS, day_start_ms
 from logs.quoting import quote_text, quote_texts, quote_value
-from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

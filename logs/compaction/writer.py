@@ -12,11 +12,11 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from logs.compaction.convert import SCHEMA
 from logs.compaction.engine import PREFIX_HOUR_COLUMN, ROW_GROUP_ROWS
-from tenantadmin.lib.arrow import arange, pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -200,7 +200,7 @@ def _sort_keys(rows: _Rows, *, first_reused: int) -> pa.Table:
     tables = []
     for number, start in enumerate(accumulate(rows.sizes[:-1], initial=0)):
         batch = rows.batch(number)
-        row_numbers = arange(0, batch.num_rows)
+        row_numbers = pa.arange(0, batch.num_rows)  # type: ignore[attr-defined]
         order = pc.add(row_numbers, start)
         columns = [
             batch.column("timestamp"),
@@ -216,17 +216,16 @@ def _sort_keys(rows: _Rows, *, first_reused: int) -> pa.Table:
     if first_reused < len(rows.sizes):
         order = pc.sort_indices(keys, sort_keys=[("hour", "ascending"), ("order_in_hour", "ascending")])
         keys = keys.take(order)
-    return pa.table(
-        {
-            "timestamp": pc.fill_null(keys["timestamp"], 0),
-            "logId": pc.fill_null(keys["logId"], ""),
-            "identity": keys["logId"],
-            "hour": keys["hour"],
-            "batch": keys["batch"],
-            "row": keys["row"],
-            "position": arange(0, keys.num_rows),
-        }
-    )
+    described: dict[str, Any] = {
+        "timestamp": pc.fill_null(keys["timestamp"], 0),
+        "logId": pc.fill_null(keys["logId"], ""),
+        "identity": keys["logId"],
+        "hour": keys["hour"],
+        "batch": keys["batch"],
+        "row": keys["row"],
+        "position": pa.arange(0, keys.num_rows),  # type: ignore[attr-defined]
+    }
+    return pa.table(described)
 
 
 def _drop_duplicates(keys: pa.Table) -> tuple[pa.Table, dict[tuple[int, int], int]]:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from analytics.summaries.documents.totals import ADDITIVE, averages, hourly_activity, sum_hours
 from analytics.summaries.grouping import group
 from analytics.summaries.numbers import FIRST_MS, LAST_MS, mean
-from tenantadmin.lib.arrow import pc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,24 +13,20 @@ from tenantadmin.run.embedded.errors import EmbeddedError
 from tenantadmin.run.embedded.layout import Endpoints, celery_broker_url, endpoints
 from tenantadmin.run.embedded.servers import (
     Needs,
-    RunningForTests,
     Server,
     find_needs,
     prepare_var_dir,
     running,
-    start_for_tests,
 )
 
 __all__ = [
     "EmbeddedError",
     "Endpoints",
     "Needs",
-    "RunningForTests",
     "Server",
     "celery_broker_url",
     "endpoints",
     "find_needs",
     "prepare_var_dir",
     "running",
-    "start_for_tests",
 ]

@@ -25,7 +25,7 @@ from tenantadmin.run.embedded import postgresql, redis
 from tenantadmin.run.embedded.binaries import postgresql_program, redis_program
 from tenantadmin.run.embedded.errors import EmbeddedError
 from tenantadmin.run.embedded.identity import MONITOR, choose_identity
-from tenantadmin.run.embedded.layout import Endpoints, Layout, endpoints
+from tenantadmin.run.embedded.layout import Layout
 from tenantadmin.run.embedded.locks import FileLock
 
 if TYPE_CHECKING:
@@ -131,24 +131,6 @@ def running(
                 clients.release()
                 _monitors[:] = [monitor for monitor in _monitors if monitor.poll() is None]
                 _remove_private_socket_dir(layout)
-
-
-class RunningForTests:
-    """The servers of a test run."""
-
-    def __init__(self, var_dir: Path) -> None:
-        self.endpoints: Endpoints = endpoints(var_dir)
-        self._stack = contextlib.ExitStack()
-        self._stack.enter_context(running(var_dir, durable=False))
-
-    def stop(self) -> None:
-        """Stop the servers. A second call does nothing."""
-        self._stack.close()
-
-
-def start_for_tests(var_dir: Path) -> RunningForTests:
-    """Start both servers under `var_dir` without durability: data may be lost when the machine stops."""
-    return RunningForTests(var_dir)
 
 
 def prepare_var_dir(var_dir: Path) -> None:

@@ -305,12 +305,9 @@ def test_a_lock_that_is_not_released_raises_an_error(tmp_path: Path) -> None:
     lock.release()
 
 
-def test_the_servers_for_tests_can_be_stopped_twice(shared_var: Path) -> None:
-    servers = embedded.start_for_tests(shared_var)
-    assert servers.endpoints == embedded.endpoints(shared_var)
-    assert both_answer(shared_var)
-    servers.stop()
-    servers.stop()
+def test_servers_that_are_not_durable_answer_and_stop(shared_var: Path) -> None:
+    with embedded.running(shared_var, durable=False):
+        assert both_answer(shared_var)
     assert processes_in(shared_var) == []
 
 
