@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+import re
+from typing import Any, Final
 
 import msgspec
 
@@ -26,6 +27,9 @@ def _as_text(value: object) -> str:
     raise TypeError(f"JSON has no type for {type(value).__name__}")
 
 
+#: The end of an entity tag that a proxy has changed.
+_COMPRESSED: Final = re.compile(r'(?:--?|;)(?:gzip|br|zstd|deflate)"$')
+
 _encode = msgspec.json.Encoder(enc_hook=_as_text).encode
 
 
@@ -37,10 +41,18 @@ def require_etag(etag: str, *, expected: str | None) -> None:
     Raises:
         Conflict: the caller's copy is stale.
     """
-    if expected is None or expected.strip() == "*":
-        return
-    if etag not in {tag.strip() for tag in expected.split(",")}:
+    if expected is not None and not names_etag(expected, etag):
         raise Conflict
+
+
+def names_etag(header: str, etag: str) -> bool:
+    """Return True if a value of ``If-Match`` or ``If-None-Match`` names ``etag``, or is ``*``.
+
+    Proxies that compress an answer change its tag: to ``W/"tag"`` (nginx), ``"tag-gzip"`` (Apache) or
+    ``"tag;gzip"``. A client sends back what it got.
+    """
+    tags = {_COMPRESSED.sub('"', tag.strip().removeprefix("W/")) for tag in header.split(",")}
+    return "*" in tags or etag in tags
 
 
 def strong_etag(*parts: object) -> str:
