@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
+from accounts.diff import equal_values
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import TenantNotFound, database_refusals
@@ -48,6 +49,7 @@ def write_ruleset(
     restored_from: int | None = None,
     confirm_deletes: Collection[str] = (),
     expected_etag: str | None = None,
+    if_changed: bool = False,
     summary: Mapping[str, Any] | None = None,
     changed_at: dt.datetime | None = None,
 ) -> RulesetState:
@@ -59,6 +61,7 @@ def write_ruleset(
         document: the body as sent.
         confirm_deletes: ids of rules that may be removed although they have active markers.
         expected_etag: a value of ``If-Match``, or None.
+        if_changed: write nothing and return the stored ruleset if the rules are equal to it.
         summary: more members for the summary of the new revision.
         changed_at: the time of the revision, for a ruleset that is imported with its history; later than the
             last one. Pollers of the manifest still see the change as new.
@@ -75,6 +78,8 @@ def write_ruleset(
     if changed_at is not None and changed_at <= stored.modified_at:
         raise ValueError("changed_at must be later than the last change of the ruleset")
     rules = _validate(document, stored, confirm_deletes=confirm_deletes)
+    if if_changed and equal_values(rules, stored.rules):
+        return stored
     removed = {rule["id"] for rule in stored.rules} - {rule["id"] for rule in rules} - {*confirm_deletes}
     with transaction.atomic(), database_refusals():
         stamp = stamp_tenant(tenant_id)

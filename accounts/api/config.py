@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rest_framework.response import Response
 
-from accounts.serializers.tenants import TenantConfigBody, parse_config
+from accounts.serializers.tenants import IfChangedParameters, TenantConfigBody, parse_config
 from accounts.tenants.config import (
     ConfigState,
     TenantConfigDocument,
@@ -45,6 +45,7 @@ class ConfigViewSet(AppViewSet):
 
     @operation(
         summary="Replace a tenant's configuration",
+        query=IfChangedParameters,
         headers=[IF_MATCH, ETAG],
         document=TenantConfigBody,
         responses={
@@ -63,6 +64,7 @@ class ConfigViewSet(AppViewSet):
             parse=parse_config,
             actor=self.principal.email,
             expected_etag=request.headers.get("If-Match"),
+            if_changed=self.query["ifChanged"],
         )
         return config_response(written)
 

@@ -154,6 +154,13 @@ def parse_config(document: Any) -> SentConfig:
     )
 
 
+class IfChangedParameters(StrictSerializer):
+    ifChanged = QueryBooleanField(
+        default=False,
+        help_text="Write nothing if the document equals the stored one, so that the cache stays warm.",
+    )
+
+
 class ManifestParameters(StrictSerializer):
     since = TimestampField(required=False, help_text="Only entries changed after this moment.")
     name = StrictCharField(

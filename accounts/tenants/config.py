@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts.diff import diff_documents, summarize_fields
+from accounts.diff import diff_documents, equal_values, summarize_fields
 from accounts.documents import require_unchanged
 from accounts.history import append_revision
 from accounts.models import Tenant, TenantConfig
@@ -153,12 +153,14 @@ def write_config(
     actor: str,
     restored_from: int | None = None,
     expected_etag: str | None = None,
+    if_changed: bool = False,
 ) -> ConfigState:
     """Replace a live tenant's configuration. PUT, restore and every other writer use this function.
 
     ``document`` is the body as sent; ``parse`` checks its shape. ``expected_etag`` is a value of
-    ``If-Match``, or None. Checks the FQDNs, the immutable ``accountId``, the plan's
-    limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
+    ``If-Match``, or None. With ``if_changed``, a document that equals the stored one writes nothing. Checks
+    the FQDNs, the immutable ``accountId``, the plan's limits and the unique name. Appends the revision and
+    updates the tenant's ``modifiedAt``.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -180,6 +182,8 @@ def write_config(
         stored_seq=stored.seq,
     )
     checked = complete_config(sent.document)
+    if if_changed and equal_values(checked, stored.document):
+        return stored
     limits = limits_of(stored.plan)
     names = checked["fqdns"]
     require_within(limits.fqdns, count=len(names), what="FQDNs per tenant", plan=stored.plan, path="/fqdns")

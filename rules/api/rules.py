@@ -12,7 +12,7 @@ from accounts.viewsets import AppViewSet
 from rules.errors import RulesetRefusal
 from rules.lint import RuleLintResult, report_lint
 from rules.ruleset import RulesetState, TenantRules, render_ruleset, ruleset_etag
-from rules.serializers.rulesets import ConfirmParameters, TenantRulesBody
+from rules.serializers.rulesets import TenantRulesBody, WriteRulesParameters
 from rules.write import lint_document, write_ruleset
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
@@ -68,7 +68,7 @@ class RulesetViewSet(AppViewSet):
         summary="Replace a tenant's rules",
         budget=LINT,
         only_reads=True,
-        query=ConfirmParameters,
+        query=WriteRulesParameters,
         headers=[IF_MATCH, ETAG],
         document=TenantRulesBody,
         responses={200: TenantRules, 400: RulesetRefusal, 409: STALE},
@@ -81,6 +81,7 @@ class RulesetViewSet(AppViewSet):
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
             expected_etag=request.headers.get("If-Match"),
+            if_changed=self.query["ifChanged"],
         )
         return ruleset_response(written)
 

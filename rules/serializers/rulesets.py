@@ -9,6 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts.serializers.tenants import IfChangedParameters
 from rules.language import Action
 from tenantadmin.lib.http.serializers import (
     StrictCharField,
@@ -76,3 +77,7 @@ class ConfirmParameters(StrictSerializer):
         allow_blank=True,
         help_text="Comma-separated ids of rules that may be removed although they have active markers.",
     )
+
+
+class WriteRulesParameters(IfChangedParameters, ConfirmParameters):
+    pass

@@ -286,3 +286,13 @@ def test_a_credential_is_refused_wherever_it_stands(client: ApiClient, address: 
 def test_the_name_of_a_credential_is_accepted(client: ApiClient, address: str, reference: str) -> None:
     warehouse = {"adapterType": "snowflake", "serverHostname": "h", "credentialRef": reference}
     assert client.put(address, {"tenantName": "W", "warehouse": warehouse}).status_code == 200
+
+
+def test_an_equal_configuration_writes_nothing_if_changed(client: ApiClient, address: str) -> None:
+    stored = client.get(address)
+    again = client.put(f"{address}?ifChanged=true", stored.json())
+    assert (again.status_code, again.json(), again["ETag"]) == (200, stored.json(), stored["ETag"])
+    changed = client.put(f"{address}?ifChanged=true", {**stored.json(), "labels": {"team": "data"}})
+    assert changed.json()["seq"] == stored.json()["seq"] + 1
+    # Without it, an equal document is a write.
+    assert client.put(address, changed.json()).json()["seq"] == stored.json()["seq"] + 2
