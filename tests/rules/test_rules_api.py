@@ -81,13 +81,13 @@ def test_an_equal_ruleset_is_a_write_too(client: ApiClient, address: str) -> Non
 
 
 def test_an_equal_ruleset_writes_nothing_if_changed(client: ApiClient, address: str) -> None:
-    rule = {"id": "orders", "conditions": {"tables": {"containsAny": ["sales.orders"]}, "isReadOnly": True}}
+    conditions: dict[str, Any] = {"tables": {"containsAny": ["sales.orders"]}, "isReadOnly": True}
+    rule = {"id": "orders", "conditions": conditions}
     written = client.put(address, {"rules": [rule]})
     again = client.put(f"{address}?ifChanged=true", {"rules": [rule]})
     assert (again.status_code, again.json(), again["ETag"]) == (200, written.json(), written["ETag"])
     assert client.get(f"{address}/history").json()["changes"][0]["seq"] == written.json()["seq"]
-    # As JSON, 1 is not true.
-    other = {**rule, "conditions": {**rule["conditions"], "isReadOnly": {"eq": True}}}
+    other = {**rule, "conditions": {**conditions, "isReadOnly": {"eq": True}}}
     changed = client.put(f"{address}?ifChanged=TRUE", {"rules": [other]})
     assert (changed.status_code, changed.json()["seq"]) == (200, written.json()["seq"] + 1)
     assert client.put(f"{address}?ifChanged=1", {"rules": [{"id": "a b"}]}).status_code == 400
