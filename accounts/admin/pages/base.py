@@ -52,7 +52,6 @@ class StaffPage(View):
     Attributes:
         needs: the staff role that may see the page.
         parts: templates of the parts that the page polls with ``?part=name``.
-        is_fullwidth: use the full width of the window.
     """
 
     title: str = ""
