@@ -18,7 +18,7 @@ from logs.sql.choosing import engine_from
 from logs.sql.errors import EngineUnavailable
 from logs.sql.local import LocalEngine
 from logs.sql.remote import RemoteEngine
-from logs.sql.results import json_pieces
+from logs.sql.results import json_rows
 from tenantadmin.lib.core.errors import ApiError, InternalError, ServiceBusy
 from tenantadmin.lib.core.metrics import count_query
 from tenantadmin.lib.core.serving import Disconnection
@@ -125,7 +125,7 @@ def query_rows(store: ObjectStore, *, tenant: UUID, statement: str, reader: Read
 
 def rows_of(result: QueryResult) -> list[dict[str, Any]]:
     """Return the rows of a result as the API shows them, by column name."""
-    rows: list[dict[str, Any]] = json.loads(b"".join(json_pieces(result, head={})))["rows"]
+    rows: list[dict[str, Any]] = json.loads(b"[" + b"".join(json_rows(result)) + b"]")
     return rows
 
 

@@ -2,7 +2,6 @@
 
 Contract: Raw logs, SQL over the log.
 """
-# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 
@@ -51,18 +50,3 @@ class QueryBody(StrictSerializer):
     sql = StatementField(
         trim_whitespace=False, allow_blank=True, help_text="One SELECT (or WITH … SELECT) over `proxy_logs`."
     )
-
-
-class QueryColumn(serializers.Serializer[Any]):
-    name = serializers.CharField()
-    type = serializers.CharField(help_text="The engine's type, such as VARCHAR or BIGINT.")
-
-
-class QueryAnswer(serializers.Serializer[Any]):
-    """The rows of a query, as objects by column name."""
-
-    tenantId = serializers.UUIDField()
-    columns = QueryColumn(many=True)
-    rows = serializers.ListField(child=serializers.DictField())
-    rowCount = serializers.IntegerField(min_value=0)
-    truncated = serializers.BooleanField(help_text="True when the cap cut the result.")

@@ -16,8 +16,8 @@ from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
 from logs.queries import run_query
-from logs.serializers import QueryAnswer, QueryBody
-from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
+from logs.serializers import QueryBody
+from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.serving import disconnection_of
 from tenantadmin.lib.core.structs import JsonStruct
@@ -138,10 +138,7 @@ class QueryViewSet(AppViewSet):
             reader=Reader(self.principal.email, client_address(request)),
             disconnection=disconnection_of(request.META),
         )
-        if media_type == _JSON:
-            pieces = json_pieces(result, head={"tenantId": str(tenant)})
-        else:
-            pieces = _FORMS[media_type](result)
+        pieces = json_pieces(result, tenant=tenant) if media_type == _JSON else _FORMS[media_type](result)
         headers = {
             "X-Row-Count": str(result.row_count),
             "X-Truncated": str(result.truncated).lower(),

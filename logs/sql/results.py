@@ -1,25 +1,27 @@
 """Write a query's result as JSON, NDJSON, CSV or Parquet, in pieces of bytes.
 
-Contract: "SQL over the log" (``tenantId``, ``columns``, ``rows``, ``rowCount``, ``truncated``). Imports
-neither Django nor DRF.
+Contract: "SQL over the log". Imports neither Django nor DRF.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from msgspec import Meta
 
 from logs.sql.arrays import with_milliseconds
 from logs.sql.values import as_text, json_values
 from tenantadmin.lib.core.spreadsheets import harmless
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from logs.sql.protocol import QueryResult
 
@@ -28,17 +30,46 @@ _PIECE_ROWS: Final = 1_000
 _encoder: Final = msgspec.json.Encoder()
 
 
-def json_pieces(result: QueryResult, *, head: Mapping[str, Any]) -> Iterator[bytes]:
-    """Yield the answer of ``POST /tenants/{tenant}/query``; ``head`` (``tenantId``) comes first."""
-    columns = [{"name": column.name, "type": column.type} for column in result.columns]
-    opening = msgspec.json.encode({**head, "columns": columns})
-    yield opening[:-1] + b',"rows":['
+#: No text has this, because quotation marks in it are escaped.
+_ROWS: Final = b'"rows":['
+
+
+class QueryColumn(JsonStruct):
+    name: str
+    type: Annotated[str, Meta(description="The engine's type, such as VARCHAR or BIGINT.")]
+
+
+class QueryAnswer(JsonStruct):
+    """The rows of a query, as objects by column name."""
+
+    tenant_id: UUID
+    columns: list[QueryColumn]
+    rows: list[dict[str, Any]]
+    row_count: Count
+    truncated: Annotated[bool, Meta(description="True when the cap cut the result.")]
+
+
+def json_pieces(result: QueryResult, *, tenant: UUID) -> Iterator[bytes]:
+    """Yield a `QueryAnswer`."""
+    answer = QueryAnswer(
+        tenant_id=tenant,
+        columns=[QueryColumn(name=column.name, type=column.type) for column in result.columns],
+        rows=[],
+        row_count=result.row_count,
+        truncated=result.truncated,
+    )
+    head, tail = _encoder.encode(answer).split(_ROWS, 1)
+    yield head + _ROWS
+    yield from json_rows(result)
+    yield tail
+
+
+def json_rows(result: QueryResult) -> Iterator[bytes]:
+    """Yield the rows as JSON objects with commas between them."""
     separator = b""
     for rows in _row_pieces(result):
         yield separator + _encoder.encode(rows)[1:-1]
         separator = b","
-    closing = msgspec.json.encode({"rowCount": result.row_count, "truncated": result.truncated})
-    yield b"]," + closing[1:]
 
 
 def ndjson_pieces(result: QueryResult) -> Iterator[bytes]:

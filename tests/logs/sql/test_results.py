@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import duckdb
 import pyarrow as pa
@@ -18,6 +19,9 @@ from logs.sql.results import csv_pieces, json_pieces, ndjson_pieces, parquet_pie
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
+
+
+_TENANT = UUID(int=1)
 
 
 def _result(query: str, *, names: list[str] | None = None, truncated: bool = False) -> QueryResult:
@@ -45,8 +49,9 @@ _MIXED = "SELECT * FROM (VALUES (1, 'a,\"b', [1], NULL), (2, NULL, [], 1.5)) t(i
 
 def test_a_result_as_json() -> None:
     result = _result(_MIXED, truncated=True)
-    assert _text(json_pieces(result, head={"tenantId": "x"})) == (
-        '{"tenantId":"x","columns":[{"name":"i","type":"INTEGER"},{"name":"t","type":"VARCHAR"},'
+    assert _text(json_pieces(result, tenant=_TENANT)) == (
+        f'{{"tenantId":"{_TENANT}",'
+        '"columns":[{"name":"i","type":"INTEGER"},{"name":"t","type":"VARCHAR"},'
         '{"name":"l","type":"INTEGER[]"},{"name":"d","type":"DECIMAL(2,1)"}],"rows":['
         '{"i":1,"t":"a,\\"b","l":[1],"d":null},{"i":2,"t":null,"l":[],"d":1.5}],'
         '"rowCount":2,"truncated":true}'
@@ -112,7 +117,8 @@ def test_an_error_of_parquet_is_raised_before_the_first_piece() -> None:
 
 def test_a_result_without_rows() -> None:
     result = _result("SELECT 1 AS a WHERE false")
-    assert json.loads(_text(json_pieces(result, head={}))) == {
+    assert json.loads(_text(json_pieces(result, tenant=_TENANT))) == {
+        "tenantId": str(_TENANT),
         "columns": [{"name": "a", "type": "INTEGER"}],
         "rows": [],
         "rowCount": 0,
@@ -125,14 +131,14 @@ def test_a_result_without_rows() -> None:
 
 def test_many_rows_are_written_in_small_pieces() -> None:
     result = _result("SELECT i FROM range(4000) t(i)")
-    pieces = list(json_pieces(result, head={}))
+    pieces = list(json_pieces(result, tenant=_TENANT))
     assert [row["i"] for row in json.loads(b"".join(pieces))["rows"]] == list(range(4_000))
     assert max(map(len, pieces)) < 15_000
 
 
 def test_columns_with_repeated_names_keep_their_values() -> None:
     result = _result("SELECT 1 AS a, 2 AS a", names=["a", "a_1"])
-    assert json.loads(_text(json_pieces(result, head={})))["rows"] == [{"a": 1, "a_1": 2}]
+    assert json.loads(_text(json_pieces(result, tenant=_TENANT)))["rows"] == [{"a": 1, "a_1": 2}]
     assert pq.read_table(io.BytesIO(b"".join(parquet_pieces(result)))).column_names == ["a", "a_1"]
 
 
