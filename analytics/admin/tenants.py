@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from analytics.summaries.documents.rules import RuleRecord
+
 logger = logging.getLogger(__name__)
 
 #: Lengths of the range that the page offers, in days.
@@ -134,7 +136,7 @@ def _sum_of(days: Sequence[DayRollup]) -> Sums:
 class RangeParts:
     """Rules of a range, each with the range before, and top statements; read from rollups."""
 
-    rules: Sequence[tuple[dict[str, Any], dict[str, Any] | None]]
+    rules: Sequence[tuple[RuleRecord, RuleRecord | None]]
     statements: Sequence[dict[str, Any]]
 
 
@@ -148,13 +150,13 @@ def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
     store = default_store()
     try:
         with shared_engine(store) as engine:
-            earlier = {rule["ruleId"]: rule for rule in rules_of(engine.connection, store, before)}
+            earlier = {rule.rule_id: rule for rule in rules_of(engine.connection, store, before)}
             rules = rules_of(engine.connection, store, own)
             statements = statements_of(engine.connection, store, own, most=_STATEMENTS)
     except (StoreError, duckdb.Error) as error:
         logger.warning("The rollups of %s to %s cannot be read: %s", chosen.first, chosen.last, error)
         return None
-    return RangeParts([(rule, earlier.get(rule["ruleId"])) for rule in rules], statements)
+    return RangeParts([(rule, earlier.get(rule.rule_id)) for rule in rules], statements)
 
 
 def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:

@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from drf_spectacular.utils import OpenApiParameter
 
 from accounts.viewsets import AppViewSet
 from analytics.api.answers import answer_stored, answer_user
 from analytics.models import Kind
-from analytics.serializers.summaries import (
-    CacheOpportunities,
-    DailySummary,
-    MonthlySummary,
-    RuleEffectiveness,
-    UsersSummary,
-    YearlySummary,
-)
+from analytics.summaries.documents.day import DailySummary
+from analytics.summaries.documents.month import MonthlySummary
+from analytics.summaries.documents.opportunities import CacheOpportunities
+from analytics.summaries.documents.rules import RuleEffectiveness
+from analytics.summaries.documents.users import UsersSummary
+from analytics.summaries.documents.year import YearlySummary
 from analytics.summaries.periods import HISTORY
 from logs.parameters import DAY, MONTH, YEAR
 from tenantadmin.lib.core.errors import NotFound
@@ -32,7 +30,8 @@ if TYPE_CHECKING:
 
     from django.http import HttpResponseBase
     from rest_framework.request import Request
-    from rest_framework.serializers import Serializer
+
+    from tenantadmin.lib.core.structs import JsonStruct
 
 _USER: Final = OpenApiParameter(
     "userId", str, OpenApiParameter.PATH, description="`userName` of the log, percent-encoded."
@@ -40,7 +39,7 @@ _USER: Final = OpenApiParameter(
 
 
 def _summary(
-    document: type[Serializer[Any]], summary: str, *path: OpenApiParameter
+    document: type[JsonStruct], summary: str, *path: OpenApiParameter
 ) -> Callable[[Callable[..., HttpResponseBase]], Callable[..., HttpResponseBase]]:
     """Declare an action that returns ``document`` with its entity tag."""
     return operation(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+    from analytics.summaries.documents.rules import RuleRecord
     from tenantadmin.lib.objectstore import ObjectStore
 
 _MOST_REQUESTS: Final = f"""
@@ -62,9 +63,7 @@ def find_range(*, tenant: UUID, first: date, last: date) -> RangeFiles:
     return RangeFiles([*merged.values(), *single], days)
 
 
-def rules_of(
-    connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles
-) -> list[dict[str, Any]]:
+def rules_of(connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles) -> list[RuleRecord]:
     """Return the counts of `count_rules`. Ignore ``queriesMatched``: it is wrong for several parts."""
     return count_rules(_rollups(connection, store, range_files)) if range_files.parts else []
 

@@ -8,7 +8,7 @@ A build may be killed at any point and run again.
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import duckdb
 import msgspec
@@ -21,7 +21,7 @@ from analytics.summaries.documents.month import month_document
 from analytics.summaries.documents.opportunities import opportunities_document
 from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
-from analytics.summaries.documents.year import daily_activity, year_document
+from analytics.summaries.documents.year import DayActivity, daily_activity, year_document
 from analytics.summaries.engine import Engine, new_engine
 from analytics.summaries.files import merged_prefix, remove_orphans, upload
 from analytics.summaries.merge import merge_rollups
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analytics.summaries.periods import DayBuild
+    from tenantadmin.lib.core.structs import JsonStruct
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: The documents of a period, by the length of the period's text.
@@ -211,7 +212,7 @@ class _PeriodBuild:
             for kind, document in self._compute(merged).items()
         }
 
-    def _compute(self, merged: Mapping[str, Path]) -> dict[Kind, dict[str, Any]]:
+    def _compute(self, merged: Mapping[str, Path]) -> dict[Kind, JsonStruct]:
         if self._period == HISTORY:
             years = self._rollups(*self._parts(HISTORY))
             return {Kind.USERS: users_document(years, tenant=self._tenant, generated_at=now())}
@@ -234,7 +235,7 @@ class _PeriodBuild:
             ),
         }
 
-    def _activity_before(self) -> list[dict[str, Any]]:
+    def _activity_before(self) -> list[DayActivity]:
         before = year_before(self._period)
         has_days = before != self._period and parts_of(before, (item.day for item in self._builds))
         return daily_activity(self._rollups(before)) if has_days else []

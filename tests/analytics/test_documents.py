@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
+from msgspec import to_builtins
 
 from analytics.summaries.documents.month import month_document
 from analytics.summaries.documents.opportunities import opportunities_document
@@ -91,7 +92,9 @@ def check_documents(days: Files, directory: Path) -> None:
     for year in years:
         check_year(years, rows, rolled, year=year)
     with opened(*years.values()) as rollups:
-        document = users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 3, 2, tzinfo=UTC))
+        document = to_builtins(
+            users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 3, 2, tzinfo=UTC))
+        )
     assert document.pop("generatedAt") == "2026-03-02T00:00:00.000Z"
     assert document == oracle.users_document(rows, tenant=str(TENANT))
 
@@ -102,7 +105,7 @@ def check_month(merged: Part, rows: list[oracle.Row], *, year: int, month: int) 
         mine = of_month if user is None else oracle.for_user(of_month, user)
         with opened(merged, user=user) as rollups:
             expected = oracle.month_document(mine, month) if mine else None
-            assert month_document(rollups, month=month) == expected
+            assert to_builtins(month_document(rollups, month=month)) == expected
 
 
 def check_year(
@@ -118,11 +121,11 @@ def check_year(
                     activity += daily_activity(rollups)
         with opened(years[year], user=user) as rollups:
             document = year_document(rollups, tenant=TENANT, year=year, activity=activity)
-            assert document == oracle.year_document(mine, tenant=str(TENANT), year=year)
+            assert to_builtins(document) == oracle.year_document(mine, tenant=str(TENANT), year=year)
     with opened(years[year]) as rollups:
-        assert rules_document(rollups) == oracle.rules_document(of_year)
+        assert to_builtins(rules_document(rollups)) == oracle.rules_document(of_year)
         opportunities = opportunities_document(rollups, text_file=lambda day: rolled[day][STATEMENTS])
-        assert without_action(opportunities) == oracle.opportunities_document(of_year)
+        assert without_action(to_builtins(opportunities)) == oracle.opportunities_document(of_year)
 
 
 def test_the_activity_covers_365_days_and_begins_at_the_earliest_in_year_1() -> None:
@@ -156,7 +159,7 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
     _, part = roll_day(store, day, directory=tmp_path / "built")
     assert part is not None
     with opened(merge_year({day: part}, directory=tmp_path / "year")) as rollups:
-        document = opportunities_document(rollups, text_file=lambda _: part[STATEMENTS])
+        document = to_builtins(opportunities_document(rollups, text_file=lambda _: part[STATEMENTS]))
     actions = {
         name: {entry["statement"]: entry["suggestedAction"] for entry in own}
         for name, own in document.items()
@@ -201,7 +204,7 @@ def test_statements_of_equal_cost_are_listed_by_hash(tmp_path: Path) -> None:
     _, part = roll_day(store, day, directory=tmp_path / "built")
     assert part is not None
     with opened(merge_year({day: part}, directory=tmp_path / "year")) as rollups:
-        document = opportunities_document(rollups, text_file=lambda _: part[STATEMENTS])
+        document = to_builtins(opportunities_document(rollups, text_file=lambda _: part[STATEMENTS]))
     hashes = sorted(oracle.md5(f"SELECT {number}") for number in range(52))
     listed = {name: [entry["queryHash"] for entry in own] for name, own in document.items()}
     assert listed == dict.fromkeys(("repeatMisses", "highCostUncached", "lowHitRate"), hashes[:50])

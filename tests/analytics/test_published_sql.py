@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
+from msgspec import to_builtins
 
 from analytics.published.queries import QUERIES
 from analytics.summaries.documents.month import month_document
@@ -116,8 +117,7 @@ def test_the_queries_of_a_day_before_1970(tmp_path: Path) -> None:
 def test_the_queries_of_a_month(log: Log, user: str | None) -> None:
     first, last = date(2026, 3, 1), date(2026, 3, 31)
     with opened(log.month, user=user) as rollups:
-        document = month_document(rollups, month=3)
-    assert document is not None
+        document = to_builtins(month_document(rollups, month=3))
     hours = document.pop("hourlyActivity")
 
     assert document.pop("month") == 3
@@ -129,7 +129,9 @@ def test_the_queries_of_a_month(log: Log, user: str | None) -> None:
 def test_the_queries_of_a_users_year(log: Log, user: str) -> None:
     first, last = date(2026, 1, 1), date(2026, 12, 31)
     with opened(log.year, user=user) as rollups:
-        document = year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
+        document = to_builtins(
+            year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
+        )
     for name in ("tenantSummaryReportID", "tenantId", "reportyears"):
         document.pop(name)
 
@@ -144,7 +146,7 @@ def test_negative_warehouse_times_are_rounded_half_up(log: Log) -> None:
 
     assert rule["warehouseTimeSavedMs"] == -3
     with opened(log.year) as rollups:
-        assert rule in rules_document(rollups)["rules"]
+        assert rule in to_builtins(rules_document(rollups).rules)
 
 
 def test_times_outside_of_the_years_1_to_9999_are_null(tmp_path: Path) -> None:
@@ -186,9 +188,13 @@ def test_times_outside_of_the_years_1_to_9999_are_null(tmp_path: Path) -> None:
 def test_the_queries_of_a_year(log: Log) -> None:
     first, last = date(2026, 1, 1), date(2026, 12, 31)
     with opened(log.year) as rollups:
-        document = year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
-        rules = rules_document(rollups)
-        opportunities = opportunities_document(rollups, text_file=lambda day: log.days[day][STATEMENTS])
+        document = to_builtins(
+            year_document(rollups, tenant=TENANT, year=2026, activity=daily_activity(rollups))
+        )
+        rules = to_builtins(rules_document(rollups))
+        opportunities = to_builtins(
+            opportunities_document(rollups, text_file=lambda day: log.days[day][STATEMENTS])
+        )
     for name in ("tenantSummaryReportID", "tenantId", "reportyears"):
         document.pop(name)
 
@@ -205,7 +211,9 @@ def test_the_queries_of_a_year(log: Log) -> None:
 
 def test_the_query_of_all_users(log: Log) -> None:
     with opened(log.year) as rollups:
-        document = users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 5, 3, tzinfo=UTC))
+        document = to_builtins(
+            users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 5, 3, tzinfo=UTC))
+        )
 
     assert log.run("users", DAYS[0], DAYS[-1]) == [{"totalUsers": document["totalUsers"]}]
     assert log.run("users.users", DAYS[0], DAYS[-1]) == document["users"]

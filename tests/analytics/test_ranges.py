@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
 from analytics.models import DayRollup
 from analytics.summaries.engine import shared_engine
@@ -41,7 +42,7 @@ def read(first: date, last: date, *, most: int = 3) -> tuple[list[Any], list[Any
 
 
 def without_statements(rules: list[Any]) -> list[Any]:
-    return [{**rule, "queriesMatched": None} for rule in rules]
+    return [{**rule, "queriesMatched": None} for rule in to_builtins(rules)]
 
 
 @pytest.mark.parametrize(

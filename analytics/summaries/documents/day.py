@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Meta
 
-from analytics.summaries.documents.totals import ADDITIVE, averages, hourly_activity, sum_hours
+from analytics.summaries.documents.totals import ADDITIVE, HourActivity, hourly_activity, sum_hours
 from analytics.summaries.grouping import group
 from analytics.summaries.numbers import FIRST_MS, LAST_MS, mean
+from logs.columns import CACHE_STATUSES
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,25 +26,54 @@ if TYPE_CHECKING:
 _BATCH: Final = 256
 
 
-class _Record(msgspec.Struct):
-    """A statement record with its fields in the order of the document. All numbers fit into 64 bits."""
+# The fields are given by position, which is faster.
+class QueryRecord(JsonStruct, kw_only=False):
+    """One statement on one day: a rollup, with a sample of its latest execution."""
 
-    queryHash: str  # noqa: N815  # the name in the contract, like all names below
+    query_hash: Annotated[str, Meta(description="MD5 of the standardized SQL, lower-case hex.")]
     statement: str
-    cacheKey: str | None  # noqa: N815
-    matchedRule: str | None  # noqa: N815
-    cacheStatus: str | None  # noqa: N815
-    cacheHits: int  # noqa: N815
-    cacheMisses: int  # noqa: N815
-    responseCode: int | None  # noqa: N815
-    averageResponseTime: int  # noqa: N815
-    responseSize: int | None  # noqa: N815
-    count: int
-    warehouseExecutionTimeMs: int | None  # noqa: N815
-    firstRequestTime: str | None  # noqa: N815
-    lastRequestTime: str | None  # noqa: N815
+    cache_key: str | None
+    matched_rule: str | None
+    cache_status: Annotated[
+        Annotated[str, one_of(CACHE_STATUSES)] | None,
+        Meta(
+            description="Of the latest execution. A value outside the twelve statuses is shown as it was "
+            "logged."
+        ),
+    ]
+    cache_hits: Count
+    cache_misses: Annotated[Count, Meta(description="MISS + BYPASS + PASSTHROUGH.")]
+    response_code: int | None
+    average_response_time: Count
+    response_size: int
+    count: Count
+    warehouse_execution_time_ms: Annotated[
+        int | None, Meta(description="Null if no execution reached the warehouse.")
+    ]
+    first_request_time: Timestamp | None
+    last_request_time: Timestamp | None
 
 
+class DailySummary(JsonStruct):
+    """The requests of one day (UTC). Times in ms, sizes in bytes."""
+
+    queries: list[QueryRecord]
+    unique_users: Count
+    cache_hits: Count
+    cache_misses: Count | None = None
+    total_hits: Count
+    cached_bytes: Count | None = None
+    pass_through_bytes: Count | None = None
+    average_response_time: Count
+    cache_hit_average_response_time: Count | None = None
+    cache_miss_average_response_time: Count | None = None
+    min_response_time: Count
+    max_response_time: Count
+    hourly_activity: list[HourActivity]
+
+
+#: The beginning of the document: `DailySummary.queries` is its first field.
+_QUERIES: Final = b'{"queries":['
 _RECORD_COLUMNS: Final = (
     "statement", "latest_cache_key", "latest_rule", "latest_status", "hits", "misses", "bypasses",
     "passthroughs", "latest_code", "time_mean", "latest_size", "entries", "warehouse_sum",
@@ -67,7 +100,7 @@ def day_document(day: DayTables) -> Iterator[bytes]:
     if not by_hour:
         return
     masks: list[Array] = []
-    yield b'{"queries":['
+    yield _QUERIES
     separator = b""
     for table in day.statements(_RECORD_COLUMNS):
         masks += table["hour_mask"].chunks
@@ -77,17 +110,22 @@ def day_document(day: DayTables) -> Iterator[bytes]:
             separator = b","
     totals = sum_hours(by_hour, users=users, queries_by_hour=_count_hours(masks))
     whole = totals.whole
-    rest = {
-        "uniqueUsers": whole["users"],
-        "cacheHits": whole["hits"],
-        "cacheMisses": whole["misses"],
-        "totalHits": whole["hits"] + whole["misses"],
-        "cachedBytes": whole["hit_bytes"],
-        "passThroughBytes": whole["other_bytes"],
-        **averages(totals),
-        "hourlyActivity": hourly_activity(totals, split_mean=mean),
-    }
-    yield b"]," + _encode(rest)[1:]
+    summary = DailySummary(
+        queries=[],
+        unique_users=whole["users"],
+        cache_hits=whole["hits"],
+        cache_misses=whole["misses"],
+        total_hits=whole["hits"] + whole["misses"],
+        cached_bytes=whole["hit_bytes"],
+        pass_through_bytes=whole["other_bytes"],
+        average_response_time=totals.mean("time"),
+        cache_hit_average_response_time=totals.mean("hit_time"),
+        cache_miss_average_response_time=totals.mean("miss_time"),
+        min_response_time=whole["time_min"],
+        max_response_time=whole["time_max"],
+        hourly_activity=hourly_activity(totals, HourActivity, split_mean=mean),
+    )
+    yield _encode(summary).removeprefix(_QUERIES)
 
 
 def _hours(day: DayTables) -> tuple[dict[int, dict[str, int]], int]:
@@ -120,13 +158,13 @@ def _columns(table: pa.Table) -> pa.Table:
         _iso_times(table["first_timestamp"]),
         _iso_times(table["last_timestamp"]),
     ]
-    return pa.table(columns, names=list(_Record.__struct_fields__))
+    return pa.table(columns, names=list(QueryRecord.__struct_fields__))
 
 
-def _records(columns: pa.Table) -> list[_Record]:
+def _records(columns: pa.Table) -> list[QueryRecord]:
     digests: list[Any]
     digests, *others = (column.to_pylist() for column in columns.columns)
-    return list(map(_Record, [digest.hex() for digest in digests], *others))
+    return list(map(QueryRecord, [digest.hex() for digest in digests], *others))
 
 
 def _iso_times(column: Array) -> Array:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.summaries.numbers import mean
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import date
 
     from analytics.summaries.rollups import Rollups
@@ -25,26 +26,44 @@ _LOW_HIT_RATE: Final = (
 )
 
 
-def opportunities_document(rollups: Rollups, *, text_file: Callable[[date], str]) -> dict[str, Any]:
+class Opportunity(JsonStruct):
+    """One statement, and the change that would help."""
+
+    query_hash: str
+    statement: str
+    execution_count: Count
+    cache_misses: Count
+    total_warehouse_time_ms: int
+    matched_rule: str | None
+    suggested_action: str
+
+
+class CacheOpportunities(JsonStruct):
+    """Statements that a change of the rules could serve from the cache."""
+
+    repeat_misses: list[Opportunity]
+    high_cost_uncached: list[Opportunity]
+    low_hit_rate: list[Opportunity]
+
+
+def opportunities_document(rollups: Rollups, *, text_file: Callable[[date], str]) -> CacheOpportunities:
     """Return three lists of the statements that would save the most warehouse time if they were cached.
 
     Args:
         rollups: of a year. Merged rollups do not have the texts of statements.
         text_file: returns the address of the statement table of a day, which has the texts.
     """
-    chosen = {
-        "repeatMisses": _choose(rollups, _REPEAT_MISSES),
-        "highCostUncached": _choose(rollups, _HIGH_COST, only_uncached=True),
-        "lowHitRate": _choose(rollups, _LOW_HIT_RATE),
-    }
-    actions = (_repeat_misses_action, _high_cost_action, _low_hit_rate_action)
+    repeat_misses = _choose(rollups, _REPEAT_MISSES)
+    high_cost = _choose(rollups, _HIGH_COST, only_uncached=True)
+    low_hit_rate = _choose(rollups, _LOW_HIT_RATE)
     # Read the texts from the day of each statement's latest entry.
-    latest = {row["hash"]: row["day"] for rows in chosen.values() for row in rows}
+    latest = {row["hash"]: row["day"] for row in (*repeat_misses, *high_cost, *low_hit_rate)}
     sql = rollups.statement_texts([text_file(day) for day in sorted(set(latest.values()))], list(latest))
-    return {
-        name: [_entry(row, sql=sql[row["hash"]], action=action) for row in rows]
-        for (name, rows), action in zip(chosen.items(), actions, strict=True)
-    }
+    return CacheOpportunities(
+        repeat_misses=[_entry(row, sql, _repeat_misses_action(row)) for row in repeat_misses],
+        high_cost_uncached=[_entry(row, sql, _high_cost_action(row)) for row in high_cost],
+        low_hit_rate=[_entry(row, sql, _low_hit_rate_action(row)) for row in low_hit_rate],
+    )
 
 
 def _choose(rollups: Rollups, condition: str, *, only_uncached: bool = False) -> list[dict[str, Any]]:
@@ -61,16 +80,16 @@ def _choose(rollups: Rollups, condition: str, *, only_uncached: bool = False) ->
     )
 
 
-def _entry(row: dict[str, Any], *, sql: str, action: Callable[[dict[str, Any]], str]) -> dict[str, Any]:
-    return {
-        "queryHash": row["hash"],
-        "statement": sql,
-        "executionCount": row["executions"],
-        "cacheMisses": row["missed"],
-        "totalWarehouseTimeMs": row["time"],
-        "matchedRule": row["rule"],
-        "suggestedAction": action(row),
-    }
+def _entry(row: dict[str, Any], sql: Mapping[str, str], action: str) -> Opportunity:
+    return Opportunity(
+        query_hash=row["hash"],
+        statement=sql[row["hash"]],
+        execution_count=row["executions"],
+        cache_misses=row["missed"],
+        total_warehouse_time_ms=row["time"],
+        matched_rule=row["rule"],
+        suggested_action=action,
+    )
 
 
 def _repeat_misses_action(row: dict[str, Any]) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta
 
 from analytics.summaries.numbers import mean, rate
 from analytics.summaries.rollup_schema import LATEST_ORDER
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from analytics.summaries.rollups import Rollups
@@ -29,18 +32,40 @@ _STATEMENTS: Final = """
 """
 
 
-def rules_document(rollups: Rollups) -> dict[str, Any]:
+class RuleRecord(JsonStruct):
+    """One rule in a year."""
+
+    rule_id: str
+    rule_name: str | None
+    queries_matched: Count
+    total_executions: Count
+    cache_hits: Count
+    cache_misses: Count
+    hit_rate: Annotated[float, Meta(ge=0, le=1)]
+    warehouse_time_saved_ms: int
+
+
+class RuleEffectiveness(JsonStruct):
+    """What each rule did in a year."""
+
+    total_queries: Count
+    uncached_queries: Count
+    bypassed_queries: Count
+    rules: list[RuleRecord]
+
+
+def rules_document(rollups: Rollups) -> RuleEffectiveness:
     """Return the hits, misses and saved warehouse time of each rule from the ``rollups`` of a year."""
     counts = rollups.row(_STATEMENTS)
-    return {
-        "totalQueries": counts["total"],
-        "uncachedQueries": counts["uncached"],
-        "bypassedQueries": counts["bypassed"],
-        "rules": count_rules(rollups),
-    }
+    return RuleEffectiveness(
+        total_queries=counts["total"],
+        uncached_queries=counts["uncached"],
+        bypassed_queries=counts["bypassed"],
+        rules=count_rules(rollups),
+    )
 
 
-def count_rules(rollups: Rollups) -> list[dict[str, Any]]:
+def count_rules(rollups: Rollups) -> list[RuleRecord]:
     """Return the counts of each rule, the rule with the most requests first.
 
     If the rollups have several parts, ``queriesMatched`` counts a statement once in each part.
@@ -48,16 +73,16 @@ def count_rules(rollups: Rollups) -> list[dict[str, Any]]:
     return [_rule(row) for row in rollups.rows(_RULES)]
 
 
-def _rule(row: dict[str, Any]) -> dict[str, Any]:
+def _rule(row: dict[str, Any]) -> RuleRecord:
     hits, misses = row["hits"], row["misses"]
-    return {
-        "ruleId": row["rule"],
-        "ruleName": row["name"],
-        "queriesMatched": row["queries"],
-        "totalExecutions": hits + misses,
-        "cacheHits": hits,
-        "cacheMisses": misses,
-        "hitRate": rate(hits, hits + misses),
+    return RuleRecord(
+        rule_id=row["rule"],
+        rule_name=row["name"],
+        queries_matched=row["queries"],
+        total_executions=hits + misses,
+        cache_hits=hits,
+        cache_misses=misses,
+        hit_rate=rate(hits, hits + misses),
         # A hit saves the mean time of the rule's own misses. Only the product is rounded.
-        "warehouseTimeSavedMs": mean(hits * row["miss_warehouse_sum"], row["miss_warehouse_count"]),
-    }
+        warehouse_time_saved_ms=mean(hits * row["miss_warehouse_sum"], row["miss_warehouse_count"]),
+    )

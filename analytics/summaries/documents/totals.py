@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+
+from msgspec import Meta
 
 from analytics.summaries.numbers import mean
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -44,6 +47,31 @@ _STATEMENTS: Final = f"""
 _USERS: Final = "SELECT count(DISTINCT user_name) AS users FROM <user_activity>"
 
 
+class MonthHourActivity(JsonStruct):
+    """As in a daily summary, but the two split averages are null without data."""
+
+    hour: Annotated[int, Meta(ge=0, le=23)]
+    queries: Count
+    total_hits: Count
+    cache_hits: Count
+    cache_misses: Count
+    cached_bytes: Count
+    pass_through_bytes: Count
+    cache_hit_average_response_time: Annotated[Count | None, Meta(description="null means no data.")]
+    cache_miss_average_response_time: Annotated[Count | None, Meta(description="null means no data.")]
+    users: Count
+
+
+class HourActivity(MonthHourActivity):
+    """One hour of day, UTC; ``hour`` 0 is midnight. Times in ms, sizes in bytes."""
+
+    cache_hit_average_response_time: Annotated[Count, Meta(description="0 means no data.")]
+    cache_miss_average_response_time: Annotated[Count, Meta(description="0 means no data.")]
+
+
+_Activity = TypeVar("_Activity", bound=MonthHourActivity)
+
+
 @dataclass(frozen=True, slots=True)
 class Totals:
     """The sums of a period, over the whole period and by hour of day, and its distinct statements by hour."""
@@ -51,6 +79,10 @@ class Totals:
     whole: Mapping[str, Any]
     by_hour: Mapping[int, Mapping[str, Any]]
     queries_by_hour: Sequence[int]
+
+    def mean(self, name: str) -> int:
+        """Return the mean ``time``, ``hit_time`` or ``miss_time`` in ms, rounded half up, 0 without data."""
+        return mean(self.whole[f"{name}_sum"], self.whole[f"{name}_count"])
 
 
 def read_totals(rollups: Rollups) -> tuple[Totals, int] | None:
@@ -86,19 +118,9 @@ def sum_hours(
     return Totals(whole, by_hour, queries_by_hour)
 
 
-def averages(totals: Totals) -> dict[str, int]:
-    """Return the response times of a daily or monthly summary: ms, rounded half up, 0 without data."""
-    whole = totals.whole
-    return {
-        "averageResponseTime": mean(whole["time_sum"], whole["time_count"]),
-        "cacheHitAverageResponseTime": mean(whole["hit_time_sum"], whole["hit_time_count"]),
-        "cacheMissAverageResponseTime": mean(whole["miss_time_sum"], whole["miss_time_count"]),
-        "minResponseTime": whole["time_min"],
-        "maxResponseTime": whole["time_max"],
-    }
-
-
-def hourly_activity(totals: Totals, *, split_mean: Callable[[int, int], int | None]) -> list[dict[str, Any]]:
+def hourly_activity(
+    totals: Totals, kind: type[_Activity], *, split_mean: Callable[[int, int], int | None]
+) -> list[_Activity]:
     """Return 24 entries by hour of day (UTC).
 
     Args:
@@ -109,17 +131,17 @@ def hourly_activity(totals: Totals, *, split_mean: Callable[[int, int], int | No
     for hour in range(24):
         row = totals.by_hour.get(hour, without_entries)
         activity.append(
-            {
-                "hour": hour,
-                "queries": totals.queries_by_hour[hour],
-                "totalHits": row["hits"] + row["misses"],
-                "cacheHits": row["hits"],
-                "cacheMisses": row["misses"],
-                "cachedBytes": row["hit_bytes"],
-                "passThroughBytes": row["other_bytes"],
-                "cacheHitAverageResponseTime": split_mean(row["hit_time_sum"], row["hit_time_count"]),
-                "cacheMissAverageResponseTime": split_mean(row["miss_time_sum"], row["miss_time_count"]),
-                "users": row["users"],
-            }
+            kind(
+                hour=hour,
+                queries=totals.queries_by_hour[hour],
+                total_hits=row["hits"] + row["misses"],
+                cache_hits=row["hits"],
+                cache_misses=row["misses"],
+                cached_bytes=row["hit_bytes"],
+                pass_through_bytes=row["other_bytes"],
+                cache_hit_average_response_time=split_mean(row["hit_time_sum"], row["hit_time_count"]),
+                cache_miss_average_response_time=split_mean(row["miss_time_sum"], row["miss_time_count"]),
+                users=row["users"],
+            )
         )
     return activity

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from analytics.summaries.numbers import mean
+from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from uuid import UUID
 
     from analytics.summaries.rollups import Rollups
 
@@ -27,23 +29,44 @@ _USERS: Final = """
 """
 
 
-def users_document(rollups: Rollups, *, tenant: UUID, generated_at: datetime) -> dict[str, Any]:
+class UserRecord(JsonStruct):
+    """One user of the whole history."""
+
+    user_id: str
+    unique_queries: Count
+    cache_hits: Count
+    total_hits: Count
+    average_response_time: Count
+    min_response_time: Count
+    max_response_time: Count
+
+
+class UsersSummary(JsonStruct):
+    """All users of the whole history."""
+
+    tenant_id: UUID
+    generated_at: Timestamp
+    total_users: Count
+    users: list[UserRecord]
+
+
+def users_document(rollups: Rollups, *, tenant: UUID, generated_at: datetime) -> UsersSummary:
     """Return a record for each user with a log entry, from the ``rollups`` of all years."""
     users = [
-        {
-            "userId": row["user_name"],
-            "uniqueQueries": row["queries"],
-            "cacheHits": row["hits"],
-            "totalHits": row["total"],
-            "averageResponseTime": mean(row["time_sum"], row["time_count"]),
-            "minResponseTime": row["time_min"],
-            "maxResponseTime": row["time_max"],
-        }
+        UserRecord(
+            user_id=row["user_name"],
+            unique_queries=row["queries"],
+            cache_hits=row["hits"],
+            total_hits=row["total"],
+            average_response_time=mean(row["time_sum"], row["time_count"]),
+            min_response_time=row["time_min"],
+            max_response_time=row["time_max"],
+        )
         for row in rollups.rows(_USERS)
     ]
-    return {
-        "tenantId": str(tenant),
-        "generatedAt": generated_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-        "totalUsers": len(users),
-        "users": users,
-    }
+    return UsersSummary(
+        tenant_id=tenant,
+        generated_at=format_timestamp(generated_at),
+        total_users=len(users),
+        users=users,
+    )
