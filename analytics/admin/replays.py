@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from django.db.models import Q
 
 from analytics.advice.measure import gain_between
 from analytics.models import ReplayRun
+from analytics.replay.replay import GainCounts
 from analytics.replay.runs import list_replays
 from logs.quoting import quote_text
 from rules.write import lint_document
@@ -39,7 +41,9 @@ class ComparedRule:
     @property
     def gain(self) -> dict[str, Any]:
         """The draft's counts minus the counts of the live rules."""
-        return gain_between(self.draft, self.now)
+        draft, live = (msgspec.convert(counts, GainCounts) for counts in (self.draft, self.now))
+        gain: dict[str, Any] = msgspec.to_builtins(gain_between(draft, live))
+        return gain
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from rules.diff import StoredRule
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,66 +18,47 @@ _MAX_SLUG: Final = 60
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Insert:
-    """Add a rule before the rule ``before``, or at the end."""
+class RuleEdit(JsonStruct):
+    """A change of the rules: a rule is added before another one (null: at the end), replaced or moved."""
 
-    rule: Mapping[str, Any]
-    before: str | None = None
-
-    def apply(self, rules: list[Mapping[str, Any]]) -> None:
-        index = len(rules) if self.before is None else _find(rules, self.before)
-        rules.insert(index, self.rule)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"op": "insert", "ruleId": self.rule["id"], "before": self.before, "rule": dict(self.rule)}
-
-
-@dataclass(frozen=True, slots=True)
-class Replace:
-    """Replace the rule that has the same id."""
-
-    rule: Mapping[str, Any]
-
-    def apply(self, rules: list[Mapping[str, Any]]) -> None:
-        rules[_find(rules, self.rule["id"])] = self.rule
-
-    def as_json(self) -> dict[str, Any]:
-        return {"op": "replace", "ruleId": self.rule["id"], "rule": dict(self.rule)}
-
-
-@dataclass(frozen=True, slots=True)
-class Remove:
-    """Remove a rule."""
-
+    op: Literal["insert", "replace", "remove", "move"]
     rule_id: str
+    before: str | UnsetType | None = UNSET
+    rule: StoredRule | None = None
+
+    @classmethod
+    def insert(cls, rule: Mapping[str, Any], *, before: str | None = None) -> RuleEdit:
+        """Add a rule before the rule ``before``, or at the end."""
+        return cls(op="insert", rule_id=rule["id"], before=before, rule=rule)
+
+    @classmethod
+    def replace(cls, rule: Mapping[str, Any]) -> RuleEdit:
+        """Replace the rule that has the same id."""
+        return cls(op="replace", rule_id=rule["id"], rule=rule)
+
+    @classmethod
+    def remove(cls, rule_id: str) -> RuleEdit:
+        return cls(op="remove", rule_id=rule_id)
+
+    @classmethod
+    def move(cls, rule_id: str, *, before: str) -> RuleEdit:
+        return cls(op="move", rule_id=rule_id, before=before)
 
     def apply(self, rules: list[Mapping[str, Any]]) -> None:
-        del rules[_find(rules, self.rule_id)]
-
-    def as_json(self) -> dict[str, Any]:
-        return {"op": "remove", "ruleId": self.rule_id}
-
-
-@dataclass(frozen=True, slots=True)
-class Move:
-    """Move a rule before the rule ``before``."""
-
-    rule_id: str
-    before: str
-
-    def apply(self, rules: list[Mapping[str, Any]]) -> None:
-        rule = rules.pop(_find(rules, self.rule_id))
-        rules.insert(_find(rules, self.before), rule)
-
-    def as_json(self) -> dict[str, Any]:
-        return {"op": "move", "ruleId": self.rule_id, "before": self.before}
+        """Change ``rules``. They have the rules that the edit names."""
+        index, rule = len(rules), self.rule
+        if self.op != "insert":
+            index = _find(rules, self.rule_id)
+            rule = rule or rules[index]
+            del rules[index]
+        if rule is None or self.op == "remove":
+            return
+        if isinstance(self.before, str):
+            index = _find(rules, self.before)
+        rules.insert(index, rule)
 
 
-Edit = Insert | Replace | Remove | Move
-
-
-def apply_edits(rules: Iterable[Mapping[str, Any]], edits: Iterable[Edit]) -> list[Mapping[str, Any]]:
+def apply_edits(rules: Iterable[Mapping[str, Any]], edits: Iterable[RuleEdit]) -> list[Mapping[str, Any]]:
     """Return the rules after the edits. Every rule that an edit names must exist."""
     changed = list(rules)
     for edit in edits:
@@ -80,21 +66,9 @@ def apply_edits(rules: Iterable[Mapping[str, Any]], edits: Iterable[Edit]) -> li
     return changed
 
 
-def read_edits(patch: Iterable[Mapping[str, Any]]) -> list[Edit]:
+def read_edits(patch: Sequence[Mapping[str, Any]]) -> list[RuleEdit]:
     """Read edits from their JSON."""
-    return [_read_edit(edit) for edit in patch]
-
-
-def _read_edit(edit: Mapping[str, Any]) -> Edit:
-    match edit["op"]:
-        case "insert":
-            return Insert(edit["rule"], edit["before"])
-        case "replace":
-            return Replace(edit["rule"])
-        case "remove":
-            return Remove(edit["ruleId"])
-        case _:
-            return Move(edit["ruleId"], edit["before"])
+    return msgspec.convert(patch, list[RuleEdit])
 
 
 def _find(rules: Sequence[Mapping[str, Any]], rule_id: str) -> int:

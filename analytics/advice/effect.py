@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
+
+from msgspec import Meta
 
 from analytics.replay.publish_cost import round_half_up
-from analytics.replay.replay import replay
+from analytics.replay.replay import Bounds, replay
 from logs.quoting import quote_texts
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from duckdb import DuckDBPyConnection
 
+    from analytics.advice.measure import PredictedGain, SignedBounds
     from analytics.replay.job import DayFile, Job
-
-#: The measures by their JSON names, as columns of `_LOGGED` and `_BEFORE`.
-_MEASURES: Final = ("hits", "savedMs")
 
 _LOGGED: Final = """
     SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND logged = 'HIT'
@@ -34,16 +35,41 @@ _BEFORE: Final = """
 """
 
 
+class EffectMeasure(JsonStruct):
+    """One measure over the period.
+
+    ``withoutIt`` replays the rules before the recommendation, and ``measured`` is ``logged`` less that.
+    ``error`` is how far the replay of the rules with it is from the log. ``predicted`` is the prediction for
+    as many days. ``beforeAfter`` compares with the days before, and is not adjusted for traffic.
+    """
+
+    logged: Count
+    without_it: Bounds
+    measured: int
+    error: int
+    predicted: int
+    before_after: int | None
+    inconclusive: Annotated[bool, Meta(description="The error is larger than what was measured.")]
+
+
+class EffectMeasures(JsonStruct):
+    """What an accepted recommendation did. ``hits`` and the rest are absent before 3 whole days."""
+
+    hits: EffectMeasure | None = None
+    saved_ms: EffectMeasure | None = None
+    caveats: list[str] | None = None
+
+
 def measure_effect(
     connection: DuckDBPyConnection,
     job: Job,
     *,
-    predicted: Mapping[str, Any],
+    predicted: PredictedGain,
     predicted_days: int,
     before: Sequence[DayFile],
     report: Callable[[float], None] = lambda _: None,
-) -> dict[str, Any]:
-    """Return ``{hits, savedMs, caveats}`` of docs/advice.md.
+) -> EffectMeasures:
+    """Return the measures of docs/advice.md.
 
     Args:
         connection: a DuckDB of the caller alone; temporary tables are left in it.
@@ -53,51 +79,60 @@ def measure_effect(
         report: called with the progress. It may raise an exception to end the measurement.
     """
     result = replay(connection, job, report=report)
+    against = result.against.total
+    files = quote_texts(file.file for file in before)
+    earlier = _read(connection, _BEFORE.format(files=files)) if before else None
     logged = _read(connection, _LOGGED)
-    earlier = (
-        _read(connection, _BEFORE.format(files=quote_texts(file.file for file in before))) if before else {}
-    )
     days = (job.last_day - job.first_day).days + 1
-    return {
-        **{
-            name: _compare(
-                logged[name],
-                without=result["total"][name],
-                replayed=result["against"]["total"][name],
-                predicted=round_half_up(_middle(predicted[name]) * days, predicted_days),
-                before=earlier.get(name),
-            )
-            for name in _MEASURES
-        },
-        "caveats": result["caveats"],
-    }
+
+    def predict(gain: SignedBounds) -> int:
+        return round_half_up(_middle(gain) * days, predicted_days)
+
+    return EffectMeasures(
+        hits=_compare(
+            logged.hits,
+            without=result.total.hits,
+            replayed=against.hits,
+            predicted=predict(predicted.hits),
+            before=None if earlier is None else earlier.hits,
+        ),
+        saved_ms=_compare(
+            logged.saved_ms,
+            without=result.total.saved_ms,
+            replayed=against.saved_ms,
+            predicted=predict(predicted.saved_ms),
+            before=None if earlier is None else earlier.saved_ms,
+        ),
+        caveats=result.caveats,
+    )
 
 
 def _compare(
-    logged: int,
-    *,
-    without: Mapping[str, Any],
-    replayed: Mapping[str, Any],
-    predicted: int,
-    before: int | None,
-) -> dict[str, Any]:
+    logged: int, *, without: Bounds, replayed: Bounds, predicted: int, before: int | None
+) -> EffectMeasure:
     measured, error = logged - _middle(without), _middle(replayed) - logged
-    return {
-        "logged": logged,
-        "withoutIt": dict(without),
-        "measured": measured,
-        "error": error,
-        "predicted": predicted,
-        "beforeAfter": None if before is None else logged - before,
-        "inconclusive": abs(error) > abs(measured),
-    }
+    return EffectMeasure(
+        logged=logged,
+        without_it=without,
+        measured=measured,
+        error=error,
+        predicted=predicted,
+        before_after=None if before is None else logged - before,
+        inconclusive=abs(error) > abs(measured),
+    )
 
 
-def _middle(bounds: Mapping[str, Any]) -> int:
+def _middle(bounds: Bounds | SignedBounds) -> int:
     """Return the likely value, or the middle of the bounds if there is none."""
-    likely = bounds["likely"]
-    return int((bounds["low"] + bounds["high"]) // 2 if likely is None else likely)
+    return (bounds.low + bounds.high) // 2 if bounds.likely is None else bounds.likely
 
 
-def _read(connection: DuckDBPyConnection, sql: str) -> dict[str, int]:
-    return dict(zip(_MEASURES, connection.execute(sql).fetchall()[0], strict=True))
+class _Logged(NamedTuple):
+    """The hits of a log, and the time that they saved."""
+
+    hits: int
+    saved_ms: int
+
+
+def _read(connection: DuckDBPyConnection, sql: str) -> _Logged:
+    return _Logged(*connection.execute(sql).fetchall()[0])

@@ -7,17 +7,20 @@ import logging
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID  # noqa: TC003  # of a struct
 
 import msgspec
 from django.conf import settings
+from msgspec import Meta
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
-from analytics.advice.effect import measure_effect
+from analytics.advice.effect import EffectMeasures, measure_effect
 from analytics.advice.errors import WrongState
-from analytics.advice.recommendations import State, read_recommendation, settle_drafts
+from analytics.advice.measure import PredictedGain
+from analytics.advice.recommendations import AdviceWindow, State, read_recommendation, settle_drafts
 from analytics.models import Effect, Recommendation
 from analytics.replay.errors import ReplayEnded
 from analytics.replay.inputs import Input, Request, collect_input
@@ -28,12 +31,12 @@ from analytics.summaries.engine import replay_engine
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import Count, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import date
-    from uuid import UUID
 
     from accounts.models import Revision
     from analytics.replay.job import Job
@@ -45,6 +48,18 @@ logger = logging.getLogger(__name__)
 MIN_DAYS: Final = 3
 MAX_DAYS: Final = 28
 _WARMUP_DAYS: Final = 1
+
+
+class EffectPeriod(AdviceWindow):
+    days: Count
+
+
+class RecommendationEffect(EffectMeasures):
+    recommendation_id: UUID
+    state: Annotated[str, one_of(Effect.State.values)]
+    measured_at: Timestamp | None
+    period: EffectPeriod | None
+    closed_by: Annotated[int | None, Meta(description="The revision of the rules that ended it.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +135,10 @@ def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -
             "last_day": period.last,
             "digest": digest,
             "measured_at": now(),
-            "result": {"closedBy": period.closed_by, **_compute(store, recommendation, job, period, limit)},
+            "result": {
+                "closedBy": period.closed_by,
+                **msgspec.to_builtins(_compute(store, recommendation, job, period, limit)),
+            },
         },
     )
 
@@ -153,7 +171,7 @@ def _digest(collected: Input, after: Sequence[Any]) -> str:
 
 def _compute(
     store: ObjectStore, recommendation: Recommendation, job: Job, period: _Period, limit: Limit
-) -> dict[str, Any]:
+) -> EffectMeasures:
     last_before = period.first - timedelta(
         days=2
     )  # the day of the change counts neither as before nor as after
@@ -167,7 +185,7 @@ def _compute(
         return measure_effect(
             engine.connection,
             job,
-            predicted=recommendation.predicted["gain"],
+            predicted=msgspec.convert(recommendation.predicted["gain"], PredictedGain),
             predicted_days=(recommendation.last_day - recommendation.first_day).days + 1,
             before=files if len(days_before) == period.days else (),
             report=lambda _: limit.check(),
@@ -192,20 +210,17 @@ def list_effects(recommendations: Iterable[UUID]) -> dict[UUID, Effect]:
     return {effect.pk: effect for effect in Effect.objects.filter(pk__in=list(recommendations))}
 
 
-def effect_as_json(effect: Effect) -> dict[str, Any]:
-    """Return the contract's effect."""
+def describe_effect(effect: Effect) -> RecommendationEffect:
     period = None
     if effect.first_day is not None and effect.last_day is not None:
-        period = {
-            "from": effect.first_day.isoformat(),
-            "to": effect.last_day.isoformat(),
-            "days": (effect.last_day - effect.first_day).days + 1,
-        }
-    return {
-        "recommendationId": str(effect.pk),
-        "state": effect.state,
-        "measuredAt": None if effect.measured_at is None else format_timestamp(effect.measured_at),
-        "period": period,
-        "closedBy": None,
-        **(effect.result or {}),
-    }
+        days = (effect.last_day - effect.first_day).days + 1
+        period = EffectPeriod(from_=effect.first_day, to=effect.last_day, days=days)
+    result = effect.result or {}
+    return RecommendationEffect(
+        **msgspec.structs.asdict(msgspec.convert(result, EffectMeasures)),
+        recommendation_id=effect.pk,
+        state=effect.state,
+        measured_at=None if effect.measured_at is None else format_timestamp(effect.measured_at),
+        period=period,
+        closed_by=result.get("closedBy"),
+    )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analytics.advice.proposal import Evidence
+from analytics.replay.evidence import EvidenceQuery
 from logs.quoting import quote_text
 from rules.conditions import compile_sql
 
@@ -18,34 +18,36 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-def statements_evidence(days: str, conditions: Mapping[str, Any], *, where: str) -> Evidence:
+def statements_evidence(days: str, conditions: Mapping[str, Any], *, where: str) -> EvidenceQuery:
     """Select the statements that match the conditions and ``where``, the most warehouse time first."""
-    return Evidence(
-        "statements",
-        "SELECT standardizedSql, count(*) AS requests, count(DISTINCT parameterValues) AS differentValues,"
-        " count(*) FILTER (cacheStatus = 'HIT') AS hits, sum(warehouseExecutionTimeMs) AS warehouseMs"
+    return EvidenceQuery(
+        name="statements",
+        sql="SELECT standardizedSql, count(*) AS requests,"
+        " count(DISTINCT parameterValues) AS differentValues, count(*) FILTER (cacheStatus = 'HIT') AS hits,"
+        " sum(warehouseExecutionTimeMs) AS warehouseMs"
         f" FROM proxy_logs WHERE {days} AND {where} AND {compile_sql(conditions)}"
         " GROUP BY standardizedSql ORDER BY warehouseMs DESC NULLS LAST, standardizedSql LIMIT 20",
     )
 
 
-def changes_evidence(days: str, tables: Sequence[str]) -> Evidence:
+def changes_evidence(days: str, tables: Sequence[str]) -> EvidenceQuery:
     """Select the statements that changed one of the tables."""
     condition = compile_sql({"tables": {"containsAny": list(tables)}})
-    return Evidence(
-        "changes",
-        f"SELECT standardizedSql, count(*) AS runs FROM proxy_logs WHERE {days}"
+    return EvidenceQuery(
+        name="changes",
+        sql=f"SELECT standardizedSql, count(*) AS runs FROM proxy_logs WHERE {days}"
         f" AND (isDataChange OR isDDL) AND {condition}"
         " AND cacheStatus NOT IN ('BLOCKED', 'ERROR', 'INVALIDATION_ERROR')"
         " GROUP BY standardizedSql ORDER BY runs DESC, standardizedSql LIMIT 20",
     )
 
 
-def rule_evidence(days: str, rule_id: str) -> Evidence:
+def rule_evidence(days: str, rule_id: str) -> EvidenceQuery:
     """Count the requests that a rule decided, by cache status."""
-    return Evidence(
-        "statuses",
-        "SELECT cacheStatus, missReason, count(*) AS requests, sum(warehouseExecutionTimeMs) AS warehouseMs"
+    return EvidenceQuery(
+        name="statuses",
+        sql="SELECT cacheStatus, missReason, count(*) AS requests,"
+        " sum(warehouseExecutionTimeMs) AS warehouseMs"
         f" FROM proxy_logs WHERE {days} AND matchedRule = {quote_text(rule_id)}"
         " GROUP BY cacheStatus, missReason ORDER BY requests DESC, cacheStatus, missReason",
     )

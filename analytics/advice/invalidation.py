@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.advice.edits import Insert, Replace, new_rule_id
+from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.requests import merge_times, plain_name
 from rules.conditions import parse_conditions
 from rules.language import complete_rule
@@ -47,13 +47,14 @@ class Invalidator:
             write for write in current.requests.writes if write.statement.fits(condition)
         )
 
-    def edit(self, target: str, *, name: str, taken: Collection[str] = ()) -> Insert | Replace:
+    def edit(self, target: str, *, name: str, taken: Collection[str] = ()) -> RuleEdit:
         """Return the edit that makes the rule ``target`` one of its targets."""
         for document in self._current.documents:
             if document["id"] == self._existing:
-                return Replace({**document, "invalidateRules": [*document["invalidateRules"], target]})
+                targets = [*document["invalidateRules"], target]
+                return RuleEdit.replace({**document, "invalidateRules": targets})
         rule_id = new_rule_id(f"{target}-changes", {*self._current.ids, *taken})
-        return Insert(
+        return RuleEdit.insert(
             complete_rule(
                 {
                     "id": rule_id,

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from analytics.advice.requests import STATEMENT_COLUMNS
-from analytics.replay.calibration import calibrate, find_moved
+from analytics.replay.calibration import calibrate
+from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Ruleset
-from analytics.replay.publish_cost import estimate_publish_cost
-from analytics.replay.replay import Player, describe_input, find_caveats, render_counts
+from analytics.replay.replay import (
+    Bounds,
+    GainCounts,
+    Player,
+    ReplayCounts,
+    ReplayResult,
+    compare_rulesets,
+    describe_input,
+    find_caveats,
+    render_counts,
+)
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.sql.view import LogView
+from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.job import Job
@@ -25,17 +35,40 @@ if TYPE_CHECKING:
     from rules.language import Rule
 
 
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """The replay of a ruleset.
+class SignedBounds(JsonStruct):
+    low: int
+    likely: int | None
+    high: int
 
-    Attributes:
-        predicted: the totals of this ruleset and of the current one, and the gain: JSON.
-        replay: the result, as `analytics.replay.replay.replay` returns it.
-    """
 
-    predicted: Mapping[str, Any]
-    replay: Mapping[str, Any]
+class SignedRisk(JsonStruct):
+    low: int
+    high: int
+
+
+class PredictedGain(JsonStruct):
+    """The totals with the recommendation less those without it. Times in ms, sizes in bytes."""
+
+    hits: SignedBounds
+    saved_ms: SignedBounds
+    misses: int
+    spent_ms: int
+    hit_bytes: int
+    risk: SignedRisk
+
+
+class Prediction(JsonStruct):
+    """A replay of the rules with the recommendation (``total``) and without it (``against``)."""
+
+    total: ReplayCounts
+    against: ReplayCounts
+    gain: PredictedGain
+
+
+class EvidenceRows(EvidenceQuery):
+    """A statement over ``proxy_logs``, and what it gave when the recommendation was made."""
+
+    rows: list[dict[str, Any]]
 
 
 class Measurer:
@@ -68,79 +101,76 @@ class Measurer:
         self._is_gateway_unknown = len(in_force_counts) > 1 or len(counts) > 1
         self._outcome, self._against = outcome, render_counts(counts, job.current)
         self.risk = {
-            rule_id: (rule_counts["riskLow"], rule_counts["riskHigh"], rule_counts["hits"])
+            rule_id: (rule_counts["risk_low"], rule_counts["risk_high"], rule_counts["hits"])
             for rule_id, rule_counts in counts[0].rules.items()
             if rule_id is not None
         }
         return outcome
 
-    def predict(self, rules: tuple[Rule, ...]) -> Prediction:
-        """Replay a ruleset, and return the difference to the current one.
+    def predict(self, rules: tuple[Rule, ...]) -> tuple[Prediction, ReplayResult]:
+        """Replay a ruleset, and return the difference to the current one and the whole result.
 
         Args:
             rules: their conditions read only `STATEMENT_COLUMNS`, the statement, and columns that the current
                 rules read.
         """
-        job = self._job
         outcome, counts = self._player.play("subject", [Ruleset(0, rules)])
         subject = render_counts(counts, rules)
-        total, against = subject["total"], self._against["total"]
-        return Prediction(
-            {"total": total, "against": against, "gain": gain_between(total, against)},
-            {
-                **self.input,
-                "calibration": self.calibration,
-                **subject,
-                "against": self._against,
-                "moved": find_moved(self._connection, self._outcome.table, outcome.table),
-                "publishCost": estimate_publish_cost(
-                    self._connection,
-                    outcome.table,
-                    first_day=job.first_day,
-                    last_day=job.last_day,
-                    hour=job.hour,
-                ),
-                "caveats": self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
-            },
+        total, against = subject.total, self._against.total
+        prediction = Prediction(total=total, against=against, gain=gain_between(total, against))
+        result = compare_rulesets(
+            self._connection,
+            self._job,
+            self.input,
+            calibration=self.calibration,
+            outcomes=(self._outcome, outcome),
+            against=self._against,
+            counts=subject,
+            caveats=self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
         )
+        return prediction, result
 
     def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
-        grade = self.calibration["grade"]
+        grade = self.calibration.grade
         return find_caveats(self._job, self._loaded, grade, is_gateway_unknown=is_gateway_unknown)
 
     @property
     def warehouse_ms(self) -> int:
         """The warehouse time (ms) under the current rules."""
-        return int(self._against["total"]["spentMs"])
+        return self._against.total.spent_ms
 
     @property
     def caveats(self) -> list[str]:
         return self._find_caveats(is_gateway_unknown=self._is_gateway_unknown)
 
-    def query(self, sql: str) -> list[dict[str, Any]]:
-        """Return the rows of a statement over ``proxy_logs``."""
-        relation = self._connection.execute(sql)
+    def run_evidence(self, query: EvidenceQuery) -> EvidenceRows:
+        """Return a statement over ``proxy_logs`` with its rows."""
+        relation = self._connection.execute(query.sql)
         names = [column[0] for column in relation.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
+        rows = [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
+        return EvidenceRows(**msgspec.structs.asdict(query), rows=rows)
 
 
-def gain_between(total: Mapping[str, Any], against: Mapping[str, Any]) -> dict[str, Any]:
+def gain_between(total: GainCounts, against: GainCounts) -> PredictedGain:
     """Return the counts of one replay minus the counts of another."""
-    return {
-        **{name: _difference(total[name], against[name]) for name in ("hits", "savedMs")},
-        **{name: total[name] - against[name] for name in ("misses", "spentMs", "hitBytes")},
-        "risk": {name: total["risk"][name] - against["risk"][name] for name in ("low", "high")},
-    }
+    return PredictedGain(
+        hits=_difference(total.hits, against.hits),
+        saved_ms=_difference(total.saved_ms, against.saved_ms),
+        misses=total.misses - against.misses,
+        spent_ms=total.spent_ms - against.spent_ms,
+        hit_bytes=total.hit_bytes - against.hit_bytes,
+        risk=SignedRisk(low=total.risk.low - against.risk.low, high=total.risk.high - against.risk.high),
+    )
 
 
-def _difference(after: Mapping[str, int | None], before: Mapping[str, int | None]) -> dict[str, int | None]:
+def _difference(after: Bounds, before: Bounds) -> SignedBounds:
     """Return the differences of the lower, the likely and the upper values, sorted.
 
     Each ruleset has its own likely position between its bounds, so the likely difference can be outside the
     other two. It is moved to the nearer one.
     """
-    low, high = sorted((after[name] or 0) - (before[name] or 0) for name in ("low", "high"))
+    low, high = sorted((after.low - before.low, after.high - before.high))
     likely = None
-    if after["likely"] is not None and before["likely"] is not None:
-        likely = min(max(after["likely"] - before["likely"], low), high)
-    return {"low": low, "likely": likely, "high": high}
+    if after.likely is not None and before.likely is not None:
+        likely = min(max(after.likely - before.likely, low), high)
+    return SignedBounds(low=low, likely=likely, high=high)

@@ -6,15 +6,22 @@ The log is loaded once. The current rules are replayed, and then the rules with 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from analytics.advice.edits import Insert, Replace, apply_edits
+import msgspec
+from msgspec import Meta
+
+from analytics.advice.edits import apply_edits
 from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, swr, ttl
-from analytics.advice.measure import Measurer
+from analytics.advice.kinds.cache import Considered
+from analytics.advice.measure import Measurer, Prediction
 from analytics.advice.proposal import Current, Proposal
-from analytics.advice.refusals import find_refusals
+from analytics.advice.refusals import NotProposed, find_refusals
 from analytics.advice.requests import load_statements
+from analytics.replay.calibration import Calibration
+from analytics.replay.replay import LearnedGateway, ReplayResult, ReplayRows
 from logs.layout import day_start_ms
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +34,26 @@ if TYPE_CHECKING:
 MAX_PROPOSALS: Final = 6
 
 
+class AdviceReport(JsonStruct):
+    """What a search looked at. What is not required is absent if there are no logs."""
+
+    not_proposed: list[NotProposed]
+    rows: ReplayRows | None = None
+    gateway: LearnedGateway | None = None
+    calibration: Calibration | None = None
+    caveats: list[str] | None = None
+    warehouse_ms: Annotated[
+        Count | None, Meta(description="What the warehouse spends under the current rules.")
+    ] = None
+    considered: Considered | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class RulesetReplay:
     """The ruleset with a recommendation, and the result of its replay."""
 
     rules: Sequence[Mapping[str, Any]]
-    result: Mapping[str, Any]
+    result: ReplayResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +61,11 @@ class Advice:
     """The result of mining.
 
     Attributes:
-        report: the input, and the requests without a proposal, by reason: JSON.
-        recommendations: JSON; the repairs first, then the others by their estimate.
+        recommendations: the fields of their rows; the repairs first, then the others by their estimate.
         replays: the replay of each recommendation, in the same order.
     """
 
-    report: Mapping[str, Any]
+    report: AdviceReport
     recommendations: Sequence[Mapping[str, Any]]
     replays: Sequence[RulesetReplay]
 
@@ -101,20 +121,20 @@ def mine(
     chosen = _choose([proposal for proposal in proposals if _is_wanted(proposal, dismissed)])
     recommendations, replays = [], []
     for number, proposal in enumerate(chosen, start=1):
-        prediction = measurer.predict(current.after(proposal.edits))
-        recommendations.append(as_json(measurer, proposal, prediction.predicted))
-        replays.append(RulesetReplay(apply_edits(documents, proposal.edits), prediction.replay))
+        prediction, result = measurer.predict(current.after(proposal.edits))
+        recommendations.append(fields_of(measurer, proposal, prediction))
+        replays.append(RulesetReplay(apply_edits(documents, proposal.edits), result))
         report(0.6 + 0.4 * number / len(chosen))
     return Advice(
-        {
-            "rows": measurer.input["rows"],
-            "gateway": measurer.input["gateway"],
-            "calibration": measurer.calibration,
-            "caveats": measurer.caveats,
-            "warehouseMs": current.warehouse_ms,
-            "considered": cached.considered,
-            "notProposed": refused,
-        },
+        AdviceReport(
+            not_proposed=refused,
+            rows=measurer.input.rows,
+            gateway=measurer.input.gateway,
+            calibration=measurer.calibration,
+            caveats=measurer.caveats,
+            warehouse_ms=current.warehouse_ms,
+            considered=cached.considered,
+        ),
         recommendations,
         replays,
     )
@@ -132,19 +152,16 @@ def _choose(proposals: Sequence[Proposal]) -> list[Proposal]:
     return [proposals[number] for number in sorted(numbers[:MAX_PROPOSALS])]
 
 
-def as_json(measurer: Measurer, proposal: Proposal, predicted: Mapping[str, Any]) -> dict[str, Any]:
+def fields_of(measurer: Measurer, proposal: Proposal, prediction: Prediction) -> dict[str, Any]:
     """Return a recommendation with the rows of its evidence. The keys are the fields of its model."""
     return {
         "kind": proposal.kind.value,
         "fingerprint": proposal.fingerprint,
         "title": proposal.title,
         "why": list(proposal.why),
-        "rules": [dict(edit.rule) for edit in proposal.edits if isinstance(edit, Insert | Replace)],
-        "patch": [edit.as_json() for edit in proposal.edits],
-        "evidence": [
-            {"name": evidence.name, "sql": evidence.sql, "rows": measurer.query(evidence.sql)}
-            for evidence in proposal.evidence
-        ],
-        "predicted": predicted,
+        "rules": [edit.rule for edit in proposal.edits if edit.rule is not None],
+        "patch": msgspec.to_builtins(list(proposal.edits)),
+        "evidence": msgspec.to_builtins([measurer.run_evidence(query) for query in proposal.evidence]),
+        "predicted": msgspec.to_builtins(prediction),
         "estimate_ms": proposal.estimate,
     }

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
-    from analytics.advice.edits import Edit
+    from analytics.advice.edits import RuleEdit
     from analytics.advice.requests import Requests, Series
     from analytics.replay.chain import Lifetime
+    from analytics.replay.evidence import EvidenceQuery
     from rules.language import Rule
 
 #: The largest share of a rule's hits that may be at risk of being stale.
@@ -45,14 +46,6 @@ class Kind(StrEnum):
     LEAK_FIX = "leak-fix"
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A named SQL statement over ``proxy_logs`` that supports a proposal."""
-
-    name: str
-    sql: str
-
-
 @dataclass(frozen=True)
 class Proposal:
     """One change.
@@ -67,8 +60,8 @@ class Proposal:
     subject: str
     title: str
     why: tuple[str, ...]
-    edits: tuple[Edit, ...]
-    evidence: tuple[Evidence, ...]
+    edits: tuple[RuleEdit, ...]
+    evidence: tuple[EvidenceQuery, ...]
     estimate: int = 0
 
     @property
@@ -123,14 +116,14 @@ class Current:
         result = lint_ruleset({"rules": list(self.documents)})
         return {(finding.code, finding.rule_id) for finding in result.warnings}
 
-    def is_clean(self, edits: Sequence[Edit]) -> bool:
+    def is_clean(self, edits: Sequence[RuleEdit]) -> bool:
         """Return True if lint finds no error and no new warning after the edits."""
         result = lint_ruleset({"rules": apply_edits(self.documents, edits)})
         return result.valid and not any(
             (finding.code, finding.rule_id) not in self._warnings for finding in result.warnings
         )
 
-    def after(self, edits: Sequence[Edit]) -> tuple[Rule, ...]:
+    def after(self, edits: Sequence[RuleEdit]) -> tuple[Rule, ...]:
         return read_rules(apply_edits(self.documents, edits))
 
 

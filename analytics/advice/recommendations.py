@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from msgspec import Meta
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
@@ -12,18 +15,20 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.errors import RecommendationNotFound, RulesetMoved, SameIsOpen, WrongState
+from analytics.advice.proposal import Kind
 from analytics.models import Mining, Recommendation
+from rules.diff import StoredRule
 from rules.drafts import create_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from datetime import date
-    from uuid import UUID
 
     from rules.ruleset import RulesetState
 
@@ -31,6 +36,65 @@ State: Final = Recommendation.State
 #: The most recommendations in one list. The oldest decided ones are left out.
 _LISTED: Final = 100
 _STATES: Final = {state: number for number, state in enumerate(State)}
+
+
+class AdviceWindow(JsonStruct):
+    """The days, both included."""
+
+    from_: dt.date
+    to: dt.date
+
+
+class RecommendationBase(JsonStruct):
+    """The revision of the rules and the days that it was made from."""
+
+    seq: Count
+    window: AdviceWindow
+
+
+class RecommendationDocument(JsonStruct):
+    """A change of the rules that the service recommends. docs/advice.md says how it is found."""
+
+    recommendation_id: UUID
+    tenant_id: UUID
+    kind: Annotated[str, one_of([kind.value for kind in Kind])]
+    state: Annotated[str, one_of(Recommendation.State.values)]
+    title: str
+    why: list[str]
+    rules: Annotated[list[StoredRule], Meta(description="The rules that are new or changed.")]
+    patch: list[Annotated[dict[str, Any], sent_as("analytics.advice.edits.RuleEdit")]]
+    evidence: list[Annotated[dict[str, Any], sent_as("analytics.advice.measure.EvidenceRows")]]
+    predicted: Annotated[dict[str, Any], sent_as("analytics.advice.measure.Prediction")]
+    replay_id: Annotated[
+        UUID | None,
+        Meta(
+            description="The replay of the rules with it. Null if it was removed, or long after the decision."
+        ),
+    ]
+    fingerprint: Annotated[str, Meta(description="The same for the same kind and subject.")]
+    based_on: RecommendationBase
+    mined_at: Timestamp
+    draft_id: UUID | None
+    decided_by: str | None
+    decided_at: Timestamp | None
+    reason: Annotated[str | None, Meta(description="Why it was dismissed.")]
+    until: dt.date | None
+    accepted_seq: Annotated[Count | None, Meta(description="The revision of the rules that has it.")]
+
+
+class MiningState(JsonStruct):
+    """The last search for recommendations."""
+
+    state: Annotated[str, one_of(Mining.State.values)]
+    progress: Annotated[float, Meta(ge=0, le=1)]
+    requested_by: str
+    requested_at: Timestamp
+    finished_at: Timestamp | None
+    error: str | None
+    report: Annotated[
+        Annotated[dict[str, Any], sent_as("analytics.advice.storing.MiningReport")] | None,
+        Meta(description="Of the last search that was done."),
+    ]
 
 
 def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[Recommendation]:
@@ -248,45 +312,41 @@ def recommendation_etag(recommendation: Recommendation) -> str:
     return strong_etag("recommendation", recommendation.pk, recommendation.version)
 
 
-def recommendation_as_json(found: Recommendation) -> dict[str, Any]:
-    """Return the contract's recommendation."""
-    return {
-        "recommendationId": str(found.pk),
-        "tenantId": str(found.tenant_id),
-        "kind": found.kind,
-        "state": found.state,
-        "title": found.title,
-        "why": found.why,
-        "rules": found.rules,
-        "patch": found.patch,
-        "evidence": found.evidence,
-        "predicted": found.predicted,
-        "replayId": None if found.replay_id is None else str(found.replay_id),
-        "fingerprint": found.fingerprint,
-        "basedOn": {
-            "seq": found.seq,
-            "window": {"from": found.first_day.isoformat(), "to": found.last_day.isoformat()},
-        },
-        "minedAt": format_timestamp(found.mined_at),
-        "draftId": None if found.draft_id is None else str(found.draft_id),
-        "decidedBy": found.decided_by or None,
-        "decidedAt": None if found.decided_at is None else format_timestamp(found.decided_at),
-        "reason": found.reason or None,
-        "until": None if found.until is None else found.until.isoformat(),
-        "acceptedSeq": found.accepted_seq,
-    }
+def describe_recommendation(found: Recommendation) -> RecommendationDocument:
+    return RecommendationDocument(
+        recommendation_id=found.pk,
+        tenant_id=found.tenant_id,
+        kind=found.kind,
+        state=found.state,
+        title=found.title,
+        why=found.why,
+        rules=found.rules,
+        patch=found.patch,
+        evidence=found.evidence,
+        predicted=found.predicted,
+        replay_id=found.replay_id,
+        fingerprint=found.fingerprint,
+        based_on=RecommendationBase(
+            seq=found.seq, window=AdviceWindow(from_=found.first_day, to=found.last_day)
+        ),
+        mined_at=format_timestamp(found.mined_at),
+        draft_id=found.draft_id,
+        decided_by=found.decided_by or None,
+        decided_at=None if found.decided_at is None else format_timestamp(found.decided_at),
+        reason=found.reason or None,
+        until=found.until,
+        accepted_seq=found.accepted_seq,
+    )
 
 
-def mining_as_json(mining: Mining | None) -> dict[str, Any] | None:
-    """Return the last search for recommendations, with its report if it is done; None if there was none."""
-    if mining is None:
-        return None
-    return {
-        "state": mining.state,
-        "progress": mining.progress,
-        "requestedBy": mining.requested_by,
-        "requestedAt": format_timestamp(mining.requested_at),
-        "finishedAt": None if mining.finished_at is None else format_timestamp(mining.finished_at),
-        "error": mining.error or None,
-        "report": mining.report,
-    }
+def describe_mining(mining: Mining) -> MiningState:
+    """Return the last search for recommendations, with its report if it is done."""
+    return MiningState(
+        state=mining.state,
+        progress=mining.progress,
+        requested_by=mining.requested_by,
+        requested_at=format_timestamp(mining.requested_at),
+        finished_at=None if mining.finished_at is None else format_timestamp(mining.finished_at),
+        error=mining.error or None,
+        report=mining.report,
+    )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta
 
 from analytics.advice.options import is_candidate
 from analytics.advice.requests import NO_RULE
 from rules.language import Action
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,6 +34,17 @@ REASONS: Final = {
 }
 
 
+class NotProposed(JsonStruct):
+    """Requests that go to the warehouse, and for which nothing is proposed."""
+
+    code: str
+    why: str
+    statements: Count
+    requests: Count
+    warehouse_ms: Count
+    examples: Annotated[list[str], Meta(description="The dearest statements.")]
+
+
 @dataclass
 class Refusal:
     """Requests without a proposal, for one reason. ``warehouse_ms`` is their warehouse time."""
@@ -45,21 +59,21 @@ class Refusal:
         self.warehouse_ms += ms
         self.by_statement[statement] += ms
 
-    def as_json(self) -> dict[str, Any]:
+    def describe(self) -> NotProposed:
         dearest = sorted(self.by_statement.items(), key=lambda found: (-found[1], found[0]))
-        return {
-            "code": self.code,
-            "why": REASONS[self.code],
-            "statements": len(self.by_statement),
-            "requests": self.requests,
-            "warehouseMs": self.warehouse_ms,
-            "examples": [text for text, _ in dearest[:_MAX_EXAMPLES]],
-        }
+        return NotProposed(
+            code=self.code,
+            why=REASONS[self.code],
+            statements=len(self.by_statement),
+            requests=self.requests,
+            warehouse_ms=self.warehouse_ms,
+            examples=[text for text, _ in dearest[:_MAX_EXAMPLES]],
+        )
 
 
 def find_refusals(
     current: Current, options: Iterable[Option], *, proposed: frozenset[int]
-) -> list[dict[str, Any]]:
+) -> list[NotProposed]:
     """Return, by reason, the requests that go to the warehouse and got no proposal.
 
     Args:
@@ -75,7 +89,7 @@ def find_refusals(
         refusals[code].add(statement.text, requests=len(series.times), ms=sum(series.works))
     for text, requests, ms in _find_decided(current):
         refusals["decided-not-to-cache"].add(text, requests=requests, ms=ms)
-    return [refusal.as_json() for refusal in refusals.values() if refusal.requests]
+    return [refusal.describe() for refusal in refusals.values() if refusal.requests]
 
 
 def _find_reason(statement: Statement, *, is_unsafe: bool) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from django.db import transaction
 
 from accounts.events import SYSTEM
 from accounts.tenants.listing import require_live_tenant
-from analytics.advice.recommendations import State
+from analytics.advice.mine import AdviceReport
+from analytics.advice.recommendations import AdviceWindow, State
 from analytics.models import Mining, Recommendation, ReplayRun
-from analytics.replay.evidence import replay_evidence
 from analytics.replay.runs import subject_of_rules
+from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -21,6 +23,15 @@ if TYPE_CHECKING:
 
     from analytics.advice.mine import Advice, RulesetReplay
     from analytics.replay.inputs import Input
+
+
+class MiningBase(JsonStruct):
+    seq: Count
+    window: AdviceWindow | None
+
+
+class MiningReport(AdviceReport):
+    based_on: MiningBase
 
 
 def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> None:
@@ -39,9 +50,12 @@ def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> 
     """
     request = collected.request
     tenant_id = request.tenant_id
-    window = {"from": request.first_day.isoformat(), "to": request.last_day.isoformat()}
+    window = AdviceWindow(from_=request.first_day, to=request.last_day)
+    report = MiningReport(
+        **msgspec.structs.asdict(advice.report), based_on=MiningBase(seq=seq, window=window)
+    )
     with transaction.atomic():
-        _finish(tenant_id, {"basedOn": {"seq": seq, "window": window}, **advice.report}, digest=digest)
+        _finish(tenant_id, report, digest=digest)
         undecided = _lock_undecided(tenant_id)
         unneeded = {row.replay_id for row in undecided.values() if row.replay_id is not None}
         for rank, (content, replay) in enumerate(zip(advice.recommendations, advice.replays, strict=True)):
@@ -64,15 +78,21 @@ def store_nothing(tenant_id: UUID, *, seq: int) -> None:
         TenantNotFound: the tenant was deleted.
     """
     with transaction.atomic():
-        _finish(tenant_id, {"basedOn": {"seq": seq, "window": None}, "notProposed": []}, digest="")
+        report = MiningReport(based_on=MiningBase(seq=seq, window=None), not_proposed=[])
+        _finish(tenant_id, report, digest="")
         _supersede(_lock_undecided(tenant_id))
 
 
-def _finish(tenant_id: UUID, report: Mapping[str, Any], *, digest: str) -> None:
+def _finish(tenant_id: UUID, report: MiningReport, *, digest: str) -> None:
     mining = Mining.objects.select_for_update().filter(pk=tenant_id)
     require_live_tenant(tenant_id)
     mining.update(
-        state=Mining.State.DONE, progress=1, finished_at=now(), error="", digest=digest, report=report
+        state=Mining.State.DONE,
+        progress=1,
+        finished_at=now(),
+        error="",
+        digest=digest,
+        report=msgspec.to_builtins(report),
     )
 
 
@@ -94,13 +114,12 @@ def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
     """Store the replay of a recommendation under the digest that a request for the same replay would have."""
     own_input = replace(collected, request=replace(collected.request, rules=replay.rules))
     subject, request, moment = subject_of_rules(replay.rules), own_input.request, now()
-    evidence = replay_evidence(request.first_day, request.last_day)
     done = {
         "state": ReplayRun.State.DONE,
         "progress": 1,
         "error": "",
         "finished_at": moment,
-        "result": {**replay.result, "evidence": evidence},
+        "result": msgspec.to_builtins(replay.result),
     }
     run, _ = ReplayRun.objects.update_or_create(
         tenant_id=request.tenant_id,

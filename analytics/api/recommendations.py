@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from django.db import transaction
 from django.urls import reverse
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from analytics.advice.effects import effect_as_json, read_effect
+from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
 from analytics.advice.mining import read_mining, request_mining
 from analytics.advice.recommendations import (
+    MiningState,
+    RecommendationDocument,
     accept_recommendation,
+    describe_mining,
+    describe_recommendation,
     dismiss_recommendation,
     draft_recommendation,
     list_recommendations,
-    mining_as_json,
     read_recommendation,
-    recommendation_as_json,
     recommendation_etag,
     reopen_recommendation,
 )
-from analytics.serializers.recommendations import (
-    DismissBody,
-    MiningState,
-    Recommendation,
-    RecommendationEffect,
-    RecommendationList,
-    RecommendationParameters,
-)
+from analytics.serializers.recommendations import DismissBody, RecommendationParameters
 from analytics.tasks import mine_again, mine_tenant
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
@@ -37,7 +33,7 @@ from rules.drafts import DraftDocument
 from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.viewsets import operation
@@ -47,9 +43,14 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
-    from analytics.models import Recommendation as RecommendationRow
+    from analytics.models import Recommendation
 
 _DECIDED = refusal(409, "It was decided already, it changed, or the rules were written since.")
+
+
+class RecommendationList(ItemList):
+    mining: Annotated[MiningState | None, Meta(description="Null before the first search.")]
+    recommendations: list[RecommendationDocument]
 
 
 class RecommendationViewSet(AppViewSet):
@@ -66,16 +67,17 @@ class RecommendationViewSet(AppViewSet):
         """`mining` is the last search. Its report says what is not proposed, and why."""
         recommendations = list_recommendations(tenant_id=tenant, state=self.query.get("state"))
         href = hrefs("recommendation", tenant=tenant, recommendationId=tenant)
+        mining = read_mining(tenant_id=tenant)
         return Response(
-            {
-                "_links": links(
+            RecommendationList(
+                links=links(
                     self_href=request.get_full_path(),
                     parent=reverse("tenant", kwargs={"tenant": tenant}),
                     items=(item(str(row.pk), href(row.pk)) for row in recommendations),
                 ),
-                "mining": mining_as_json(read_mining(tenant_id=tenant)),
-                "recommendations": [recommendation_as_json(row) for row in recommendations],
-            }
+                mining=None if mining is None else describe_mining(mining),
+                recommendations=[describe_recommendation(row) for row in recommendations],
+            )
         )
 
     @operation(
@@ -91,12 +93,12 @@ class RecommendationViewSet(AppViewSet):
         # Without a broker the search stays queued; `watch_minings` starts it.
         transaction.on_commit(lambda: mine_tenant.delay(str(tenant)), robust=True)
         location = reverse("recommendations", kwargs={"tenant": tenant})
-        return Response(mining_as_json(mining), status=202, headers={"Location": location})
+        return Response(describe_mining(mining), status=202, headers={"Location": location})
 
     @operation(
         summary="Read a recommendation",
         headers=[IF_NONE_MATCH, ETAG],
-        responses={200: Recommendation, 304: NOT_MODIFIED},
+        responses={200: RecommendationDocument, 304: NOT_MODIFIED},
     )
     def get_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """The rules, why, what they are predicted to do, and SQL that shows it."""
@@ -141,7 +143,7 @@ class RecommendationViewSet(AppViewSet):
         summary="Dismiss a recommendation",
         body=DismissBody,
         headers=[IF_MATCH, ETAG],
-        responses={200: Recommendation, 409: _DECIDED},
+        responses={200: RecommendationDocument, 409: _DECIDED},
     )
     def dismiss_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """It comes back on the day `until`, or when it would save twice as much."""
@@ -158,7 +160,7 @@ class RecommendationViewSet(AppViewSet):
     @operation(
         summary="Open a dismissed recommendation again",
         headers=[IF_MATCH, ETAG],
-        responses={200: Recommendation, 409: _DECIDED},
+        responses={200: RecommendationDocument, 409: _DECIDED},
     )
     def reopen_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """Only a dismissed one can be opened."""
@@ -182,12 +184,12 @@ class RecommendationViewSet(AppViewSet):
     ) -> Response:
         """Measured daily, after 3 whole days, for at most 28 days or until the rules are written again."""
         effect = read_effect(tenant_id=tenant, recommendation_id=recommendationId)
-        return Response(effect_as_json(effect))
+        return Response(describe_effect(effect))
 
 
-def _response(recommendation: RecommendationRow) -> Response:
+def _response(recommendation: Recommendation) -> Response:
     return Response(
-        recommendation_as_json(recommendation), headers={"ETag": recommendation_etag(recommendation)}
+        describe_recommendation(recommendation), headers={"ETag": recommendation_etag(recommendation)}
     )
 
 

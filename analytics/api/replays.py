@@ -12,20 +12,22 @@ from rest_framework.response import Response
 from accounts.viewsets import AppViewSet
 from analytics.models import ReplayRun
 from analytics.replay.runs import (
+    Replay,
+    ReplaySummary,
     cancel_replay,
+    describe_replay,
     list_replays,
     queue_replay,
     read_replay,
-    replay_as_json,
     replay_etag,
     summarize_replay,
 )
-from analytics.serializers.replays import Replay, ReplayBody, ReplayList
+from analytics.serializers.replays import ReplayBody
 from analytics.tasks import run_replay
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import hrefs, item, links
+from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
 from tenantadmin.lib.http.viewsets import operation
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+class ReplayList(ItemList):
+    """The replays of a tenant."""
+
+    replays: list[ReplaySummary]
 
 
 class ReplayViewSet(AppViewSet):
@@ -47,14 +55,14 @@ class ReplayViewSet(AppViewSet):
         runs = list_replays(tenant_id=tenant)
         href = hrefs("replay", tenant=tenant, replayId=tenant)
         return Response(
-            {
-                "_links": links(
+            ReplayList(
+                links=links(
                     self_href=request.get_full_path(),
                     parent=reverse("tenant", kwargs={"tenant": tenant}),
                     items=(item(str(run.pk), href(run.pk)) for run in runs),
                 ),
-                "replays": [summarize_replay(run) for run in runs],
-            }
+                replays=[summarize_replay(run) for run in runs],
+            )
         )
 
     @operation(
@@ -96,7 +104,7 @@ class ReplayViewSet(AppViewSet):
             # Without a broker the replay stays queued; `watch_replays` starts it.
             transaction.on_commit(lambda: run_replay.delay(str(tenant)), robust=True)
         return Response(
-            replay_as_json(run),
+            describe_replay(run),
             status=200 if run.state == ReplayRun.State.DONE else 202,
             headers={"Location": reverse("replay", kwargs={"tenant": tenant, "replayId": run.pk})},
         )
@@ -110,7 +118,7 @@ class ReplayViewSet(AppViewSet):
         """The state of a replay, and its result when it is done."""
         run = read_replay(tenant_id=tenant, replay_id=replayId)
         etag = replay_etag(run)
-        return not_modified(request, etag) or Response(replay_as_json(run), headers={"ETag": etag})
+        return not_modified(request, etag) or Response(describe_replay(run), headers={"ETag": etag})
 
     @operation(summary="Cancel a replay, or remove one that has ended", responses={200: Success})
     def cancel_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803

@@ -10,10 +10,10 @@ from uuid import UUID, uuid5
 
 import duckdb
 
-from analytics.advice.edits import Insert, Replace, apply_edits
+from analytics.advice.edits import RuleEdit, apply_edits
 from analytics.advice.evidence import rule_evidence, statements_evidence
 from analytics.advice.measure import Measurer
-from analytics.advice.mine import as_json
+from analytics.advice.mine import fields_of
 from analytics.advice.proposal import Kind, Proposal
 from analytics.demo.writer import compact_days
 from analytics.models import Recommendation
@@ -25,7 +25,6 @@ from tenantadmin.lib.core.timestamps import from_epoch_ms
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analytics.advice.edits import Edit
     from analytics.demo.profile import DecidedAdvice
     from analytics.demo.writer import LogPlan
     from tenantadmin.lib.objectstore import ObjectStore
@@ -73,11 +72,11 @@ def _make(store: ObjectStore, plan: LogPlan, advised: DecidedAdvice, *, actor: s
         files = compact_days(store, plan.tenant_id, days, directory=Path(directory))
         measurer = Measurer(connection, Job(files, days[1], days[-1], current, current))
         measurer.play_current()
-        predicted = measurer.predict(read_rules(apply_edits(rules, proposal.edits))).predicted
-        content = as_json(measurer, proposal, predicted)
-    saved_ms = predicted["gain"]["savedMs"]
+        prediction, _ = measurer.predict(read_rules(apply_edits(rules, proposal.edits)))
+        content = fields_of(measurer, proposal, prediction)
+    saved_ms = prediction.gain.saved_ms
     return Recommendation(
-        **content | {"estimate_ms": (saved_ms["low"] + saved_ms["high"]) // 2},
+        **content | {"estimate_ms": (saved_ms.low + saved_ms.high) // 2},
         recommendation_id=advised_id(plan.tenant_id, advised),
         tenant_id=plan.tenant_id,
         state=advised.state,
@@ -96,10 +95,9 @@ def _make(store: ObjectStore, plan: LogPlan, advised: DecidedAdvice, *, actor: s
 
 def _propose(advised: DecidedAdvice, rules: Sequence[Mapping[str, Any]], *, window: str) -> Proposal:
     rule: dict[str, Any] = complete_rule(advised.rule)
-    edit: Edit
     if rule["id"] in {other["id"] for other in rules}:
-        edit, evidence = Replace(rule), rule_evidence(window, rule["id"])
+        edit, evidence = RuleEdit.replace(rule), rule_evidence(window, rule["id"])
     else:
         where = "cacheStatus = 'PASSTHROUGH'"
-        edit, evidence = Insert(rule), statements_evidence(window, rule["conditions"], where=where)
+        edit, evidence = RuleEdit.insert(rule), statements_evidence(window, rule["conditions"], where=where)
     return Proposal(Kind(advised.kind), advised.subject, advised.title, advised.why, (edit,), (evidence,))

@@ -6,14 +6,19 @@ Section "Honesty" of the definition (docs/replay.md).
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
 
 from logs.quoting import quote_texts
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.outcome import Outcome
+
+ReplayGrade: TypeAlias = Literal["good", "fair", "poor"]
 
 _GOOD: Final = 0.995
 _FAIR: Final = 0.98
@@ -36,8 +41,46 @@ _WHY: Final = """
 """
 
 
-def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any]:
-    """Compare the counted rows with the log, and return the calibration as JSON."""
+class LoggedReplayed(JsonStruct):
+    logged: Count
+    replayed: Count
+
+
+class CalibratedRule(JsonStruct):
+    rule_id: str
+    hits: LoggedReplayed
+    misses: LoggedReplayed
+
+
+class CalibrationCause(JsonStruct):
+    logged: str
+    replayed: str
+    count: Count
+    why: str
+
+
+class Calibration(JsonStruct):
+    """The log compared with the replay of the ruleset that was in force."""
+
+    rows: Count
+    equal: Count
+    share: float | None
+    grade: ReplayGrade
+    rules: list[CalibratedRule]
+    causes: list[CalibrationCause]
+
+
+class MovedRequests(JsonStruct):
+    """Requests whose status changes from the current ruleset to the replayed one."""
+
+    from_: str
+    to: str
+    count: Count
+    examples: Annotated[list[str], Meta(description="`logId`s, at most three.")]
+
+
+def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
+    """Compare the counted rows with the log."""
     ids = [rule.id for rule in outcome.decisions.rules]
     connection.execute(
         f"""
@@ -84,26 +127,26 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> dict[str, Any
     rule_ids = {rule_id for rule_id, _ in (*logged, *replayed) if rule_id is not None}
     order = {rule_id: index for index, rule_id in enumerate(ids)}
     share = equal / rows if rows else None
-    return {
-        "rows": rows,
-        "equal": equal,
-        "share": share,
-        "grade": _grade(share),
-        "rules": [
-            {
-                "ruleId": rule_id,
-                **{
-                    name: {"logged": logged[rule_id, status], "replayed": replayed[rule_id, status]}
-                    for name, status in (("hits", "HIT"), ("misses", "MISS"))
-                },
-            }
+
+    def count_status(rule_id: str, status: str) -> LoggedReplayed:
+        return LoggedReplayed(logged=logged[rule_id, status], replayed=replayed[rule_id, status])
+
+    return Calibration(
+        rows=rows,
+        equal=equal,
+        share=share,
+        grade=_grade(share),
+        rules=[
+            CalibratedRule(
+                rule_id=rule_id, hits=count_status(rule_id, "HIT"), misses=count_status(rule_id, "MISS")
+            )
             for rule_id in sorted(rule_ids, key=lambda rule_id: (order.get(rule_id, len(order)), rule_id))
         ],
-        "causes": [
-            {"logged": logged_status, "replayed": status, "count": count, "why": why}
+        causes=[
+            CalibrationCause(logged=logged_status, replayed=status, count=count, why=why)
             for logged_status, status, count, why in causes
         ],
-    }
+    )
 
 
 def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
@@ -117,14 +160,14 @@ def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
     return share is not None and share > _SERVES_STALE
 
 
-def _grade(share: float | None) -> str:
+def _grade(share: float | None) -> ReplayGrade:
     if share is None or share < _FAIR:
         return "poor"
     return "good" if share >= _GOOD else "fair"
 
 
-def find_moved(connection: DuckDBPyConnection, before: str, after: str) -> list[dict[str, Any]]:
-    """Count the counted requests whose status differs between two tables of outcomes. Return JSON."""
+def find_moved(connection: DuckDBPyConnection, before: str, after: str) -> list[MovedRequests]:
+    """Count the counted requests whose status differs between two tables of outcomes."""
     rows = connection.execute(
         f"""
         SELECT old.status, new.status, count(*),
@@ -135,6 +178,6 @@ def find_moved(connection: DuckDBPyConnection, before: str, after: str) -> list[
         """  # noqa: S608
     ).fetchall()
     return [
-        {"from": old, "to": new, "count": count, "examples": examples or []}
+        MovedRequests(from_=old, to=new, count=count, examples=examples or [])
         for old, new, count, examples in rows
     ]

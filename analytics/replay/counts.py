@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from analytics.replay.outcome import Outcome
 
-#: The counts of requests by status: JSON name and status.
-STATUS_COUNTS: Final = {
+_STATUS_COUNTS: Final = {
     "hits": "HIT",
     "misses": "MISS",
     "holds": "HOLD",
@@ -25,20 +24,20 @@ STATUS_COUNTS: Final = {
     "blocked": "BLOCKED",
     "passed": "PASSTHROUGH",
     "errors": "ERROR",
-    "invalidationErrors": "INVALIDATION_ERROR",
+    "invalidation_errors": "INVALIDATION_ERROR",
 }
 MISS_REASONS: Final = ("no-cache-entry", "ttl-expired", "invalidation-marker")
 
 _EXECUTES: Final = "(status IN ('MISS', 'BYPASS', 'PASSTHROUGH') OR is_revalidation)"
 _COUNTS: Final = {
     "requests": "count(*)",
-    **{name: f"count(*) FILTER (status = '{status}')" for name, status in STATUS_COUNTS.items()},
-    "staleHits": "count(*) FILTER (is_stale)",
+    **{name: f"count(*) FILTER (status = '{status}')" for name, status in _STATUS_COUNTS.items()},
+    "stale_hits": "count(*) FILTER (is_stale)",
     "revalidations": "count(*) FILTER (is_revalidation)",
     **{name: f"count(*) FILTER (reason = {number})" for number, name in enumerate(MISS_REASONS)},
-    "hitBytes": "coalesce(sum(bytes) FILTER (status = 'HIT'), 0)::HUGEINT",
-    "savedMs": "coalesce(sum(mean_ms) FILTER (status = 'HIT'), 0)::HUGEINT",
-    "spentMs": f"coalesce(sum(work_ms) FILTER ({_EXECUTES}), 0)::HUGEINT",
+    "hit_bytes": "coalesce(sum(bytes) FILTER (status = 'HIT'), 0)::HUGEINT",
+    "saved_ms": "coalesce(sum(mean_ms) FILTER (status = 'HIT'), 0)::HUGEINT",
+    "spent_ms": f"coalesce(sum(work_ms) FILTER ({_EXECUTES}), 0)::HUGEINT",
 }
 
 
@@ -62,13 +61,13 @@ def count_outcome(connection: DuckDBPyConnection, outcome: Outcome) -> Counts:
     ).fetchall():
         rules[ids.get(index)].update(dict(zip(_COUNTS, values, strict=True)))
     for index, (low, high) in find_risk(connection, outcome.table).items():
-        rules[ids.get(index)].update({"riskLow": low, "riskHigh": high})
+        rules[ids.get(index)].update({"risk_low": low, "risk_high": high})
     _count_firings(connection, outcome, rules)
     bounds = find_bounds(connection, outcome.table, outcome.lifetimes)
     return Counts(
         rules,
         high_hits=_add_bounds(rules, "hits", bounds.hits, ids),
-        high_saved_ms=_add_bounds(rules, "savedMs", bounds.saved_ms, ids),
+        high_saved_ms=_add_bounds(rules, "saved_ms", bounds.saved_ms, ids),
         position=bounds.position,
     )
 

@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tenantadmin.lib.core.structs import JsonStruct
+
 if TYPE_CHECKING:
     from datetime import date
 
 
-def replay_evidence(first_day: date, last_day: date) -> list[dict[str, str]]:
+class EvidenceQuery(JsonStruct):
+    name: str
+    sql: str
+
+
+def replay_evidence(first_day: date, last_day: date) -> list[EvidenceQuery]:
     """Return SQL over ``proxy_logs`` that reads the logged statuses and the mean times of statements."""
     days = f"day BETWEEN '{first_day}' AND '{last_day}'"
     return [
-        {
-            "name": "logged-statuses",
-            "sql": "SELECT matchedRule, cacheStatus, count(*) AS entries FROM proxy_logs"  # noqa: S608
+        EvidenceQuery(
+            name="logged-statuses",
+            sql="SELECT matchedRule, cacheStatus, count(*) AS entries FROM proxy_logs"  # noqa: S608
             f" WHERE {days} GROUP BY ALL ORDER BY ALL",
-        },
-        {
-            "name": "statement-means",
-            "sql": "SELECT standardizedSql, floor(avg(warehouseExecutionTimeMs)) AS meanMs FROM proxy_logs"  # noqa: S608
+        ),
+        EvidenceQuery(
+            name="statement-means",
+            sql="SELECT standardizedSql, floor(avg(warehouseExecutionTimeMs)) AS meanMs FROM proxy_logs"  # noqa: S608
             " WHERE cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0"
             f" AND {days} GROUP BY ALL ORDER BY ALL",
-        },
+        ),
     ]

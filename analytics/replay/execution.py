@@ -7,13 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
 from accounts.models import Tenant
 from analytics.models import ReplayRun
 from analytics.replay.errors import ReplayEnded
-from analytics.replay.evidence import replay_evidence
 from analytics.replay.inputs import Input, Request, collect_input
 from analytics.replay.limit import Limit
 from analytics.replay.priority import run_at_low_priority
@@ -81,8 +81,7 @@ def _execute(store: ObjectStore, run: ReplayRun) -> None:
         _finish(run.pk, ReplayRun.State.FAILED, error="The replay failed. Request it again.")
         logger.exception("Replay %s of tenant %s failed: %s", run.pk, run.tenant_id, error)  # noqa: TRY401
     else:
-        result["evidence"] = replay_evidence(run.first_day, run.last_day)
-        _finish(run.pk, ReplayRun.State.DONE, result=result, progress=1.0)
+        _finish(run.pk, ReplayRun.State.DONE, result=msgspec.to_builtins(result), progress=1.0)
 
 
 def _collect(run: ReplayRun) -> Input:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta
 
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from datetime import date
@@ -19,10 +22,24 @@ if TYPE_CHECKING:
 _HOURS: Final = DAY_MS // HOUR_MS
 
 
+class HourCost(JsonStruct):
+    hour: Annotated[int, Meta(ge=0, le=23)]
+    extra_misses: Count
+    extra_ms: Count
+
+
+class PublishCost(JsonStruct):
+    """What leaving the cache behind costs, by hour of the day (UTC)."""
+
+    by_hour: list[HourCost]
+    best: HourCost
+    now: HourCost
+
+
 def estimate_publish_cost(
     connection: DuckDBPyConnection, table: str, *, first_day: date, last_day: date, hour: int
-) -> dict[str, Any]:
-    """Return the mean extra misses and their milliseconds by hour of the day (UTC), as JSON.
+) -> PublishCost:
+    """Return the mean extra misses and their milliseconds by hour of the day (UTC).
 
     Args:
         table: the table of outcomes.
@@ -55,15 +72,15 @@ def estimate_publish_cost(
         sums[index % _HOURS][0] += extra
         sums[index % _HOURS][1] += extra_ms
     by_hour = [
-        {
-            "hour": number,
-            "extraMisses": round_half_up(sums[number][0], days),
-            "extraMs": round_half_up(sums[number][1], days),
-        }
+        HourCost(
+            hour=number,
+            extra_misses=round_half_up(sums[number][0], days),
+            extra_ms=round_half_up(sums[number][1], days),
+        )
         for number in range(_HOURS)
     ]
-    best = min(by_hour, key=lambda row: (row["extraMs"], row["extraMisses"], row["hour"]))
-    return {"byHour": by_hour, "best": best, "now": by_hour[hour]}
+    best = min(by_hour, key=lambda row: (row.extra_ms, row.extra_misses, row.hour))
+    return PublishCost(by_hour=by_hour, best=best, now=by_hour[hour])
 
 
 def round_half_up(numerator: int, denominator: int) -> int:

@@ -5,19 +5,24 @@ docs/replay.md defines every number.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
-from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated
 
-from analytics.replay.calibration import calibrate, find_moved
-from analytics.replay.counts import MISS_REASONS, STATUS_COUNTS, Counts, count_outcome
+import msgspec
+from msgspec import Meta
+
+from analytics.replay.calibration import Calibration, MovedRequests, ReplayGrade, calibrate, find_moved
+from analytics.replay.counts import MISS_REASONS, Counts, count_outcome
+from analytics.replay.evidence import EvidenceQuery, replay_evidence
 from analytics.replay.gateway import find_other_gateways, learn_gateway
 from analytics.replay.job import Ruleset
 from analytics.replay.outcome import play
-from analytics.replay.publish_cost import estimate_publish_cost
+from analytics.replay.publish_cost import PublishCost, estimate_publish_cost
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -28,18 +33,6 @@ if TYPE_CHECKING:
     from analytics.replay.outcome import Outcome
     from analytics.replay.window import LoadedRequests
     from rules.language import Rule
-
-_SIMPLE_COUNTS: Final = (
-    "requests",
-    *STATUS_COUNTS,
-    "staleHits",
-    "revalidations",
-    "spentMs",
-    "hitBytes",
-    "fired",
-    "markers",
-)
-_BOUNDED: Final = frozenset({"hits", "savedMs"})
 
 
 class Caveat(StrEnum):
@@ -54,10 +47,103 @@ class Caveat(StrEnum):
     CALIBRATION_POOR = "calibration-poor"
 
 
+class Bounds(JsonStruct):
+    """What is certain, what is likely, and what is possible where the log hides literals."""
+
+    low: Count
+    likely: Count | None
+    high: Count
+
+
+class RiskCount(JsonStruct):
+    """Hits that may have been stale. Writes past the Gateway are invisible."""
+
+    low: Count
+    high: Count
+
+
+class GainCounts(JsonStruct):
+    """The counts that are compared between rulesets."""
+
+    hits: Bounds
+    saved_ms: Bounds
+    misses: Count
+    spent_ms: Count
+    hit_bytes: Count
+    risk: RiskCount
+
+
+class ReplayCounts(GainCounts):
+    """What a ruleset does with the requests of a replay. Times in ms, sizes in bytes."""
+
+    requests: Count
+    stale_hits: Count
+    miss_reasons: dict[str, Count]
+    holds: Count
+    bypassed: Count
+    blocked: Count
+    passed: Count
+    errors: Count
+    invalidation_errors: Count
+    revalidations: Count
+    fired: Count
+    markers: Count
+
+
+class ReplayRuleCounts(ReplayCounts):
+    """What one rule does with the requests of a replay."""
+
+    rule_id: Annotated[str | None, Meta(description="Null: requests without a rule.")]
+
+
+class ReplayRuleset(JsonStruct):
+    total: ReplayCounts
+    rules: list[ReplayRuleCounts]
+
+
+class ReplayRows(JsonStruct):
+    decidable: Count
+    outside: Count
+    exact: Count
+    known: Count
+    open: Count
+
+
+class ReplayWindow(JsonStruct):
+    from_: dt.date
+    to: dt.date
+    warmup_days: Count
+    days_left_out: list[dt.date] | None = None
+
+
+class LearnedGateway(JsonStruct):
+    """Whether the Gateway declines by itself; null: not known, and both are within the bounds."""
+
+    nocache: bool | None
+    non_deterministic: bool | None
+
+
+class ReplayInput(JsonStruct):
+    window: ReplayWindow
+    rows: ReplayRows
+    gateway: LearnedGateway
+
+
+class ReplayResult(ReplayInput):
+    calibration: Calibration
+    total: ReplayCounts
+    rules: list[ReplayRuleCounts]
+    against: ReplayRuleset
+    moved: list[MovedRequests]
+    publish_cost: PublishCost
+    caveats: list[str]
+    evidence: list[EvidenceQuery]
+
+
 def replay(
     connection: DuckDBPyConnection, job: Job, *, report: Callable[[float], None] = lambda _: None
-) -> dict[str, Any]:
-    """Replay a job and return its result as JSON.
+) -> ReplayResult:
+    """Replay a job and return its result.
 
     Args:
         connection: a DuckDB of the caller alone; temporary tables are left in it.
@@ -89,42 +175,75 @@ def replay(
     else:
         subject, counts = player.play("subject", [Ruleset(0, job.subject)])
     report(0.9)
-    return {
-        **describe_input(job, loaded, gateway),
-        "calibration": calibration,
-        **render_counts(counts, job.subject),
-        "against": render_counts(current_counts, job.current),
-        "moved": find_moved(connection, current.table, subject.table),
-        "publishCost": estimate_publish_cost(
+    caveats = find_caveats(
+        job,
+        loaded,
+        calibration.grade,
+        is_gateway_unknown=any(len(runs) > 1 for runs in (in_force_counts, current_counts, counts)),
+    )
+    return compare_rulesets(
+        connection,
+        job,
+        describe_input(job, loaded, gateway),
+        calibration=calibration,
+        outcomes=(current, subject),
+        against=render_counts(current_counts, job.current),
+        counts=render_counts(counts, job.subject),
+        caveats=caveats,
+    )
+
+
+def compare_rulesets(
+    connection: DuckDBPyConnection,
+    job: Job,
+    replayed: ReplayInput,
+    *,
+    calibration: Calibration,
+    outcomes: tuple[Outcome, Outcome],
+    against: ReplayRuleset,
+    counts: ReplayRuleset,
+    caveats: list[str],
+) -> ReplayResult:
+    """Return the result of a replay.
+
+    Args:
+        outcomes: under the current ruleset and under the replayed one.
+        against: the counts of the current ruleset.
+        counts: the counts of the replayed one.
+    """
+    current, subject = outcomes
+    return ReplayResult(
+        **msgspec.structs.asdict(replayed),
+        calibration=calibration,
+        total=counts.total,
+        rules=counts.rules,
+        against=against,
+        moved=find_moved(connection, current.table, subject.table),
+        publish_cost=estimate_publish_cost(
             connection, subject.table, first_day=job.first_day, last_day=job.last_day, hour=job.hour
         ),
-        "caveats": find_caveats(
-            job,
-            loaded,
-            calibration["grade"],
-            is_gateway_unknown=any(len(runs) > 1 for runs in (in_force_counts, current_counts, counts)),
+        caveats=caveats,
+        evidence=replay_evidence(job.first_day, job.last_day),
+    )
+
+
+def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> ReplayInput:
+    return ReplayInput(
+        window=ReplayWindow(
+            from_=job.first_day,
+            to=job.last_day,
+            warmup_days=job.warmup_days,
+            days_left_out=_find_days_left_out(job, loaded),
         ),
-    }
-
-
-def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> dict[str, Any]:
-    """Return ``window``, ``rows`` and ``gateway`` of a result."""
-    return {
-        "window": {
-            "from": job.first_day.isoformat(),
-            "to": job.last_day.isoformat(),
-            "warmupDays": job.warmup_days,
-            "daysLeftOut": [day.isoformat() for day in _find_days_left_out(job, loaded)],
-        },
-        "rows": {
-            "decidable": loaded.decidable,
-            "outside": loaded.outside,
-            "exact": loaded.exact,
-            "known": loaded.known,
-            "open": loaded.open,
-        },
-        "gateway": {"nocache": gateway.nocache, "nonDeterministic": gateway.non_deterministic},
-    }
+        rows=ReplayRows(
+            decidable=loaded.decidable,
+            outside=loaded.outside,
+            exact=loaded.exact,
+            known=loaded.known,
+            open=loaded.open,
+        ),
+        gateway=LearnedGateway(nocache=gateway.nocache, non_deterministic=gateway.non_deterministic),
+    )
 
 
 class Player:
@@ -157,37 +276,53 @@ class Player:
         return outcome, count_outcome(self._connection, outcome)
 
 
-def _find_days_left_out(job: Job, loaded: LoadedRequests) -> list[Any]:
+def _find_days_left_out(job: Job, loaded: LoadedRequests) -> list[dt.date]:
     """Return the counted days without data, and all days on which a column of the rules is null."""
-    days = (job.first_day + timedelta(offset) for offset in range((job.last_day - job.first_day).days + 1))
+    days = (job.first_day + dt.timedelta(offset) for offset in range((job.last_day - job.first_day).days + 1))
     present = {file.day for file in job.files}
     return sorted({*loaded.days_left_out, *(day for day in days if day not in present)})
 
 
-def render_counts(runs: list[Counts], rules: Iterable[Rule]) -> dict[str, Any]:
+def render_counts(runs: list[Counts], rules: Iterable[Rule]) -> ReplayRuleset:
     """Return ``total`` and ``rules``: the rules of the ruleset in order, then requests without a rule."""
     ids: list[str | None] = [rule.id for rule in rules]
     every: Sequence[str | None] = [*ids, *(key for key in runs[0].rules if key not in {*ids, None}), None]
-    return {
-        "total": _render_counts(runs, every),
-        "rules": [{"ruleId": rule_id, **_render_counts(runs, [rule_id])} for rule_id in every],
-    }
+    return ReplayRuleset(
+        total=_render_counts(runs, every),
+        rules=[
+            ReplayRuleCounts(**msgspec.structs.asdict(_render_counts(runs, [rule_id])), rule_id=rule_id)
+            for rule_id in every
+        ],
+    )
 
 
-def _render_counts(runs: list[Counts], rule_ids: Sequence[str | None]) -> dict[str, Any]:
+def _render_counts(runs: list[Counts], rule_ids: Sequence[str | None]) -> ReplayCounts:
     counts: Counter[str] = Counter()
     for rule_id in rule_ids:
         counts.update(runs[0].rules.get(rule_id, {}))
-    return {
-        **{name: counts[name] for name in _SIMPLE_COUNTS if name not in _BOUNDED},
-        "hits": _bounds(runs, rule_ids, "hits"),
-        "savedMs": _bounds(runs, rule_ids, "savedMs"),
-        "missReasons": {reason: counts[reason] for reason in MISS_REASONS},
-        "risk": {"low": counts["riskLow"], "high": counts["riskHigh"]},
-    }
+    return ReplayCounts(
+        hits=_bounds(runs, rule_ids, "hits"),
+        saved_ms=_bounds(runs, rule_ids, "saved_ms"),
+        misses=counts["misses"],
+        spent_ms=counts["spent_ms"],
+        hit_bytes=counts["hit_bytes"],
+        risk=RiskCount(low=counts["risk_low"], high=counts["risk_high"]),
+        requests=counts["requests"],
+        stale_hits=counts["stale_hits"],
+        miss_reasons={reason: counts[reason] for reason in MISS_REASONS},
+        holds=counts["holds"],
+        bypassed=counts["bypassed"],
+        blocked=counts["blocked"],
+        passed=counts["passed"],
+        errors=counts["errors"],
+        invalidation_errors=counts["invalidation_errors"],
+        revalidations=counts["revalidations"],
+        fired=counts["fired"],
+        markers=counts["markers"],
+    )
 
 
-def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> dict[str, int | None]:
+def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> Bounds:
     low = min(sum(run.rules[rule_id][name] for rule_id in rule_ids if rule_id in run.rules) for run in runs)
     high = max(
         sum((run.high_hits if name == "hits" else run.high_saved_ms).get(rule_id, 0) for rule_id in rule_ids)
@@ -195,10 +330,12 @@ def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> di
     )
     position = runs[0].position
     likely = None if position is None else int(low + position * (high - low) + 0.5)
-    return {"low": low, "likely": likely, "high": high}
+    return Bounds(low=low, likely=likely, high=high)
 
 
-def find_caveats(job: Job, loaded: LoadedRequests, grade: str, *, is_gateway_unknown: bool) -> list[str]:
+def find_caveats(
+    job: Job, loaded: LoadedRequests, grade: ReplayGrade, *, is_gateway_unknown: bool
+) -> list[str]:
     """Return the codes of what limits the result. Contract: docs/replay.md."""
     caveats = {
         Caveat.WRITES_PAST_GATEWAY: True,

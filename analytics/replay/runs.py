@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, OuterRef
+from msgspec import Meta
 
 from accounts.events import record_event
 from accounts.limits import count_use
@@ -19,26 +21,77 @@ from accounts.models.events import EventKind
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun
+from analytics.replay.calibration import Calibration, MovedRequests
 from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
+from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.inputs import Request, collect_input
+from analytics.replay.publish_cost import PublishCost
+from analytics.replay.replay import (
+    LearnedGateway,
+    ReplayCounts,
+    ReplayRows,
+    ReplayRuleCounts,
+    ReplayRuleset,
+    ReplayWindow,
+)
 from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
 from rules.write import lint_document
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
-    from uuid import UUID
 
     from django.db.models import QuerySet
 
 
+REPLAY_STATES: Final = ReplayRun.State.values
 #: The most finished runs that are kept for a tenant, and how long.
 _KEPT: Final = 50
 _LIFETIME: Final = timedelta(days=30)
+
+
+class ReplaySubject(JsonStruct):
+    """The replayed ruleset: a revision, a draft, or the digest of the rules that were sent."""
+
+    seq: Count | None = None
+    draft_id: UUID | None = None
+    digest: str | None = None
+
+
+class ReplaySummary(JsonStruct):
+    """A replay without its result."""
+
+    replay_id: UUID
+    tenant_id: UUID
+    state: Annotated[str, one_of(REPLAY_STATES)]
+    progress: Annotated[float, Meta(ge=0, le=1)]
+    subject: Annotated[dict[str, Any], sent_as("analytics.replay.runs.ReplaySubject")]
+    window: ReplayWindow
+    requested_by: str
+    requested_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
+    error: str | None
+
+
+class Replay(ReplaySummary):
+    """A replay. What is not required is there when it is done; docs/replay.md defines every number."""
+
+    rows: ReplayRows | None = None
+    gateway: LearnedGateway | None = None
+    calibration: Calibration | None = None
+    total: ReplayCounts | None = None
+    rules: list[ReplayRuleCounts] | None = None
+    against: ReplayRuleset | None = None
+    moved: list[MovedRequests] | None = None
+    publish_cost: PublishCost | None = None
+    caveats: list[str] | None = None
+    evidence: list[EvidenceQuery] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,27 +268,23 @@ def replay_etag(run: ReplayRun) -> str:
     return strong_etag("replay", run.pk, f"{run.state}-{run.progress}-{run.finished_at}")
 
 
-def replay_as_json(run: ReplayRun) -> dict[str, Any]:
-    """Return a run with its result, if it has one."""
-    return {**summarize_replay(run), **(run.result or {})}
+def describe_replay(run: ReplayRun) -> dict[str, Any]:
+    """Return a `Replay`: a run with its stored result, if it has one."""
+    return {**msgspec.to_builtins(summarize_replay(run)), **(run.result or {})}
 
 
-def summarize_replay(run: ReplayRun) -> dict[str, Any]:
+def summarize_replay(run: ReplayRun) -> ReplaySummary:
     """Return a run without its result."""
-    return {
-        "replayId": str(run.pk),
-        "tenantId": str(run.tenant_id),
-        "state": run.state,
-        "progress": run.progress,
-        "subject": run.subject,
-        "window": {
-            "from": run.first_day.isoformat(),
-            "to": run.last_day.isoformat(),
-            "warmupDays": run.warmup_days,
-        },
-        "requestedBy": run.requested_by,
-        "requestedAt": format_timestamp(run.requested_at),
-        "startedAt": None if run.started_at is None else format_timestamp(run.started_at),
-        "finishedAt": None if run.finished_at is None else format_timestamp(run.finished_at),
-        "error": run.error or None,
-    }
+    return ReplaySummary(
+        replay_id=run.pk,
+        tenant_id=run.tenant_id,
+        state=run.state,
+        progress=run.progress,
+        subject=run.subject,
+        window=ReplayWindow(from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days),
+        requested_by=run.requested_by,
+        requested_at=format_timestamp(run.requested_at),
+        started_at=None if run.started_at is None else format_timestamp(run.started_at),
+        finished_at=None if run.finished_at is None else format_timestamp(run.finished_at),
+        error=run.error or None,
+    )

@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
 #: Rows that are converted to Python values at a time, to limit memory.
 _PIECE_ROWS: Final = 1_000
-_encoder: Final = msgspec.json.Encoder()
-
-
 #: No text has this, because quotation marks in it are escaped.
 _ROWS: Final = b'"rows":['
+_encoder: Final = msgspec.json.Encoder()
 
 
 class QueryColumn(JsonStruct):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from analytics.advice.edits import Insert, new_rule_id
+from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.evidence import statements_evidence
 from analytics.advice.proposal import Kind, Proposal
 from analytics.advice.requests import ByTable
@@ -85,7 +85,7 @@ def _consider(
             "conditions": {"all": [rule.conditions, conditions]},
         }
     )
-    edits = (Insert(new, before=rule.id),)
+    edits = (RuleEdit.insert(new, before=rule.id),)
     if not current.is_clean(edits):
         return None
     subject = f"{rule.id} {name if name != 'one statement' else conditions['standardizedSql']}"

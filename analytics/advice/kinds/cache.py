@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
+
+from msgspec import Meta
 
 from analytics.advice.choice import choose
-from analytics.advice.edits import Insert, new_rule_id
+from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.evidence import changes_evidence, statements_evidence
 from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, describe_seconds
 from analytics.advice.requests import NO_RULE
 from rules.language import complete_rule
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analytics.advice.edits import Edit
     from analytics.advice.options import Option, Scope
-    from analytics.advice.proposal import Current, Evidence
+    from analytics.advice.proposal import Current
+    from analytics.replay.evidence import EvidenceQuery
 
 MAX_PROPOSALS: Final = 5
 #: Fewer hits in the whole window may be chance.
 MIN_HITS: Final = 10
+
+
+class Considered(JsonStruct):
+    scopes: Count
+    options: Annotated[
+        Count, Meta(description="Scopes with lifetimes, with and without an invalidating rule.")
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +49,9 @@ class CacheProposals:
     covered: frozenset[int]
 
     @property
-    def considered(self) -> dict[str, int]:
-        """The number of scopes, and of options (a scope with a lifetime and perhaps an invalidator)."""
-        return {"scopes": len({option.scope for option in self.options}), "options": len(self.options)}
+    def considered(self) -> Considered:
+        scopes = {option.scope for option in self.options}
+        return Considered(scopes=len(scopes), options=len(self.options))
 
 
 def mine(current: Current) -> CacheProposals:
@@ -56,7 +66,7 @@ def mine(current: Current) -> CacheProposals:
         if current.is_clean(proposal.edits):
             proposals.append(proposal)
             covered.update(statement.number for statement in option.scope.statements)
-            taken |= {edit.rule["id"] for edit in proposal.edits if isinstance(edit, Insert)}
+            taken |= {edit.rule_id for edit in proposal.edits if edit.op == "insert"}
     return CacheProposals(proposals, options, frozenset(covered))
 
 
@@ -73,7 +83,7 @@ def _propose(current: Current, option: Option, value: int, taken: set[str]) -> P
             "ttlSeconds": option.ttl_seconds,
         }
     )
-    edits: list[Edit] = [Insert(rule)]
+    edits: list[RuleEdit] = [RuleEdit.insert(rule)]
     why = [
         f"No rule decides {_count(current, scope)} requests of {len(scope.statements)} statements.",
         "They only read, and their results do not depend on who asks or when.",
@@ -109,7 +119,7 @@ def _count(current: Current, scope: Scope) -> int:
     )
 
 
-def _evidence(current: Current, scope: Scope, option: Option) -> tuple[Evidence, ...]:
+def _evidence(current: Current, scope: Scope, option: Option) -> tuple[EvidenceQuery, ...]:
     evidence = [statements_evidence(current.days, scope.conditions, where="cacheStatus = 'PASSTHROUGH'")]
     if option.invalidator is not None:
         evidence.append(changes_evidence(current.days, option.invalidator.tables))

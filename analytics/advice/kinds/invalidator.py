@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from analytics.advice.edits import Insert, Replace, new_rule_id
+from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.evidence import changes_evidence, rule_evidence
 from analytics.advice.invalidation import Invalidator
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal
@@ -75,7 +75,7 @@ def _names(all_series: Sequence[Any], tables: frozenset[str]) -> list[str]:
 
 def _split(
     current: Current, rule: Rule, index: int, part: dict[str, Any], invalidator: Invalidator
-) -> list[Insert | Replace]:
+) -> list[RuleEdit]:
     """Return edits that move a part of a rule to a new rule, which ``invalidator`` invalidates too."""
     document = current.documents[index]
     part_id = new_rule_id(f"{rule.id}-part", current.ids)
@@ -85,22 +85,22 @@ def _split(
         "name": f"{rule.name}: {', '.join(part['tables']['containsAny'])}"[:200],
         "conditions": {"all": [document["conditions"], part]},
     }
-    edits: list[Insert | Replace] = [Insert(complete_rule(part_rule), before=rule.id)]
+    edits: list[RuleEdit] = [RuleEdit.insert(complete_rule(part_rule), before=rule.id)]
     # Rules that invalidate the old rule must invalidate the new one too.
     edits += [
-        Replace({**other, "invalidateRules": [*other["invalidateRules"], part_id]})
+        RuleEdit.replace({**other, "invalidateRules": [*other["invalidateRules"], part_id]})
         for other in current.documents
         if rule.id in other.get("invalidateRules", ())
     ]
     last = invalidator.edit(part_id, name=f"Changes make a part of {rule.name} stale")
-    return edits if any(edit.rule["id"] == last.rule["id"] for edit in edits) else [*edits, last]
+    return edits if any(edit.rule_id == last.rule_id for edit in edits) else [*edits, last]
 
 
 def _propose(
     current: Current,
     rule: Rule,
     kind: Kind,
-    edits: Sequence[Insert | Replace],
+    edits: Sequence[RuleEdit],
     invalidator: Invalidator,
     *,
     lost: int,

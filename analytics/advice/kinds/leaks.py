@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.advice.edits import Insert, new_rule_id
-from analytics.advice.proposal import Evidence, Kind, Proposal
+from analytics.advice.edits import RuleEdit, new_rule_id
+from analytics.advice.proposal import Kind, Proposal
+from analytics.replay.evidence import EvidenceQuery
 from analytics.reports.per_user import PER_USER_FUNCTIONS
 from logs.quoting import quote_text
 from rules.language import complete_rule
@@ -36,7 +37,7 @@ def propose(current: Current) -> list[Proposal]:
                 "conditions": {"all": [rule.conditions, conditions]},
             }
         )
-        edits = (Insert(new, before=rule.id),)
+        edits = (RuleEdit.insert(new, before=rule.id),)
         if current.is_clean(edits):
             served, users = sum(row[1] for row in rows), max(row[2] for row in rows)
             proposals.append(
@@ -56,10 +57,10 @@ def propose(current: Current) -> list[Proposal]:
     return proposals
 
 
-def _evidence(current: Current, rule_id: str) -> Evidence:
-    return Evidence(
-        "shared-results",
-        "SELECT standardizedSql, sum(served)::BIGINT AS served, max(users) AS users FROM ("  # noqa: S608
+def _evidence(current: Current, rule_id: str) -> EvidenceQuery:
+    return EvidenceQuery(
+        name="shared-results",
+        sql="SELECT standardizedSql, sum(served)::BIGINT AS served, max(users) AS users FROM ("  # noqa: S608
         " SELECT standardizedSql, cacheKey, count(*) AS served, count(DISTINCT userName) AS users"
         f" FROM proxy_logs WHERE {current.days} AND matchedRule = {quote_text(rule_id)}"
         " AND cacheKey IS NOT NULL AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from analytics.advice.edits import Move, Remove, Replace
+from analytics.advice.edits import RuleEdit
 from analytics.advice.evidence import rule_evidence
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, describe_seconds
 from analytics.advice.saving import find_saving
@@ -14,7 +14,6 @@ from rules.lint import lint_ruleset
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from analytics.advice.edits import Edit
     from analytics.advice.proposal import Current
     from rules.language import Rule
 
@@ -50,7 +49,7 @@ def _reorder(current: Current, rule: Rule) -> Proposal | None:
         own = current.lifetimes[current.rules.index(rule)]
         then = find_saving(current, inside, own)
         gain = then.ms - find_saving(current, inside, current.lifetimes[index]).ms
-        edits = (Move(rule.id, wider.id),)
+        edits = (RuleEdit.move(rule.id, before=wider.id),)
         if gain < max(MIN_SHARE * current.warehouse_ms, 1) or not then.is_safe or not current.is_clean(edits):
             return None
         return Proposal(
@@ -70,17 +69,17 @@ def _reorder(current: Current, rule: Rule) -> Proposal | None:
 
 
 def _remove(current: Current, rule: Rule) -> Proposal | None:
-    edits: list[Edit] = []
+    edits: list[RuleEdit] = []
     for other in current.documents:
         targets = other.get("invalidateRules", ())
         if rule.id in targets:
             rest = [target for target in targets if target != rule.id]
             if not rest and other["action"] == Action.INVALIDATE:
-                edits.append(Remove(other["id"]))
+                edits.append(RuleEdit.remove(other["id"]))
             else:
                 kept = {name: value for name, value in other.items() if name != "invalidateRules"}
-                edits.append(Replace({**kept, "invalidateRules": rest} if rest else kept))
-    edits.append(Remove(rule.id))
+                edits.append(RuleEdit.replace({**kept, "invalidateRules": rest} if rest else kept))
+    edits.append(RuleEdit.remove(rule.id))
     if not current.is_clean(edits):
         return None
     return Proposal(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from analytics.advice.edits import Replace
+from analytics.advice.edits import RuleEdit
 from analytics.advice.evidence import rule_evidence
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, describe_seconds
 from analytics.advice.saving import find_saving
@@ -41,13 +41,13 @@ def propose(current: Current) -> list[Proposal]:
         if not gains or max(gains.values()) < max(MIN_SHARE * current.warehouse_ms, 1):
             continue
         seconds = min(window for window, gain in gains.items() if gain >= _NEAR * max(gains.values()))
-        edits = (Replace({**current.documents[index], "staleWhileRevalidate": seconds}),)
+        edits = (RuleEdit.replace({**current.documents[index], "staleWhileRevalidate": seconds}),)
         if current.is_clean(edits):
             proposals.append(_propose(current, rule, seconds, edits, gains[seconds]))
     return proposals
 
 
-def _propose(current: Current, rule: Rule, seconds: int, edits: tuple[Replace, ...], gain: int) -> Proposal:
+def _propose(current: Current, rule: Rule, seconds: int, edits: tuple[RuleEdit, ...], gain: int) -> Proposal:
     return Proposal(
         Kind.SWR,
         rule.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from analytics.advice.edits import Replace
+from analytics.advice.edits import RuleEdit
 from analytics.advice.evidence import rule_evidence
 from analytics.advice.proposal import (
     MIN_SHARE,
@@ -43,14 +43,14 @@ def propose(current: Current) -> list[Proposal]:
             continue
         ttl = min(ttl for ttl, gain in gains.items() if gain >= _NEAR * max(gains.values()))
         document = current.documents[index]
-        edits = (Replace({**document, "ttlSeconds": ttl}),)
+        edits = (RuleEdit.replace({**document, "ttlSeconds": ttl}),)
         if current.is_clean(edits):
             proposals.append(_propose(current, document, ttl, edits, gains[ttl]))
     return proposals
 
 
 def _propose(
-    current: Current, document: Mapping[str, object], ttl: int, edits: tuple[Replace, ...], gain: int
+    current: Current, document: Mapping[str, object], ttl: int, edits: tuple[RuleEdit, ...], gain: int
 ) -> Proposal:
     name, before = document["name"], document["ttlSeconds"]
     assert isinstance(before, int)  # noqa: S101 - a stored rule is complete

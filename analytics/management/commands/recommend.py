@@ -13,9 +13,9 @@ from accounts.management.arguments import tenant_id
 from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mining import queue_mining, run_mining
 from analytics.advice.recommendations import (
+    describe_mining,
+    describe_recommendation,
     list_recommendations,
-    mining_as_json,
-    recommendation_as_json,
 )
 from analytics.models import Mining, Recommendation
 from logs.locks import Busy
@@ -53,8 +53,8 @@ class Command(BaseCommand):
         recommendations = list_recommendations(tenant_id=tenant)
         if as_json:
             document = {
-                "mining": mining_as_json(mining),
-                "recommendations": [recommendation_as_json(row) for row in recommendations],
+                "mining": describe_mining(mining),
+                "recommendations": [describe_recommendation(row) for row in recommendations],
             }
             self.stdout.write(dump_json(document).decode())
         else:

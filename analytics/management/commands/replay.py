@@ -14,7 +14,7 @@ from rich.table import Table
 from accounts.management.arguments import day_argument, tenant_id
 from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
-from analytics.replay.runs import queue_replay, replay_as_json
+from analytics.replay.runs import describe_replay, queue_replay
 from logs.locks import Busy
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
@@ -84,7 +84,7 @@ class Command(BaseCommand):
         if run.state != ReplayRun.State.DONE:
             raise CommandError(visible(run.error) or f"The replay is {run.state}.")
         if json:
-            self.stdout.write(dump_json(replay_as_json(run)).decode())
+            self.stdout.write(dump_json(describe_replay(run)).decode())
         else:
             self._print(run.result or {})
 

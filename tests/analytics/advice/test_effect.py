@@ -8,11 +8,13 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import msgspec
 import pytest
 
 from accounts.models import Revision
 from analytics.advice.effect import measure_effect
 from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects, read_effect
+from analytics.advice.measure import PredictedGain, SignedBounds, SignedRisk
 from analytics.replay.job import Job, Ruleset
 from analytics.summaries.days import find_stale_days, rebuild_day
 from rules.language import read_rules
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from analytics.models import Effect, Recommendation
+    from analytics.replay.job import DayFile
 
 OLD: list[dict[str, Any]] = [
     {
@@ -53,11 +56,27 @@ NEW = [
 #: The change comes on the fifth day, at noon. The days after it are measured.
 CHANGED_AT = 4 * DAY_MS + DAY_MS // 2
 AFTER = range(5, 9)
-GAIN = {name: {"low": 90, "likely": None, "high": 110} for name in ("hits", "savedMs")}
+GAIN = PredictedGain(
+    hits=SignedBounds(low=90, likely=None, high=110),
+    saved_ms=SignedBounds(low=90, likely=None, high=110),
+    misses=0,
+    spent_ms=0,
+    hit_bytes=0,
+    risk=SignedRisk(low=0, high=0),
+)
 
 
 def make_traffic(seed: int, *, days: int, growth: float = 0.0) -> list[Arrival]:
     return office_traffic(random.Random(seed), days=days, growth=growth)  # noqa: S311
+
+
+def run_measurement(
+    connection: duckdb.DuckDBPyConnection, job: Job, *, before: Sequence[DayFile]
+) -> dict[str, Any]:
+    """Return the effect as it is stored."""
+    effect = measure_effect(connection, job, predicted=GAIN, predicted_days=2, before=before)
+    stored: dict[str, Any] = msgspec.to_builtins(effect)
+    return stored
 
 
 def count_hits(rows: Sequence[dict[str, Any]], days: range) -> int:
@@ -84,7 +103,7 @@ def test_the_measured_effect_is_nearer_to_the_truth_than_before_and_after(tmp_pa
         changes=[int(rows[0]["timestamp"]) // DAY_MS * DAY_MS + CHANGED_AT],
     )
     with duckdb.connect(config={"threads": 1}) as connection:
-        effect = measure_effect(connection, job, predicted=GAIN, predicted_days=2, before=files[:4])
+        effect = run_measurement(connection, job, before=files[:4])
     hits = effect["hits"]
     assert truth > 300
     assert abs(hits["measured"] - truth) <= 0.01 * truth
@@ -184,7 +203,7 @@ def test_an_error_larger_than_the_effect_is_inconclusive(tmp_path: Path) -> None
     old, new = read_rules(OLD), read_rules(NEW)
     job = Job(files, files[1].day, files[3].day, subject=old, current=new, in_force=[Ruleset(0, new)])
     with duckdb.connect(config={"threads": 1}) as connection:
-        effect = measure_effect(connection, job, predicted=GAIN, predicted_days=2, before=())
+        effect = run_measurement(connection, job, before=())
     hits = effect["hits"]
     assert (hits["measured"], hits["error"] > 100, hits["inconclusive"]) == (0, True, True)
     assert effect["caveats"][-1] == "calibration-poor"

@@ -7,9 +7,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import msgspec
 import pytest
 
-from analytics.advice.edits import Insert, apply_edits, read_edits
+from analytics.advice.edits import RuleEdit, apply_edits, read_edits
 from analytics.advice.estimate import estimate
 from analytics.advice.measure import Measurer
 from analytics.advice.mine import MAX_PROPOSALS, Advice, mine
@@ -20,14 +21,13 @@ from analytics.demo.reading import read_demo
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Job, Ruleset
 from analytics.replay.outcome import play
-from analytics.replay.replay import replay
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset
 from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
-from tests.analytics.replay.streams import demo_rows, write_days
+from tests.analytics.replay.streams import demo_rows, run_replay, write_days
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ def run_log(tmp_path: Path, arrivals: Sequence[Arrival], rules: Rules) -> tuple[
 def replay_of(files: Sequence[DayFile], rules: Rules, current: Rules) -> dict[str, Any]:
     job = Job(files, files[1].day, files[-1].day, read_rules(rules), read_rules(current))
     with duckdb.connect(config={"threads": 1}) as connection:
-        return replay(connection, job)
+        return run_replay(connection, job)
 
 
 def with_it(rules: Rules, found: Mapping[str, Any]) -> list[Any]:
@@ -77,7 +77,7 @@ def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> No
         result = replay_of(files, changed, rules)
         assert result["total"] == found["predicted"]["total"]
         assert result["against"]["total"] == found["predicted"]["against"]
-        assert (replayed.rules, replayed.result) == (changed, result)
+        assert (replayed.rules, msgspec.to_builtins(replayed.result)) == (changed, result)
 
 
 def times(days: int, every_minutes: int, *, offset: int = 0) -> range:
@@ -230,7 +230,7 @@ def test_each_refusal_has_its_reason(tmp_path: Path) -> None:
     arrivals += [Arrival(at, "SELECT 1", (), "[]") for at in times(3, 60)]
     bypass = {"id": "live", "action": "bypass", "conditions": {"tables": {"containsAny": ["live.*"]}}}
     files, rules, advice = run_log(tmp_path, arrivals, [bypass])
-    assert {row["code"]: row["examples"][0] for row in advice.report["notProposed"]} == {
+    assert {row.code: row.examples[0] for row in advice.report.not_proposed} == {
         "per-user": "SELECT current_user, * FROM h.staff",
         "non-deterministic": "SELECT now(), * FROM h.clock",
         "no-tables": "SELECT 1",
@@ -280,7 +280,7 @@ def test_the_proposals_save_as_much_as_an_exhaustive_search(tmp_path: Path, name
         assert more <= RISK_CAP * added
     result = replay_of(files, accepted, rules)
     best = max(_search(files, rules))
-    assert best > MIN_SHARE * advice.report["warehouseMs"]
+    assert best > MIN_SHARE * (advice.report.warehouse_ms or 0)
     assert _middle(result["total"]) - _middle(result["against"]["total"]) >= 0.95 * best
     check_promises(files, rules, advice)
 
@@ -298,15 +298,16 @@ def _search(files: Sequence[DayFile], rules: Rules) -> list[float]:
         measurer.play_current()
         for chosen in [*combinations(candidates, 1), *combinations(candidates, 2)]:
             edits = [edit for candidate in chosen for edit in candidate]
-            gain = measurer.predict(read_rules(apply_edits(rules, edits))).predicted["gain"]
+            prediction, _ = measurer.predict(read_rules(apply_edits(rules, edits)))
+            gain = msgspec.to_builtins(prediction.gain)
             if gain["risk"]["high"] <= RISK_CAP * gain["hits"]["high"]:
                 saved.append(_middle(gain))
     return saved
 
 
-def _candidates(files: Sequence[DayFile], rules: Rules) -> list[list[Insert]]:
+def _candidates(files: Sequence[DayFile], rules: Rules) -> list[list[RuleEdit]]:
     """Return the dearest tables or schemas, for one and twelve hours, with and without invalidation."""
-    candidates: list[list[Insert]] = []
+    candidates: list[list[RuleEdit]] = []
     with duckdb.connect(config={"threads": 1}) as connection:
         for option in find_options(_current(connection, files, rules)):
             if option.ttl_seconds not in {3600, 43_200} or option.scope.is_statement:
@@ -315,10 +316,10 @@ def _candidates(files: Sequence[DayFile], rules: Rules) -> list[list[Insert]]:
             rule = complete_rule(
                 {"id": rule_id, "conditions": option.scope.conditions, "ttlSeconds": option.ttl_seconds}
             )
-            edits = [Insert(rule)]
+            edits = [RuleEdit.insert(rule)]
             if option.invalidator is not None:
                 edit = option.invalidator.edit(rule_id, name="x")
-                if not isinstance(edit, Insert):
+                if edit.op != "insert":
                     continue
                 edits.append(edit)
             candidates.append(edits)

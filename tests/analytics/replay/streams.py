@@ -6,12 +6,14 @@ import json
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.demo.generate import generate
 from analytics.replay.arrays import make_schema
 from analytics.replay.job import DayFile
+from analytics.replay.replay import replay
 from logs.columns import COLUMNS, SqlType
 from logs.layout import DAY_MS, day_start_ms
 
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from duckdb import DuckDBPyConnection
+
     from analytics.demo.profile import Profile
+    from analytics.replay.job import Job
 
 Row = dict[str, Any]
 FIRST = date(2026, 3, 1)
@@ -172,3 +177,9 @@ def random_rows(chance: random.Random, count: int) -> list[Row]:
         if status is None and chance.random() < 0.2:
             rows[-1]["timestamp"] = None
     return sorted(rows, key=lambda row: (row["timestamp"] or 0, row["logId"] or ""))
+
+
+def run_replay(connection: DuckDBPyConnection, job: Job) -> dict[str, Any]:
+    """Replay a job, and return the result as it is stored."""
+    result: dict[str, Any] = msgspec.to_builtins(replay(connection, job))
+    return result

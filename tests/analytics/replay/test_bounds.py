@@ -13,10 +13,9 @@ from msgspec import structs
 
 from analytics.demo.reading import read_demo
 from analytics.replay.job import Gateway, Job, Ruleset
-from analytics.replay.replay import replay
 from rules.language import read_rules
 from tests.analytics.replay.judge import judge
-from tests.analytics.replay.streams import DAYS, FIRST, demo_rows, make_row, write_days
+from tests.analytics.replay.streams import DAYS, FIRST, demo_rows, make_row, run_replay, write_days
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,7 +119,7 @@ def test_the_demo_is_replayed_as_it_was_while_its_rules_change(tmp_path: Path) -
         gateway=Gateway(nocache=False, non_deterministic=False),
     )
     with duckdb.connect(config={"threads": 1}) as connection:
-        result = replay(connection, job)
+        result = run_replay(connection, job)
     calibration = result["calibration"]
     assert (calibration["causes"], calibration["equal"]) == ([], calibration["rows"])
     assert "month-end" in {rule["ruleId"] for rule in calibration["rules"]}
@@ -144,7 +143,7 @@ def test_the_demo_is_replayed_as_it_was_and_erased_rules_are_within_the_bounds(
 
         def run(log: list[dict[str, Any]], name: str) -> dict[str, Any]:
             files = write_days(log, tmp_path / name)
-            return replay(connection, Job(files, DAYS[1], DAYS[2], rules, rules, gateway=gateway))
+            return run_replay(connection, Job(files, DAYS[1], DAYS[2], rules, rules, gateway=gateway))
 
         calibration = run(rows, "whole")["calibration"]
         assert calibration["causes"] == []

@@ -17,12 +17,20 @@ import duckdb
 import pytest
 
 from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
-from analytics.replay.replay import Caveat, replay
+from analytics.replay.replay import Caveat
 from logs.layout import DAY_MS
 from rules.language import Action, read_rules
 from tenantadmin.backoffice.templatetags.backoffice import caveat
 from tests.analytics.replay.judge import Judgement, judge
-from tests.analytics.replay.streams import DAYS, START, make_row, random_rows, random_rules, write_days
+from tests.analytics.replay.streams import (
+    DAYS,
+    START,
+    make_row,
+    random_rows,
+    random_rules,
+    run_replay,
+    write_days,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -126,7 +134,7 @@ def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, direct
         gateway=given,
     )
 
-    result = replay(connection, job)
+    result = run_replay(connection, job)
 
     stored = sorted(rows, key=lambda row: (row["day"], row["timestamp"] or 0, row["logId"] or ""))
 
@@ -240,7 +248,7 @@ def test_differences_in_the_cache_have_their_causes(
             ]
         )
     ]
-    result = replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
+    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
     assert [tuple(cause.values()) for cause in result["calibration"]["causes"]] == [
         ("HIT", "MISS", 1, "cached-before"),
         ("HOLD", "MISS", 1, "same-millisecond"),
@@ -267,7 +275,7 @@ def test_a_gateway_that_never_serves_stale_results_is_a_cause_by_itself(
         for number, asked_again in enumerate(statuses)
         for at, status in ((0, "MISS"), (5_000, asked_again))
     ]
-    result = replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
+    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
     causes = {cause["logged"]: (cause["count"], cause["why"]) for cause in result["calibration"]["causes"]}
     assert (causes["MISS"], causes["HOLD"]) == ((misses, why), (1, why))
 
@@ -288,7 +296,7 @@ def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
         make_row(at=DAY_MS, cacheStatus="SPOOFED", userName="ann"),
         make_row(at=DAY_MS),
     ]
-    result = replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[2], rules, rules))
+    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[2], rules, rules))
     assert result["window"] == {
         "from": "2026-03-01",
         "to": "2026-03-03",
@@ -307,7 +315,7 @@ def test_a_day_of_several_files_is_one_day(connection: duckdb.DuckDBPyConnection
     (whole,) = write_days(rows, tmp_path / "whole")
     parts = [file for at in range(3) for file in write_days(rows[at : at + 1], tmp_path / str(at))]
     one, several = (
-        replay(connection, Job(files, DAYS[0], DAYS[0], rules, rules)) for files in ([whole], parts)
+        run_replay(connection, Job(files, DAYS[0], DAYS[0], rules, rules)) for files in ([whole], parts)
     )
     assert several == one
     assert several["rows"]["decidable"] == 3
@@ -315,7 +323,7 @@ def test_a_day_of_several_files_is_one_day(connection: duckdb.DuckDBPyConnection
 
 def test_a_replay_without_any_data_counts_nothing(connection: duckdb.DuckDBPyConnection) -> None:
     rules = read_rules([{"id": "r", "conditions": {"tables": {"containsAny": ["a"]}}}])
-    result = replay(connection, Job([], DAYS[0], DAYS[0], rules, ()))
+    result = run_replay(connection, Job([], DAYS[0], DAYS[0], rules, ()))
     assert result["window"]["daysLeftOut"] == ["2026-03-01"]
     assert result["total"]["requests"] == 0
     assert (result["calibration"]["share"], result["calibration"]["grade"]) == (None, "poor")
@@ -337,7 +345,7 @@ def test_the_cost_of_publishing_is_the_misses_of_a_cold_cache(
         )
     ]
     files: list[DayFile] = write_days(rows, tmp_path)
-    cost = replay(connection, Job(files, DAYS[0], DAYS[0], rules, rules, hour=3))["publishCost"]
+    cost = run_replay(connection, Job(files, DAYS[0], DAYS[0], rules, rules, hour=3))["publishCost"]
     extra = [(row["hour"], row["extraMisses"], row["extraMs"]) for row in cost["byHour"]]
     assert extra == [(n, 1, 500) if n in {2, 3} else (n, 0, 0) for n in range(24)]
     assert cost["best"] == {"hour": 0, "extraMisses": 0, "extraMs": 0}

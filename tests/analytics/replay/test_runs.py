@@ -26,7 +26,7 @@ from analytics.models import ReplayRun
 from analytics.replay import execution, limit, runs
 from analytics.replay.errors import TooLarge, TooManyReplays
 from analytics.replay.execution import fail_lost_replays, run_next
-from analytics.replay.replay import replay
+from analytics.replay.replay import ReplayResult, replay
 from analytics.replay.runs import (
     cancel_replay,
     delete_old_replays,
@@ -292,7 +292,7 @@ def test_a_day_that_is_rebuilt_while_the_run_waits_is_read_as_it_is_then(tenant:
 
 
 def test_a_day_that_is_rebuilt_while_it_is_read_is_read_as_it_was(tenant: UUID, monkeypatch: Any) -> None:
-    def rebuild_and_replay(*arguments: Any, **options: Any) -> dict[str, Any]:
+    def rebuild_and_replay(*arguments: Any, **options: Any) -> ReplayResult:
         put_log(tenant, "b", (121, "HIT"))
         # No file is deleted that a replay may still read.
         assert delete_superseded(default_store()) == 0
