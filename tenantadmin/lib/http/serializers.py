@@ -1,4 +1,4 @@
-"""Strict serializers and fields, and serializers that several responses share.
+"""Strict serializers and fields of requests.
 
 They refuse unknown members and do not convert types: a text never becomes a number, nor a number a boolean.
 """
@@ -10,7 +10,6 @@ import difflib
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from drf_spectacular.drainage import set_override
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
@@ -174,16 +173,6 @@ class IgnoredField(serializers.Field[Any, Any, Any, Any]):
         return value
 
 
-@extend_schema_field({"$ref": "#/components/schemas/ErrorCode"})
-class ErrorCodeField(serializers.CharField):
-    """The code of an error, for the contract."""
-
-
-@extend_schema_field({"$ref": "#/components/schemas/ErrorDetail"})
-class ErrorDetailField(serializers.JSONField):
-    """A place in the request, for the contract."""
-
-
 def unknown_name_message(name: str, known: Iterable[str], *, kind: str = "property") -> str:
     """Return a sentence that names the unknown ``name`` and the nearest known one."""
     nearest = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
@@ -216,51 +205,6 @@ class StrictSerializer(serializers.Serializer[Any]):
         if unknown:
             raise serializers.ValidationError(unknown)
         return value
-
-
-class Link(serializers.Serializer[Any]):
-    """An address, relative to this service."""
-
-    href = serializers.CharField()
-
-
-class HalItem(serializers.Serializer[Any]):
-    """An entry of a list."""
-
-    name = serializers.CharField()
-    href = serializers.CharField()
-
-
-class HalLinks(serializers.Serializer[Any]):
-    """The links of a list."""
-
-    self = Link()
-    parent = Link()
-    items = HalItem(many=True)
-
-
-class PageLinks(HalLinks):
-    """The links of a page. ``next`` is absent on the last one."""
-
-    next = Link(required=False)
-
-
-class ItemList(serializers.Serializer[Any]):
-    """A list with the way to each of its entries."""
-
-    _links = HalLinks(label="")
-
-
-class Success(serializers.Serializer[Any]):
-    """Whether it was done, and a sentence about it."""
-
-    success = serializers.BooleanField()
-    message = serializers.CharField()
-
-
-# Structs of `tenantadmin.lib.http.hal` have the same names. These go with the last answer that needs them.
-for _serializer in (Link, HalItem, HalLinks, PageLinks, ItemList, Success):
-    set_override(_serializer, "suppress_collision_warning", value=True)
 
 
 def validated(serializer_class: type[serializers.Serializer[Any]], data: Any) -> Any:
