@@ -84,6 +84,9 @@ def schema_ref(component: str) -> Meta:
     return Meta(extra_json_schema={"$ref": f"#/components/schemas/{component}"})
 
 
-def sent_as(serializer: str) -> Meta:
-    """Describe a dict that is answered as it was sent, by the serializer of the request (its dotted path)."""
-    return Meta(extra={"serializer": serializer})
+def sent_as(shape: str) -> Meta:
+    """Describe a dict that is answered as it is stored, by the dotted path of its shape.
+
+    The shape is the serializer of the request that sent the dict, or the struct that made it.
+    """
+    return Meta(extra={"shape": shape})

@@ -91,9 +91,9 @@ class _Describer:
     def _describe_annotated(self, hint: Any, notes: Sequence[Any], *, is_nullable: bool) -> dict[str, Any]:
         metas = [note for note in notes if isinstance(note, Meta)]
         extra = {name: value for meta in metas for name, value in (meta.extra_json_schema or {}).items()}
-        serializers = [meta.extra["serializer"] for meta in metas if meta.extra]
-        if serializers:
-            schema = self._refer_to(import_string(serializers[0]))
+        shapes = [meta.extra["shape"] for meta in metas if meta.extra]
+        if shapes:
+            schema = self._refer_to(import_string(shapes[0]))
         elif "$ref" in extra or "type" in extra:
             schema, extra = extra, {}
         else:
