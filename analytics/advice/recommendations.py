@@ -25,7 +25,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from datetime import date
@@ -312,41 +312,16 @@ def recommendation_etag(recommendation: Recommendation) -> str:
     return strong_etag("recommendation", recommendation.pk, recommendation.version)
 
 
-def describe_recommendation(found: Recommendation) -> RecommendationDocument:
-    return RecommendationDocument(
-        recommendation_id=found.pk,
-        tenant_id=found.tenant_id,
-        kind=found.kind,
-        state=found.state,
-        title=found.title,
-        why=found.why,
-        rules=found.rules,
-        patch=found.patch,
-        evidence=found.evidence,
-        predicted=found.predicted,
-        replay_id=found.replay_id,
-        fingerprint=found.fingerprint,
-        based_on=RecommendationBase(
-            seq=found.seq, window=AdviceWindow(from_=found.first_day, to=found.last_day)
-        ),
-        mined_at=format_timestamp(found.mined_at),
-        draft_id=found.draft_id,
-        decided_by=found.decided_by or None,
-        decided_at=None if found.decided_at is None else format_timestamp(found.decided_at),
-        reason=found.reason or None,
-        until=found.until,
-        accepted_seq=found.accepted_seq,
+def describe_recommendation(recommendation: Recommendation) -> RecommendationDocument:
+    window = AdviceWindow(from_=recommendation.first_day, to=recommendation.last_day)
+    return RecommendationDocument.of(
+        recommendation,
+        based_on=RecommendationBase(seq=recommendation.seq, window=window),
+        decided_by=recommendation.decided_by or None,
+        reason=recommendation.reason or None,
     )
 
 
 def describe_mining(mining: Mining) -> MiningState:
     """Return the last search for recommendations, with its report if it is done."""
-    return MiningState(
-        state=mining.state,
-        progress=mining.progress,
-        requested_by=mining.requested_by,
-        requested_at=format_timestamp(mining.requested_at),
-        finished_at=None if mining.finished_at is None else format_timestamp(mining.finished_at),
-        error=mining.error or None,
-        report=mining.report,
-    )
+    return MiningState.of(mining, error=mining.error or None)

@@ -19,7 +19,7 @@ from analytics.digest.language_model import (
 from analytics.digest.rewriting import RewriteRefused, check_rewrite
 from analytics.models import ModelExchange
 from tenantadmin.lib.core.structs import JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -91,16 +91,7 @@ def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None
 def list_exchanges(tenant: UUID) -> list[ModelExchangeDocument]:
     """Return the newest exchanges with the language model for a tenant."""
     return [
-        ModelExchangeDocument(
-            id=row.pk,
-            period=row.period,
-            sent_at=format_timestamp(row.sent_at),
-            address=row.address,
-            request=row.request,
-            answer=row.answer,
-            outcome=row.outcome,
-            reason=row.reason or None,
-        )
+        ModelExchangeDocument.of(row, reason=row.reason or None)
         for row in ModelExchange.objects.filter(tenant_id=tenant)[:_LISTED]
     ]
 

@@ -40,7 +40,7 @@ from rules.write import lint_document
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -275,16 +275,5 @@ def describe_replay(run: ReplayRun) -> dict[str, Any]:
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:
     """Return a run without its result."""
-    return ReplaySummary(
-        replay_id=run.pk,
-        tenant_id=run.tenant_id,
-        state=run.state,
-        progress=run.progress,
-        subject=run.subject,
-        window=ReplayWindow(from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days),
-        requested_by=run.requested_by,
-        requested_at=format_timestamp(run.requested_at),
-        started_at=None if run.started_at is None else format_timestamp(run.started_at),
-        finished_at=None if run.finished_at is None else format_timestamp(run.finished_at),
-        error=run.error or None,
-    )
+    window = ReplayWindow(from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days)
+    return ReplaySummary.of(run, window=window, error=run.error or None)
