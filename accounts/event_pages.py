@@ -52,7 +52,7 @@ class EventFilter:
 
 
 class EventDocument(JsonStruct):
-    """Something that somebody did or tried. It never holds a secret."""
+    """An act or an attempt, and who made it. It never holds a secret."""
 
     id: int
     at: Timestamp

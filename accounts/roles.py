@@ -32,7 +32,7 @@ _ADMINS_LOCK: Final = 4_202_301
 
 
 class Roles(JsonStruct):
-    """The primary role, and scopes in addition to those of role and memberships.
+    """The primary role, and scopes beyond the scopes that role and memberships give.
 
     The contract describes it by the request, `RolesBody`.
     """

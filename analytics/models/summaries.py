@@ -43,7 +43,7 @@ class MergedRollup(models.Model):
     build = models.CharField(max_length=32)
     #: A hash of the builds of its days.
     source = models.CharField(max_length=64)
-    #: The version of the rollups. The database default is the version of releases without this column.
+    #: The version of the rollups. Rows written before this column existed have version 3.
     version = models.PositiveIntegerField(db_default=3)
     #: Table name to object key.
     files = models.JSONField()

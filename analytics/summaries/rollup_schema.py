@@ -38,7 +38,7 @@ ROLLUP_VERSION: Final = 3
 FIRST_LOG_VERSION: Final = 2
 #: The first version whose months and years have all columns that documents of one user read.
 FIRST_MERGED_VERSION: Final = 3
-#: The version of lost rollups. They are built again from the day's file.
+#: Marks a day whose rollup files are lost. They are built again from the day's file.
 NO_VERSION: Final = 0
 
 STATEMENTS: Final = "statements"
@@ -52,8 +52,9 @@ TABLES: Final = (STATEMENTS, USERS, RULES, HOURS, ACTIVITY)
 #: latest: the entry of the earlier day, or within a day the higher row.
 LATEST_ORDER: Final = "row(latest_timestamp, latest_log_id, DATE '1970-01-01' - latest_day, latest_row)"
 
-#: Columns of the latest entry that a statement record shows. Below, columns that identify the latest entry.
+#: Columns of the latest entry that a statement record shows.
 LATEST_VALUES: Final = ("latest_cache_key", "latest_rule", "latest_status", "latest_code", "latest_size")
+#: Columns that identify the latest entry.
 _LATEST_KEY: Final = ("latest_row", "latest_timestamp", "latest_log_id", "latest_day")
 _STATEMENT_COLUMNS: Final = (
     "entries", "hits", "misses", "bypasses", "passthroughs", "time_mean", "warehouse_sum",

@@ -26,11 +26,11 @@ class SqlOptions:
         warm: how many query processes are kept ready.
         leases: how long a process is kept for the tenant's next query.
         kept_seconds: how long results are kept for the same query; 0 if they are not kept.
-        kept_bytes: how many bytes of new results are kept for one tenant in that time.
+        kept_bytes: bytes of new results that are kept for one tenant within ``kept_seconds``.
         cache_bytes: the limit for local copies of a remote store's files.
         spark_url: the Spark Connect server of the second engine; empty if there is none.
         store_url: the address of the object store, where Spark reads the log.
-        spark_from_bytes: the bytes of a log from which it is too large for this machine.
+        spark_from_bytes: queries that read at least this many bytes run on Spark.
         service_url: the SQL service that runs the queries; empty if this process runs them.
         service_secret: the secret that the SQL service and its callers share.
     """

@@ -67,7 +67,7 @@ class DraftDifference(JsonStruct):
     reordered: Annotated[bool, Meta(description="The rules that both have are in another order.")]
     conflicts: Annotated[
         tuple[str, ...],
-        Meta(description="Ids of rules that the draft and somebody else have changed since the base."),
+        Meta(description="Ids of rules that both the draft and another writer have changed since the base."),
     ]
 
 

@@ -53,7 +53,10 @@ class Context:
     _questions: int = 0
 
     def has_used(self, seconds: float) -> bool:
-        """Return True if this lint has used more processor time. Cheap: it reads the clock now and then."""
+        """Return True if this lint has used more than ``seconds`` of processor time.
+
+        The clock is read only at every `_QUESTIONS_PER_READING`th call, because a reading is slow.
+        """
         if self._questions % _QUESTIONS_PER_READING == 0:
             self._used = thread_time() - self._started
         self._questions += 1

@@ -20,7 +20,7 @@ from tests.environment import PRODUCTION, ROOT, SECRETS, environment, read_setti
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Variables whose default depends on others, or on what is there.
+#: Variables whose default depends on other variables or on the machine.
 DERIVED = {
     "DATABASE_URL",
     "REDIS_URL",
@@ -84,7 +84,7 @@ def test_the_page_gives_the_defaults() -> None:
 
 
 def test_nothing_else_reads_the_environment() -> None:
-    """Variables that are no configuration: how processes of ours are told what they are."""
+    """Internal variables that manage.py passes to its child processes."""
     own = {"TENANTADMIN_SUPERVISED", "DJANGO_SETTINGS_MODULE", "SUDO_UID"}
     # manage.py gives it to what `serve` starts.
     own.add("DJANGO_DEBUG")
