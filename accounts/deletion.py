@@ -9,7 +9,6 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from accounts.access.credentials import end_links, lock_sign_in
-from accounts.access.rights import in_force
 from accounts.billing.accounts import remove_owner
 from accounts.events import record_event
 from accounts.grants import record_grant
@@ -38,7 +37,7 @@ def delete_user(email: str, *, actor: str) -> list[str]:
         lock_admins()
         lock_sign_in(email)
         # Lock accounts before users: a write of an account uses the same order.
-        owned = Account.objects.filter(owners__email=email, deleted_at__isnull=True).values("pk")
+        owned = Account.objects.live().filter(owners__email=email).values("pk")
         accounts = list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
         user = User.objects.select_for_update().filter(email=email).first()
         if user is None:
@@ -53,7 +52,7 @@ def delete_user(email: str, *, actor: str) -> list[str]:
             remove_owner(account, user=user, actor=actor)
         for tenant_id, role in user.memberships.values_list("tenant_id", "role"):
             record_membership(email, tenant_id, actor=actor, before=role)
-        for grant in user.grants.select_related("grantee").filter(in_force()):
+        for grant in user.grants.in_force():
             record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
         before = {"displayName": user.display_name, "roles": msgspec.to_builtins(roles_of(user))}
         record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
@@ -75,6 +74,6 @@ def owned_alone(user: User) -> tuple[QuerySet[Account], QuerySet[Tenant]]:
     """Return the live accounts and the live tenants that nobody but ``user`` owns."""
     account_owners = Account.owners.through.objects.filter(account=OuterRef("pk")).exclude(user=user)
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER).exclude(user=user)
-    accounts = user.owned_accounts.filter(~Exists(account_owners), deleted_at__isnull=True)
+    accounts = Account.objects.live().filter(~Exists(account_owners), owners=user)
     owned = user.memberships.filter(role=MembershipRole.OWNER).values("tenant")
-    return accounts, Tenant.objects.filter(~Exists(owners), pk__in=owned, deleted_at__isnull=True)
+    return accounts, Tenant.objects.live().filter(~Exists(owners), pk__in=owned)

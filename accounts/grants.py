@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from django.db import transaction
 
-from accounts.access.rights import in_force
 from accounts.events import record_event
 from accounts.models import PermissionGrant
 from accounts.models.billing import GrantResource
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 def end_grant(grant: PermissionGrant, *, actor: str) -> bool:
     """Revoke a grant; return False if it was revoked before."""
     with transaction.atomic():
-        live = PermissionGrant.objects.filter(pk=grant.pk, revoked_at__isnull=True)
+        live = PermissionGrant.objects.not_revoked().filter(pk=grant.pk)
         if not live.update(revoked_at=now()):
             return False
         record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
@@ -31,7 +30,7 @@ def end_grant(grant: PermissionGrant, *, actor: str) -> bool:
 def delete_grants(*, resource: GrantResource, ids: Collection[UUID], actor: str) -> None:
     """Delete the grants on tenants or accounts. Call it in the transaction that deletes these."""
     grants = PermissionGrant.objects.filter(resource=resource, resource_id__in=ids)
-    for grant in grants.filter(in_force()).select_related("grantee"):
+    for grant in grants.in_force().select_related("grantee"):
         record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
     grants.delete()
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
 
-from accounts.access.rights import has_not_ended, rights_of
+from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.events import SYSTEM, record_event
 from accounts.models import Membership
@@ -42,7 +42,7 @@ def may_read_logs(user: User, *, tenant_id: UUID) -> bool:
 
 def current_membership(user: User, *, tenant_id: UUID) -> Membership | None:
     """Return the membership of ``user`` in a tenant, or None if there is none or its time is over."""
-    return Membership.objects.filter(has_not_ended(), user=user, tenant_id=tenant_id).first()
+    return user.memberships.in_force().filter(tenant_id=tenant_id).first()
 
 
 def take_access(user: User, *, tenant_id: UUID, hours: int) -> dt.datetime:

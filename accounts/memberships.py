@@ -95,7 +95,7 @@ def require_ownership(principal: Principal) -> None:
     access = principal.on_tenants
     if Scope.USERS_WRITE in access.everywhere:
         return
-    if not Tenant.objects.filter(access.as_q(Scope.USERS_WRITE, tenant="pk", account="account_id")).exists():
+    if not Tenant.objects.with_scope(Scope.USERS_WRITE, access).exists():
         raise Forbidden("Only an owner of a tenant or a platform admin may change memberships.")
 
 

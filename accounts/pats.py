@@ -17,7 +17,7 @@ from django.db import transaction
 from accounts.access.credentials import create_pat, end_pat, role_scopes
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
-from accounts.access.rights import in_force, rights_of
+from accounts.access.rights import rights_of
 from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.limits import count_use
 from accounts.models import Account, PersonalAccessToken, Tenant, User
@@ -79,7 +79,7 @@ def list_pats(principal: Principal, *, email: str) -> list[PatDocument]:
         NotFound: there is no such user; only platform admins get this.
     """
     owner = require_self_or_admin(principal, email)
-    return [PatDocument.of(pat, owner=owner.email) for pat in _live(owner)]
+    return [PatDocument.of(pat, owner=owner.email) for pat in owner.personal_access_tokens.not_revoked()]
 
 
 def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> NewPatDocument:
@@ -115,7 +115,7 @@ def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalA
         # Lock the owner, so that two requests at once cannot exceed the limit.
         if not User.objects.select_for_update(no_key=True).filter(pk=owner.pk).exists():
             raise NotFound("There is no such user.")
-        active = PersonalAccessToken.objects.filter(in_force(), owner=owner).count()
+        active = owner.personal_access_tokens.in_force().count()
         if active >= settings.PAT_MAX_ACTIVE:
             raise ValidationFailed.at(
                 "",
@@ -148,7 +148,7 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
         NotFound: the user has no such PAT, or it is revoked already.
     """
     owner = require_self_or_admin(principal, email)
-    pat = _live(owner).select_related("owner").filter(pk=pat_id).first()
+    pat = owner.personal_access_tokens.not_revoked().filter(pk=pat_id).first()
     if pat is None or not end_pat(pat, actor=principal.email):
         raise NotFound("There is no such personal access token.")
 
@@ -214,10 +214,6 @@ def _require_within(principal: Principal, wanted: PatRequest) -> None:
         raise Forbidden("This token does not name one of the tenants or accounts itself.")
 
 
-def _live(owner: User) -> Any:
-    return PersonalAccessToken.objects.filter(owner=owner, revoked_at__isnull=True)
-
-
 def _unknown_tenants(wanted: PatRequest) -> list[str]:
-    live = Tenant.objects.filter(pk__in=wanted.tenants, deleted_at__isnull=True)
+    live = Tenant.objects.live().filter(pk__in=wanted.tenants)
     return sorted(set(wanted.tenants) - {str(key) for key in live.values_list("pk", flat=True)})

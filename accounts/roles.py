@@ -130,11 +130,11 @@ def has_other_active_admin(user: User) -> bool:
 
 def end_wildcard_tokens(user: User, *, actor: str) -> None:
     """Revoke the wildcard PATs of a user who will not be an active platform admin."""
-    for pat in wildcard_tokens(user).select_related("owner"):
+    for pat in wildcard_tokens(user):
         end_pat(pat, actor=actor)
 
 
 def wildcard_tokens(user: User) -> QuerySet[PersonalAccessToken]:
     """Return the PATs of a user that have a wildcard and are not revoked."""
-    live = PersonalAccessToken.objects.filter(owner=user, revoked_at__isnull=True)
+    live = user.personal_access_tokens.not_revoked()
     return live.filter(Q(tenants__contains=[WILDCARD]) | Q(accounts__contains=[WILDCARD]))

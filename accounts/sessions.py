@@ -13,7 +13,6 @@ from django.db.models import Q
 from msgspec import Meta
 
 from accounts.access.credentials import end_refresh_token, lock_sign_in, sign_out_everywhere
-from accounts.access.rights import in_force
 from accounts.events import record_event
 from accounts.models import RefreshToken, User
 from accounts.models.events import EventKind
@@ -57,7 +56,7 @@ def list_sessions(principal: Principal, *, email: str) -> list[SessionDocument]:
             last_used_at=format_timestamp(session.last_used_at or session.created_at),
             current=session.pk == principal.claims.session,
         )
-        for session in RefreshToken.objects.filter(in_force(), user=user)
+        for session in user.refresh_tokens.in_force()
     ]
 
 
@@ -69,7 +68,7 @@ def end_session(principal: Principal, *, email: str, session_id: int) -> None:
         NotFound: the user has no such session, or it has ended.
     """
     user = require_self_or_admin(principal, email)
-    session = RefreshToken.objects.select_related("user").filter(in_force(), user=user, pk=session_id).first()
+    session = user.refresh_tokens.in_force().filter(pk=session_id).first()
     if session is None or not end_refresh_token(session, actor=principal.email):
         raise NotFound("There is no such session.")
 

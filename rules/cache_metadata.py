@@ -70,9 +70,7 @@ def read_metadata(tenant_id: UUID, cache_key: str) -> CacheMetadataDocument:
     Raises:
         TenantNotFound, CacheMetadataNotFound: there is no such live tenant or no metadata.
     """
-    row = CacheMetadata.objects.filter(
-        tenant=tenant_id, tenant__deleted_at__isnull=True, cache_key=cache_key
-    ).first()
+    row = CacheMetadata.objects.of_live_tenant(tenant_id).filter(cache_key=cache_key).first()
     if row is None:
         require_live_tenant(tenant_id)
         raise CacheMetadataNotFound

@@ -103,7 +103,7 @@ def list_drafts(tenant_id: UUID) -> list[RuleDraft]:
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    drafts = list(RuleDraft.objects.filter(tenant=tenant_id, tenant__deleted_at__isnull=True))
+    drafts = list(RuleDraft.objects.of_live_tenant(tenant_id))
     if not drafts and not Ruleset.objects.filter(pk=tenant_id).exists():
         raise TenantNotFound
     return drafts
@@ -115,7 +115,7 @@ def find_draft(tenant_id: UUID, draft_id: UUID) -> RuleDraft:
     Raises:
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
     """
-    draft = RuleDraft.objects.filter(tenant=tenant_id, pk=draft_id, tenant__deleted_at__isnull=True).first()
+    draft = RuleDraft.objects.of_live_tenant(tenant_id).filter(pk=draft_id).first()
     if draft is None:
         read_ruleset(tenant_id)
         raise DraftNotFound

@@ -17,7 +17,7 @@ from msgspec import Meta
 from accounts.access.scopes import Scope
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.stamps import newest_settled, settled_before
-from rules.markers import MarkerDocument, describe_marker, with_superseded
+from rules.markers import MarkerDocument, describe_marker
 from rules.models import Marker
 from tenantadmin.lib.core.rendering import strong_etag
 
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterator
 
-    from django.db.models import QuerySet
-
     from accounts.access.principal import Principal
+    from rules.models import MarkerQuerySet
     from tenantadmin.lib.core.timestamps import Timestamp
 
 _CHUNK: Final = 2000
@@ -71,13 +70,12 @@ def list_markers(tenant_id: UUID, filters: MarkerFilter) -> MarkerList:
     """
     require_live_tenant(tenant_id)
     scope = Marker.objects.filter(tenant=tenant_id)
-    condition = Q(removed_at__isnull=True)
-    if filters.status is not None:
-        is_active = Q(expires_at__gt=Now())
-        condition &= is_active if filters.status == "active" else ~is_active
+    rows = scope.active() if filters.status == "active" else scope.remaining()
+    if filters.status == "expired":
+        rows = rows.exclude(expires_at__gt=Now())
     if filters.target_rule_id is not None:
-        condition &= Q(target_rule_id=filters.target_rule_id)
-    return _read(scope, condition, filters, _describe)
+        rows = rows.filter(target_rule_id=filters.target_rule_id)
+    return _read(scope, rows, filters, _describe)
 
 
 def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
@@ -90,14 +88,15 @@ def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
         principal.on_tenants.as_q(Scope.CACHE_ADMIN, tenant="tenant", account="tenant__account"),
         tenant__deleted_at__isnull=True,
     )
-    condition = Q() if since is not None else Q(removed_at__isnull=True, expires_at__gt=Now())
-    return _read(scope, condition, MarkerFilter(since=since), _describe_in_feed)
+    rows = scope.active() if since is None else scope
+    return _read(scope, rows, MarkerFilter(since=since), _describe_in_feed)
 
 
-def _read(scope: QuerySet[Marker], condition: Q, filters: MarkerFilter, describe: Any) -> MarkerList:
+def _read(
+    scope: MarkerQuerySet[Marker], rows: MarkerQuerySet[Marker], filters: MarkerFilter, describe: Any
+) -> MarkerList:
     settled = settled_before()
     generated_at = newest_settled(scope, "changed_at", settled=settled, since=filters.since)
-    rows = scope.filter(condition)
     if filters.since is not None:
         rows = rows.filter(changed_at__gt=filters.since)
     # Every change increases a row's changed_at. Expiry changes how many markers are active,
@@ -107,7 +106,7 @@ def _read(scope: QuerySet[Marker], condition: Q, filters: MarkerFilter, describe
         active=Count("pk", filter=Q(expires_at__gt=Now())),
         sum=Sum(Extract(F("changed_at"), "epoch")),
     )
-    newest_first = with_superseded(rows).order_by("-invalidated_at", "-pk")
+    newest_first = rows.with_superseded().order_by("-invalidated_at", "-pk")
     return MarkerList(
         etag=strong_etag("markers", filters, generated_at, *state.values()),
         generated_at=generated_at,

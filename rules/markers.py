@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from django.db import connection, transaction
-from django.db.models import Exists, Max, OuterRef, Q
-from django.db.models.functions import Now
+from django.db.models import Max
 from msgspec import Meta
 
 from accounts.tenants.errors import TenantNotFound
@@ -33,8 +32,6 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping, Sequence
     from uuid import UUID
-
-    from django.db.models import QuerySet
 
     from rules.language import Rule
 
@@ -93,8 +90,8 @@ def describe_marker(marker: Marker, *, superseded: bool) -> MarkerDocument:
 def active_marker_targets(tenant_id: UUID) -> set[str]:
     """Return the ids of the rules that have an unexpired marker."""
     return set(
-        remaining_markers(tenant_id)
-        .filter(expires_at__gt=Now())
+        Marker.objects.active()
+        .of_live_tenant(tenant_id)
         .order_by()
         .values_list("target_rule_id", flat=True)
         .distinct()
@@ -107,7 +104,8 @@ def read_marker(tenant_id: UUID, marker_id: str) -> MarkerDocument:
     Raises:
         TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
     """
-    marker = with_superseded(remaining_markers(tenant_id)).filter(marker_id=marker_id).first()
+    remaining = Marker.objects.remaining().of_live_tenant(tenant_id)
+    marker = remaining.with_superseded().filter(marker_id=marker_id).first()
     if marker is None:
         require_live_tenant(tenant_id)
         raise MarkerNotFound
@@ -196,12 +194,11 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
     """
     with transaction.atomic():
         require_live_tenant(tenant_id)
-        marker = (
-            remaining_markers(tenant_id).select_for_update(of=("self",)).filter(marker_id=marker_id).first()
-        )
+        remaining = Marker.objects.remaining().of_live_tenant(tenant_id)
+        marker = remaining.select_for_update(of=("self",)).filter(marker_id=marker_id).first()
         if marker is None:
             raise MarkerNotFound
-        superseded = with_superseded(Marker.objects.filter(pk=marker.pk)).get().superseded
+        superseded = Marker.objects.filter(pk=marker.pk).with_superseded().get().superseded
         _require_derived(changes, msgspec.to_builtins(describe_marker(marker, superseded=superseded)))
         marker.metadata = {**marker.metadata, **changes.get("metadata", {})}
         marker.invalidated_by = {**marker.invalidated_by, **changes.get("invalidatedBy", {})}
@@ -218,32 +215,13 @@ def delete_marker(tenant_id: UUID, marker_id: str) -> bool:
     """
     require_live_tenant(tenant_id)
     with transaction.atomic():
-        marker = (
-            remaining_markers(tenant_id).select_for_update(of=("self",)).filter(marker_id=marker_id).first()
-        )
+        remaining = Marker.objects.remaining().of_live_tenant(tenant_id)
+        marker = remaining.select_for_update(of=("self",)).filter(marker_id=marker_id).first()
         if marker is None:
             return False
         marker.removed_at = marker.changed_at = new_stamp(Marker, "changed_at")
         marker.save(update_fields=["removed_at", "changed_at"])
     return True
-
-
-def remaining_markers(tenant_id: UUID) -> QuerySet[Marker]:
-    """Return the markers of a live tenant that are not removed, newest first."""
-    return Marker.objects.filter(tenant=tenant_id, tenant__deleted_at__isnull=True, removed_at__isnull=True)
-
-
-def with_superseded(markers: QuerySet[Marker]) -> Any:
-    """Annotate markers with ``superseded``: the same rule has a newer marker, unexpired and not removed."""
-    newer = Marker.objects.filter(
-        Q(invalidated_at__gt=OuterRef("invalidated_at"))
-        | Q(invalidated_at=OuterRef("invalidated_at"), pk__gt=OuterRef("pk")),
-        tenant=OuterRef("tenant"),
-        target_rule_id=OuterRef("target_rule_id"),
-        removed_at__isnull=True,
-        expires_at__gt=Now(),
-    )
-    return markers.annotate(superseded=Exists(newer))
 
 
 def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:

@@ -3,12 +3,45 @@
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from accounts.models import Tenant
 from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from typing import Self
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class TenantRowsQuerySet(models.QuerySet[Row]):
+    def of_live_tenant(self, tenant_id: uuid.UUID) -> Self:
+        """Return the rows of a tenant, or none if the tenant is deleted."""
+        return self.filter(tenant=tenant_id, tenant__deleted_at__isnull=True)
+
+
+class MarkerQuerySet(TenantRowsQuerySet[Row]):
+    def remaining(self) -> Self:
+        """Return the markers that are not removed. They may have expired."""
+        return self.filter(removed_at__isnull=True)
+
+    def active(self) -> Self:
+        """Return the markers that are neither removed nor expired."""
+        return self.remaining().filter(expires_at__gt=Now())
+
+    def with_superseded(self) -> Any:
+        """Annotate markers with ``superseded``: the same rule has a newer active marker."""
+        newer = Marker.objects.active().filter(
+            Q(invalidated_at__gt=OuterRef("invalidated_at"))
+            | Q(invalidated_at=OuterRef("invalidated_at"), pk__gt=OuterRef("pk")),
+            tenant=OuterRef("tenant"),
+            target_rule_id=OuterRef("target_rule_id"),
+        )
+        return self.annotate(superseded=Exists(newer))
 
 
 class Ruleset(models.Model):
@@ -49,6 +82,8 @@ class Marker(models.Model):
     metadata = models.JSONField(default=dict, blank=True)
     #: ``{ruleId?, statement?, triggeredBy?}``
     invalidated_by = models.JSONField(default=dict, blank=True)
+
+    objects = MarkerQuerySet.as_manager()
 
     class Meta:
         ordering = ("-invalidated_at", "-id")
@@ -98,6 +133,8 @@ class CacheMetadata(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_accessed_at = models.DateTimeField(null=True, blank=True)
 
+    objects = TenantRowsQuerySet.as_manager()
+
     class Meta:
         ordering = ("-created_at", "cache_key")
         verbose_name_plural = "cache metadata"
@@ -127,6 +164,8 @@ class RuleDraft(models.Model):
     modified_by = models.CharField(max_length=320)
     created_at = models.DateTimeField(default=now, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)
+
+    objects = TenantRowsQuerySet.as_manager()
 
     class Meta:
         ordering = ("-modified_at", "id")

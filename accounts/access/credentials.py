@@ -17,7 +17,7 @@ from django.utils.module_loading import import_string
 from msgspec import Meta
 
 from accounts.access.principal import WILDCARD, Rights
-from accounts.access.rights import in_force, rights_of
+from accounts.access.rights import rights_of
 from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
@@ -110,7 +110,7 @@ def create_pat(
 def end_pat(pat: PersonalAccessToken, *, actor: str) -> bool:
     """Revoke a personal access token; return False if it was revoked before."""
     with transaction.atomic():
-        live = PersonalAccessToken.objects.filter(pk=pat.pk, revoked_at__isnull=True)
+        live = PersonalAccessToken.objects.not_revoked().filter(pk=pat.pk)
         if not live.update(revoked_at=now()):
             return False
         record_event(EventKind.PAT_REVOKED, actor=actor, subject=pat.owner.email, before=_recorded(pat))
@@ -120,7 +120,7 @@ def end_pat(pat: PersonalAccessToken, *, actor: str) -> bool:
 def end_refresh_token(token: RefreshToken, *, actor: str) -> bool:
     """Revoke a refresh token; return False if it was revoked before."""
     with transaction.atomic():
-        live = RefreshToken.objects.filter(pk=token.pk, revoked_at__isnull=True)
+        live = RefreshToken.objects.not_revoked().filter(pk=token.pk)
         if not live.update(revoked_at=now()):
             return False
         record_event(
@@ -200,8 +200,9 @@ def exchange_pat(text: str) -> IssuedToken:
             its owner is no longer a platform admin.
     """
     pat = (
-        PersonalAccessToken.objects.select_related("owner")
-        .filter(in_force(), digest=digest_of(text), owner__is_active=True)
+        PersonalAccessToken.objects.in_force()
+        .select_related("owner")
+        .filter(digest=digest_of(text), owner__is_active=True)
         .first()
     )
     if pat is None:
@@ -235,8 +236,9 @@ def exchange_refresh_token(text: str) -> IssuedToken:
         InvalidGrant: the token is unknown, expired or revoked, or its user is inactive.
     """
     row = (
-        RefreshToken.objects.select_related("user")
-        .filter(in_force(), digest=digest_of(text), user__is_active=True)
+        RefreshToken.objects.in_force()
+        .select_related("user")
+        .filter(digest=digest_of(text), user__is_active=True)
         .first()
     )
     if row is None:
@@ -287,8 +289,7 @@ def sign_out_everywhere(user: User, *, actor: str) -> int:
     """
     user.epoch = uuid.uuid4()
     end_links(user.email)
-    sessions = RefreshToken.objects.select_related("user").filter(in_force(), user=user)
-    return sum(end_refresh_token(session, actor=actor) for session in sessions)
+    return sum(end_refresh_token(session, actor=actor) for session in user.refresh_tokens.in_force())
 
 
 def end_links(email: str) -> None:

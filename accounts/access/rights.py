@@ -15,7 +15,6 @@ from uuid import UUID
 from cachetools import TTLCache
 from django.conf import settings
 from django.db import connection
-from django.db.models import Q
 
 from accounts.access.principal import Claims, Principal, Rights
 from accounts.access.reach import NO_SCOPES, Reach
@@ -30,7 +29,7 @@ from tenantadmin.lib.core.timestamps import now
 _principal_cache: TTLCache[str, Principal] = TTLCache(maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS)
 _cache_lock = threading.Lock()
 
-#: As `in_force`, in SQL: of a grant, a PAT or a session.
+#: `RevocableQuerySet.in_force` in SQL, for grants, PATs and sessions.
 _IN_FORCE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > asked.at)"
 #: A user, and all that decides what it may do. Most Gateways poll less often than every
 #: `PRINCIPAL_CACHE_SECONDS`, so most polls run this. The ORM would take longer to build the query than
@@ -99,16 +98,6 @@ def clear_principal_cache() -> None:
     """Clear the cache of callers and their rights, in this process only."""
     with _cache_lock:
         _principal_cache.clear()
-
-
-def in_force() -> Q:
-    """Return the filter for grants and credentials that are neither revoked nor expired."""
-    return Q(revoked_at__isnull=True) & (Q(expires_at__isnull=True) | Q(expires_at__gt=now()))
-
-
-def has_not_ended() -> Q:
-    """Return the filter for memberships that last, or whose time is not over."""
-    return Q(ends_at__isnull=True) | Q(ends_at__gt=now())
 
 
 def read_rights(claims: Claims) -> Rights:

@@ -83,7 +83,7 @@ class AccountView:
 def read_account_view(account: Account) -> AccountView:
     """Return the data of an account's page, in a constant number of queries."""
     limits = limits_of(account.plan)
-    live = Tenant.objects.filter(account=account, deleted_at__isnull=True)
+    live = Tenant.objects.live().filter(account=account)
     count = live.count()
     shown = _heaviest(live) if count <= _MANY else _with_use(live).order_by("name", "pk")[:_TENANTS]
     domains = list(account.domains.order_by("name"))
@@ -137,7 +137,7 @@ class PlanOffer:
 
 def compare_plans(account_id: UUID) -> list[PlanOffer]:
     """Return every plan with the resources over its limits. They would be kept; new ones are refused."""
-    live = Tenant.objects.filter(account=account_id, deleted_at__isnull=True)
+    live = Tenant.objects.live().filter(account=account_id)
     tenants = live.count()
     heaviest = list(_heaviest(live))
     offers = []

@@ -153,7 +153,7 @@ class AccountAdmin(ReadOnlyAdmin):
     inlines = (TenantInline,)
 
     def prepare(self, rows: Sequence[Any]) -> None:
-        live = Tenant.objects.filter(account__in=rows, deleted_at__isnull=True).order_by()
+        live = Tenant.objects.live().filter(account__in=rows).order_by()
         counts = dict(live.values_list("account_id").annotate(tenants=Count("*")))
         for row in rows:
             row.live_tenants = counts.get(row.pk, 0)

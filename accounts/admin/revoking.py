@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from accounts.access.credentials import end_pat, end_refresh_token, lock_sign_in
-from accounts.access.rights import in_force
 from accounts.admin.rights import RightKind, left_alone, rights_of
 from accounts.billing.accounts import SentAccount, read_account, write_account
 from accounts.deletion import owned_alone
 from accounts.grants import end_grant
 from accounts.limited_access import end_access
 from accounts.memberships import change_memberships
-from accounts.models import Account, Membership, PermissionGrant, PersonalAccessToken, Tenant, User
+from accounts.models import Account, Membership, Tenant, User
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles
 from accounts.support_role import set_support
@@ -109,7 +108,7 @@ def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str)
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
         if user is None:
             raise NotFound(f"There is no user '{email}'. A user exists after the first sign-in.")
-        live = Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id, deleted_at__isnull=True)
+        live = Tenant.objects.live().select_for_update(no_key=True).filter(pk=tenant_id)
         if not live.exists():
             raise TenantNotFound
         stored = dict(user.memberships.filter(tenant=tenant_id).values_list("tenant_id", "role"))
@@ -175,7 +174,7 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
         lock_admins()
         lock_sign_in(email)
         # In this order other writers lock: accounts, users, tenants.
-        owned = Account.objects.filter(owners=person_id, deleted_at__isnull=True).values("pk")
+        owned = Account.objects.live().filter(owners=person_id).values("pk")
         accounts = list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
         locked = User.objects.select_for_update(no_key=True)
         people = {it.email: it for it in locked.filter(email__in={email, *heirs.values()}).order_by("pk")}
@@ -197,18 +196,8 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
             handed_over=len(alone),
             memberships=_end_memberships(person, actor=actor),
             accounts=len(accounts),
-            grants=sum(
-                end_grant(grant, actor=actor)
-                for grant in PermissionGrant.objects.select_related("grantee").filter(
-                    in_force(), grantee=person
-                )
-            ),
-            tokens=sum(
-                end_pat(pat, actor=actor)
-                for pat in PersonalAccessToken.objects.select_related("owner").filter(
-                    owner=person, revoked_at__isnull=True
-                )
-            ),
+            grants=sum(end_grant(grant, actor=actor) for grant in person.grants.in_force()),
+            tokens=sum(end_pat(pat, actor=actor) for pat in person.personal_access_tokens.not_revoked()),
         )
         set_support(person, is_support=False, actor=actor)
         # Deactivation ends the sessions.

@@ -15,7 +15,6 @@ from django.db.models import Exists, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.principal import WILDCARD
-from accounts.access.rights import has_not_ended, in_force
 from accounts.admin.names import names_of
 from accounts.models import (
     Account,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from accounts.admin.names import Names
+    from accounts.models.querysets import MembershipQuerySet, RevocableQuerySet
 
 #: At most this many rows of each kind are on a page. CSV files have all.
 MAX_ROWS: Final = 200
@@ -155,11 +155,11 @@ def _is_staff() -> Q:
 def _collect(
     limit: int | None,
     *,
-    memberships: QuerySet[Membership],
+    memberships: MembershipQuerySet[Membership],
     ownerships: QuerySet[Any] | None = None,
-    grants: QuerySet[PermissionGrant] | None = None,
-    tokens: QuerySet[PersonalAccessToken],
-    sessions: QuerySet[RefreshToken] | None = None,
+    grants: RevocableQuerySet[PermissionGrant] | None = None,
+    tokens: RevocableQuerySet[PersonalAccessToken],
+    sessions: RevocableQuerySet[RefreshToken] | None = None,
     staff: QuerySet[User] | None = None,
 ) -> Rights:
     """Return the rights of these rows, in a constant number of queries."""
@@ -168,12 +168,12 @@ def _collect(
         lists.append(staff.order_by("role", "email"))
     if ownerships is not None:
         lists.append(ownerships.select_related("user", "account").order_by("user__email", "pk"))
-    lists.append(memberships.filter(has_not_ended()).select_related("user").order_by("user__email", "pk"))
+    lists.append(memberships.in_force().select_related("user").order_by("user__email", "pk"))
     if grants is not None:
-        lists.append(grants.filter(in_force()).select_related("grantee", "granted_by").order_by("pk"))
-    lists.append(tokens.filter(in_force()).select_related("owner").order_by("owner__email", "pk"))
+        lists.append(grants.in_force().select_related("grantee", "granted_by").order_by("pk"))
+    lists.append(tokens.in_force().select_related("owner").order_by("owner__email", "pk"))
     if sessions is not None:
-        lists.append(sessions.filter(in_force()).select_related("user").order_by("-created_at"))
+        lists.append(sessions.in_force().select_related("user").order_by("-created_at"))
     found = [list(rows if limit is None else rows[: limit + 1]) for rows in lists]
     is_cut = limit is not None and any(len(rows) > limit for rows in found)
     rows = list(chain.from_iterable(rows[:limit] for rows in found))
@@ -275,7 +275,5 @@ def left_alone(rights: Iterable[Right]) -> LeftAlone:
     of_account = _Ownership.objects.filter(account=OuterRef("pk")).exclude(pk__in=owned)
     of_tenant = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
     accounts = Account.objects.filter(~Exists(of_account), pk__in=set(owned.values()))
-    tenants = Tenant.objects.filter(
-        ~Exists(of_tenant.exclude(pk__in=held)), pk__in=set(held.values()), deleted_at__isnull=True
-    )
+    tenants = Tenant.objects.live().filter(~Exists(of_tenant.exclude(pk__in=held)), pk__in=set(held.values()))
     return LeftAlone(list(accounts), list(tenants))

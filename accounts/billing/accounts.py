@@ -22,7 +22,7 @@ from accounts.diff import diff_documents, summarize_fields
 from accounts.documents import require_unchanged
 from accounts.grants import delete_grants
 from accounts.history import append_revision
-from accounts.models import Account, Tenant, User
+from accounts.models import Account, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
@@ -98,7 +98,7 @@ class AccountState:
 def list_accounts(principal: Principal) -> Iterator[UUID]:
     """Yield the ids of the accounts that the caller may read, by name, in bounded memory."""
     readable = principal.on_accounts.as_q(Scope.CONFIG_READ, account="pk")
-    live = Account.objects.filter(readable, deleted_at__isnull=True)
+    live = Account.objects.live().filter(readable)
     return live.order_by("name", "pk").values_list("pk", flat=True).iterator(chunk_size=2000)
 
 
@@ -109,7 +109,8 @@ def read_account(account_id: UUID) -> AccountState:
         AccountNotFound: there is no such account.
     """
     account = (
-        Account.objects.filter(pk=account_id, deleted_at__isnull=True)
+        Account.objects.live()
+        .filter(pk=account_id)
         .annotate(
             owner_emails=Coalesce(
                 ArrayAgg("owners__email", order_by="owners__email", filter=Q(owners__isnull=False)), []
@@ -194,7 +195,8 @@ def write_account(
         raise Forbidden("Only an owner of the account or a platform admin changes its owners.")
     with transaction.atomic():
         moment = later_than(stored.modified_at)
-        written = Account.objects.filter(pk=account_id, seq=stored.seq, deleted_at__isnull=True).update(
+        unchanged = Account.objects.live().filter(pk=account_id, seq=stored.seq)
+        written = unchanged.update(
             name=sent.name,
             plan=plan,
             billing_email=sent.billing_email,
@@ -238,10 +240,10 @@ def delete_account(*, account_id: UUID, actor: str) -> None:
     stored = read_account(account_id)
     with transaction.atomic():
         # Creating a tenant locks this row too, so no tenant can appear between the count and the deletion.
-        account = Account.objects.select_for_update().filter(pk=account_id, deleted_at__isnull=True).first()
+        account = Account.objects.live().select_for_update().filter(pk=account_id).first()
         if account is None:
             raise AccountNotFound
-        live = Tenant.objects.filter(account=account, deleted_at__isnull=True).count()
+        live = account.tenants.live().count()
         if live:
             raise InUse(f"The account has live tenants ({live}). Delete them first.")
         for domain in account.domains.all():

@@ -170,11 +170,11 @@ def record_removal(domain: Domain, *, actor: str) -> None:
 
 
 def _claimed_in(account_id: UUID, name: str) -> list[str]:
-    tenants = Tenant.objects.filter(account=account_id, deleted_at__isnull=True).values("pk")
+    tenants = Tenant.objects.live().filter(account=account_id).values("pk")
     claimed = Fqdn.objects.filter(tenant_id__in=tenants, released_at__isnull=True, name__endswith=name)
     return [fqdn for fqdn in claimed.values_list("name", flat=True) if lies_in(fqdn, name)]
 
 
 def _require_account(account_id: UUID) -> None:
-    if not Account.objects.filter(pk=account_id, deleted_at__isnull=True).exists():
+    if not Account.objects.live().filter(pk=account_id).exists():
         raise AccountNotFound

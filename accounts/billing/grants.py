@@ -10,7 +10,6 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.access.resources import owns_account, owns_tenant
-from accounts.access.rights import in_force
 from accounts.access.scopes import ACCOUNT_OWNER_SCOPES, GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.billing.errors import GrantNotFound
 from accounts.grants import end_grant, record_grant
@@ -131,7 +130,7 @@ def _check_grant(new: NewGrant) -> list[Detail]:
             Detail("/expiresAt", "out-of-range", "The expiry is in the past. Give a time in the future.")
         )
     model = Tenant if new.resource == GrantResource.TENANT else Account
-    if not model._default_manager.filter(pk=new.resource_id, deleted_at__isnull=True).exists():
+    if not model.objects.live().filter(pk=new.resource_id).exists():
         details.append(Detail("/resourceId", "unknown-resource", f"There is no such {new.resource}."))
     return details
 
@@ -169,7 +168,7 @@ def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> fr
     elif principal.is_platform_admin:
         own = PLATFORM_ADMIN_SCOPES
     else:
-        tenants = Tenant.objects.filter(account=resource_id, deleted_at__isnull=True)
+        tenants = Tenant.objects.live().filter(account=resource_id)
         held = [
             on_tenants.scopes_on(tenant_id=tenant_id, account_id=resource_id)
             for tenant_id in tenants.values_list("pk", flat=True)
@@ -180,7 +179,7 @@ def _own_scopes(principal: Principal, *, resource: str, resource_id: UUID) -> fr
 
 def _visible(principal: Principal) -> QuerySet[PermissionGrant]:
     rights = principal.rights
-    grants = PermissionGrant.objects.filter(in_force()).select_related("grantee", "granted_by")
+    grants = PermissionGrant.objects.in_force().select_related("grantee", "granted_by")
     if principal.is_platform_admin:
         return grants
     owned_tenants = [held for held, role in rights.memberships.items() if role == MembershipRole.OWNER]

@@ -9,6 +9,7 @@ from django.contrib.postgres.indexes import OpClass
 from django.db import models
 from django.db.models.functions import Upper
 
+from accounts.models.querysets import DeletableQuerySet, RevocableQuerySet
 from accounts.models.users import User
 from tenantadmin.lib.core.timestamps import now
 
@@ -32,6 +33,8 @@ class Account(models.Model):
     modified_at = models.DateTimeField(default=now, editable=False)
     #: Set while tombstones of its tenants still refer to a deleted account.
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = DeletableQuerySet.as_manager()
 
     class Meta:
         ordering = ("name", "id")
@@ -109,6 +112,8 @@ class PermissionGrant(models.Model):
     created_at = models.DateTimeField(default=now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RevocableQuerySet.as_manager()
 
     class Meta:
         ordering = ("-created_at",)

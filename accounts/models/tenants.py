@@ -8,6 +8,7 @@ import uuid
 from django.db import models
 
 from accounts.models.billing import Account
+from accounts.models.querysets import TenantQuerySet
 from tenantadmin.lib.core.timestamps import now
 
 
@@ -32,6 +33,8 @@ class Tenant(models.Model):
     #: Increases on every write of the configuration or the rules, and on deletion.
     modified_at = models.DateTimeField(default=now, editable=False, db_index=True)
     deleted_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = TenantQuerySet.as_manager()
 
     class Meta:
         ordering = ("name", "id")

@@ -6,6 +6,7 @@ from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 
+from accounts.models.querysets import RevocableQuerySet
 from accounts.models.users import User
 from tenantadmin.lib.core.timestamps import now
 
@@ -21,6 +22,8 @@ class Credential(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RevocableQuerySet.as_manager()
 
     class Meta:
         abstract = True

@@ -15,6 +15,7 @@ from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
 from accounts.emails import normalize_email
+from accounts.models.querysets import MembershipQuerySet
 from tenantadmin.lib.core.timestamps import now
 
 
@@ -168,6 +169,8 @@ class Membership(models.Model):
     role = models.CharField(max_length=10, choices=MembershipRole.choices)
     #: When it ends by itself: the access that staff take for a limited time. Null: it lasts.
     ends_at = models.DateTimeField(null=True, blank=True, db_index=True)
+
+    objects = MembershipQuerySet.as_manager()
 
     class Meta:
         ordering = ("id",)

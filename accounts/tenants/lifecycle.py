@@ -60,11 +60,7 @@ def create_tenant(
     names = checked["fqdns"]
     with transaction.atomic(), database_refusals():
         # Lock the account, so that two requests at once cannot exceed the plan's limit of tenants.
-        account = (
-            Account.objects.select_for_update(no_key=True)
-            .filter(pk=account_id, deleted_at__isnull=True)
-            .first()
-        )
+        account = Account.objects.live().select_for_update(no_key=True).filter(pk=account_id).first()
         if account is None:
             raise AccountNotFound
         _require_plan_allows(account, fqdns=len(names))
@@ -121,7 +117,7 @@ def create_tenant_for(principal: Principal, *, account_id: UUID, document: Mappi
 def _require_plan_allows(account: Account, *, fqdns: int) -> None:
     limits = limits_of(account.plan)
     if limits.tenants is not None:
-        live = Tenant.objects.filter(account=account, deleted_at__isnull=True).count()
+        live = account.tenants.live().count()
         require_within(limits.tenants, count=live + 1, what="tenants", plan=account.plan, path="/accountId")
     require_within(limits.fqdns, count=fqdns, what="FQDNs per tenant", plan=account.plan, path="/fqdns")
 

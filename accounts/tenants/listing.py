@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
-    from django.db.models import QuerySet
-
     from accounts.access.principal import Principal
+    from accounts.models.querysets import TenantQuerySet
     from tenantadmin.lib.core.timestamps import Timestamp
 
 _CHUNK: Final = 2000
@@ -33,7 +32,7 @@ _CHUNK: Final = 2000
 
 def list_tenants(principal: Principal) -> Iterator[UUID]:
     """Yield the ids of the live tenants in the caller's scope, by name, in bounded memory."""
-    live = _listed(principal).filter(deleted_at__isnull=True)
+    live = _listed(principal).live()
     return live.order_by("name", "pk").values_list("pk", flat=True).iterator(chunk_size=_CHUNK)
 
 
@@ -43,7 +42,7 @@ def require_live_tenant(tenant_id: UUID) -> None:
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    if not Tenant.objects.filter(pk=tenant_id, deleted_at__isnull=True).exists():
+    if not Tenant.objects.live().filter(pk=tenant_id).exists():
         raise TenantNotFound
 
 
@@ -95,10 +94,8 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
     )
 
 
-def _listed(principal: Principal) -> QuerySet[Tenant]:
-    return Tenant.objects.filter(
-        principal.on_listed_tenants.as_q(Scope.CONFIG_READ, tenant="pk", account="account_id")
-    )
+def _listed(principal: Principal) -> TenantQuerySet[Tenant]:
+    return Tenant.objects.with_scope(Scope.CONFIG_READ, principal.on_listed_tenants)
 
 
 def _wanted(query: ManifestQuery) -> Q:

@@ -82,7 +82,7 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
         admin.set_password(password)
         admin.save(update_fields=["password"])
         record_event(EventKind.PASSWORD_CHANGED, actor=_ACTOR, subject=admin.email)
-        for old in PersonalAccessToken.objects.filter(owner=owner, name=PAT_NAME, revoked_at__isnull=True):
+        for old in owner.personal_access_tokens.not_revoked().filter(name=PAT_NAME):
             end_pat(old, actor=_ACTOR)
         _, pat = create_pat(
             owner=owner,
@@ -109,7 +109,7 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
 def _is_valid(content: Any, tenants_json: list[dict[str, str]]) -> bool:
     match content:
         case {"adminEmail": str(), "adminPassword": str(), "pat": str(pat), "tenants": tenants}:
-            tokens = PersonalAccessToken.objects.filter(digest=digest_of(pat), revoked_at__isnull=True)
+            tokens = PersonalAccessToken.objects.not_revoked().filter(digest=digest_of(pat))
             return bool(tenants == tenants_json and tokens.exists())
     return False
 

@@ -49,7 +49,7 @@ def ensure_users(people: People) -> DemoUsers:
 
 def ensure_account(name: str, *, owner: User, plan: Plan, actor: User) -> UUID:
     """Create the billing account unless ``owner`` has an account with this name. Return its id."""
-    account = Account.objects.filter(owners=owner, name=name, deleted_at__isnull=True).first()
+    account = Account.objects.live().filter(owners=owner, name=name).first()
     if account is not None:
         return account.pk
     return create_account(
@@ -73,7 +73,7 @@ def ensure_tenant(document: Mapping[str, Any], *, account_id: UUID, owner: User,
     The tenant is older than its logs, which begin with ``first_day``.
     """
     name_key = tenant_name_key(document["tenantName"])
-    tenant = Tenant.objects.filter(account=account_id, name_key=name_key, deleted_at__isnull=True).first()
+    tenant = Tenant.objects.live().filter(account=account_id, name_key=name_key).first()
     if tenant is not None:
         return tenant.pk
     return create_tenant(

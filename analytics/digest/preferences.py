@@ -80,8 +80,7 @@ def set_preference(*, email: str, tenant_id: UUID, frequency: str, actor: str) -
 def readable_tenants(user: User) -> QuerySet[Tenant]:
     """Return the live tenants that a user may read by membership or grant. A platform role is not enough."""
     reach = replace(rights_of(user).on_tenants, everywhere=NO_SCOPES)
-    readable = reach.as_q(Scope.ANALYTICS_READ, tenant="pk", account="account_id")
-    return Tenant.objects.filter(readable, deleted_at__isnull=True)
+    return Tenant.objects.live().with_scope(Scope.ANALYTICS_READ, reach)
 
 
 def unsubscribe_token(*, user_id: int, tenant_id: UUID) -> str:

@@ -108,7 +108,7 @@ def _find_reason(replay_id: UUID) -> str:
     run = ReplayRun.objects.filter(pk=replay_id).values_list("tenant_id", "state").first()
     if run is None or run[1] != ReplayRun.State.RUNNING:
         return "The replay was cancelled."
-    if not Tenant.objects.filter(pk=run[0], deleted_at__isnull=True).exists():
+    if not Tenant.objects.live().filter(pk=run[0]).exists():
         return "The tenant was deleted."
     return ""
 

@@ -90,13 +90,10 @@ def collect_input(request: Request) -> Input:
     start = datetime.combine(first, time(), UTC)
     end = datetime.combine(request.last_day + timedelta(days=1), time(), UTC)
     current = read_ruleset(request.tenant_id).rules
-    markers = StoredMarker.objects.filter(
-        tenant=request.tenant_id,
-        number__isnull=True,
-        removed_at__isnull=True,
-        invalidated_at__gte=start,
-        invalidated_at__lt=end,
-    ).order_by("invalidated_at", "pk")
+    remaining = StoredMarker.objects.remaining().filter(tenant=request.tenant_id, number__isnull=True)
+    markers = remaining.filter(invalidated_at__gte=start, invalidated_at__lt=end).order_by(
+        "invalidated_at", "pk"
+    )
     changes = list(
         DocumentHistory(RevisionKind.RULES, request.tenant_id)
         .revisions()

@@ -164,7 +164,7 @@ def queue_replay(
     digest = collected.digest()
     with transaction.atomic():
         # The lock lets one request of a tenant at a time check the limits.
-        if not Tenant.objects.select_for_update(no_key=True).filter(pk=tenant_id, deleted_at__isnull=True):
+        if not Tenant.objects.live().select_for_update(no_key=True).filter(pk=tenant_id):
             raise TenantNotFound
         run = ReplayRun.objects.filter(tenant_id=tenant_id, digest=digest).first()
         if run is not None and run.state not in {ReplayRun.State.FAILED, ReplayRun.State.CANCELLED}:

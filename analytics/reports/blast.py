@@ -104,7 +104,7 @@ def _preview(
     log: LogReader, rule: Rule, *, now: dt.datetime, written: dt.datetime, queries: list[ReportQuery]
 ) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
-    marked = Marker.objects.filter(tenant=log.tenant, target_rule_id=rule.id, removed_at__isnull=True)
+    marked = Marker.objects.remaining().filter(tenant=log.tenant, target_rule_id=rule.id)
     last_marker = marked.aggregate(last=Max("invalidated_at"))["last"]
     live_sql = _LIVE.format(
         first=now.date() - dt.timedelta(days=days),

@@ -54,7 +54,7 @@ def read_home() -> Home:
     at = now()
     today = at.date()
     # Logs and builds outlive their tenant.
-    is_live = Exists(Tenant.objects.filter(pk=OuterRef("tenant_id"), deleted_at__isnull=True))
+    is_live = Exists(Tenant.objects.live().filter(pk=OuterRef("tenant_id")))
     health = TenantHealth.objects.filter(is_live)
     fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS)
     # The same condition as in the index.
@@ -110,10 +110,8 @@ def find_without_owner() -> WithoutOwner:
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
     account_owners = Account.owners.through.objects.filter(account=OuterRef("pk"))
     return WithoutOwner(
-        tenants=list(Tenant.objects.filter(~Exists(owners), deleted_at__isnull=True).order_by("pk")[:_ROWS]),
-        accounts=list(
-            Account.objects.filter(~Exists(account_owners), deleted_at__isnull=True).order_by("pk")[:_ROWS]
-        ),
+        tenants=list(Tenant.objects.live().filter(~Exists(owners)).order_by("pk")[:_ROWS]),
+        accounts=list(Account.objects.live().filter(~Exists(account_owners)).order_by("pk")[:_ROWS]),
     )
 
 

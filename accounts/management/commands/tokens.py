@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.access.credentials import end_pat, end_refresh_token
-from accounts.access.rights import in_force
 from accounts.emails import normalize_email
 from accounts.models import PersonalAccessToken, RefreshToken, User
 from accounts.sessions import end_sessions_of
@@ -43,10 +42,10 @@ class Command(BaseCommand):
             case "list":
                 self._list(options["user"])
             case "revoke":
-                pat = PersonalAccessToken.objects.filter(in_force(), pk=options["id"]).first()
+                pat = PersonalAccessToken.objects.in_force().filter(pk=options["id"]).first()
                 self._report(pat is not None and end_pat(pat, actor=_ACTOR))
             case "end":
-                session = RefreshToken.objects.filter(in_force(), pk=options["id"]).first()
+                session = RefreshToken.objects.in_force().filter(pk=options["id"]).first()
                 self._report(session is not None and end_refresh_token(session, actor=_ACTOR))
             case _:
                 user = _find_user(options["user"])
@@ -54,8 +53,8 @@ class Command(BaseCommand):
                 self.stdout.write(f"{ended} sessions of {user.email} ended.")
 
     def _list(self, email: str | None) -> None:
-        pats = PersonalAccessToken.objects.filter(in_force())
-        sessions = RefreshToken.objects.filter(in_force())
+        pats = PersonalAccessToken.objects.in_force()
+        sessions = RefreshToken.objects.in_force()
         if email is not None:
             user = _find_user(email)
             pats, sessions = pats.filter(owner=user), sessions.filter(user=user)

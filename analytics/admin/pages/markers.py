@@ -20,7 +20,6 @@ from rules.markers import (
     create_marker,
     delete_marker,
     read_marker,
-    with_superseded,
 )
 from rules.models import Marker
 from rules.ruleset import read_ruleset
@@ -40,7 +39,7 @@ class MarkersPage(TenantPage):
     template_name = "backoffice/tenant/markers.html"
 
     def read(self) -> Mapping[str, Any]:
-        rows = with_superseded(Marker.objects.filter(tenant=self.tenant, removed_at__isnull=True))
+        rows = Marker.objects.remaining().filter(tenant=self.tenant).with_superseded()
         if cursor := self.request.GET.get("cursor"):
             rows = older_than(rows, cursor, time="invalidated_at")
         markers, more = cut_page(rows.order_by("-invalidated_at", "-pk"), _PAGE)

@@ -1,0 +1,54 @@
+"""Conditions that several models share, as methods of their managers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from django.db import models
+from django.db.models import Q
+
+from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from typing import Self
+
+
+class Access(Protocol):
+    """The scopes of a caller by tenant and account (`accounts.access.reach`)."""
+
+    def as_q(self, scope: Any, *, tenant: str, account: str) -> Q: ...
+
+
+Row = TypeVar("Row", bound=models.Model)
+
+
+class DeletableQuerySet(models.QuerySet[Row]):
+    """Rows that stay when they are deleted, with the time in ``deleted_at``."""
+
+    def live(self) -> Self:
+        """Return the rows that are not deleted."""
+        return self.filter(deleted_at__isnull=True)
+
+
+class RevocableQuerySet(models.QuerySet[Row]):
+    """Grants and credentials, which are revoked or expire."""
+
+    def not_revoked(self) -> Self:
+        """Return the rows that are not revoked. They may have expired."""
+        return self.filter(revoked_at__isnull=True)
+
+    def in_force(self) -> Self:
+        """Return the rows that are neither revoked nor expired."""
+        return self.not_revoked().filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now()))
+
+
+class TenantQuerySet(DeletableQuerySet[Row]):
+    def with_scope(self, scope: str, access: Access) -> Self:
+        """Return the tenants on which ``access`` has ``scope``."""
+        return self.filter(access.as_q(scope, tenant="pk", account="account_id"))
+
+
+class MembershipQuerySet(models.QuerySet[Row]):
+    def in_force(self) -> Self:
+        """Return the memberships whose time is not over."""
+        return self.filter(Q(ends_at__isnull=True) | Q(ends_at__gt=now()))
