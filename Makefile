@@ -13,11 +13,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Keep compiled code and tests: collecting the tests then takes 4 s, not 10.
 unexport PYTHONDONTWRITEBYTECODE
 export npm_config_cache := $(CURDIR)/.cache/npm
-# Node has certificates of its own, and does not know those of the system.
+# Node has certificates of its own, and does not know the system's.
 export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/certs/ca-certificates.crt))
 
 NODE := .cache/clients
 SPARK := .cache/spark
+RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
+DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-sail test-spark browser coverage mutants lint bench fuzz contract screenshots clients lock clean
@@ -86,18 +88,21 @@ $(NODE)/stamp: tests/clients/scripts/package.json
 	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
 	@touch $@
 
-$(SPARK)/stamp: requirements-dev.txt requirements-spark.txt .venv/base.stamp
+$(SPARK)/stamp: $(DEV_REQUIREMENTS) requirements-spark.txt .venv/base.stamp
 	@$(PYTHON) -m venv $(SPARK)
-	@$(call install,requirements-dev.txt requirements-spark.txt,$(SPARK)/bin/python)
+	@$(call install,$(DEV_REQUIREMENTS) requirements-spark.txt,$(SPARK)/bin/python)
 	@touch $@
 
+# Each file has only what the files before it lack, so they are installed together. A requirement of some systems or
+# Pythons alone is repeated, since a later file may need it on all.
 lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the locked files
-	$(BIN)/uv pip compile $(LOCK_OPTIONS) -o requirements.txt pyproject.toml
-	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group embedded -c requirements.txt -o requirements-embedded.txt
-	$(BIN)/uv pip compile $(LOCK_OPTIONS) --group dev -c requirements.txt -c requirements-embedded.txt -o requirements-dev.txt pyproject.toml
-	$(BIN)/uv pip compile $(LOCK_OPTIONS) --extra spark --group sail -c requirements-dev.txt -o requirements-spark.txt pyproject.toml
+	$(LOCK) -o requirements.txt pyproject.toml
+	$(LOCK) $(call beyond,requirements.txt) --group embedded -o requirements-embedded.txt
+	$(LOCK) $(call beyond,$(RUN_REQUIREMENTS)) --group dev -o requirements-dev.txt pyproject.toml
+	$(LOCK) $(call beyond,$(DEV_REQUIREMENTS)) --extra spark --group sail -o requirements-spark.txt pyproject.toml
 
-LOCK_OPTIONS := --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+beyond = $(addprefix -c ,$(1)) $$(sed -nE 's/^([a-z0-9_-]+)[^;]*==[^;]*$$/--no-emit-package \1/p' $(1))
 
 clean: ## Remove what was set up, and caches; the data in var stay
 	rm -rf .venv .cache .coverage .coverage.* htmlcov mutants .pytest_cache .mypy_cache .ruff_cache \
@@ -123,17 +128,17 @@ clean: ## Remove what was set up, and caches; the data in var stay
 		echo "uv is not to be had; going on with pip"
 	@touch $@
 
-# requirements-dev.txt contains the two other files, and stays installed.
-.venv/run.stamp: requirements.txt requirements-embedded.txt .venv/base.stamp
-	@$(call install,$(if $(wildcard .venv/dev.stamp),requirements-dev.txt,requirements.txt requirements-embedded.txt))
+# The development tools stay if they are installed.
+.venv/run.stamp: $(RUN_REQUIREMENTS) .venv/base.stamp
+	@$(call install,$(if $(wildcard .venv/dev.stamp),$(DEV_REQUIREMENTS),$(RUN_REQUIREMENTS)))
 	@touch $@
 
-.venv/dev.stamp: requirements-dev.txt .venv/base.stamp
-	@$(call install,requirements-dev.txt)
+.venv/dev.stamp: $(DEV_REQUIREMENTS) .venv/base.stamp
+	@$(call install,$(DEV_REQUIREMENTS))
 	@touch .venv/run.stamp $@
 
-# Files of requirements, and into which Python if not that of .venv. pip's index is uv's too. uv is kept, although
-# the service does not require it.
+# Arguments: files of requirements, and the Python if it is another than .venv's. uv uses pip's index. uv stays
+# installed, although the service does not require it.
 define install
 echo "Installing $(1)"; \
 index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
