@@ -51,11 +51,11 @@ def read_cursor(text: str, types: tuple[type, ...]) -> list[Any]:
     try:
         values = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
     except ValueError:
-        raise _bad_cursor() from None
+        raise invalid_cursor() from None
     if not isinstance(values, list) or [type(value) for value in values] != list(types):
-        raise _bad_cursor()
+        raise invalid_cursor()
     if not all(map(_is_storable, values)):
-        raise _bad_cursor()
+        raise invalid_cursor()
     return values
 
 
@@ -71,12 +71,12 @@ def _read_moment(text: str) -> dt.datetime:
     try:
         moment = dt.datetime.fromisoformat(text)
     except ValueError:
-        raise _bad_cursor() from None
+        raise invalid_cursor() from None
     if moment.tzinfo is None:
-        raise _bad_cursor()
+        raise invalid_cursor()
     return moment
 
 
-def _bad_cursor() -> BadRequest:
+def invalid_cursor() -> BadRequest:
     message = "The cursor is invalid. Take it from the 'next' link of the previous page."
     return BadRequest(message, details=[Detail("/cursor", "invalid", message)])

@@ -15,15 +15,16 @@ from msgspec import UNSET, Meta, UnsetType
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from logs.columns import CACHE_STATUSES
+from logs.models import Partition
 from logs.queries import query_rows
-from logs.quoting import quote_text, quote_value
+from logs.quoting import quote_value
 from rules.explain import RequestExplanation, explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
 from rules.models import Marker
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, from_epoch_ms
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, from_epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 #: The number of days in which to search for earlier stores of a key.
 HISTORY_DAYS: Final = 7
+#: The number of days with a log in which an entry is searched whose day is not given.
+SEARCHED_DAYS: Final = 31
 _HISTORY_MS: Final = HISTORY_DAYS * 86_400_000
 #: A longer statement is searched by its hash.
 _MAX_QUOTED_BYTES: Final = 16 << 10
@@ -48,7 +51,7 @@ _ENTRY_COLUMNS: Final = (
 
 
 class LoggedRequestNotFound(NotFound):
-    message = "The day has no log entry with this logId."
+    message = "The log has no entry with this logId on this day."
 
 
 MissReason: TypeAlias = Literal[
@@ -146,9 +149,9 @@ def explain_logged(
     store: ObjectStore,
     *,
     tenant: UUID,
-    day: dt.date,
     log_id: str,
     reader: Reader,
+    day: dt.date | None = None,
     seq: int | None = None,
     draft_id: UUID | None = None,
 ) -> LoggedExplanationAnswer:
@@ -156,16 +159,23 @@ def explain_logged(
 
     Each query of the log is audited under the name of ``reader`` before it runs.
 
+    Args:
+        day: default: the newest of the last `SEARCHED_DAYS` days of the log that has the entry.
+
     Raises:
-        LoggedRequestNotFound: the day has no such entry.
+        LoggedRequestNotFound: no such day has the entry.
         ValidationFailed: there is no such revision or draft, or the draft has lint errors.
         TenantNotFound: the tenant is deleted, and its history has no rules for this moment.
     """
-    statement = f"SELECT * FROM proxy_logs WHERE day = {quote_text(day)} AND logId = {quote_text(log_id)}"  # noqa: S608
+    days = f"day = '{day}'" if day is not None else f"day >= '{_first_searched_day(tenant)}'"
+    statement = (
+        f"SELECT * FROM proxy_logs WHERE {days} AND logId = {quote_value(log_id)} ORDER BY day DESC LIMIT 1"  # noqa: S608
+    )
     rows = query_rows(store, tenant=tenant, statement=statement, reader=reader)
     if not rows:
         raise LoggedRequestNotFound
     entry = rows[0]
+    day = dt.date.fromisoformat(entry["day"])
     moment = time_of(entry["timestamp"])
     chosen = choose_rules(tenant, seq=seq, draft_id=draft_id, at=moment)
     miss = None
@@ -186,6 +196,17 @@ def explain_logged(
     )
 
 
+def _first_searched_day(tenant: UUID) -> dt.date:
+    """Return the first of the newest `SEARCHED_DAYS` days with a log; today if there is none."""
+    days = (
+        Partition.objects.filter(tenant_id=tenant)
+        .exclude(file="")
+        .order_by("-day")
+        .values_list("day", flat=True)
+    )
+    return min(days[:SEARCHED_DAYS], default=now().date())
+
+
 def time_of(timestamp: int | None) -> dt.datetime | None:
     """Return a timestamp of the log (epoch ms); None if it is null or outside of the years 1 to 9999."""
     if timestamp is None:
@@ -194,6 +215,12 @@ def time_of(timestamp: int | None) -> dt.datetime | None:
         return from_epoch_ms(timestamp)
     except OverflowError:
         return None
+
+
+def show_time(timestamp: int | None) -> Timestamp | None:
+    """Return a timestamp of the log as the API shows it; None if no date holds it."""
+    moment = time_of(timestamp)
+    return None if moment is None else format_timestamp(moment)
 
 
 def _explain_miss(
@@ -243,7 +270,7 @@ def _explain_miss(
         if nearest is None
         else NearestEntry(
             log_id=nearest["logId"],
-            at=_show(nearest["timestamp"]),
+            at=show_time(nearest["timestamp"]),
             parameter_values=nearest["parameterValues"],
         ),
     )
@@ -327,7 +354,7 @@ def _find_expiry(entry: Mapping[str, Any], stored: Mapping[str, Any], *, born: i
         reason="ttl-expired",
         reconstructed=entry["missReason"] is None,
         last_store=_reference(stored),
-        expired_at=_show(born + 1000 * ttl),
+        expired_at=show_time(born + 1000 * ttl),
         ttl_seconds=ttl,
         ttl_needed=(entry["timestamp"] - born) // 1000 + 1,
     )
@@ -361,9 +388,4 @@ def _find_marker(
 
 
 def _reference(entry: Mapping[str, Any]) -> EntryReference:
-    return EntryReference(log_id=entry["logId"], at=_show(entry["timestamp"]))
-
-
-def _show(timestamp: int) -> Timestamp | None:
-    moment = time_of(timestamp)
-    return None if moment is None else format_timestamp(moment)
+    return EntryReference(log_id=entry["logId"], at=show_time(entry["timestamp"]))

@@ -38,6 +38,7 @@ urlpatterns = [
         ReportViewSet.as_view({"get": "get_leaks_report"}),
         name="report-leaks",
     ),
+    path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
     path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),
     path(
         "tenants/<uuid:tenant>/rules/<str:rule>/invalidations/preview",

@@ -258,4 +258,5 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getLogObject": Policy(Level.TENANT, Scope.LOGS_READ),
     "getQuerySchema": Policy(Level.TENANT, Scope.LOGS_QUERY),
     "queryLogs": Policy(Level.TENANT, Scope.LOGS_QUERY),
+    "listRequests": Policy(Level.TENANT, Scope.LOGS_QUERY),
 }

@@ -46,7 +46,7 @@ class ExplainViewSet(AppViewSet):
         explanation = explain_logged(
             default_store(),
             tenant=tenant,
-            day=self.body["day"],
+            day=self.body.get("day"),
             log_id=self.body["logId"],
             seq=self.body.get("seq"),
             draft_id=self.body.get("draftId"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING
 
+from django.urls import reverse
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
@@ -12,10 +14,13 @@ from analytics.reports.leaks import LeaksReport, leaks_report
 from analytics.reports.reading import LogReader, Window
 from analytics.reports.stale import StaleReport, stale_report
 from analytics.reports.timeline import Timeline, timeline
-from analytics.serializers.reports import ReportParameters, TimelineParameters
+from analytics.reports.traffic import Traffic, TrafficFilter, TrafficLinks, list_traffic
+from analytics.serializers.reports import ReportParameters, TimelineParameters, TrafficParameters
 from logs.audit import Reader
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.http.budgets import QUERY
+from tenantadmin.lib.http.hal import link, next_page
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
@@ -64,6 +69,37 @@ class ReportViewSet(AppViewSet):
     def preview_invalidation(self, request: Request, tenant: UUID, rule: str) -> Response:
         """The live results of each target, or of the rule itself if it has no targets. Makes no marker."""
         return Response(preview_invalidation(self._log(tenant), rule_id=rule, now=now()))
+
+    @operation(
+        summary="The requests of the log, newest first",
+        budget=QUERY,
+        query=TrafficParameters,
+        responses={200: Traffic},
+    )
+    def list_requests(self, request: Request, tenant: UUID) -> Response:
+        """One row per entry of the log. `sql` is the statement that gives the same rows."""
+        asked = self.query
+        last = asked.get("to", now().date())
+        page = list_traffic(
+            self._log(tenant),
+            window=Window(asked.get("from", last - dt.timedelta(days=6)), last),
+            matching=TrafficFilter(
+                status=asked.get("status"),
+                rule=asked.get("rule"),
+                user=asked.get("user"),
+                statement=asked.get("statement"),
+                query_hash=asked.get("queryHash"),
+                min_ms=asked.get("minMs"),
+            ),
+            limit=asked["limit"],
+            cursor=asked.get("cursor"),
+        )
+        links = TrafficLinks(
+            self_=link(request.get_full_path()),
+            parent=link(reverse("tenant", kwargs={"tenant": tenant})),
+            next=next_page(request, page.cursor),
+        )
+        return Response(Traffic(links=links, tenant_id=tenant, requests=page.requests, sql=page.sql))
 
     @property
     def _window(self) -> Window:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from accounts.serializers.history import PageParameters
 from analytics.reports.reading import MAX_DAYS
 from analytics.reports.timeline import STEPS
+from analytics.reports.traffic import NO_RULE
+from logs.columns import CACHE_STATUSES
 from tenantadmin.lib.http.serializers import (
     DayField,
     OneOfField,
+    StrictCharField,
+    StrictIntegerField,
     StrictSerializer,
 )
 
@@ -22,6 +27,34 @@ class ReportParameters(StrictSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         return {"from": DayField(help_text="The first day."), **super().get_fields()}
+
+
+class TrafficParameters(PageParameters):
+    """The days, both included, and which of their requests are listed."""
+
+    to = DayField(required=False, help_text=f"The last day; at most {MAX_DAYS} days. Default: today (UTC).")
+    status = OneOfField(choices=CACHE_STATUSES, required=False)
+    rule = StrictCharField(
+        required=False, max_length=128, trim_whitespace=False, help_text=f"`{NO_RULE}`: no rule decided."
+    )
+    user = StrictCharField(
+        required=False, allow_blank=True, max_length=1000, trim_whitespace=False, help_text="`userName`"
+    )
+    statement = StrictCharField(
+        required=False,
+        max_length=1000,
+        trim_whitespace=False,
+        help_text="A part of `standardizedSql`; case is ignored.",
+    )
+    queryHash = StrictCharField(required=False, max_length=200, trim_whitespace=False)  # noqa: N815
+    minMs = StrictIntegerField(  # noqa: N815
+        required=False, min_value=0, max_value=2**63 - 1, help_text="The least `responseTimeMs`."
+    )
+    cursor = StrictCharField(required=False, max_length=4000, help_text="From the `next` link of a page.")
+
+    def get_fields(self) -> dict[str, Any]:
+        first = DayField(required=False, help_text="The first day. Default: six days before `to`.")
+        return {"from": first, **super().get_fields()}
 
 
 class TimelineParameters(ReportParameters):

@@ -66,9 +66,9 @@ def explain(world: World) -> Callable[..., Any]:
     def run(*entries: dict[str, Any], log_id: str = "x", status: int = 200, **body: Any) -> Any:
         save_entries(world.tenant.pk, DAY, entries)
         call_command("rebuild", tenant=world.tenant.pk)
-        answer = client.post(
-            f"/tenants/{world.tenant.pk}/explain", {"logId": log_id, "day": DAY.isoformat(), **body}
-        )
+        asked = {"logId": log_id, "day": DAY.isoformat(), **body}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        answer = client.post(f"/tenants/{world.tenant.pk}/explain", asked)
         assert answer.status_code == status, answer.content
         return answer.json()
 
@@ -205,8 +205,26 @@ def test_the_statement_may_be_any_text(explain: Callable[..., Any], statement: s
 
 
 def test_an_unknown_entry_is_a_404_and_audited(world: World, explain: Callable[..., Any]) -> None:
-    assert explain(entry("y", 0), status=404)["message"] == "The day has no log entry with this logId."
+    assert (
+        explain(entry("y", 0), status=404)["message"] == "The log has no entry with this logId on this day."
+    )
     assert QueryRun.objects.filter(email=world.member.email).count() == 1
+
+
+def test_without_a_day_the_newest_entry_is_explained(world: World, explain: Callable[..., Any]) -> None:
+    """It is searched in the newest 31 days with a log."""
+    for age in range(1, 31):
+        day = DAY - dt.timedelta(days=40 + age)
+        save_entries(world.tenant.pk, day, [{"logId": f"{age}", "cacheStatus": "BYPASS"}])
+    save_entries(world.tenant.pk, DAY - dt.timedelta(days=40 + 31), [{"logId": "31"}, {"logId": "x"}])
+    client = ApiClient(factories.sign_in(world.member))
+
+    def find(log_id: str) -> Any:
+        return client.post(f"/tenants/{world.tenant.pk}/explain", {"logId": log_id})
+
+    assert explain(entry("x", 0, "HIT"), day=None)["logged"]["cacheStatus"] == "HIT"
+    assert find("30").json()["logged"]["cacheStatus"] == "BYPASS"
+    assert find("31").status_code == 404
 
 
 @pytest.mark.parametrize(
@@ -245,5 +263,5 @@ def test_the_command_prints_the_same(world: World, explain: Callable[..., Any]) 
         "not-matched    sales (distance 1)",
         '    /tables/containsAny: containsAny ["sales.*"], and the value is ["hr.people"]',
     ]
-    with pytest.raises(CommandError, match="no log entry with this logId"):
+    with pytest.raises(CommandError, match="no entry with this logId"):
         call_command("explain", "y", tenant=world.tenant.pk, day=DAY)

@@ -99,7 +99,12 @@ class LoggedForm(ChosenRulesForm):
     """A logged request. By default, the rules in force at its time decide."""
 
     log_id = forms.CharField(label="logId", max_length=1000, strip=False)
-    day = forms.DateField(label="Day (UTC)", widget=forms.DateInput(attrs={"type": "date"}))
+    day = forms.DateField(
+        label="Day (UTC)",
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}),
+        help_text="Empty: the newest day that has the entry.",
+    )
     field_order = ("log_id", "day", "seq", "draft")
 
 

@@ -1,4 +1,4 @@
-"""``manage.py explain --tenant ID --day DAY LOGID``: explain which rule decides a logged request."""
+"""``manage.py explain --tenant ID [--day DAY] LOGID``: explain which rule decides a logged request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("log_id", metavar="LOGID")
         parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
-        parser.add_argument("--day", type=day_argument, required=True, help="YYYY-MM-DD")
+        parser.add_argument(
+            "--day", type=day_argument, help="YYYY-MM-DD; default: the newest day with the entry"
+        )
         parser.add_argument("--seq", type=int, help="a revision of the rules; default: that in force then")
         parser.add_argument("--draft", type=UUID, metavar="ID", help="a draft of the rules")
         parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
@@ -43,7 +45,7 @@ class Command(BaseCommand):
         *,
         log_id: str,
         tenant: UUID,
-        day: dt.date,
+        day: dt.date | None,
         seq: int | None,
         draft: UUID | None,
         as_json: bool,

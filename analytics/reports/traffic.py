@@ -1,0 +1,222 @@
+"""The requests of a tenant, newest first, page by page. Contract: Analytics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
+from uuid import UUID
+
+import msgspec
+from msgspec import Meta
+
+from accounts.cursors import invalid_cursor, read_cursor, write_cursor
+from analytics.explain import show_time
+from logs.columns import CACHE_STATUSES
+from logs.quoting import quote_value
+from tenantadmin.lib.core.structs import JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp
+from tenantadmin.lib.http.hal import Link, ListLinks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analytics.reports.reading import LogReader, Window
+
+#: The value of the filter ``rule`` for requests that no rule decided.
+NO_RULE: Final = "none"
+#: Members of a request and the columns they come from, but for `timestamp`.
+_COLUMNS: Final[Mapping[str, str]] = {
+    "logId": "logId",
+    "day": "day",
+    "userName": "userName",
+    "cacheStatus": "cacheStatus",
+    "missReason": "missReason",
+    "matchedRule": "matchedRule",
+    "statement": "standardizedSql AS statement",
+    "queryHash": "queryHash",
+    "responseTimeMs": "responseTimeMs",
+    "warehouseExecutionTimeMs": "warehouseExecutionTimeMs",
+    "responseSize": "responseSize",
+}
+_SELECTED: Final = ", ".join(("timestamp", *_COLUMNS.values()))
+# Entries without a logId can share time and day. Their other columns give them one order in every query;
+# rows that agree in all columns look the same.
+_ORDER: Final = "timestamp DESC NULLS LAST, logId DESC NULLS LAST, day DESC, " + ", ".join(
+    name for name in _COLUMNS if name not in {"logId", "day"}
+)
+
+
+class LoggedTraffic(JsonStruct):
+    """One entry of the log; columns of `proxy_logs`."""
+
+    log_id: str | None
+    at: Annotated[
+        Timestamp | None, Meta(description="Null where the entry has no timestamp of the years 1970 to 9999.")
+    ]
+    day: date
+    user_name: str | None
+    cache_status: Annotated[
+        Annotated[str, one_of(CACHE_STATUSES)] | None,
+        Meta(description="A value outside the twelve statuses is shown as it was logged."),
+    ]
+    miss_reason: str | None
+    matched_rule: str | None
+    statement: Annotated[str | None, Meta(description="`standardizedSql`")]
+    query_hash: str | None
+    response_time_ms: int
+    warehouse_execution_time_ms: int | None
+    response_size: int
+
+
+class TrafficLinks(ListLinks):
+    """``next`` is absent on the last page."""
+
+    next: Link | None = None
+
+
+class Traffic(JsonStruct):
+    """A page of requests, by timestamp and then `logId`, descending, with nulls last."""
+
+    links: TrafficLinks = msgspec.field(name="_links")
+    tenant_id: UUID
+    requests: list[LoggedTraffic]
+    sql: Annotated[str, Meta(description="The statement that gives the same rows, to run yourself.")]
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficFilter:
+    """The requests to list. A condition that is None does not apply."""
+
+    status: str | None = None
+    #: The id of a rule, or `NO_RULE`.
+    rule: str | None = None
+    user: str | None = None
+    #: A part of `standardizedSql`; case is ignored.
+    statement: str | None = None
+    query_hash: str | None = None
+    min_ms: int | None = None
+
+    def conditions(self) -> list[str]:
+        """Return the SQL conditions."""
+        equal = {"cacheStatus": self.status, "userName": self.user, "queryHash": self.query_hash}
+        found = [f"{name} = {quote_value(value)}" for name, value in equal.items() if value is not None]
+        if self.rule == NO_RULE:
+            found.append("matchedRule IS NULL")
+        elif self.rule is not None:
+            found.append(f"matchedRule = {quote_value(self.rule)}")
+        if self.statement is not None:
+            found.append(f"contains(lower(standardizedSql), lower({quote_value(self.statement)}))")
+        if self.min_ms is not None:
+            found.append(f"responseTimeMs >= {self.min_ms}")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A place in the order of the list, and how many rows at this place are on earlier pages."""
+
+    timestamp: int | None
+    log_id: str | None
+    day: date
+    given: int
+
+    @classmethod
+    def read(cls, cursor: str) -> Self:
+        """Return the place that a cursor names.
+
+        Raises:
+            BadRequest: it is no cursor of this list.
+        """
+        timestamp, log_id, day, given = read_cursor(cursor, (str, str, str, int))
+        try:
+            place = cls(
+                timestamp=int(timestamp) if timestamp else None,
+                log_id=log_id[1:] if log_id else None,
+                day=date.fromisoformat(day),
+                given=given,
+            )
+        except ValueError:
+            raise invalid_cursor() from None
+        if given < 1 or abs(place.timestamp or 0) >= 2**63:
+            raise invalid_cursor()
+        return place
+
+    def cursor(self) -> str:
+        return write_cursor(
+            [
+                "" if self.timestamp is None else str(self.timestamp),
+                "" if self.log_id is None else f"={self.log_id}",
+                self.day.isoformat(),
+                self.given,
+            ]
+        )
+
+    def condition(self) -> str:
+        """Return the SQL condition for the rows at this place and after it."""
+        day = f"day <= '{self.day}'"
+        log_id = "NULL" if self.log_id is None else quote_value(self.log_id)
+        same_id = f"(logId IS NOT DISTINCT FROM {log_id} AND {day})"
+        by_id = same_id if self.log_id is None else f"(logId < {log_id} OR logId IS NULL OR {same_id})"
+        if self.timestamp is None:
+            return f"timestamp IS NULL AND {by_id}"
+        later = f"timestamp < {self.timestamp} OR timestamp IS NULL"
+        return f"({later} OR (timestamp = {self.timestamp} AND {by_id}))"
+
+
+class TrafficPage(NamedTuple):
+    requests: list[LoggedTraffic]
+    #: The statement that gives the same rows.
+    sql: str
+    #: The cursor of the next page, or None.
+    cursor: str | None
+
+
+def list_traffic(
+    log: LogReader,
+    *,
+    window: Window,
+    matching: TrafficFilter,
+    limit: int,
+    cursor: str | None,
+) -> TrafficPage:
+    """Return a page of requests.
+
+    The read of the log is recorded in the audit before it happens. A page stays right while days are built
+    again: its cursor names the last row, not its number.
+
+    Raises:
+        ApiError: the query failed.
+        BadRequest: the cursor is invalid.
+    """
+    place = None if cursor is None else _Place.read(cursor)
+    conditions = [f"day BETWEEN '{window.first}' AND '{window.last}'", *matching.conditions()]
+    if place is not None:
+        conditions.append(place.condition())
+    offset = "" if place is None else f" OFFSET {place.given}"
+    statement = (
+        f"SELECT {_SELECTED} FROM proxy_logs WHERE {' AND '.join(conditions)}"  # noqa: S608  # quoted values
+        f" ORDER BY {_ORDER} LIMIT "
+    )
+    rows = log.rows(f"{statement}{limit + 1}{offset}")
+    page = rows[:limit]
+    following = None
+    if len(rows) > limit:
+        following = _place_of(page, after=place).cursor()
+    return TrafficPage([_request(row) for row in page], f"{statement}{limit}{offset}", following)
+
+
+def _place_of(page: list[dict[str, Any]], *, after: _Place | None) -> _Place:
+    """Return the place of the last row of a page."""
+
+    last = page[-1]
+    given = sum(all(row[name] == last[name] for name in ("timestamp", "logId", "day")) for row in page)
+    place = _Place(last["timestamp"], last["logId"], date.fromisoformat(last["day"]), given)
+    if after is not None and replace(after, given=given) == place:
+        return replace(place, given=after.given + given)
+    return place
+
+
+def _request(row: Mapping[str, Any]) -> LoggedTraffic:
+    values = {name: row[name] for name in _COLUMNS}
+    return msgspec.convert({**values, "at": show_time(row["timestamp"])}, LoggedTraffic)
