@@ -7,8 +7,13 @@ from time import time
 from typing import TYPE_CHECKING, Final
 
 from django.core.cache import cache
+from django.db.models import CharField, Exists, Min, OuterRef, Sum
+from django.db.models.functions import Cast, Left
 
-from analytics.models import Build, Mining, ReplayRun
+from analytics.models import Build, DayRollup, Kind, Mining, ReplayRun, SummaryDocument, TenantHealth
+from analytics.summaries.periods import HISTORY
+from logs.models import PendingBuild
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,6 +21,14 @@ if TYPE_CHECKING:
 #: The cache key of the time when a worker last ran a job of beat.
 _BEAT_SEEN: Final = "beat-seen"
 _ROWS: Final = 20
+#: The length of the period's text, by the kind of document.
+_PERIOD_LENGTHS: Final = {
+    Kind.MONTH: len("2026-03"),
+    **dict.fromkeys((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES), len("2026")),
+    Kind.USERS: len(HISTORY),
+}
+#: Staleness is measured over the tenants whose months and years wait longest.
+_STALEST_TENANTS: Final = 100
 
 
 def note_beat() -> None:
@@ -36,6 +49,36 @@ def beat_age() -> float | None:
 def count_running_builds() -> int:
     """Return the number of running builds."""
     return Build.objects.filter(state=Build.State.RUNNING).count()
+
+
+def count_quarantined() -> int:
+    """Return the number of entries in quarantine, of all tenants."""
+    return TenantHealth.objects.filter(quarantined__gt=0).aggregate(sum=Sum("quarantined"))["sum"] or 0
+
+
+def read_staleness() -> dict[str, float]:
+    """Return, by kind of document, the age in seconds of the oldest change of a log that no document shows.
+
+    It is 0 if the documents show all changes.
+    """
+    moment = now()
+    pending = PendingBuild.objects.order_by("marked_at")
+    unbuilt = pending.filter(day__isnull=False).values_list("marked_at", flat=True).first()
+    tenants = list(pending.filter(day=None).values_list("tenant_id", flat=True)[:_STALEST_TENANTS])
+    days = DayRollup.objects.filter(tenant_id__in=tenants).alias(text=Cast("day", CharField()))
+    oldest = {Kind.DAY: unbuilt}
+    for kind, length in _PERIOD_LENGTHS.items():
+        period = Left(OuterRef("text"), length) if length else HISTORY
+        shown = SummaryDocument.objects.filter(
+            tenant_id=OuterRef("tenant_id"), kind=kind, period=period, built_at__gte=OuterRef("built_at")
+        )
+        built = days.filter(~Exists(shown)).aggregate(oldest=Min("built_at"))["oldest"]
+        # What no day shows yet, no month shows either.
+        oldest[kind] = min(filter(None, (unbuilt, built)), default=None)
+    return {
+        kind: 0.0 if first is None else max(0.0, (moment - first).total_seconds())
+        for kind, first in oldest.items()
+    }
 
 
 @dataclass(frozen=True, slots=True)

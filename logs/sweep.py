@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from logs.listing import find_tenants
-from logs.models import LogSweep
+from logs.models import EPOCH, LogSweep
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -45,6 +45,13 @@ def take_next(store: ObjectStore, *, interval_seconds: float) -> list[UUID]:
         add_tenants(tenant for tenant in find_tenants(store) if tenant not in known)
         taken += _take(interval_seconds)
     return [tenant for tenant in taken if tenant is not None]
+
+
+def sweep_age() -> float | None:
+    """Return the seconds since the tenant was listed that waits longest, or None before the first sweep."""
+    listed = LogSweep.objects.filter(tenant_id__isnull=False, listed_at__gt=EPOCH)
+    first = listed.values_list("listed_at", flat=True).first()
+    return None if first is None else max(0.0, (now() - first).total_seconds())
 
 
 def _take(interval_seconds: float) -> list[UUID | None]:

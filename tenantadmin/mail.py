@@ -1,18 +1,38 @@
-"""Mails as files that only the service's user can read, because they hold one-time sign-in links."""
+"""The backends of mails: a mail server, whose failures are counted, or files on a development machine."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
 
-from django.core.mail.backends.filebased import EmailBackend
+from django.core.mail.backends import filebased, smtp
+
+from tenantadmin.lib.core.metrics import count_mails
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    from django.core.mail import EmailMessage
 
 
-class PrivateFileBackend(EmailBackend):
-    """Django's file backend with folder mode 0700 and file mode 0600, also for an existing folder."""
+class CountedSmtpBackend(smtp.EmailBackend):
+    """Django's SMTP backend, which counts the mails that the server took, and those that failed."""
+
+    def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
+        sent = 0
+        try:
+            sent = super().send_messages(email_messages) or 0
+        finally:
+            count_mails(state="sent", count=sent)
+            count_mails(state="failed", count=len(email_messages) - sent)
+        return sent
+
+
+class PrivateFileBackend(filebased.EmailBackend):
+    """Django's file backend with folder mode 0700 and file mode 0600, also for an existing folder.
+
+    The mails hold one-time sign-in links.
+    """
 
     # Django has both; the type stubs do not, or have another type.
     file_path: str

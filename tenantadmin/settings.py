@@ -204,7 +204,7 @@ EMAIL_TIMEOUT = 10
 MAGIC_LINKS_ENABLED = EMAIL_URL != ""
 if EMAIL_URL not in {"", "files"}:
     _mail = urlsplit(EMAIL_URL)
-    EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    EMAIL_BACKEND = "tenantadmin.mail.CountedSmtpBackend"
     EMAIL_HOST, EMAIL_PORT = _mail.hostname, _mail.port
     EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
     EMAIL_USE_TLS = _mail.scheme in {"smtps", "smtp+tls"}

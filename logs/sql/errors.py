@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tenantadmin.lib.core.errors import ApiError, InternalError
+from tenantadmin.lib.core.errors import ApiError, InternalError, ServiceBusy
 
 
 class QueryRejected(ApiError):
@@ -41,6 +41,12 @@ class CancelledByStaff(QueryCancelled):
     """Staff ended the query on the admin site. The caller gets this error."""
 
     message = "The query was cancelled on the admin site of this service."
+
+
+class QueryInterrupted(ServiceBusy):
+    """Something outside of the query ended its process, such as the kernel for want of memory."""
+
+    message = "The query was stopped from outside before it ended. Try it again."
 
 
 class EngineUnavailable(InternalError):

@@ -41,8 +41,16 @@ _WITH_ROWS: Final = frozenset({"result", "translated"})
 _FRAMING_BYTES: Final = 8 << 20
 
 
-class ProcessDiedBeforeReply(Exception):
-    """The process ended before it replied that the statement is allowed or refused."""
+class ProcessDied(Exception):
+    """The process ended before its answer was complete.
+
+    ``has_replied``: it had replied that the statement is allowed. ``was_killed``: from outside.
+    """
+
+    def __init__(self, *, has_replied: bool) -> None:
+        super().__init__()
+        self.has_replied = has_replied
+        self.was_killed = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +100,9 @@ class Exchange:
 
         Raises:
             QueryTimeout: there was no answer before the deadline.
-            QueryFailed: the answer is too large or has names with NUL, or the process crashed.
+            QueryFailed: the answer is too large or has names with NUL.
             QueryCancelled: the caller cancelled the query.
-            ProcessDiedBeforeReply: a second process may answer.
+            ProcessDied: the process ended.
             EngineUnavailable: the rows are invalid.
         """
         source, limits = self._job.source, self._job.limits
@@ -133,9 +141,7 @@ class Exchange:
         except (wire.ConnectionEnded, BrokenPipeError, ConnectionResetError):
             if time.monotonic() >= self._job.deadline:
                 raise self._timeout() from None
-            if self._checked is None:
-                raise ProcessDiedBeforeReply from None
-            raise crashed(limits) from None
+            raise ProcessDied(has_replied=self._checked is not None) from None
         columns, batches = _read_rows(document, body) if document["kind"] in _WITH_ROWS else ((), ())
         return Answer(document, columns, batches)
 
@@ -184,7 +190,7 @@ class Exchange:
 
 
 def crashed(limits: Limits) -> QueryFailed:
-    """Return the error of a query whose process ended."""
+    """Return the error of a query that ended its process."""
     return QueryFailed(
         "The engine stopped while it ran this query: it needs more memory than a query may use"
         f" ({limits.memory_bytes >> 20} MiB), or nests too deeply."

@@ -10,9 +10,15 @@ import gc
 import os
 import select
 import socket
+from collections import OrderedDict
 from contextlib import suppress
+from typing import Final
 
 from logs.sql import child, sandbox, wire
+
+#: The signals that ended the last processes, by process id; 0 for a process that exited.
+_signals: OrderedDict[int, int] = OrderedDict()
+_KEPT_SIGNALS: Final = 1_000
 
 #: Seconds between two collections of ended query processes if no new one is requested.
 _REAP_SECONDS = 1.0
@@ -21,10 +27,10 @@ _MESSAGE_BYTES = 4096
 
 
 def main(control_descriptor: int) -> None:
-    """Fork one query process per message, a `wire.ProcessLimits`. Return when the service closes the socket.
+    """Answer messages until the service closes the socket. The query processes end with this process.
 
-    Each message is answered with the process id as text and two descriptors: the socket to the process, and
-    its pidfd. The query processes end with this process.
+    A `wire.ProcessLimits` asks for a query process: the answer is its id as text and two descriptors, the
+    socket to it and its pidfd. The id of an ended process asks for the number of the signal that ended it.
     """
     control = socket.socket(fileno=control_descriptor)
     connection = child.connect()
@@ -43,6 +49,9 @@ def main(control_descriptor: int) -> None:
         message = control.recv(_MESSAGE_BYTES)
         if not message:
             return
+        if message.isdigit():
+            control.send(str(_signals.get(int(message), 0)).encode())
+            continue
         ours, theirs = socket.socketpair()
         with ours, theirs:
             pid = os.fork()
@@ -73,5 +82,10 @@ def _run_child(descriptor: int, connection: object, limits: wire.ProcessLimits) 
 
 def _reap_children() -> None:
     with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            _signals[pid] = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+            if len(_signals) > _KEPT_SIGNALS:
+                _signals.popitem(last=False)

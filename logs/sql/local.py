@@ -9,11 +9,12 @@ from __future__ import annotations
 import logging
 import os
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from logs.sql import guard, wire
-from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected
-from logs.sql.exchange import Answer, Exchange, Job, ProcessDiedBeforeReply, crashed
+from logs.sql import guard, sandbox, wire
+from logs.sql.errors import EngineUnavailable, QueryFailed, QueryInterrupted, QueryRejected
+from logs.sql.exchange import Answer, Exchange, Job, ProcessDied, crashed
 from logs.sql.leases import Lease, LeaseKey, LeaseOptions
 from logs.sql.long_queries import LongQueryQueues
 from logs.sql.messages import with_position
@@ -59,6 +60,11 @@ class LocalEngine:
         self._pool = ProcessPool(
             warm=warm, limits=self._process_limits(default_limits), leases=self._lease_options
         )
+        if missing := sandbox.missing_restrictions():
+            logger.warning(
+                "This kernel lacks %s: query processes are restricted without it (docs/security.md)",
+                " and ".join(missing),
+            )
 
     @classmethod
     def from_options(cls, options: SqlOptions) -> LocalEngine:
@@ -98,6 +104,21 @@ class LocalEngine:
             days=None if days is None else tuple(map(str, days)),
         )
 
+    def check(self, *, seconds: float) -> None:
+        """Run a statement over no rows, outside of the slots, as a check of health.
+
+        Raises:
+            ApiError: queries do not work.
+        """
+        limits = replace(self._default_limits, seconds=seconds)
+        source = LogSource(tenant_id="", days=())
+        job = Job(source, "SELECT count(*) FROM proxy_logs", limits, time.monotonic() + seconds, None)
+        try:
+            answer = self._send(job)
+        except (ProcessDied, PoolBroken) as error:
+            raise EngineUnavailable from error
+        _raise_error(answer.document, job)
+
     def translate(
         self, *, source: LogSource, statement: str, limits: Limits, cancellation: Cancellation | None = None
     ) -> SparkStatement | DuckdbStatement:
@@ -125,11 +146,13 @@ class LocalEngine:
             with self._semaphore.slot(job.source.tenant_id, deadline=job.deadline, is_cancelled=is_cancelled):
                 try:
                     answer = self._send(job)
-                except ProcessDiedBeforeReply:
+                except ProcessDied as died:
+                    if died.has_replied:
+                        raise
                     # The idle process was killed, or the statement crashed it. Then it crashes again.
                     answer = self._send(job, fresh=True)
-        except ProcessDiedBeforeReply:
-            raise crashed(job.limits) from None
+        except ProcessDied as died:
+            raise (QueryInterrupted() if died.was_killed else crashed(job.limits)) from None
         except PoolBroken as broken:
             logger.exception("No query process could be started")
             raise EngineUnavailable from broken
@@ -153,6 +176,10 @@ class LocalEngine:
         try:
             answer = Exchange(lease.process, priority, job).send()
             is_reusable = answer.is_reusable and not priority.is_lowered
+        except ProcessDied as died:
+            died.was_killed = self._pool.was_killed(lease.process)
+            raise
+        else:
             return answer
         finally:
             priority.end()

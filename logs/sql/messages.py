@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os.path
 import re
 import sys
 from pathlib import Path
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Folders of the service and of DuckDB. Any other path comes from the statement or the log, and is kept.
-_ROOTS: Final = (str(Path(__file__).parents[2]), sys.prefix, str(Path("~").expanduser()))
+#: `Path.expanduser` fails for a user without an entry in /etc/passwd, such as OpenShift's.
+_ROOTS: Final = (str(Path(__file__).parents[2]), sys.prefix, os.path.expanduser("~"))  # noqa: PTH111
 
 #: Sentences that DuckDB adds after its message: advice for those who may change settings, and an echo of the
 #: statement. If the message quotes text that looks the same, a closing quote follows, so it does not match.

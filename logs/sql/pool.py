@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -42,6 +43,9 @@ _ENVIRONMENT: Final = {
 }
 
 _START_SECONDS: Final = 30
+
+#: How long a process may take to end after it has closed its socket.
+_END_SECONDS: Final = 1.0
 
 
 class PoolBroken(Exception):
@@ -96,6 +100,20 @@ class ProcessPool:
                 self._refill_thread.start()
             self._needs_refill.notify()
         return process
+
+    def was_killed(self, process: QueryProcess) -> bool:
+        """Return True if something else killed an ended process, such as the kernel for want of memory."""
+        process.wait(_END_SECONDS)
+        with self._lock:
+            if self._control is None:
+                return True
+            try:
+                self._control.send(str(process.pid).encode())
+                return int(self._control.recv(32) or signal.SIGKILL) == signal.SIGKILL
+            except OSError:
+                # The query processes end with the fork server.
+                self._stop_server()
+                return True
 
     @property
     def ready(self) -> int:

@@ -40,9 +40,13 @@ class QueryProcess:
 
     def is_alive(self) -> bool:
         """Return True if the process has not ended."""
+        return not self.wait(0)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the process has ended. Return False if it still runs."""
         poll = select.poll()
         poll.register(self.pidfd, select.POLLIN)
-        return not poll.poll(0)
+        return bool(poll.poll(seconds * 1000))
 
     def lower_priority(self, nice: int) -> None:
         """Set the ``nice`` value of all threads. Threads that start later inherit it."""

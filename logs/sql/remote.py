@@ -119,7 +119,7 @@ class RemoteEngine:
             status, body = self._post(query)
             if status == http.HTTPStatus.OK:
                 return transfer.decode_result(body)
-            if status == http.HTTPStatus.BAD_REQUEST:
+            if status in transfer.ERROR_STATUSES:
                 raise transfer.decode_error(body)
             if status == http.HTTPStatus.UNAUTHORIZED:
                 logger.error("The SQL service refuses SQL_SERVICE_SECRET: set the same one there and here")

@@ -284,6 +284,18 @@ class _PathRule(ctypes.Structure):
     _fields_ = (("rights", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
+def landlock_version() -> int:
+    """Return the version of the kernel's landlock; less than 1 without it."""
+    flag = ctypes.c_uint32(_LANDLOCK_CREATE_RULESET_VERSION)
+    return int(_libc.syscall(_LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), flag))
+
+
+def missing_restrictions() -> list[str]:
+    """Return the names of restrictions that this kernel or processor lacks: ``landlock``, ``seccomp``."""
+    has = {"landlock": landlock_version() >= 1, "seccomp": compile_filter() is not None}
+    return [name for name, is_there in has.items() if not is_there]
+
+
 def restrict_files(readable: Iterable[str]) -> bool:
     """Let this thread and its descendants only read the files at or below ``readable``.
 
@@ -293,9 +305,7 @@ def restrict_files(readable: Iterable[str]) -> bool:
     Raises:
         OSError: a path does not exist.
     """
-    version = _libc.syscall(
-        _LANDLOCK_CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(_LANDLOCK_CREATE_RULESET_VERSION)
-    )
+    version = landlock_version()
     if version < 1:
         return False
     ruleset = _Ruleset(

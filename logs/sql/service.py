@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import http
 import json
 import logging.config
 from concurrent.futures import ThreadPoolExecutor
@@ -25,11 +24,13 @@ from logs.sql.choosing import engine_from
 from logs.sql.errors import EngineUnavailable, QueryCancelled
 from logs.sql.local import LocalEngine
 from logs.sql.options import options_from
+from logs.sql.sandbox import missing_restrictions
 from logs.sql.source import make_source
 from tenantadmin.conf.environment import Environment
 from tenantadmin.lib.core import metrics
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.log_lines import logging_config
+from tenantadmin.lib.core.probes import Probes
 from tenantadmin.lib.core.request_context import REQUEST_ID_HEADER, begin_request
 from tenantadmin.lib.core.timestamps import format_timestamp
 from tenantadmin.lib.objectstore import InvalidKey, ObjectStore, open_store
@@ -50,49 +51,67 @@ _JSON: Final = "application/json"
 #: Enough for a statement and the object keys of a long history.
 _MAX_BODY_BYTES: Final = 16 << 20
 
+#: A query of `/health` that takes longer has failed.
+_CHECK_SECONDS: Final = 4.0
+
 #: Threads besides those for running and waiting queries. They refuse the queries that exceed the queue.
 _EXTRA_THREADS: Final = 8
 
 
 class SqlService:
-    """The ASGI application. ``POST /execute`` runs one query; ``GET /health`` says how many are running.
+    """The ASGI application. ``POST /execute`` runs one query.
 
-    Its body is ``{running, diskFullAt}``: ``diskFullAt`` is when the disk was last too full for a copy of a
-    file, or null.
+    ``GET /health`` runs one too, and answers 503 if that fails. Its body is ``{status, running, diskFullAt,
+    missing}``: ``running`` is the number of queries, ``diskFullAt`` when the disk was last too full for a
+    copy of a file, or null, and ``missing`` names restrictions that the kernel lacks. ``GET /health/live``
+    answers 200 while the process does.
     """
 
     def __init__(
         self,
         *,
         engine: Engine,
-        running: Callable[[], int],
+        local: LocalEngine,
         store: ObjectStore,
         copies: LocalCopies,
         secret: str,
         threads: int,
     ) -> None:
         self._engine = engine
-        self._running = running
+        self._local = local
         self._store = store
         self._copies = copies
         self._credentials = f"Bearer {secret}".encode()
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="query")
+        self._checks = Probes({"query": self._check}, deadline=_CHECK_SECONDS)
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         match scope["method"], scope["path"]:
             case "GET", "/health":
-                await _answer(send, 200, self._health())
+                checked = await asyncio.to_thread(self._checks.ask)
+                await self._answer_health(send, is_working=checked["query"] is not None)
+            case "GET", "/health/live":
+                await _answer(send, 200, b"{}")
             case "POST", transfer.PATH:
                 await self._execute(scope, receive, send)
             case _:
                 await _answer(send, 404, b"{}")
 
-    def _health(self) -> bytes:
+    def _check(self) -> bool:
+        self._local.check(seconds=_CHECK_SECONDS)
+        return True
+
+    async def _answer_health(self, send: Send, *, is_working: bool) -> None:
         full_at = self._copies.full_at
-        health = {"running": self._running(), "diskFullAt": full_at and format_timestamp(full_at)}
-        return json.dumps(health).encode()
+        health = {
+            "status": "ok" if is_working else "queries fail",
+            "running": self._local.running,
+            "diskFullAt": full_at and format_timestamp(full_at),
+            "missing": missing_restrictions(),
+        }
+        await _answer(send, 200 if is_working else 503, json.dumps(health).encode())
 
     async def _execute(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         credentials = dict(scope["headers"]).get(b"authorization", b"")
@@ -130,8 +149,8 @@ class SqlService:
             logger.warning("Invalid request: %s", error)
             return 422, b"{}", _JSON
         except ApiError as error:
-            if error.status == http.HTTPStatus.BAD_REQUEST:
-                return 400, transfer.encode_error(error), _JSON
+            if error.status in transfer.ERROR_STATUSES:
+                return error.status, transfer.encode_error(error), _JSON
             if not isinstance(error, EngineUnavailable):
                 logger.exception("A query failed")
             return 500, b"{}", _JSON
@@ -203,7 +222,7 @@ def make_application() -> SqlService:
         _serve_metrics(*metrics_address, engine=engine)
     return SqlService(
         engine=choosing,
-        running=lambda: engine.running,
+        local=engine,
         store=open_store(store_url),
         copies=LocalCopies(var_dir / "cache", max_bytes=options.cache_bytes),
         secret=options.service_secret,
@@ -218,6 +237,12 @@ def _serve_metrics(host: str, port: int, *, engine: LocalEngine) -> None:
     registry.register(REGISTRY)
     running = Gauge("tenantadmin_sql_running_queries", "Queries that run", registry=registry)
     running.set_function(lambda: engine.running)
+    missing = Gauge(
+        "tenantadmin_sql_missing_restrictions",
+        "Restrictions of query processes that the kernel lacks",
+        registry=registry,
+    )
+    missing.set(len(missing_restrictions()))
     try:
         start_http_server(port, addr=host, registry=registry)
     except OSError:

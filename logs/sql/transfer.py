@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 import pyarrow as pa
 
-from logs.sql.errors import QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.errors import QueryFailed, QueryInterrupted, QueryRejected, QueryTimeout
 from logs.sql.protocol import Limits, LogSource, QueryResult, ResultColumn
 
 if TYPE_CHECKING:
@@ -27,10 +27,11 @@ RESULT_TYPE: Final = "application/vnd.apache.arrow.stream"
 #: The key of a result's description in the metadata of the Arrow schema.
 _DESCRIPTION: Final = b"tenantadmin.result"
 
-#: The errors for the author of a query. All others are faults of the service.
+#: The errors for the author of a query, with their statuses. All others are faults of the service.
 _QUERY_ERRORS: Final[Mapping[str, type[ApiError]]] = {
-    error.code: error for error in (QueryRejected, QueryFailed, QueryTimeout)
+    error.code: error for error in (QueryRejected, QueryFailed, QueryTimeout, QueryInterrupted)
 }
+ERROR_STATUSES: Final = frozenset(error.status for error in _QUERY_ERRORS.values())
 
 
 class InvalidMessage(Exception):

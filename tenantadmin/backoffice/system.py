@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import platform
-import tomllib
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import django
@@ -14,9 +12,11 @@ from django.db import connection
 
 from analytics.service_state import LongJobs, beat_age, count_running_builds, find_long_jobs
 from logs.pending import PendingState, pending_state
+from logs.sql.sandbox import missing_restrictions
 from tenantadmin.backoffice.home import tenant_names
 from tenantadmin.lib.core.probes import Probes
 from tenantadmin.lib.core.queues import QueueState, find_workers, read_queues
+from tenantadmin.lib.core.version import service_version
 from tenantadmin.lib.http import health
 
 if TYPE_CHECKING:
@@ -31,11 +31,7 @@ _DEADLINE_SECONDS: Final = 3.0
 _broker: Final[Probes[str, Any]] = Probes(
     {"queues": read_queues, "beat": beat_age, "workers": find_workers}, deadline=_DEADLINE_SECONDS
 )
-_NAMES: Final = {
-    health.DatabaseUnreachable: "Database",
-    health.RedisUnreachable: "Redis",
-    health.ObjectStoreUnreachable: "Object store",
-}
+_NAMES: Final = {health.DATABASE: "Database", health.REDIS: "Redis", health.OBJECT_STORE: "Object store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +55,13 @@ def read_work() -> Work:
         jobs=jobs,
         names=tenant_names([job.tenant_id for job in jobs.replays] + [job.tenant_id for job in jobs.minings]),
         versions={
-            "Service": _service_version(),
+            "Service": service_version(),
             "Contract": str(settings.SPECTACULAR_SETTINGS["VERSION"]),
             "Django": django.get_version(),
             "Python": platform.python_version(),
             "PostgreSQL": ".".join(map(str, divmod(database.pg_version, 10_000))),
         },
     )
-
-
-@cache
-def _service_version() -> str:
-    """Return the version in `pyproject.toml`, which every installation has."""
-    project = tomllib.loads((settings.BASE_DIR / "pyproject.toml").read_text())["project"]
-    return str(project["version"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +73,8 @@ class Servers:
     workers: Sequence[str] | None
     #: Seconds since a worker last ran a job of beat, if known.
     beat_age: float | None
+    #: Restrictions of query processes that the kernel lacks, unless a SQL service runs them.
+    missing: Sequence[str] = ()
 
     @property
     def is_beat_late(self) -> bool:
@@ -98,8 +89,9 @@ class Servers:
 def read_servers() -> Servers:
     """Check the servers, each with a deadline, so that the page never hangs."""
     answers = {
-        _NAMES[error]: None if seconds is None else seconds * 1000
-        for error, seconds in health.readiness.measure().items()
+        _NAMES[server]: None if seconds is None else seconds * 1000
+        for server, seconds in health.readiness.measure().items()
     }
     found = {name: None if answer is None else answer.value for name, answer in _broker.ask().items()}
-    return Servers(answers, found["queues"], found["workers"], found["beat"])
+    missing = () if settings.SQL_OPTIONS.service_url else missing_restrictions()
+    return Servers(answers, found["queues"], found["workers"], found["beat"], missing)

@@ -1,4 +1,4 @@
-"""The web server that ends: with one of its workers, and where another one has the port."""
+"""The web server whose workers die, and where another one has the port."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+import requests
 
 from tenantadmin.run.serve import web
 from tenantadmin.run.serve.address import Address, hold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 
@@ -24,8 +30,8 @@ def address() -> Address:
         return Address("127.0.0.1", int(probe.getsockname()[1]))
 
 
-def test_a_worker_that_dies_while_another_starts_ends_the_server(address: Address, tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "fifo")
+@pytest.fixture
+def server(address: Address, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     server = subprocess.Popen(
         [*web.web_command(address), "tests.faults.half_dead:application"],
         cwd=ROOT,
@@ -34,15 +40,50 @@ def test_a_worker_that_dies_while_another_starts_ends_the_server(address: Addres
         text=True,
         start_new_session=True,
     )
+    yield server
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(server.pid, signal.SIGKILL)
+    server.communicate()
+
+
+def ask(address: Address, path: str = "/") -> str:
+    """Return the id of the process that answers, on a new connection; empty if none does."""
     try:
-        # Not by the kill after STOP_SECONDS, which is longer.
-        output, _ = server.communicate(timeout=web.STOP_SECONDS - 3)
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(server.pid, signal.SIGKILL)
+        return requests.get(f"{address.url}{path}", timeout=10).text
+    except requests.RequestException:
+        return ""
+
+
+def wait_for_workers(address: Address, count: int) -> set[str]:
+    deadline = time.monotonic() + 60
+    found: set[str] = set()
+    while len(found) < count:
+        assert time.monotonic() < deadline
+        found |= {ask(address)} - {""}
+    return found
+
+
+def test_a_worker_that_dies_is_replaced_while_the_other_answers(
+    address: Address, server: subprocess.Popen[str]
+) -> None:
+    before = wait_for_workers(address, web.WORKERS)
+    assert ask(address, "/die") == ""
+    deadline = time.monotonic() + 60
+    while len(now := wait_for_workers(address, web.WORKERS)) and now == before:
+        assert time.monotonic() < deadline
+    assert len(before & wait_for_workers(address, web.WORKERS)) == web.WORKERS - 1
+    assert server.poll() is None
+
+
+def test_a_server_whose_workers_die_again_and_again_ends(
+    address: Address, server: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    wait_for_workers(address, web.WORKERS)
+    (tmp_path / "all").touch()
+    assert ask(address, "/die") == ""
+    output, _ = server.communicate(timeout=web.STOP_SECONDS - 3)
     assert server.returncode == 1
-    assert output.count("Unexpected exit from worker-") == 1
-    assert "refused to gracefully stop" not in output
+    assert "Worker crash loop detected" in output
 
 
 @pytest.mark.parametrize("listens", [True, False], ids=["listening", "starting"])

@@ -3,57 +3,26 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import dotenv
 import pytest
-import yaml
 
 from logs.sql.service import make_application
 from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.run.serve import supervisor, web
 from tenantadmin.settings import env
 from tests.environment import environment, read_settings, read_variables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from tests.tenantadmin.compose import SERVICES, documented_file, environment_of, interpolate
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVICES: dict[str, Any] = yaml.safe_load((ROOT / "docker/compose.yaml").read_text())["services"]
 OURS = ["migrate", "web", "worker", "beat"]
 #: Variables that compose.yaml sets itself: addresses of its own servers, and folders of the image.
 OWN = {"DATABASE_URL", "REDIS_URL", "OBJECT_STORE_URL", "VAR_DIR", "STATIC_ROOT"}
 
 
-def interpolate(text: str, values: Mapping[str, str]) -> str:
-    """Replace ``${NAME}``, ``${NAME:-default}`` and ``${NAME:?}`` as compose does."""
-
-    def value(match: re.Match[str]) -> str:
-        given = values.get(match[1], "")
-        assert given or match[2] != ":?", f"{match[1]} is required"
-        return given or match[3]
-
-    return re.sub(r"\$\{([A-Z0-9_]+)(:[-?])?([^}]*)\}", value, text)
-
-
-def environment_of(service: str, values: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment of a container if ``.env`` has these values."""
-    file = values if SERVICES[service].get("env_file") == ".env" else {}
-    own = SERVICES[service].get("environment", {})
-    return {**file, **{name: interpolate(text, values) for name, text in own.items()}}
-
-
 @pytest.fixture(scope="module")
 def documented(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The values of the ``.env`` file that docs/operating.md describes."""
-    text = (ROOT / "docs/operating.md").read_text()
-    command = re.search(r"^cat > \.env <<EOF\n.*?^EOF$", text, re.MULTILINE | re.DOTALL)
-    assert command is not None
-    folder = tmp_path_factory.mktemp("docker")
-    subprocess.run(["sh", "-ec", command[0]], cwd=folder, check=True, capture_output=True)
-    return {name: value or "" for name, value in dotenv.dotenv_values(folder / ".env").items()}
+    return documented_file(tmp_path_factory.mktemp("docker"))
 
 
 @pytest.mark.parametrize("service", OURS)

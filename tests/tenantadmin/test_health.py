@@ -23,13 +23,20 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
-def _empty_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+def readiness(monkeypatch: pytest.MonkeyPatch) -> health.Readiness:
     checks = {
-        health.DatabaseUnreachable: health.is_database_reachable,
-        health.RedisUnreachable: health.is_redis_reachable,
-        health.ObjectStoreUnreachable: health.is_store_reachable,
+        health.DATABASE: health.is_database_reachable,
+        health.REDIS: health.is_redis_reachable,
+        health.OBJECT_STORE: health.is_store_reachable,
     }
-    monkeypatch.setattr(middleware, "readiness", health.Readiness(checks))
+    readiness = health.Readiness(checks)
+    monkeypatch.setattr(middleware, "readiness", readiness)
+    return readiness
+
+
+def is_degraded(answer: Any, *servers: str) -> bool:
+    """Return True if the process is ready and names the servers that it cannot reach."""
+    return (answer.status_code, answer.json()) == (200, {"status": "degraded", "unreachable": [*servers]})
 
 
 @pytest.fixture
@@ -68,14 +75,14 @@ def test_without_a_database_the_process_is_healthy_but_not_ready(anonymous: ApiC
     )
 
 
-def test_without_redis_the_process_is_not_ready(anonymous: ApiClient, settings: Any) -> None:
+def test_without_redis_the_process_is_ready(anonymous: ApiClient, settings: Any) -> None:
+    """No other process would answer more, so none may leave the load balancer."""
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    answer = anonymous.get("/health/ready")
-    assert (answer.status_code, answer.json()["error"]) == (503, "redis_unreachable")
+    assert is_degraded(anonymous.get("/health/ready"), "redis")
 
 
-def test_without_the_object_store_the_process_is_not_ready(
-    anonymous: ApiClient, settings: Any, monkeypatch: pytest.MonkeyPatch
+def test_without_the_object_store_the_process_is_ready(
+    anonymous: ApiClient, settings: Any, monkeypatch: pytest.MonkeyPatch, readiness: health.Readiness
 ) -> None:
     for name, value in (
         ("AWS_ENDPOINT_URL", "http://127.0.0.1:1"),
@@ -85,8 +92,10 @@ def test_without_the_object_store_the_process_is_not_ready(
     ):
         monkeypatch.setenv(name, value)
     use_store(settings, "s3://bucket")
-    answer = anonymous.get("/health/ready")
-    assert (answer.status_code, answer.json()["error"]) == (503, "object_store_unreachable")
+    assert is_degraded(anonymous.get("/health/ready"), "object_store")
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    readiness._expires_at = 0
+    assert is_degraded(anonymous.get("/health/ready"), "redis", "object_store")
 
 
 def test_a_store_of_files_that_has_no_object_yet_is_ready(anonymous: ApiClient, object_store: Path) -> None:
@@ -94,20 +103,20 @@ def test_a_store_of_files_that_has_no_object_yet_is_ready(anonymous: ApiClient, 
     assert anonymous.get("/health/ready").status_code == 200
 
 
-def test_a_server_that_accepts_but_does_not_answer_makes_the_process_unready(
+def test_a_server_that_accepts_but_does_not_answer_is_unreachable(
     anonymous: ApiClient, settings: Any
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         settings.REDIS_URL = f"redis://127.0.0.1:{silent.getsockname()[1]}/0"
-        answer = anonymous.get("/health/ready")
-    assert (answer.status_code, answer.json()["error"]) == (503, "redis_unreachable")
+        assert is_degraded(anonymous.get("/health/ready"), "redis")
 
 
 def test_a_check_that_hangs_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "DEADLINE_SECONDS", 0.05)
     goes_on = threading.Event()
-    checks = {health.RedisUnreachable: lambda: True, health.DatabaseUnreachable: lambda: goes_on.wait(30)}
-    assert health.Readiness(checks).find_failure() is health.DatabaseUnreachable
+    checks = {health.REDIS: lambda: True, health.DATABASE: lambda: goes_on.wait(30)}
+    with pytest.raises(health.DatabaseUnreachable):
+        health.Readiness(checks).describe()
     goes_on.set()
 
 
@@ -115,10 +124,11 @@ def test_a_result_is_cached(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("tenantadmin.lib.core.probes.monotonic", lambda: now[0])
     results = iter([False, True])
-    readiness = health.Readiness({health.RedisUnreachable: lambda: next(results)})
-    assert [readiness.find_failure(), readiness.find_failure()] == [health.RedisUnreachable] * 2
+    readiness = health.Readiness({health.REDIS: lambda: next(results)})
+    degraded = {"status": "degraded", "unreachable": ["redis"]}
+    assert [readiness.describe(), readiness.describe()] == [degraded] * 2
     now[0] += CACHE_SECONDS
-    assert [readiness.find_failure(), readiness.find_failure()] == [None, None]
+    assert [readiness.describe(), readiness.describe()] == [{"status": "ok"}] * 2
 
 
 @pytest.mark.parametrize(("method", "path"), [("POST", "/health"), ("GET", "/health/"), ("GET", "/health/x")])

@@ -88,6 +88,15 @@ def test_every_process_has_a_probe() -> None:
         assert probe["exec"]["command"] == ["python", "-m", "tenantadmin.run.alive", name]
 
 
+def test_a_probe_that_restarts_a_pod_asks_for_nothing_outside_of_it() -> None:
+    paths = {
+        document["metadata"]["name"]: probe["httpGet"]["path"]
+        for document in of_kind("Deployment")
+        if "httpGet" in (probe := pod_of(document)["containers"][0]["livenessProbe"])
+    }
+    assert paths == {"web": "/health", "sql": "/health/live"}
+
+
 def test_the_sql_service_has_no_key_of_the_service() -> None:
     (sql,) = (document for document in WORKLOADS if document["metadata"]["name"] == "sql")
     (container,) = pod_of(sql)["containers"]

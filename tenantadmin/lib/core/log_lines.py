@@ -65,5 +65,7 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
+            # Each process would say where it found the credentials of the object store.
+            "botocore": {"level": "WARNING"},
         },
     }

@@ -1,11 +1,16 @@
 """The metrics for Prometheus. `tenantadmin.run.metrics_server` serves them.
 
-All processes of a container share one set of files, whose folder the settings name before the first use.
+The processes of a container share a folder, which the settings name before the first use. Each process counts
+in files of its own, which it maps into memory. The kernel ends a process that writes to a mapped file for
+which the disk has no block left (SIGBUS). So a process allocates its files first, and counts only in its
+memory if the disk is full.
 """
 
 from __future__ import annotations
 
+import logging
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +22,9 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 300)
 _lock: Final = Lock()
+#: The sizes of a process's files. They hold every label that the service gives (`tests/tenantadmin/run`).
+_FILE_BYTES: Final = {"counter": 1 << 20, "histogram": 2 << 20}
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,7 @@ class _Metrics:
     builds: Counter
     store_errors: Counter
     full_disks: Counter
+    mails: Counter
 
 
 def _metrics() -> _Metrics:
@@ -42,16 +51,19 @@ def _metrics() -> _Metrics:
 @cache
 def _make_metrics() -> _Metrics:
     # prometheus_client reads its environment when it is imported, and the settings write it.
-    from prometheus_client import Counter, Histogram  # noqa: PLC0415
+    from prometheus_client import REGISTRY, Counter, Histogram, values  # noqa: PLC0415
 
-    if folder := os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
-        Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = metrics_folder()
+    if folder is not None and not _allocate_files(folder):
+        values.ValueClass = values.MutexValue
+    # With a folder, the metrics are read from its files.
+    registry = REGISTRY if folder is None else None
 
     def counter(name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"tenantadmin_{name}", text, labels)
+        return Counter(f"tenantadmin_{name}", text, labels, registry=registry)
 
     def seconds(name: str, text: str, *labels: str) -> Histogram:
-        return Histogram(f"tenantadmin_{name}_seconds", text, labels, buckets=_SECONDS)
+        return Histogram(f"tenantadmin_{name}_seconds", text, labels, buckets=_SECONDS, registry=registry)
 
     return _Metrics(
         requests=counter("requests", "Answered requests", "method", "route", "status"),
@@ -64,7 +76,43 @@ def _make_metrics() -> _Metrics:
         builds=counter("builds", "Builds of days and of periods", "kind", "state"),
         store_errors=counter("store_errors", "Failed accesses to the object store", "verb"),
         full_disks=counter("full_disks", "Times that the disk for copies of objects was full"),
+        mails=counter("mails", "Mails handed to the mail server, by how that ended", "state"),
     )
+
+
+#: A fork counts in files of its own.
+os.register_at_fork(after_in_child=_make_metrics.cache_clear)
+
+
+def metrics_folder() -> Path | None:
+    """Return the folder of the files in which the processes count, and make it. None: they have no files."""
+    name = os.environ.get("PROMETHEUS_MULTIPROC_DIR")
+    if not name:
+        return None
+    folder = Path(name)
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder
+
+
+def _allocate_files(folder: Path) -> bool:
+    """Allocate the files of this process. Return False if the disk does not have the space."""
+    for kind, size in _FILE_BYTES.items():
+        # An ended process may have left a file of this name, whose counts go on.
+        target = folder / f"{kind}_{os.getpid()}.db"
+        # A scrape reads all files of the folder, and fails if one is still empty.
+        new = target.with_suffix(".new")
+        try:
+            with (target if target.exists() else new).open("ab") as file:
+                os.posix_fallocate(file.fileno(), 0, size)
+            if new.exists():
+                new.rename(target)
+        except OSError as error:
+            logger.error("This process counts nothing: %s cannot be written: %s", target, error)  # noqa: TRY400
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            return False
+    return True
 
 
 def declare() -> None:
@@ -109,3 +157,8 @@ def count_store_error(*, verb: str) -> None:
 def count_full_disk() -> None:
     """Count that the disk had no space for a copy of an object."""
     _metrics().full_disks.inc()
+
+
+def count_mails(*, state: str, count: int) -> None:
+    """Count mails that were ``sent``, or that ``failed``."""
+    _metrics().mails.labels(state).inc(count)

@@ -1,4 +1,8 @@
-"""Readiness: can the process reach the database, Redis and the object store."""
+"""Readiness: can the process answer requests, and which servers does it reach.
+
+Without Redis or the object store most requests are still answered, and no other process would do better. So
+only the database decides whether the process is ready; the others are a status, and a metric for an alert.
+"""
 
 from __future__ import annotations
 
@@ -25,16 +29,16 @@ TIMEOUT_SECONDS: Final = 2
 DEADLINE_SECONDS: Final = 4.0
 
 
+#: The servers, by their names in answers and metrics.
+DATABASE: Final = "database"
+REDIS: Final = "redis"
+OBJECT_STORE: Final = "object_store"
+
+
 class DatabaseUnreachable(ApiError):
     status: ClassVar[int] = 503
     code: ClassVar[str] = "database_unreachable"
     message: ClassVar[str] = "The database cannot be reached."
-
-
-class RedisUnreachable(ApiError):
-    status: ClassVar[int] = 503
-    code: ClassVar[str] = "redis_unreachable"
-    message: ClassVar[str] = "Redis cannot be reached."
 
 
 class ObjectStoreUnreachable(ApiError):
@@ -43,22 +47,29 @@ class ObjectStoreUnreachable(ApiError):
     message: ClassVar[str] = "The object store cannot be reached."
 
 
-class Readiness(Probes[type[ApiError], bool]):
-    """Runs the checks. One that does not end within `DEADLINE_SECONDS` has failed."""
+class Readiness(Probes[str, bool]):
+    """Runs the checks of the servers. One that does not end within `DEADLINE_SECONDS` has failed."""
 
-    def __init__(self, checks: Mapping[type[ApiError], Callable[[], bool]]) -> None:
+    def __init__(self, checks: Mapping[str, Callable[[], bool]]) -> None:
         super().__init__(checks, deadline=DEADLINE_SECONDS)
 
-    def measure(self) -> dict[type[ApiError], float | None]:
-        """Return how many seconds each check took, or None if it failed, by the error of its failure."""
+    def measure(self) -> dict[str, float | None]:
+        """Return how many seconds each check took, or None if it failed, by the name of the server."""
         return {
-            error: answer.seconds if answer is not None and answer.value else None
-            for error, answer in self.ask().items()
+            server: answer.seconds if answer is not None and answer.value else None
+            for server, answer in self.ask().items()
         }
 
-    def find_failure(self) -> type[ApiError] | None:
-        """Return the error of the first check that fails, or None if the process is ready."""
-        return next((error for error, seconds in self.measure().items() if seconds is None), None)
+    def describe(self) -> dict[str, Any]:
+        """Return ``{status: "ok"}``, or ``{status: "degraded", unreachable: [server]}``.
+
+        Raises:
+            DatabaseUnreachable: the process is not ready.
+        """
+        unreachable = [server for server, seconds in self.measure().items() if seconds is None]
+        if DATABASE in unreachable:
+            raise DatabaseUnreachable
+        return {"status": "degraded", "unreachable": unreachable} if unreachable else {"status": "ok"}
 
 
 def is_database_reachable() -> bool:
@@ -73,7 +84,7 @@ def is_database_reachable() -> bool:
             new_connection.execute(f"SET statement_timeout = {TIMEOUT_SECONDS * 1000}")
             new_connection.execute("SELECT 1")
     except psycopg.Error as error:
-        logger.warning("Not ready: %s", error)
+        logger.warning("The database does not answer: %s", error)
         return False
     return True
 
@@ -85,7 +96,7 @@ def is_redis_reachable() -> bool:
         with redis.Redis.from_url(settings.REDIS_URL, **limits) as client:
             return bool(client.ping())
     except redis.RedisError as error:
-        logger.warning("Not ready: %s", error)
+        logger.warning("Redis does not answer: %s", error)
         return False
 
 
@@ -94,15 +105,15 @@ def is_store_reachable() -> bool:
     try:
         default_store().check_reachable(seconds=TIMEOUT_SECONDS)
     except StoreError as error:
-        logger.warning("Not ready: %s", error)
+        logger.warning("The object store does not answer: %s", error)
         return False
     return True
 
 
 readiness = Readiness(
     {
-        DatabaseUnreachable: is_database_reachable,
-        RedisUnreachable: is_redis_reachable,
-        ObjectStoreUnreachable: is_store_reachable,
+        DATABASE: is_database_reachable,
+        REDIS: is_redis_reachable,
+        OBJECT_STORE: is_store_reachable,
     }
 )

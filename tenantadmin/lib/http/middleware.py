@@ -39,7 +39,7 @@ from tenantadmin.lib.core.request_context import (
 )
 from tenantadmin.lib.core.serving import REFUSAL_KEY
 from tenantadmin.lib.http.handler import as_api_error
-from tenantadmin.lib.http.health import readiness
+from tenantadmin.lib.http.health import DatabaseUnreachable, readiness
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -119,18 +119,19 @@ def _record(request: HttpRequest, *, status: int, seconds: float) -> None:
 def health(get_response: GetResponse) -> GetResponse:
     """Answer health checks before all other checks, because probes send any ``Host`` and no token.
 
-    ``GET /health`` checks only that the process answers. ``GET /health/ready`` answers 503 if the database,
-    Redis or the object store cannot be reached.
+    ``GET /health`` checks only that the process answers. ``GET /health/ready`` answers 503 if the database
+    cannot be reached, and names other servers that cannot.
     """
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         if request.path_info not in {"/health", "/health/ready"} or request.method not in {"GET", "HEAD"}:
             return get_response(request)
-        failure = readiness.find_failure() if request.path_info == "/health/ready" else None
-        if failure is not None:
-            response = error_response(failure())
+        try:
+            status = readiness.describe() if request.path_info == "/health/ready" else {"status": "ok"}
+        except DatabaseUnreachable as error:
+            response = error_response(error)
         else:
-            response = HttpResponse(dump_json({"status": "ok"}), content_type="application/json")
+            response = HttpResponse(dump_json(status), content_type="application/json")
         response["Cache-Control"] = "no-store"
         # Django's middleware that sets it runs after this one.
         response["Content-Length"] = str(len(response.content))

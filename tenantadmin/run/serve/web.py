@@ -5,7 +5,9 @@ It changes two things of granian:
 - On Linux granian listens with SO_REUSEPORT. A second instance on the same port would start without an error
   and get half of the connections, perhaps with another configuration. Here it ends with a message.
 - A worker that is still starting has the signal handlers of the main process, which ignore SIGTERM in it. If
-  another worker died, the server would wait for this one. Here it ends at once.
+  the server stops meanwhile, it would wait for this one. Here it ends at once.
+
+A worker that dies is replaced, while the others answer. If it dies again within seconds, the server ends.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ def web_command(address: Address, *, workers: int = WORKERS) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Serve until a signal comes or a worker dies. Exits with 1 if a worker died or the address is in use."""
+    """Serve until a signal comes. Exits with 1 if the address is in use, or a worker dies again and again."""
     parser = argparse.ArgumentParser(
         prog="python -m tenantadmin.run.serve.web", description="Run the web server."
     )
@@ -90,6 +92,7 @@ def _serve(address: Address, *, application: str, workers: int, stop_seconds: in
         backpressure=CONNECTIONS,
         http1_settings=HTTP1Settings(header_read_timeout=HEADER_SECONDS * 1000, max_buffer_size=BUFFER_BYTES),
         workers_kill_timeout=stop_seconds,
+        respawn_failed_workers=True,
     ).serve()
 
 

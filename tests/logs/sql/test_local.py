@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import os
+import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,16 +16,19 @@ import duckdb
 import pytest
 
 from logs import columns
-from logs.sql.errors import EngineUnavailable, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.errors import EngineUnavailable, QueryFailed, QueryInterrupted, QueryRejected, QueryTimeout
 from logs.sql.exchange import unique_names
 from logs.sql.guard import IMPLICIT_CALLS
 from logs.sql.local import LocalEngine
+from logs.sql.pool import ProcessPool
 from logs.sql.protocol import DayFiles, Limits, LogSource, QueryResult
 from tests.logs.sql.statements import ALLOWED
 from tests.logs.sql.support import write_day
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from logs.sql.process import QueryProcess
 
 _LIMITS = Limits()
 
@@ -414,6 +420,51 @@ def test_a_query_that_crashes_fails_alone(engine: LocalEngine, log: LogSource) -
         _run(engine, log, deep)
     assert caught.value.text.startswith("The engine stopped while it ran this query")
     assert _rows(_run(engine, log, "SELECT 1 AS one")) == [{"one": 1}]
+
+
+@pytest.mark.parametrize("has_begun", [True, False], ids=["running", "starting"])
+def test_a_query_whose_process_is_killed_may_be_tried_again(
+    engine: LocalEngine, log: LogSource, monkeypatch: pytest.MonkeyPatch, has_begun: bool
+) -> None:
+    """The kernel does that if the machine runs short of memory. The statement is not at fault."""
+    take = ProcessPool.take
+
+    def take_doomed(pool: ProcessPool, **options: Any) -> QueryProcess:
+        process = take(pool, **options)
+        # A process that has not begun is replaced once, so the second one is killed too.
+        threading.Timer(0.3 if has_begun else 0, os.kill, (process.pid, signal.SIGKILL)).start()
+        if not has_begun:
+            process.wait(10)
+        return process
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ProcessPool, "take", take_doomed)
+        with pytest.raises(QueryInterrupted) as caught:
+            _run(engine, log, "SELECT count(*) FROM range(10000000000000)")
+    error = caught.value
+    assert (error.status, error.code, error.headers) == (503, "service_busy", {"Retry-After": "1"})
+    assert _rows(_run(engine, log, "SELECT 1 AS one")) == [{"one": 1}]
+
+
+def test_the_check_of_health_runs_a_statement_outside_of_the_slots(log: LogSource) -> None:
+    engine = LocalEngine(slots=1, per_tenant=1, queue=0, warm=1, default_limits=Limits())
+    try:
+        with engine._semaphore.slot("tenant", deadline=time.monotonic() + 5):
+            engine.check(seconds=10)
+        engine.close()
+        with pytest.raises(EngineUnavailable):
+            engine.check(seconds=10)
+    finally:
+        engine.close()
+
+
+@pytest.mark.parametrize("version", [3, -1])
+def test_a_kernel_without_landlock_is_in_the_log(
+    version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("logs.sql.sandbox.landlock_version", lambda: version)
+    LocalEngine(slots=1, per_tenant=1, queue=0, warm=0, default_limits=Limits()).close()
+    assert ("This kernel lacks landlock" in caplog.text) == (version < 1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -12,6 +15,28 @@ from hypothesis import strategies as st
 
 from logs.sql import messages
 from logs.sql.messages import add_hint, character_offset, clean_message, with_position
+
+
+def test_a_user_without_an_entry_in_passwd_may_run_queries() -> None:
+    """OpenShift gives each project a user id that /etc/passwd does not have."""
+    program = """
+import pwd
+def refuse(uid): raise KeyError(uid)
+pwd.getpwuid = refuse
+from logs.sql import child, messages
+print(messages.clean_message("a"), child.connect().execute("SELECT 1").fetchall())
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "HOME"}
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=Path(messages.__file__).parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.stdout == "a [(1,)]\n", answer.stderr
+
 
 _QUOTED = [
     "LIMIT/OFFSET cannot be negative",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from logs.sql.errors import QueryFailed
+from logs.sql.errors import QueryInterrupted
 from logs.sql.local import LocalEngine
 from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.protocol import Limits, LogSource
@@ -190,7 +190,7 @@ def test_the_priority_of_a_long_query_is_lowered() -> None:
             _wait_until(lambda: engine.running == 1 and len(_servers() - before) == 1)
             _wait_until(lambda: lowest()[0] >= 10)
             os.kill(lowest()[1], signal.SIGKILL)
-            with pytest.raises(QueryFailed):
+            with pytest.raises(QueryInterrupted):
                 running.result()
     finally:
         engine.close()

@@ -16,12 +16,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 import urllib3
 
-from logs.sql import transfer
+from logs.sql import sandbox, transfer
 from logs.sql.cancellation import Cancellation
-from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryFailed, QueryRejected, QueryTimeout
+from logs.sql.errors import (
+    EngineUnavailable,
+    QueryCancelled,
+    QueryFailed,
+    QueryInterrupted,
+    QueryRejected,
+    QueryTimeout,
+)
 from logs.sql.protocol import Limits, LogSource, QueryResult
 from logs.sql.remote import RemoteEngine
 from logs.sql.service import SqlService, make_application
@@ -281,16 +289,50 @@ def test_the_health_says_that_the_disk_was_full_and_metrics_count(tmp_path: Path
     }
     with environment(variables):
         application = make_application()
-    assert _get(application, "/health") == {"running": 0, "diskFullAt": None}
+    missing = sandbox.missing_restrictions()
+    health = {"status": "ok", "running": 0, "diskFullAt": None, "missing": missing}
+    assert _get(application, "/health") == (200, health)
     application._copies.full_at = datetime(2026, 11, 21, 2, 45, 7, 123_000, tzinfo=UTC)
-    assert _get(application, "/health") == {"running": 0, "diskFullAt": "2026-11-21T02:45:07.123Z"}
+    assert _get(application, "/health") == (200, {**health, "diskFullAt": "2026-11-21T02:45:07.123Z"})
     scraped = urllib3.request("GET", f"http://127.0.0.1:{port}/metrics").data.decode()
     assert "\ntenantadmin_sql_running_queries 0.0\n" in scraped
     assert "\ntenantadmin_full_disks_total " in scraped
+    assert f"\ntenantadmin_sql_missing_restrictions {float(len(missing))}\n" in scraped
+    application._local.close()
+
+
+def test_a_service_whose_queries_fail_is_not_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe must not send callers to it. The process itself lives, and a restart may not help."""
+    with environment({"SQL_SERVICE_SECRET": _SECRET, "OBJECT_STORE_URL": tmp_path.as_uri()}):
+        application = make_application()
+    monkeypatch.setattr("logs.sql.pool._PROGRAM", "raise SystemExit")
+    status, body = _get(application, "/health")
+    assert (status, body["status"], body["running"]) == (503, "queries fail", 0)
+    assert _get(application, "/health/live") == (200, {})
+
+
+def test_a_killed_query_process_may_be_tried_again(
+    service: Service, remote: RemoteEngine, stored_log: LogSource
+) -> None:
+    with ThreadPoolExecutor(1) as caller:
+        running = caller.submit(_run, remote, stored_log, _ENDLESS, seconds=600)
+        _wait_until(lambda: service.running() == 1)
+
+        def kill_the_busiest() -> bool:
+            children = psutil.Process(service.process.pid).children(recursive=True)
+            busy = [child for child in children if sum(child.cpu_times()[:2]) > 0.5 and not child.children()]
+            for child in busy:
+                child.kill()
+            return bool(busy)
+
+        _wait_until(kill_the_busiest)
+        with pytest.raises(QueryInterrupted):
+            running.result(30)
+    assert _run(remote, stored_log, "SELECT 1").row_count == 1
 
 
 def _get(application: SqlService, path: str) -> Any:
-    """Return the JSON body of the answer, without a server."""
+    """Return the status and the JSON body of the answer, without a server."""
     sent: list[dict[str, Any]] = []
 
     async def receive() -> dict[str, Any]:
@@ -300,8 +342,7 @@ def _get(application: SqlService, path: str) -> Any:
         sent.append(message)
 
     asyncio.run(application({"type": "http", "method": "GET", "path": path, "headers": []}, receive, send))
-    assert sent[0]["status"] == 200
-    return json.loads(sent[1]["body"])
+    return sent[0]["status"], json.loads(sent[1]["body"])
 
 
 def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:

@@ -79,7 +79,7 @@ class TestJobs:
         assert shown.count("Warehouse") == 2
         assert "Warehouse running 25.0 %" in shown
         assert "Warehouse queued 0.0 %" in shown
-        assert "Service 0.1.0 Contract " in shown
+        assert "Service 0.2.0 Contract " in shown
 
     def test_repeatedly_failed_builds_have_a_list(self, staff: Client, world: factories.World) -> None:
         for month, attempts in ((1, 3), (2, 4)):
@@ -154,6 +154,14 @@ class TestServers:
 
     def test_servers_are_asked_by_their_names(self, db: None, redis: Redis) -> None:
         assert list(read_servers().answers) == ["Database", "Redis", "Object store"]
+
+    def test_a_kernel_without_landlock_is_shown(
+        self, staff: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("logs.sql.sandbox.landlock_version", lambda: 3)
+        assert "Sandbox" not in show(staff, part="servers")
+        monkeypatch.setattr("logs.sql.sandbox.landlock_version", lambda: -1)
+        assert "Sandbox of queries the kernel lacks landlock" in show(staff, part="servers")
 
 
 class TestProbes:

@@ -294,7 +294,7 @@ def test_a_mail_server_is_used(scheme: str, tls: bool, ssl: bool) -> None:
     settings = read_settings({**PRODUCTION, "EMAIL_URL": f"{scheme}://ada%40x:p%3As@mail.example.com:587"})
     assert {name: value for name, value in settings.items() if name.startswith("EMAIL_")} == {
         "EMAIL_URL": f"{scheme}://ada%40x:p%3As@mail.example.com:587",
-        "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend",
+        "EMAIL_BACKEND": "tenantadmin.mail.CountedSmtpBackend",
         "EMAIL_FILE_PATH": f"{os.environ['VAR_DIR']}/mail",
         "EMAIL_TIMEOUT": 10,
         "EMAIL_HOST": "mail.example.com",

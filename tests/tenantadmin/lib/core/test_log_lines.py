@@ -185,3 +185,28 @@ def test_workers_and_beat_write_json_too_and_say_that_they_are_alive(
     finally:
         process.kill()
         process.communicate()
+
+
+def test_libraries_do_not_say_that_all_is_well(tmp_path: Path) -> None:
+    """Each process that opened the store wrote "Found credentials in environment variables"."""
+    program = """
+import django; django.setup()
+import logging, boto3
+boto3.client("s3", region_name="x")
+logging.getLogger("tenantadmin").info("ours")
+"""
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "DJANGO_SETTINGS_MODULE": "tests.settings",
+            "LOG_FORMAT": "json",
+            "AWS_ACCESS_KEY_ID": "x",
+            "AWS_SECRET_ACCESS_KEY": "x",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [json.loads(line)["message"] for line in answer.stderr.splitlines()] == ["ours"]

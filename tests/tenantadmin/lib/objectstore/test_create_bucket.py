@@ -7,7 +7,6 @@ from typing import Any
 
 import boto3
 import pytest
-from django.core.checks import run_checks
 from django.core.management import CommandError, call_command
 
 from tests.objects import use_store
@@ -39,30 +38,3 @@ def test_a_store_that_cannot_be_reached_is_named(settings: Any, monkeypatch: pyt
     use_store(settings, "s3://bucket")
     with pytest.raises(CommandError, match="cannot be reached"):
         run()
-
-
-def found(*, deploy: bool = True) -> dict[str, str]:
-    return {
-        str(message.id): str(message.msg)
-        for message in run_checks(include_deployment_checks=deploy)
-        if str(message.id).startswith("tenantadmin.E1")
-    }
-
-
-def test_servers_that_answer_are_not_reported(settings: Any) -> None:
-    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
-    assert found() == {}
-
-
-def test_a_deployment_check_names_unreachable_servers(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION"):
-        monkeypatch.setenv(name, "x")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    use_store(settings, "s3://bucket")
-    settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
-    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    messages = found()
-    assert set(messages) == {"tenantadmin.E101", "tenantadmin.E102", "tenantadmin.E103"}
-    assert messages["tenantadmin.E101"].startswith("The object store cannot be reached: cannot reach")
-    assert found(deploy=False) == {}
