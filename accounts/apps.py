@@ -15,6 +15,6 @@ class AccountsConfig(AppConfig):
     def ready(self) -> None:
         # Its receivers record what happens to second factors.
         import_module("accounts.signin.staff.trail")
-        # Indexes for the start of a text. The whole of django.contrib.postgres would ask every new connection
-        # for the types of extensions that nobody uses here.
+        # For indexes on the start of a text. As an installed app, django.contrib.postgres would also query
+        # types of extensions on every new connection, and none of them is used.
         IndexExpression.register_wrappers(OrderBy, OpClass)

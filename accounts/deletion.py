@@ -71,7 +71,7 @@ def sole_ownerships(user: User) -> list[str]:
 
 
 def owned_alone(user: User) -> tuple[QuerySet[Account], QuerySet[Tenant]]:
-    """Return the live accounts and the live tenants that nobody but ``user`` owns."""
+    """Return the live accounts and the live tenants of which ``user`` is the only owner."""
     account_owners = Account.owners.through.objects.filter(account=OuterRef("pk")).exclude(user=user)
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER).exclude(user=user)
     accounts = Account.objects.live().filter(~Exists(account_owners), owners=user)

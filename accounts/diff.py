@@ -31,7 +31,7 @@ class FieldChange(JsonStruct):
 def diff_documents(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
     """Compare two documents.
 
-    First come changed and removed members in the order of ``before``, then added ones in that of ``after``.
+    First come changed and removed members in ``before``'s order, then added members in ``after``'s order.
     """
     return tuple(_diff_objects(before, after, ""))
 

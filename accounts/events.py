@@ -66,7 +66,7 @@ def record_event(
 def sign_in_failures_recorded(subject: str = "") -> Iterator[None]:
     """Record a failed sign-in if an `ApiError` leaves the block. Use it outside of the transaction.
 
-    ``subject`` is the address that wants to sign in; an empty one if nobody knows yet.
+    ``subject`` is the address that signs in, empty if it is not known yet.
     """
     try:
         yield

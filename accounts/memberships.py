@@ -1,4 +1,4 @@
-"""Memberships of users in tenants. Owners write those of their own tenants, platform admins all.
+"""Memberships of users in tenants. Owners write memberships in their own tenants, platform admins all.
 
 Contract: Users, roles, memberships; PUT replaces, PATCH appends.
 """

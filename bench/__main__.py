@@ -1,6 +1,6 @@
 """Run one benchmark on its own servers: ``python -m bench logs entries=5000 days=2``.
 
-The names are those of the files ``bench_*.py``, the sizes are the arguments of their ``main``.
+A name selects the file ``bench_NAME.py``. The sizes are arguments of its ``main``.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def role_scopes(rights: Rights) -> frozenset[Scope]:
 
 
 def sign_in_scopes(rights: Rights) -> frozenset[Scope]:
-    """Return the scopes of a sign-in token: those of role, memberships and grants, without PAT-only ones."""
+    """Return the scopes of a sign-in token: from role, memberships and grants, without PAT-only scopes."""
     granted = (*rights.granted.tenants.values(), *rights.granted.accounts.values())
     return role_scopes(rights).union(rights.extra_scopes, *granted) - PAT_ONLY
 

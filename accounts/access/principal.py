@@ -156,7 +156,7 @@ class Principal:
     def on_listed_tenants(self) -> Access:
         """The scopes for lists of tenants: `on_tenants`, but all tenants only for a wildcard PAT.
 
-        A signed-in platform admin may read every tenant, but lists only those of its memberships and grants.
+        A signed-in platform admin may read every tenant, but lists only its own tenants and grants.
         """
         access = self.on_tenants
         if not self.claims.is_sign_in:

@@ -41,7 +41,7 @@ def owns_tenant(principal: Principal, tenant_id: UUID) -> bool:
 
     Grants do not count.
     """
-    # Of all memberships, only that of an owner gives this scope.
+    # Only an owner's membership gives this scope.
     return principal.is_platform_admin or Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
 
 

@@ -45,7 +45,7 @@ class EventViewSet(AppViewSet):
     @operation(
         summary="List events, newest first",
         description="Sign-ins, tokens, roles, memberships, grants, domains, terms. Platform admins see all "
-        "events, owners those of their tenants and accounts, and everyone those by or about themselves.",
+        "events, owners see events of their tenants and accounts, others see events by or about themselves.",
         query=EventParameters,
         responses={200: EventPage},
     )

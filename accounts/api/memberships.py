@@ -36,7 +36,7 @@ class MembershipViewSet(AppViewSet):
 
     @operation(
         summary="Replace a user's memberships",
-        description="An owner replaces the entries of its own tenants; those of other tenants stay.",
+        description="An owner replaces the entries of its own tenants; entries of other tenants stay.",
         body=MembershipBody(many=True),
         responses={200: MembershipBody(many=True)},
         examples=[_EXAMPLE],

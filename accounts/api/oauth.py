@@ -100,8 +100,8 @@ class OAuthViewSet(AppViewSet):
 
     @operation(
         summary="Revoke a refresh token or a personal access token",
-        description="Revokes the token in the body, whoever sends it: holding it is proof enough. The body "
-        "may also be a form (`application/x-www-form-urlencoded`).",
+        description="Revokes the token in the body. Every holder of the token may do this, signed in or not. "
+        "The body may also be a form (`application/x-www-form-urlencoded`).",
         document=LogoutRequest,
         parsers=(StrictJsonParser, StrictFormParser),
         responses={200: OpenApiTypes.OBJECT, 400: OAuthErrorBody},

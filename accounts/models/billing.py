@@ -21,7 +21,7 @@ class Plan(models.TextChoices):
 
 
 class Account(models.Model):
-    """A billing entity that owns tenants and domains. ``seq`` is that of its newest revision."""
+    """A billing entity that owns tenants and domains. ``seq`` is the number of its newest revision."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     name = models.CharField(max_length=100)
@@ -101,7 +101,7 @@ class GrantResource(models.TextChoices):
 
 
 class PermissionGrant(models.Model):
-    """Permissions that somebody delegated to a user on one tenant or account, until they expire."""
+    """Permissions on one tenant or account that another user gave to a user, until they expire."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     grantee = models.ForeignKey(User, on_delete=models.CASCADE, related_name="grants")

@@ -58,7 +58,7 @@ class EventKind(models.TextChoices):
 
 
 class Event(MonthlyModel):
-    """One thing that somebody did or tried. The database itself refuses to change or delete a row.
+    """One action or attempt of a user. The database refuses to change or delete the row.
 
     Emails and ids are plain values: events outlive what they are about.
     """

@@ -28,7 +28,7 @@ class PrimaryRole(models.TextChoices):
 
 
 class StaffRole(models.TextChoices):
-    """What somebody may do on the admin site. An admin may do all that support may."""
+    """A staff member's role on the admin site. Admins may do everything that support may do."""
 
     SUPPORT = "support"
     ADMIN = "admin"

@@ -135,8 +135,8 @@ def find_user(identity: Identity, email: str) -> User | None:
     """Return the user by the provider's subject, else by the address. Lock its row.
 
     Raises:
-        OtherIdentity: the user of the address has another identity. Another provider, or somebody who got
-            the address later, does not take a user over.
+        OtherIdentity: the user of the address has another identity. Neither another provider nor a later
+            holder of the address may take over the user.
     """
     known = find_identity(identity)
     if known is not None:

@@ -206,7 +206,7 @@ def _check_id_token(answer: Any, login: Any, *, nonce: str) -> None:
         raise OAuth2Error("the ID token is of another sign-in")
     userinfo = login.account.extra_data.get("userinfo") or {}
     if userinfo.get("sub", claims["sub"]) != claims["sub"]:
-        raise OAuth2Error("the user info is about somebody else")
+        raise OAuth2Error("the user info is about another user")
 
 
 def _identity(provider: str, login: Any) -> Identity:

@@ -48,7 +48,7 @@ def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str])
 
 
 def with_parameters(address: str, parameters: Mapping[str, str]) -> str:
-    """Return ``address`` with query parameters added. They replace those of the same names."""
+    """Return ``address`` with query parameters added. They replace parameters with the same names."""
     parts = urlsplit(address)
     kept = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in parameters]
     return urlunsplit(parts._replace(query=urlencode([*kept, *parameters.items()])))

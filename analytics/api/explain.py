@@ -39,7 +39,7 @@ class ExplainViewSet(AppViewSet):
         ],
     )
     def explain_logged_request(self, request: Request, tenant: UUID) -> Response:
-        """By the rules in force at its timestamp, or by those of a revision or a draft.
+        """Applies the rules in force at its timestamp, or the rules of a revision or a draft.
 
         Each read of the log is recorded before it happens.
         """

@@ -141,7 +141,7 @@ def _exchange(body: Mapping[str, Any]) -> str:
     try:
         content = json.loads(received)["choices"][0]["message"]["content"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        raise ModelFailed("The answer is not that of a chat completion.") from None
+        raise ModelFailed("The answer is not a chat completion.") from None
     if not isinstance(content, str):
         raise ModelFailed("The answer has no text.")
     # PostgreSQL cannot store NUL or lone surrogates.

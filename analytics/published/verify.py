@@ -260,8 +260,8 @@ def _read_document(store: ObjectStore, key: DocumentKey, builds: _Builds) -> Any
 def _require_size(size: int) -> None:
     if size > MAX_DOCUMENT_BYTES:
         raise BadRequest(
-            f"The document has {size} bytes; one of at most {MAX_DOCUMENT_BYTES} can be verified. Verify "
-            "that of a shorter period or of a user."
+            f"The document has {size} bytes; at most {MAX_DOCUMENT_BYTES} can be verified. Verify the "
+            "document of a shorter period or of one user."
         )
 
 

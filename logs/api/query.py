@@ -60,7 +60,7 @@ _HEADERS: Final = (
     _header(
         "X-Result-Cache",
         {"type": "string", "enum": ["hit", "miss"]},
-        "`hit` if the rows are those of an earlier run of this statement over the same builds.",
+        "`hit` if an earlier run of this statement over the same builds returned the rows.",
     ),
     _header("X-Engine", {"type": "string", "enum": ["duckdb", "spark"]}, "The engine that made the rows."),
 )

@@ -80,7 +80,7 @@ class DraftViewSet(AppViewSet):
         summary="List the drafts of a tenant's rules, the last modified first", responses={200: DraftList}
     )
     def list_drafts(self, request: Request, tenant: UUID) -> Response:
-        """The lint of each draft is that of its last write."""
+        """The lint is from the last write of each draft."""
         drafts = list_drafts(tenant)
         items = [item(str(draft.pk), _href(tenant, draft.pk)) for draft in drafts]
         parent = reverse("rules", kwargs={"tenant": tenant})
@@ -104,7 +104,7 @@ class DraftViewSet(AppViewSet):
 
     @operation(
         summary="Read a draft",
-        description="Its lint is that of its last write; publishing lints again.",
+        description="The lint is from the last write; publishing lints again.",
         headers=[IF_NONE_MATCH, ETAG],
         responses={200: DraftDocument, 304: NOT_MODIFIED},
     )

@@ -60,7 +60,7 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
         responses={200: RulesBlame},
     )
     def blame(self, request: Request, tenant: UUID) -> Response:
-        """Of the current rules or of those of a revision. At most 1,000 revisions are read."""
+        """For the current rules or the rules of a revision. At most 1,000 revisions are read."""
         return Response(blame_ruleset(tenant, seq=self.query.get("seq")))
 
     @operation(

@@ -161,7 +161,7 @@ def places(db: None) -> Places:
 
 
 def write_person(user: User, person: Person, places: Places) -> None:
-    """Make the user's rows those of ``person``."""
+    """Give ``user`` the role, memberships, accounts and grants of ``person``."""
     User.objects.filter(pk=user.pk).update(role=person.role, is_active=person.active)
     user.refresh_from_db()
     Membership.objects.filter(user=user).delete()
@@ -208,8 +208,8 @@ def mint(user: User, pat: Pat | None, places: Places) -> str:
 
 
 def caller(case: Case, places: Places) -> Principal:
-    """Mint the token, change the user, and return who is asking by now."""
-    user = factories.make_user("somebody@example.org")
+    """Mint the token, change the user, and return the principal of the token."""
+    user = factories.make_user("caller@example.org")
     write_person(user, case.then, places)
     token = mint(user, case.pat, places)
     write_person(user, case.now, places)
@@ -288,7 +288,7 @@ def cases(draw: Any) -> Case:
     pat = draw(st.none() | pats)
     then = replace(draw(people), active=True)
     if pat is not None and pat.wildcard:
-        then = replace(then, role="admin")  # nobody else has one
+        then = replace(then, role="admin")  # only admins have one
     later = draw(people)
     changed = draw(st.sets(st.sampled_from(["role", "memberships", "owned", "grants", "active"])))
     return Case(then, replace(then, **{name: getattr(later, name) for name in changed}), pat)

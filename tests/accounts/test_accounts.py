@@ -80,7 +80,7 @@ def test_only_platform_admins_create_and_delete(
         ({"name": "x" * 101}, "/name"),
         ({"owners": []}, "/owners"),
         ({"owners": None}, "/owners"),
-        ({"owners": ["owner@example.org", "nobody@example.org"]}, "/owners/1"),
+        ({"owners": ["owner@example.org", "unknown@example.org"]}, "/owners/1"),
         ({"owners": ["not an email"]}, "/owners/0"),
         ({"plan": "gold"}, "/plan"),
         ({"billingEmail": "x"}, "/billingEmail"),

@@ -69,7 +69,7 @@ def test_short_requests_are_free() -> None:
 def test_without_redis_nothing_is_refused(
     settings: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+    settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
     use_budget(LINT, caller="ada@example.org", seconds=100)
     assert not is_refused("ada@example.org")
     assert [record.message for record in caplog.records] == [

@@ -143,7 +143,7 @@ class TestCreatePat:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            (["--owner", "nobody@example.org", "--scope", "config:read"], "There is no active user"),
+            (["--owner", "unknown@example.org", "--scope", "config:read"], "There is no active user"),
             (["--owner", "admin@example.org", "--scope", "all"], "invalid choice: 'all'"),
             (["--owner", "admin@example.org"], "--scope"),
             (

@@ -55,7 +55,7 @@ def admin(world: factories.World) -> ApiClient:
 
 
 def events(*kinds: str) -> list[Event]:
-    """Return the events in order, all or those of the kinds given."""
+    """Return the events in order; if kinds are given, only events of these kinds."""
     found = Event.objects.order_by("pk")
     return list(found.filter(kind__in=kinds) if kinds else found)
 
@@ -164,7 +164,7 @@ class TestSignIn:
 
         assert attempt(ADA, "right") == 302
         assert [attempt(ADA, "wrong") for _ in range(6)] == [200] * 5 + [429]
-        # Somebody types a password into the first field.
+        # A user types the password into the field of the email.
         assert attempt("hunter2", "wrong", "192.0.2.2") == 200
         wrong = "Please enter the correct email and password for a staff account"
         assert [(it.kind, it.actor, it.subject, it.reason.partition(".")[0]) for it in events()] == [
@@ -239,7 +239,7 @@ class TestTokens:
     def test_without_redis_a_refusal_is_in_the_log_alone(
         self, settings: Any, tmp_path: Any, caplog: pytest.LogCaptureFixture
     ) -> None:
-        broken = {**settings.CACHES["default"], "LOCATION": f"unix://{tmp_path}/nobody.sock"}
+        broken = {**settings.CACHES["default"], "LOCATION": f"unix://{tmp_path}/missing.sock"}
         settings.CACHES = {"default": broken}
         assert exchange("tas_pat_x") == 401
         assert events() == []

@@ -72,7 +72,7 @@ def test_an_expired_grant_gives_nothing(world: factories.World) -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"grantee": "nobody@example.org"}, "/grantee"),
+        ({"grantee": "unknown@example.org"}, "/grantee"),
         ({"grantee": "x"}, "/grantee"),
         ({"permissions": []}, "/permissions"),
         ({"permissions": ["cache-admin"]}, "/permissions/0"),

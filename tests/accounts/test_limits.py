@@ -54,7 +54,7 @@ def test_a_misconfigured_limit_lets_nothing_through(limit: str) -> None:
 
 
 def test_without_redis_nothing_is_let_through(settings: Any, tmp_path: Any) -> None:
-    settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+    settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
     with pytest.raises(InternalError):
         count_use(limit=LIMIT, kind="test", key="ada")
 

@@ -99,7 +99,7 @@ class TestFlow:
     def test_known_and_unknown_addresses_are_answered_alike(self, anonymous: ApiClient, inbox: Inbox) -> None:
         answers = [
             anonymous.post(REQUEST, {"email": address})
-            for address in ("member@example.org", "nobody@example.org")
+            for address in ("member@example.org", "unknown@example.org")
         ]
         User.objects.filter(email="member@example.org").update(is_active=False)
         answers.append(anonymous.post(REQUEST, {"email": "member@example.org"}))
@@ -316,7 +316,7 @@ class TestRefusals:
         settings.MAGIC_LINK_EMAIL_LIMIT = "plenty"
         assert anonymous.post(REQUEST, {"email": "a@example.org"}).status_code == 500
         settings.MAGIC_LINK_EMAIL_LIMIT = "5 per minute"
-        settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+        settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
         answer = anonymous.post(REQUEST, {"email": "a@example.org"})
         assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
         assert not inbox.messages

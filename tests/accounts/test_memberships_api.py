@@ -75,7 +75,7 @@ class TestPlatformAdmin:
     def test_an_unknown_user_is_a_404(self, world: factories.World) -> None:
         admin = signed_in(world.platform_admin)
         for method in ("GET", "PUT", "PATCH"):
-            assert admin.request(method, "/users/nobody@example.org/tenants", []).status_code == 404
+            assert admin.request(method, "/users/unknown@example.org/tenants", []).status_code == 404
 
 
 class TestOwner:
@@ -108,8 +108,8 @@ class TestOwner:
         owner = signed_in(world.owner)
         answer = owner.patch("/users/stranger@example.org/tenants", [entry(world.tenant, "member")])
         assert (answer.status_code, answer.json()) == (200, [entry(world.tenant, "member")])
-        nobody = owner.patch("/users/nobody@example.org/tenants", [entry(world.tenant, "member")])
-        assert nobody.status_code == 404
+        unknown = owner.patch("/users/unknown@example.org/tenants", [entry(world.tenant, "member")])
+        assert unknown.status_code == 404
 
     def test_puts_only_users_whom_it_may_read(self, world: factories.World) -> None:
         answer = signed_in(world.owner).put("/users/stranger@example.org/tenants", [])

@@ -199,7 +199,7 @@ def test_wildcards_are_for_platform_admins(world: factories.World) -> None:
         assert signed_in(world.owner).post(OWN, body(world, **wildcard)).status_code == 403
         admin = signed_in(world.platform_admin)
         assert admin.post("/users/admin@example.org/tokens", body(world, **wildcard)).status_code == 201
-        # A wildcard never exceeds its owner, whoever asks.
+        # A wildcard token never exceeds its owner's rights, also if an admin creates it.
         assert admin.post(OWN, body(world, **wildcard)).status_code == 403
 
 
@@ -225,7 +225,7 @@ def test_tokens_of_others_are_for_platform_admins(world: factories.World) -> Non
     assert (
         admin.post("/users/member@example.org/tokens", body(world, scopes=["cache-admin"])).status_code == 403
     )
-    assert admin.get("/users/nobody@example.org/tokens").status_code == 404
+    assert admin.get("/users/unknown@example.org/tokens").status_code == 404
     assert admin.delete(f"{OWN}/{made['id']}").status_code == 200
 
 

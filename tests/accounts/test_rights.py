@@ -179,7 +179,7 @@ class TestTheCache:
 
     @pytest.fixture(autouse=True)
     def _remembered(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Remember callers for longer than a test takes; the other tests remember nobody."""
+        """Remember callers for longer than a test takes. In the other tests, this cache is off."""
         monkeypatch.setattr(rights, "_principal_cache", TTLCache[str, Any](maxsize=10, ttl=3600))
 
     @pytest.fixture

@@ -60,7 +60,7 @@ def test_a_user_reads_its_own_and_writes_none(world: factories.World) -> None:
 def test_an_unknown_user_is_a_404_for_a_platform_admin(world: factories.World) -> None:
     admin = signed_in(world.platform_admin)
     for method in ("GET", "PUT", "PATCH"):
-        answer = admin.request(method, "/users/nobody@example.org/roles", {"primary": "user"})
+        answer = admin.request(method, "/users/unknown@example.org/roles", {"primary": "user"})
         assert answer.status_code == 404
 
 

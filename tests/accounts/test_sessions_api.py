@@ -154,8 +154,8 @@ def test_sessions_of_others_are_for_platform_admins(world: factories.World) -> N
     assert admin.delete(f"{OWN}/{session.pk}").status_code == 200
     assert client.get(OWN).status_code == 401
     assert admin.delete(OWN).json()["message"].endswith("Sessions that ended: 0.")
-    assert admin.get("/users/nobody@example.org/sessions").status_code == 404
-    assert admin.delete("/users/nobody@example.org/sessions").status_code == 404
+    assert admin.get("/users/unknown@example.org/sessions").status_code == 404
+    assert admin.delete("/users/unknown@example.org/sessions").status_code == 404
 
 
 def test_the_last_use_is_written_once_a_minute(world: factories.World) -> None:

@@ -205,7 +205,7 @@ class TestLogin:
         assert ApiClient().get("/auth/login?redirect_to=/").status_code == 400
 
     def test_without_redis_it_is_a_500(self, settings: Any, tmp_path: Any) -> None:
-        settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+        settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
         assert ApiClient().get("/auth/login").status_code == 500
 
 
@@ -349,7 +349,7 @@ class TestState:
 
 
 class TestLies:
-    """What a provider, or somebody between, may claim."""
+    """Identity tokens with false claims, by a provider or an attacker on the way."""
 
     @pytest.mark.parametrize(
         "claims",

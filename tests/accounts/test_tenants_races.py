@@ -114,7 +114,7 @@ def test_two_tenants_that_swap_their_names_never_stop_each_other(world: factorie
     results = all_at_once(
         [partial(attempt, world.tenant.pk, other), partial(attempt, world.stranger_tenant.pk, one)]
     )
-    # A released name is held for whoever had it: neither may take the other's.
+    # A released FQDN stays reserved for its tenant, so neither tenant may take the other's.
     assert results == ["conflict", "conflict"]
     assert read_config(world.tenant.pk).document["fqdns"] == [one]
 

@@ -65,4 +65,4 @@ def test_a_user_is_signed_out_everywhere(world: World) -> None:
     world.member.refresh_from_db()
     assert world.member.epoch != epoch
     with pytest.raises(CommandError, match="There is no user"):
-        run("end-all", "nobody@example.org")
+        run("end-all", "unknown@example.org")

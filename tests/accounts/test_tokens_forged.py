@@ -1,4 +1,4 @@
-"""Access tokens that somebody tampered with. Contract: Authentication."""
+"""Access tokens that were tampered with. Contract: Authentication."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_another_hosts_clock_may_be_ahead(world: factories.World) -> None:
         {"typ": ...},
         {"sub": ...},
         {"sub": 7},
-        {"sub": "nobody@example.org"},
+        {"sub": "unknown@example.org"},
         {"sub": "MEMBER@example.org"},
         {"exp": ...},
         {"exp": "tomorrow"},

@@ -149,9 +149,9 @@ class TestRead:
         assert document["tos"] is None
 
     def test_only_a_platform_admin_gets_a_404(self, world: factories.World) -> None:
-        assert signed_in(world.platform_admin).get("/users/nobody@example.org").status_code == 404
+        assert signed_in(world.platform_admin).get("/users/unknown@example.org").status_code == 404
         for user in (world.member, world.owner):
-            for email in ("nobody@example.org", "stranger@example.org"):
+            for email in ("unknown@example.org", "stranger@example.org"):
                 assert signed_in(user).get(f"/users/{email}").status_code == 403
 
     def test_memberships_in_tenants_that_the_caller_may_not_read_are_not_shown(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def signed_in(user: User | None) -> Client:
-    """Return a browser in which ``user`` is signed in; nobody if it is None."""
+    """Return a client in which ``user`` is signed in; if it is None, no user."""
     client = Client()
     if user is not None:
         client.force_login(user)

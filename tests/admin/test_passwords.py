@@ -133,7 +133,7 @@ def test_tries_at_the_same_moment_are_counted_too() -> None:
 
 def test_sign_in_fails_without_redis(db: None, settings: Any, tmp_path: Any) -> None:
     make_admin()
-    settings.REDIS_URL = f"unix://{tmp_path}/nobody.sock"
+    settings.REDIS_URL = f"unix://{tmp_path}/missing.sock"
     refused = try_password("right")
     assert refused.status_code == 500
-    assert "Nobody can sign in with a password at the moment." in refused.content.decode()
+    assert "Sign-in with a password is not possible at the moment." in refused.content.decode()

@@ -95,7 +95,7 @@ def too_much_for_pages(staff: Client, tenant: Tenant) -> Iterator[str]:
 
 
 def health_of_live_tenants() -> None:
-    """Let the rows of health be those of live tenants, as they are. Home shows no others."""
+    """Give the rows of health ids of live tenants, because Home shows only live tenants."""
     numbered = "SELECT {0}, row_number() OVER () AS number FROM {1}"
     with connection.cursor() as cursor:
         cursor.execute("UPDATE accounts_tenant SET deleted_at = NULL")

@@ -151,8 +151,8 @@ class TestWaysIn:
         assert said(client) == ["The identity provider refused. Start again."]
 
     def test_an_unknown_provider(self, client: Client, issuer: Issuer, db: None) -> None:
-        assert client.get("/admin/login/provider/nobody/")["Location"] == "/admin/login/"
-        assert said(client) == ["There is no identity provider 'nobody'."]
+        assert client.get("/admin/login/provider/unknown/")["Location"] == "/admin/login/"
+        assert said(client) == ["There is no identity provider 'unknown'."]
 
     def test_by_a_mailed_link_once(self, client: Client, ada: User) -> None:
         client.post("/admin/login/link/ask/", {"email": "Ada@example.org"})
@@ -170,7 +170,7 @@ class TestWaysIn:
         assert said(other) == ["The link is invalid, expired or already used. Ask for a new one."]
 
     def test_a_link_request_answers_alike_for_strangers(self, client: Client, world: factories.World) -> None:
-        for email in ("member@example.org", "nobody@example.org"):
+        for email in ("member@example.org", "unknown@example.org"):
             client.post("/admin/login/link/ask/", {"email": email})
             assert said(client) == [f"A link is on its way to {email}. It works once, for 15 minutes."]
             token = re.findall(r"\?t=(\S+)", str(mail.outbox[-1].body))[0]
@@ -356,7 +356,7 @@ class TestSecondFactor:
         assert not is_in(client)
 
     def test_a_session_of_before_the_factor_does_not_get_in_by_it(self, client: Client, ada: User) -> None:
-        """Somebody with the password alone waits until the owner has added a factor."""
+        """An attacker who has only the password waits until the owner adds a factor."""
         by_password(client)
         add_totp(ada)
         assert not is_in(client)

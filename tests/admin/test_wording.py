@@ -46,8 +46,8 @@ def test_a_revision_that_is_not_there(staff: Client, tenant: Tenant) -> None:
 def test_owners_that_are_not_there(staff: Client, tenant: Tenant) -> None:
     address = reverse("admin:account-change", args=[tenant.account_id])
     etag = read_account(tenant.account_id).etag
-    sent = {"plan": "team", "owners": "nobody@example.org", "name": "Acme", "etag": etag, "reason": "x"}
-    problem = "The request is not valid. Owners: There is no user 'nobody@example.org'."
+    sent = {"plan": "team", "owners": "unknown@example.org", "name": "Acme", "etag": etag, "reason": "x"}
+    problem = "The request is not valid. Owners: There is no user 'unknown@example.org'."
     assert problem_of(staff.post(address, sent)) == problem
 
 

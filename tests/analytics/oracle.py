@@ -297,7 +297,7 @@ def activity(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def year_document(rows: list[Row], *, tenant: str, year: int) -> dict[str, Any]:
-    """``rows`` are those of all days, of any year."""
+    """``rows`` are the rows of all days of all years."""
     own = [row for row in rows if row["day"].startswith(f"{year}-")]
     last = date.fromisoformat(max(row["day"] for row in own))
     window = [row for row in rows if last - timedelta(364) <= date.fromisoformat(row["day"]) <= last]

@@ -147,7 +147,7 @@ WITHOUT_DATA = (
     "users/Ana/2026/04",
     "users/Ana/2026/03/02",
     "users/Ana/2026/02/30",
-    "users/nobody/2026",
+    "users/unknown/2026",
     "users/ana/2026",
 )
 

@@ -328,7 +328,7 @@ def flip(body: bytes, at: int) -> bytes:
     [
         # DuckDB reads the footer for entries that an earlier hour has too.
         ("hour", 1, "parquet", lambda body: flip(body, -9)),
-        # Arrow reads the rows of a file that has those of a span alone.
+        # Arrow reads the rows of a file with one span.
         ("hour", 3, "parquet", lambda body: flip(body, 5)),
         ("span", 4, "groups.arrow", lambda body: bytes(len(body))),
         ("span", 4, "groups.arrow", lambda body: flip(body, 8)),

@@ -74,7 +74,7 @@ def check_documents(days: Files, directory: Path) -> None:
     if not rolled:
         return
     years: dict[int, Part] = {}
-    for user in (None, *sorted(oracle.distinct(rows, "userName")), "nobody"):
+    for user in (None, *sorted(oracle.distinct(rows, "userName")), "unknown"):
         mine = rows if user is None else oracle.for_user(rows, user)
         for day, part in rolled.items():
             of_day = [row for row in mine if row["day"] == day.isoformat()]
@@ -101,7 +101,7 @@ def check_documents(days: Files, directory: Path) -> None:
 
 def check_month(merged: Part, rows: list[oracle.Row], *, year: int, month: int) -> None:
     of_month = [row for row in rows if row["day"].startswith(f"{year}-{month:02}-")]
-    for user in (None, *sorted(oracle.distinct(rows, "userName")), "nobody"):
+    for user in (None, *sorted(oracle.distinct(rows, "userName")), "unknown"):
         mine = of_month if user is None else oracle.for_user(of_month, user)
         with opened(merged, user=user) as rollups:
             expected = oracle.month_document(mine, month) if mine else None

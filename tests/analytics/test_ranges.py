@@ -1,4 +1,4 @@
-"""Rules and statements of a range of days are those of the oracle, whole months and single days alike."""
+"""Rules and statements of a range of days agree with the oracle, for whole months and single days."""
 
 from __future__ import annotations
 

@@ -308,7 +308,7 @@ class TestOperation:
         everything = ("analytics:read", "logs:query", "analytics:users")
         for body in (
             {"document": "day", "period": "2026-03-02"},
-            {"document": "day", "period": "2026-03-01", "userId": "nobody"},
+            {"document": "day", "period": "2026-03-01", "userId": "unknown"},
         ):
             assert self.post(world, body, *everything).status_code == 404
 

@@ -81,7 +81,7 @@ def set_stage() -> Stage:
 
 
 def _token_callers(account: Account, tenant: Tenant) -> dict[str, Caller]:
-    """PATs of somebody who holds every right, so that only the token narrows."""
+    """PATs of a user with every right, so that only the token's scopes limit the caller."""
     able = factories.make_user("able@example.org", role="admin")
     Membership.objects.create(user=able, tenant=tenant, role="owner")
     account.owners.add(able)
@@ -115,7 +115,7 @@ def _token_callers(account: Account, tenant: Tenant) -> dict[str, Caller]:
 
 
 def _gone_callers() -> dict[str, Caller]:
-    callers = {"anonymous": Caller("nobody@example.org", None)}
+    callers = {"anonymous": Caller("unknown@example.org", None)}
     fresh: Any = factories.sign_in(factories.make_user("expired@example.org", role="admin"))
     expired = AccessToken(fresh)
     expired.set_exp(lifetime=-dt.timedelta(seconds=5))

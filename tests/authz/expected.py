@@ -63,7 +63,7 @@ _GROUPS: Final = {
     "replaceUser listPersonalAccessTokens createPersonalAccessToken revokePersonalAccessToken": ADMINS,
     "deleteUser deleteUser (own) replaceRoles replaceRoles (own) mergeRoles mergeRoles (own)": ADMINS,
     "appendMemberships appendMemberships (own)": pat("users:write") | {"owner", "platform admin"},
-    # A PAT that writes but does not read users finds nobody to replace.
+    # A PAT that may write but not read users gets 404: it sees no user.
     "replaceMemberships": ACCOUNT_WRITE,
     "replaceMemberships (own)": pat("users:write") | ELSEWHERE | {"owner", "platform admin"},
     "listTenants getTenantManifest listChanges listAccounts listFqdns getFqdn": LISTS,

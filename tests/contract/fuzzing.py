@@ -116,7 +116,7 @@ def modes(operation: Operation) -> list[GenerationMode]:
 
 @st.composite
 def cases(draw: DrawFn, operation: Operation, mode: GenerationMode, seed: Seed) -> Request:
-    """Draw a request; half of the names in it are then those of things that exist."""
+    """Draw a request, then replace half of its names by names of existing things."""
     case: Request = draw(operation.as_strategy(generation_mode=mode))
     name_what_exists(draw(st.randoms(use_true_random=False)), case, seed.values)
     return case

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Server:
-    """The web server of production, on a free port. `environment` adds variables to those of the tests."""
+    """The web server of production, on a free port. `environment` is added to the variables of the tests."""
 
     def __init__(self, **environment: str) -> None:
         with socket.socket() as probe:

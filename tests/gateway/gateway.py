@@ -10,7 +10,7 @@ What is easy to get wrong:
 - A result is as old as the moment *before* its statement was sent to the warehouse. A marker of that
   millisecond or later makes it stale. Clocks of Gateways and service must agree (NTP).
 - The key of a cached result contains the ruleset's `cacheBust`: a written ruleset has another cache.
-- Markers that this Gateway records count at once. Those of others count after the next `poll`.
+- Markers that this Gateway records count at once. Markers of other Gateways count after the next `poll`.
 - An object of the log is written once, under a name of its own. It is never appended to or replaced.
 """
 

@@ -169,7 +169,7 @@ class Play:
         self.gateways[number].poll()
 
     def load_past_the_gateway(self, tenant: str, table: str) -> None:
-        """Somebody changes a table, and then makes a marker by hand."""
+        """An admin changes a table past the Gateway, and then makes a marker by hand."""
         self.warehouse.versions[tenant, table] += 1
         self.manual += 1
         answer = self.admin.post(
@@ -335,7 +335,7 @@ def test_a_worker_is_killed_while_the_day_is_served(
 def test_a_statement_that_must_invalidate_and_cannot_is_rolled_back(play: Play) -> None:
     tenant = play.tenants[0]
     play.warehouse.tenant = tenant
-    # Somebody removes the rules. The Gateway has not polled, and cannot record that they fired.
+    # An owner removes the rules. The Gateway has not polled, and cannot record that they fired.
     play.put_rules(tenant, [])
     _, token = play.tokens[tenant][0]
     answer = play.gateways[0].handle(token, tenant, write("sales.orders"))

@@ -1,4 +1,4 @@
-"""Notifications that objects came: the Gateway's own, and those of S3 through SQS."""
+"""Notifications of new objects: from the Gateway, and from S3 through SQS."""
 
 from __future__ import annotations
 

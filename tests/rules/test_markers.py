@@ -276,9 +276,9 @@ def test_a_put_changes_only_named_fields(client: ApiClient, address: str) -> Non
 
 
 def test_an_unknown_marker(client: ApiClient, address: str) -> None:
-    for answer in (client.get(f"{address}/nobody"), client.put(f"{address}/nobody", {})):
+    for answer in (client.get(f"{address}/unknown"), client.put(f"{address}/unknown", {})):
         assert (answer.status_code, answer.json()["message"]) == (404, "There is no such marker.")
-    answer = client.delete(f"{address}/nobody")
+    answer = client.delete(f"{address}/unknown")
     assert (answer.status_code, answer.json()) == (
         200,
         {"success": False, "message": "There is no such marker."},
@@ -320,7 +320,7 @@ def test_a_rule_that_fires_makes_one_marker_per_target(
 
 def test_invalidations_need_a_rule_that_invalidates(client: ApiClient, world: factories.World) -> None:
     rules = f"/tenants/{world.tenant.pk}/rules"
-    assert client.post(f"{rules}/nobody/invalidations", {"statement": "x"}).status_code == 404
+    assert client.post(f"{rules}/unknown/invalidations", {"statement": "x"}).status_code == 404
     assert client.post(f"{rules}/orders/invalidations", {"statement": "x"}).status_code == 400
     for body in ({}, {"statement": ""}, {"statement": 7}, {"statement": "x", "sql": "y"}):
         assert client.post(f"{rules}/written/invalidations", body).status_code == 400

@@ -66,7 +66,7 @@ def test_under_50_writers_nothing_is_lost_skipped_or_doubled(world: factories.Wo
     tenant_id = world.tenant.pk
 
     def append(number: int) -> int:
-        """Add one rule to what is there, and try again whenever somebody else was faster."""
+        """Add one rule to the current rules, and try again if another writer was faster."""
         refusals = 0
         while True:
             present = read_ruleset(tenant_id)

@@ -291,7 +291,7 @@ class TestAcknowledge:
         publisher.post("/tos", {"markdown": "# One"})
         for user in (world.owner, world.platform_admin):
             client = signed_in(user)
-            for path in (OWN, "/users/nobody@example.org/tos"):
+            for path in (OWN, "/users/unknown@example.org/tos"):
                 assert client.get(path).status_code == 403
                 assert client.post(path, {"markdown": "# One"}).status_code == 403
         assert not Acknowledgement.objects.exists()

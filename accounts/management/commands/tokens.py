@@ -29,7 +29,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         actions = parser.add_subparsers(dest="action", required=True)
         listing = actions.add_parser("list", help="Tokens and sessions, a line each.")
-        listing.add_argument("--user", metavar="EMAIL", help="Those of one user.")
+        listing.add_argument("--user", metavar="EMAIL", help="Only tokens and sessions of one user.")
         revoking = actions.add_parser("revoke", help="Revoke one personal access token.")
         revoking.add_argument("id", type=int)
         ending = actions.add_parser("end", help="End one session.")

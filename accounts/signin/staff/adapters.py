@@ -27,7 +27,7 @@ NOT_STAFF = "Only active staff may sign in here."
 
 
 class StaffAccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is not typed
-    """Signs staff in and nobody else. There is no sign-up."""
+    """Signs in staff only. There is no sign-up."""
 
     def is_open_for_signup(self, request: HttpRequest) -> bool:  # noqa: ARG002
         return False

@@ -1,6 +1,6 @@
 """The ways into the admin site: identity providers, mailed links, passkeys and, last, the password.
 
-Each proves who somebody is. `sign_in` then asks for the second factor and opens the session, by the login
+Each proves an identity. `sign_in` then asks for the second factor and opens the session, by the login
 stages of django-allauth.
 """
 
@@ -183,7 +183,7 @@ def _go_to_provider(
 
 
 def _sign_in_by(request: HttpRequest, identity: Identity, *, target: str = "") -> HttpResponse:
-    """Sign in the platform admin whom ``identity`` proves. Nobody is created.
+    """Sign in the platform admin whom ``identity`` proves. No user is created.
 
     Raises:
         SignInFailed: the address is not verified or not valid, or its user has another identity.

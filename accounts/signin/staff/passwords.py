@@ -64,5 +64,5 @@ class PasswordForm(AdminAuthenticationForm):
 
 def _explain(error: ApiError) -> str:
     if not isinstance(error, RateLimited):
-        return "Nobody can sign in with a password at the moment. Try again later."
+        return "Sign-in with a password is not possible at the moment. Try again later."
     return f"Too many tries. Try again in {error.headers['Retry-After']} seconds, or sign in another way."

@@ -39,7 +39,7 @@ class StaffSessions(ForPages):
             if time.time() - begun_at > settings.STAFF_SESSION_SECONDS or not request.user.is_staff:
                 logout(request)
             elif request.method != "GET" or PART_PARAMETER not in request.GET:
-                # The time until an idle session ends begins anew. A page that polls is nobody at work.
+                # Restart the idle time. Polling does not count as activity.
                 request.session.modified = True
 
 

@@ -94,7 +94,7 @@ class TestAccount:
 
     def test_empty_lists_have_a_message(self, staff: Client, db: None) -> None:
         text = page_text(staff, page_of(factories.make_account("Empty", plan="enterprise")))
-        assert "Nobody owns this account. Name an owner" in text
+        assert "This account has no owner. Name an owner" in text
         assert "The account has registered no domain." in text
         assert "The account has no live tenant." in text
         assert "No change is recorded." in text
@@ -179,7 +179,7 @@ class TestChange:
         [
             ({"reason": ""}, 400, "This field is required."),
             ({"plan": "gold"}, 400, "Select a valid choice."),
-            ({"owners": "nobody@example.org"}, 400, "There is no user 'nobody@example.org'."),
+            ({"owners": "unknown@example.org"}, 400, "There is no user 'unknown@example.org'."),
             ({"owners": " \n"}, 400, "This field is required."),
             ({"etag": '"old"'}, 409, "The document changed in the meantime."),
         ],
@@ -374,7 +374,7 @@ class TestConfig:
         assert answer.status_code == 409
         html = answer.content.decode()
         text = text_of(html)
-        assert "Somebody saved revision 1 first" in text
+        assert "Another user saved revision 1 first" in text
         assert '"team": "green"' in text
         assert '"team": "blue"' in text
         etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
@@ -387,7 +387,7 @@ class TestConfig:
         factories.make_tenant(world.account, "Second")
         answer = staff.post(address, self.form(world.tenant, config='{"tenantName": "second"}'))
         assert answer.status_code == 409
-        assert "first" not in text_of(answer.content.decode()).partition("Somebody saved")[2]
+        assert "first" not in text_of(answer.content.decode()).partition("Another user saved")[2]
 
     def test_support_reads_but_does_not_save(self, world: factories.World, address: str) -> None:
         support = support_client()

@@ -286,7 +286,7 @@ class TestRevoking:
         address = of(world.owner, "person-revoke")
         key = f"ownership:{Account.owners.through.objects.get(user=world.owner).pk}"
         html = staff.get(address, {"right": key}).content.decode()
-        assert "Nobody would own the account Acme: this is refused." in text_of(html)
+        assert "The account Acme would have no owner: this is refused." in text_of(html)
         assert 'name="reason"' not in html
         refused = self.revoke(staff, address, key)
         assert refused.status_code == 400
@@ -307,7 +307,7 @@ class TestRevoking:
     def test_a_tenant_may_lose_its_owner_but_not_unseen(self, staff: Client, world: factories.World) -> None:
         member = Membership.objects.get(user=world.owner)
         address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
-        assert "Nobody would own the tenant Warehouse." in page_text(
+        assert "The tenant Warehouse would have no owner." in page_text(
             staff, address, right=f"membership:{member.pk}"
         )
         self.revoke(staff, address, f"membership:{member.pk}")
@@ -379,10 +379,10 @@ class TestMember:
 
     def test_an_unknown_user_is_reported(self, staff: Client, world: factories.World) -> None:
         address = reverse("admin:tenant-member", args=[world.tenant.pk])
-        form = {"email": "nobody@example.org", "role": "owner", "reason": "x"}
+        form = {"email": "unknown@example.org", "role": "owner", "reason": "x"}
         refused = staff.post(address, form)
         assert refused.status_code == 404
-        assert "There is no user 'nobody@example.org'." in text_of(refused.content.decode())
+        assert "There is no user 'unknown@example.org'." in text_of(refused.content.decode())
         world.tenant.deleted_at = now()
         world.tenant.save()
         assert staff.post(address, {**form, "email": "member@example.org"}).status_code == 404
@@ -456,7 +456,7 @@ class TestOffboarding:
         ("heir", "said"),
         [
             ("", "This field is required."),
-            ("nobody@example.org", "There is no other active user 'nobody@example.org'."),
+            ("unknown@example.org", "There is no other active user 'unknown@example.org'."),
             ("owner@example.org", "There is no other active user 'owner@example.org'."),
             ("gone@example.org", "There is no other active user 'gone@example.org'."),
         ],
@@ -533,7 +533,7 @@ class TestPerson:
     def test_an_email_leads_to_its_person(self, staff: Client, world: factories.World) -> None:
         answer = staff.get("/admin/people/of/", {"email": " MEMBER@example.org"})
         assert answer["Location"] == of(world.member)
-        for email in ("nobody@example.org", "", "\0"):
+        for email in ("unknown@example.org", "", "\0"):
             answer = staff.get("/admin/people/of/", {"email": email})
             assert answer.status_code == 404
             assert "There is nothing here" in answer.content.decode()

@@ -144,7 +144,7 @@ class TestEditing:
         answer = staff.post(page_of(draft), fields)
         html = answer.content.decode()
         assert answer.status_code == 409
-        assert "Somebody saved the draft first" in html
+        assert "Another user saved the draft first" in html
         etag = unescape(re.findall(r'name="etag" value="([^"]+)"', html)[0])
         assert staff.post(page_of(draft), {**fields, "etag": etag}).status_code == 302
         draft.refresh_from_db()

@@ -67,7 +67,7 @@ class TestRules:
         assert answer.status_code == 409
         html = answer.content.decode()
         shown = text_of(html)
-        assert "Somebody saved revision 2 first" in shown
+        assert "Another user saved revision 2 first" in shown
         assert "Both sides changed: orders" in shown
         assert '"ttlSeconds": 10' in shown
         assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 10

@@ -141,13 +141,13 @@ def test_a_rule_with_the_same_conditions_is_extended(tmp_path: Path) -> None:
 
 
 def test_the_part_of_a_rule_that_becomes_stale_is_split_off(tmp_path: Path) -> None:
-    dear = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at, ms=9000) for at in times(3, 10)]
+    slow = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at, ms=9000) for at in times(3, 10)]
     joined = [
         Arrival(at, "SELECT b FROM s.orders, c.names", ("s.orders", "c.names"), "[]", 1000)
         for at in times(3, 60, offset=3)
     ]
     writes = [change("c.names", at=at) for at in times(3, 90, offset=5)]
-    files, rules, advice = run_log(tmp_path, dear + joined + writes, [cached("orders", "s.*")])
+    files, rules, advice = run_log(tmp_path, slow + joined + writes, [cached("orders", "s.*")])
     found = the(advice, "split")
     own, fires = (edit["rule"] for edit in found["patch"])
     assert (own["id"], found["patch"][0]["before"]) == ("orders-part", "orders")

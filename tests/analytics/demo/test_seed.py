@@ -92,7 +92,7 @@ def objects(store: ObjectStore) -> dict[str, bytes]:
 
 
 def raw_logs(store: ObjectStore) -> dict[str, bytes]:
-    """Return the logs of the demo's tenants, without that of the stranger's."""
+    """Return the logs of the demo's tenants except the stranger's."""
     strangers = str(strangers_tenant().pk)
     return {
         key: content
@@ -304,7 +304,7 @@ def test_users_have_their_roles_and_the_stranger_has_another_tenant(store: Objec
 
 
 def test_staff_find_an_incident_of_each_kind(store: ObjectStore) -> None:
-    """Those of rules, results and their readers are in the logs: a mistake, a stale risk, a leak."""
+    """The logs contain incidents of three kinds: a mistake in rules, stale results, and a leak to readers."""
     seed(store)
     tenant = strangers_tenant()
     retail = UUID(demo()["tenants"][0]["tenantId"])

@@ -62,7 +62,7 @@ def expected_counts(judgements: Sequence[Judgement], ids: Sequence[str | None]) 
         counts.update(judgements[0].counts.get(rule_id, {}))
 
     def bounds(name: str, highs: Sequence[Mapping[str | None, int]]) -> dict[str, int | None]:
-        """An upper bound is that of the rules, and of their hits if the cache does not decide them."""
+        """Return the bounds of a sum over the rules. ``highs`` has the most that each rule may reach."""
         low = min(sum(j.counts[i][name] for i in ids if i in j.counts) for j in judgements)
         high = max(sum(high.get(i, 0) for i in ids) for high in highs)
         position = judgements[0].position

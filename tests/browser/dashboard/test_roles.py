@@ -85,7 +85,7 @@ def test_members_are_added_promoted_and_removed(demo: Demo, home: str, open_as: 
         row = "tr:has-text('stranger@elsewhere.example')"
         assert page.locator(row).count() == 0
         page.click("text=Add a member")
-        page.fill("dialog input[name=email]", "nobody@elsewhere.example")
+        page.fill("dialog input[name=email]", "unknown@elsewhere.example")
         page.click("dialog .primary")
         page.wait_for_selector("dialog [role=alert]")
         page.fill("dialog input[name=email]", "stranger@elsewhere.example")

@@ -115,8 +115,8 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
     with signed_in(chromium, service, world) as (page, clicks):
         page.keyboard.press("Control+k")
         page.wait_for_selector("#search-input-command:focus")
-        page.keyboard.type("Nobody")
-        page.wait_for_selector("#command-results >> text=Nothing matches “Nobody”")
+        page.keyboard.type("Unknown")
+        page.wait_for_selector("#command-results >> text=Nothing matches “Unknown”")
         # There is nothing to open.
         page.keyboard.press("Enter")
         page.keyboard.press("Escape")

@@ -41,7 +41,7 @@ SELECT * FROM (SUMMARIZE proxy_logs)
 FROM (SHOW TABLES)
 WITH d AS (DESCRIBE proxy_logs) FROM d
 PIVOT proxy_logs ON cacheStatus USING count(*)
---# Values that nobody gives
+--# Parameters without values
 SELECT ?
 SELECT * FROM proxy_logs WHERE day = $day
 --# Other tables, files by name

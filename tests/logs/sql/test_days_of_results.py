@@ -38,7 +38,7 @@ def test_the_days_of_a_result(
 
 def test_chance_differs_between_processes(engine: LocalEngine) -> None:
     """Without files, each query has a process of its own."""
-    source = LogSource("nobody", ())
+    source = LogSource("empty", ())
     statement = "SELECT random() AS n, uuid()::VARCHAR AS u"
     rows = {
         tuple(batch.to_pylist()[0].values())

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from logs.sql.local import LocalEngine
     from logs.sql.protocol import QueryResult
 
-_NOBODY = LogSource("nobody", ())
+_EMPTY = LogSource("empty", ())
 
 
 def _run(engine: LocalEngine, statement: str) -> QueryResult:
-    return engine.execute(source=_NOBODY, statement=statement, limits=Limits())
+    return engine.execute(source=_EMPTY, statement=statement, limits=Limits())
 
 
 def _rows(result: QueryResult) -> list[dict[str, Any]]:
@@ -105,7 +105,7 @@ _KEY = "k" * 3_000
 )
 def test_repeated_names_count_towards_the_limit_of_bytes(engine: LocalEngine, statement: str) -> None:
     limits = Limits(max_rows=30_000, max_bytes=8 << 20)
-    result = engine.execute(source=_NOBODY, statement=statement, limits=limits)
+    result = engine.execute(source=_EMPTY, statement=statement, limits=limits)
     assert result.truncated
     written = sum(map(len, ndjson_pieces(result)))
     assert written <= limits.max_bytes
@@ -115,7 +115,7 @@ def test_repeated_names_count_towards_the_limit_of_bytes(engine: LocalEngine, st
 
 def test_names_that_are_not_written_do_not_count(engine: LocalEngine) -> None:
     nulls = f"SELECT NULL::STRUCT({_KEY} INTEGER) AS s, NULL::ENUM ('{_KEY}') AS e FROM range(10000)"
-    result = engine.execute(source=_NOBODY, statement=nulls, limits=Limits(max_bytes=4 << 20))
+    result = engine.execute(source=_EMPTY, statement=nulls, limits=Limits(max_bytes=4 << 20))
     assert (result.row_count, result.truncated) == (10_000, False)
 
 

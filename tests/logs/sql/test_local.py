@@ -48,7 +48,7 @@ def test_the_view_has_the_contract_columns_then_day(engine: LocalEngine, log: Lo
 
 
 def test_a_tenant_without_logs_has_an_empty_view_of_the_same_types(engine: LocalEngine) -> None:
-    result = _run(engine, LogSource("nobody", ()), "SELECT * FROM proxy_logs")
+    result = _run(engine, LogSource("empty", ()), "SELECT * FROM proxy_logs")
     expected = [(column.name, column.type.value) for column in columns.COLUMNS] + [("day", "VARCHAR")]
     assert [(column.name, column.type) for column in result.columns] == expected
     assert (result.row_count, result.truncated) == (0, False)
@@ -67,7 +67,7 @@ def test_only_a_source_with_positions_has_the_row_numbers(
         ("2026-01-02", "u2", 1, None),
         ("2026-01-04", "o", 0, None),
     ]
-    assert _rows(_run(engine, LogSource("nobody", (), has_positions=True), statement)) == []
+    assert _rows(_run(engine, LogSource("empty", (), has_positions=True), statement)) == []
 
 
 @pytest.mark.parametrize("days", [("2026-01-01",), ("2026-01-01", "2026-01-02")])

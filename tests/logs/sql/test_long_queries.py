@@ -62,7 +62,7 @@ def test_removing_a_query_that_was_not_added_changes_nothing() -> None:
     queues.add("one", first)
     queues.add("one", second)
     queues.remove("one", short)
-    queues.remove("nobody", short)
+    queues.remove("unknown", short)
     assert [first.is_running, second.is_running, short.is_running] == [True, False, True]
 
 

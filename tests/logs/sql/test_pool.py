@@ -24,7 +24,7 @@ from logs.sql.wire import ProcessLimits
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_EMPTY = LogSource("nobody", ())
+_EMPTY = LogSource("empty", ())
 _LIMITS = ProcessLimits(seconds=15, memory_bytes=1 << 30, threads=2)
 
 

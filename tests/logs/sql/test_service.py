@@ -346,7 +346,7 @@ def _get(application: SqlService, path: str) -> Any:
 
 
 def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:
-    empty = LogSource("nobody", ())
+    empty = LogSource("empty", ())
     service = Service(tmp_path, port=_free_port())
     remote = RemoteEngine(url=service.url, secret=_SECRET)
     try:

@@ -11,7 +11,7 @@ from rules.lint import FINDING_KINDS, Severity, registry
 from rules.lint.registry import Context, declare
 
 CHECKS = Path(rules.lint.checks.__file__).parent
-#: The codes of checks: all but those of `rules.lint.limits`.
+#: The codes of checks: all codes except the four of `rules.lint.limits`.
 CODES = [
     code
     for code in FINDING_KINDS

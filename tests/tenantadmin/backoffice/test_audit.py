@@ -255,7 +255,7 @@ class TestPage:
         assert "logs/2026" in text
 
     def test_nothing_fits(self, staff: Client, world: factories.World) -> None:
-        assert "Nothing fits." in page_text(staff, AUDIT, who="nobody@example.org")
+        assert "Nothing fits." in page_text(staff, AUDIT, who="unknown@example.org")
 
     def test_older_pages_keep_the_filters(self, staff: Client, world: factories.World) -> None:
         for number in range(51):

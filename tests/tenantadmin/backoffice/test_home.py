@@ -68,9 +68,9 @@ class TestHome:
                 error=f"error {number}",
                 started_at=at + dt.timedelta(minutes=number),
             )
-        # One that runs has not mended it yet.
+        # A running build does not clear the failure yet.
         Build.objects.create(tenant_id=tenant.pk, period="2026-03-02")
-        # That of another tenant mends nothing.
+        # A finished build of another tenant does not clear it.
         Build.objects.create(tenant_id=uuid4(), period="2026-03-02", state="done")
         shown = page_text(staff, "/admin/")
         assert "Warehouse 2026-03-02 failed error 3" in shown

@@ -152,7 +152,7 @@ REFUSED = [
     ("DNS_NAMESERVERS", "dns.example", "'dns.example' is not an IP address."),
     ("EMAIL_URL", "mail.example.com", "Set it to smtp+tls://"),
     ("EMAIL_URL", "smtp+tls://", "Set it to smtp+tls://"),
-    ("EMAIL_FROM", "nobody", "Set it to an email address, or 'Name <address>'."),
+    ("EMAIL_FROM", "not-an-address", "Set it to an email address, or 'Name <address>'."),
     ("JWT_PRIVATE_KEY", "hush", "Set it to a P-256 private key in PEM"),
     ("JWT_PREVIOUS_PUBLIC_KEYS", "hush", "Set it to P-256 public keys in PEM"),
     ("LOG_LEVEL", "LOUD", "Not a valid log level."),

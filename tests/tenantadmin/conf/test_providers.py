@@ -64,7 +64,7 @@ def test_several_providers_are_read_in_order() -> None:
                     "name": "Microsoft",
                     "client_id": "e",
                     "secret": "f",
-                    # Nobody verifies the addresses of a shared directory.
+                    # The addresses of a shared directory are not verified.
                     "settings": {"tenant": "common", "verified_email": False},
                 }
             ],

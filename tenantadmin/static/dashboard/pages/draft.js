@@ -29,7 +29,7 @@ export async function show(context) {
       ({ data: stored, etag } = await callWithTag("PUT /config/tenants/{tenant}/rules/drafts/{draft}",
         { ...path, body: { rules, name: name.value, ...(baseSeq !== undefined && { baseSeq }) } }, { ifMatch: etag }));
     } catch (error) {
-      if (error instanceof ApiError && error.status === 409) throw new Error("Somebody else has changed this draft. Reload the page to see it.");
+      if (error instanceof ApiError && error.status === 409) throw new Error("Another user has changed this draft. Reload the page to see it.");
       throw error;
     }
     editor.markSaved();
@@ -57,7 +57,7 @@ export async function show(context) {
     const done = await ask({
       title: "Publish this draft?", wide: true, action: isBehind ? `Publish over revision #${difference.from}` : "Publish",
       body: [isBehind && h("div", { class: "callout warn" }, h("p", null, `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
-        difference.conflicts.length ? `Others have changed ${difference.conflicts.length} of the same rules.` : "Nobody else has changed the same rules.",
+        difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
       ruleDiff(difference, difference.conflicts), h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
       run: async () => {

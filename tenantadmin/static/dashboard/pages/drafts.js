@@ -38,7 +38,7 @@ export async function show({ tenant, reload }) {
       { head: "Rules", cell: (row) => subject(row.subject) },
       { head: "State", cell: (row) => badge(row.state, STATE[row.state]) },
       { head: "Asked", cell: (row) => [f.ago(row.requestedAt), " by ", row.requestedBy] },
-    ], replays, { label: "Replays", limit: 20 }) : empty("Nobody has asked for a replay yet.")));
+    ], replays, { label: "Replays", limit: 20 }) : empty("There are no replays yet.")));
 }
 
 /** @param {Contract.RuleLintResult} lint */

@@ -46,7 +46,7 @@ export async function show({ tenant, reload }) {
     const email = input("email", "", { type: "email", placeholder: "name@example.com" });
     const role = select("role", ROLES, "member");
     const done = await ask({ title: "Add a member", action: "Add",
-      body: h("div", null, field("Email", email, "Somebody who has signed in before."), field("Role", role)),
+      body: h("div", null, field("Email", email, "The email of a user who has signed in before."), field("Role", role)),
       run: () => call("PATCH /users/{email}/tenants", { email: email.value.trim(), body: [{ tenantId: tenant, role: /** @type {Contract.MembershipRole} */ (role.value) }] }) });
     if (done) reload();
   };

@@ -229,5 +229,5 @@ function changes(tenant, timeline) {
       { head: "What", cell: (row) => [badge(row.kind, row.kind === "rules" ? "info" : ""), " ",
         a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `${row.action} ${row.seq}`)] },
       { head: "Who", cell: (row) => row.userId, class: "clip" },
-    ], rows, { label: "Changes", limit: 8 }) : h("p", { class: "pad muted" }, "Nobody changed rules or configuration."));
+    ], rows, { label: "Changes", limit: 8 }) : h("p", { class: "pad muted" }, "No changes of rules or configuration."));
 }

@@ -33,7 +33,7 @@ export async function show(context) {
   const report = mining?.report;
   return h("div", null,
     h("header", { class: "page-head" }, h("div", null, h("h1", null, "Recommendations"),
-      h("p", { class: "muted" }, mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Nobody has looked yet.")),
+      h("p", { class: "muted" }, mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.")),
     can(tenant, "write") && (isMining ? badge(`looking, ${f.percent(mining.progress)}`, "info") : button("Look now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Decided (${recommendations.length - open.length})`, isPast]]),
     shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "Nothing has been decided yet." : isMining ? "The log is being read." : "Nothing is recommended now."),

@@ -47,7 +47,7 @@ export async function show(context) {
         return publish(rules, ids.join(","));
       }
       if (error instanceof ApiError && error.status === 409) {
-        throw new Error("Somebody else has published other rules meanwhile. Save yours as a draft: it shows what conflicts.");
+        throw new Error("Another user has published other rules meanwhile. Save your rules as a draft: it shows the conflicts.");
       }
       throw error;
     }
