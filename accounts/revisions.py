@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
-from django.db import connection, transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce
 from msgspec import Meta
@@ -19,6 +18,7 @@ from accounts.models.history import RevisionAction, RevisionKind
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp
+from tenantadmin.lib.database.plans import planned_for_values
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -137,9 +137,8 @@ def read_changes(
     rows = Revision.objects.filter(readable, asked.as_q()).defer("document")
     if cursor is not None:
         rows = older_than(rows, cursor, time="changed_at")
-    with transaction.atomic(), connection.cursor() as database:
-        # One plan for all callers may read every revision from the newest on.
-        database.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+    # One plan for all callers may read every revision from the newest on.
+    with planned_for_values():
         return _page(
             rows.order_by("-changed_at", "-pk"),
             limit,

@@ -21,6 +21,7 @@ from celery.signals import (
 from django.conf import settings
 from django.utils.module_loading import import_string
 
+from tenantadmin.lib.core import queues
 from tenantadmin.lib.core.metrics import count_task, observe_wait
 from tenantadmin.lib.core.request_context import (
     begin_request,
@@ -106,6 +107,20 @@ def start_beat(**_: Any) -> None:
     before_task_publish.connect(lambda **_: alive.touch("beat"), weak=False)
     import_string("tenantadmin.run.metrics_server.start")()
 
+
+#: The queue of each task that is not quick. All other tasks go to the default queue.
+_QUEUES = {
+    queues.FINDING: (
+        *("queue_builds", "sweep_logs", "refresh_tenant", "refresh_outdated_days", "receive_object_events"),
+        "refresh_digests",
+    ),
+    queues.BUILDING: ("refresh_day", "build_day_part", "refresh_periods", "refresh_digest"),
+    queues.CLEANING: ("clean_up", "remove_unfinished_writes"),
+    queues.REPLAYS: ("run_replay", "mine_tenant", "measure_tenant"),
+}
+app.conf.task_routes = {
+    f"analytics.tasks.{task}": {"queue": queue} for queue, tasks in _QUEUES.items() for task in tasks
+}
 
 #: A run is dropped if no worker has taken it before the next one is due.
 app.conf.beat_schedule = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import runpy
+import sys
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -29,8 +30,10 @@ def environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 def read_settings(variables: Mapping[str, str]) -> dict[str, Any]:
     """Return what `tenantadmin.settings` would contain in this environment."""
-    with environment(variables):
-        return runpy.run_path(str(ROOT / "tenantadmin/settings.py"))
+    with environment(variables), patch.dict(sys.modules):
+        # Read the environment again.
+        sys.modules.pop("tenantadmin.settings.variables", None)
+        return runpy.run_path(str(ROOT / "tenantadmin/settings/__init__.py"))
 
 
 def read_variables(variables: Mapping[str, str]) -> Mapping[str, Any]:

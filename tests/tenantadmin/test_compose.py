@@ -10,7 +10,7 @@ import pytest
 from logs.sql.service import make_application
 from tenantadmin.conf.environment import ConfigurationError
 from tenantadmin.run.serve import supervisor, web
-from tenantadmin.settings import env
+from tenantadmin.settings.variables import env
 from tests.environment import environment, read_settings, read_variables
 from tests.tenantadmin.compose import SERVICES, documented_file, environment_of, interpolate
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tenantadmin.lib.core.queues import QUEUES
-from tenantadmin.settings import env
+from tenantadmin.settings.variables import env
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docker" / "kubernetes"
 KUSTOMIZATION: Final = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())

@@ -1,10 +1,12 @@
-"""Time limits in the database, for statements and for idle transactions."""
+"""Connections of long-running processes: time limits, and repetition of statements after a migration."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from django.db.backends.signals import connection_created
+
+from tenantadmin.lib.database.plans import retry_after_migration
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -15,6 +17,8 @@ def limit_connections(*, statement_seconds: float, idle_transaction_seconds: flo
 
     A statement that takes longer fails with OperationalError, also if it waits for a lock. A transaction that
     waits longer for its next statement loses its connection.
+
+    A prepared statement is sent again if a migration has changed the type of its columns.
 
     The web process and Celery call it. Commands of ``manage.py`` have no limits: a migration may take long.
     """
@@ -28,5 +32,7 @@ def limit_connections(*, statement_seconds: float, idle_transaction_seconds: flo
         with connection.cursor() as cursor:
             for name, milliseconds in limits.items():
                 cursor.execute("SELECT set_config(%s, %s, false)", [name, str(milliseconds)])
+        if retry_after_migration not in connection.execute_wrappers:
+            connection.execute_wrappers.append(retry_after_migration)
 
     connection_created.connect(apply, weak=False, dispatch_uid=__name__)

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR
 from django.core.exceptions import ValidationError
-from django.db import connection, models, transaction
+from django.db import models
 from django.db.models import F, Func, Value
 from django.db.models.lookups import GreaterThan, LessThan
 from unfold.views import ChangeList
+
+from tenantadmin.lib.database.plans import planned_for_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -96,9 +98,8 @@ class LightList(_ChangeList):
         cursor = request.GET.get(PAGE_VAR)
         if cursor:
             rows = _behind(rows, ordering, cursor)
-        with transaction.atomic(), connection.cursor() as database:
-            # One plan for all searches may read the whole table from the newest row on.
-            database.execute("SET LOCAL plan_cache_mode = force_custom_plan")
+        # One plan for all searches may read the whole table from the newest row on.
+        with planned_for_values():
             found = list(rows[: self.list_per_page + 1])
         shown = found[: self.list_per_page]
         self.model_admin.prepare(shown)

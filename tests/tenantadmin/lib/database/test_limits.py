@@ -32,6 +32,7 @@ def limited() -> Iterator[None]:
     connection.close()
     yield
     connection_created.disconnect(dispatch_uid=limits.__name__)
+    connection.execute_wrappers.clear()
     connection.close()
 
 
