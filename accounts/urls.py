@@ -4,7 +4,7 @@ from django.urls import path
 
 from accounts import converters  # noqa: F401 - importing registers them
 from accounts.api.accounts import AccountViewSet
-from accounts.api.config import ConfigViewSet
+from accounts.api.config import ConfigViewSet, WarehouseViewSet
 from accounts.api.domains import DomainViewSet
 from accounts.api.events import EventViewSet
 from accounts.api.fqdns import FqdnViewSet
@@ -90,6 +90,11 @@ urlpatterns = [
         f"{_TENANT}/config",
         ConfigViewSet.as_view({"get": "get_tenant_config", "put": "replace_tenant_config"}),
         name="config",
+    ),
+    path(
+        "config/warehouse/parse",
+        WarehouseViewSet.as_view({"post": "parse_warehouse"}),
+        name="parse-warehouse",
     ),
     path(
         f"{_TENANT}/config/history",

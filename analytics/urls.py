@@ -9,6 +9,7 @@ from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
 from analytics.api.recommendations import RecommendationViewSet
 from analytics.api.replays import ReplayViewSet
 from analytics.api.reports import ReportViewSet
+from analytics.api.setup import SetupViewSet
 from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
 from logs import converters as time_converters  # noqa: F401 - likewise
 
@@ -38,6 +39,7 @@ urlpatterns = [
         ReportViewSet.as_view({"get": "get_leaks_report"}),
         name="report-leaks",
     ),
+    path("tenants/<uuid:tenant>/setup", SetupViewSet.as_view({"get": "get_setup"}), name="setup"),
     path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
     path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),
     path(

@@ -132,6 +132,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getTenantRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "replaceTenantRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "validateRules": Policy(Level.SERVICE),
+    "parseWarehouse": Policy(Level.SERVICE),
     "explainRequest": Policy(Level.TENANT, Scope.CONFIG_READ),
     "listDrafts": Policy(Level.TENANT, Scope.CONFIG_READ),
     "createDraft": Policy(Level.TENANT, Scope.CONFIG_WRITE),
@@ -259,4 +260,6 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getQuerySchema": Policy(Level.TENANT, Scope.LOGS_QUERY),
     "queryLogs": Policy(Level.TENANT, Scope.LOGS_QUERY),
     "listRequests": Policy(Level.TENANT, Scope.LOGS_QUERY),
+    # The first hour
+    "getSetup": Policy(Level.TENANT, Scope.CONFIG_READ),
 }

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.serializers.tenants import IfChangedParameters, TenantConfigBody, parse_config
+from accounts.serializers.tenants import (
+    IfChangedParameters,
+    TenantConfigBody,
+    WarehouseText,
+    parse_config,
+)
 from accounts.tenants.config import (
     ConfigState,
     TenantConfigDocument,
@@ -14,6 +20,7 @@ from accounts.tenants.config import (
     read_config,
     write_config,
 )
+from accounts.tenants.warehouse_urls import WarehouseConnection, parse_warehouse
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
@@ -24,6 +31,31 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+class WarehouseViewSet(AppViewSet):
+    """Addresses of warehouses."""
+
+    tag = "Tenants"
+
+    @operation(
+        summary="Read the connection to a warehouse from a pasted address",
+        only_reads=True,
+        body=WarehouseText,
+        responses={200: WarehouseConnection},
+        examples=[
+            OpenApiExample(
+                "A JDBC string",
+                value={
+                    "text": "jdbc:databricks://dbc-1.cloud.databricks.com:443;httpPath=/sql/1.0/warehouses/a1"
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def parse_warehouse(self, request: Request) -> Response:
+        """Stores nothing. The answer is a `warehouse` of a tenant's configuration, without credentials."""
+        return Response(parse_warehouse(self.body["text"]))
 
 
 class ConfigViewSet(AppViewSet):

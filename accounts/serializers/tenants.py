@@ -10,6 +10,7 @@ from rest_framework import serializers
 from accounts.serializers.fields import FqdnField, NameField
 from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
+from accounts.tenants.warehouse_urls import ADAPTER_TYPES
 from tenantadmin.lib.http.serializers import (
     IgnoredField,
     JsonBooleanField,
@@ -23,7 +24,6 @@ from tenantadmin.lib.http.serializers import (
     validated,
 )
 
-ADAPTER_TYPES = ["databricks", "snowflake", "postgresql"]
 _MAX_LABELS = 100
 _MAX_FQDNS = 1000
 
@@ -75,6 +75,15 @@ class Warehouse(StrictSerializer):
     warehouseName = PlainText(required=False, max_length=200)
     credentialRef = PlainText(
         required=False, max_length=500, help_text="Names an entry of the Gateway's secret store."
+    )
+
+
+class WarehouseText(StrictSerializer):
+    """An address of a warehouse to read."""
+
+    text = StrictCharField(
+        max_length=4000,
+        help_text="A URL, a JDBC string, or libpq's `host=… dbname=…`. Credentials in it are ignored.",
     )
 
 

@@ -6,9 +6,11 @@ and one tenant, only once even if several sign-ins run at the same time.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
 from django.db import transaction
 
 from accounts.access.credentials import create_refresh_token, end_links, lock_sign_in, mint_for_sign_in
@@ -18,7 +20,9 @@ from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
+from accounts.signin.first_address import draw_name
 from accounts.signin.settings import is_domain_permitted
+from accounts.tenants.errors import FqdnConflict
 from accounts.tenants.lifecycle import create_tenant
 from tenantadmin.lib.core.errors import Forbidden, Unauthorized
 from tenantadmin.lib.core.structs import JsonStruct
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
     import datetime as dt
 
 _FIRST_TENANT: Final = "Default"
+#: How often an address is drawn for it, where others have the drawn one.
+_ADDRESS_DRAWS: Final = 5
 _MAX_NAME: Final = 100
 
 
@@ -168,19 +174,22 @@ def _create_user(email: str) -> User:
 def create_first_tenant(user: User) -> None:
     """Create a free account and one tenant for ``user``, unless the user has a tenant or account.
 
-    The caller has locked the user's row in the current transaction.
+    The tenant gets a random address under the first platform domain. The caller has locked the user's row
+    in the current transaction.
     """
     if user.memberships.exists() or user.owned_accounts.exists():
         return
     account = create_account(
         name=user.email[:_MAX_NAME], owners=[user.email], actor=user.email, billing_email=user.email
     )
-    create_tenant(
-        account_id=account.account_id,
-        document={"tenantName": _FIRST_TENANT},
-        actor=user.email,
-        owner=user,
-    )
+    for attempt in range(_ADDRESS_DRAWS + 1):
+        document: dict[str, Any] = {"tenantName": _FIRST_TENANT}
+        # Without a free address the tenant has none, and its owner chooses one.
+        if settings.PLATFORM_DOMAINS and attempt < _ADDRESS_DRAWS:
+            document["fqdns"] = [draw_name(settings.PLATFORM_DOMAINS[0])]
+        with contextlib.suppress(FqdnConflict), transaction.atomic():
+            create_tenant(account_id=account.account_id, document=document, actor=user.email, owner=user)
+            return
 
 
 def link_identity(user: User, identity: Identity) -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import email
 import email.policy
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from accounts.models import Account, MagicLink, Membership, RefreshToken, Tenant, User
+from accounts.models import Account, Fqdn, MagicLink, Membership, RefreshToken, Tenant, TenantConfig, User
+from accounts.signin.first_address import draw_name
 from tenantadmin.lib.core.timestamps import now
 from tests.accounts.mailbox import Inbox, running_inbox
 from tests.accounts.support import at_once
@@ -20,6 +22,8 @@ from tests.conftest import ApiClient
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests import factories
 
 pytestmark = pytest.mark.django_db
 REQUEST, VERIFY = "/auth/magic-link", "/auth/magic-link/verify"
@@ -81,6 +85,27 @@ class TestFlow:
             token = link_for(anonymous, inbox, "ada@example.org")
             assert anonymous.post(VERIFY, {"token": token}).status_code == 200
         assert (User.objects.count(), Account.objects.count(), Tenant.objects.count()) == (1, 1, 1)
+
+    def test_the_first_tenant_has_an_address_that_is_drawn_again_on_a_conflict(
+        self, anonymous: ApiClient, inbox: Inbox, world: factories.World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Fqdn.objects.create(name="quiet-harbor-42.gateway.localhost", tenant_id=world.tenant.pk)
+        drawn = iter(["harbor", "harbor", "meadow"])
+        monkeypatch.setattr(
+            "accounts.signin.flow.draw_name", lambda domain: f"quiet-{next(drawn)}-42.{domain}"
+        )
+        token = link_for(anonymous, inbox, "ada@example.org")
+        assert anonymous.post(VERIFY, {"token": token}).status_code == 200
+        tenant = Tenant.objects.get(memberships__user__email="ada@example.org")
+        assert [name.name for name in Fqdn.objects.filter(tenant_id=tenant.pk)] == [
+            "quiet-meadow-42.gateway.localhost"
+        ]
+        assert TenantConfig.objects.get(tenant=tenant).document["fqdns"] == [
+            "quiet-meadow-42.gateway.localhost"
+        ]
+
+    def test_a_drawn_address_has_two_words_and_a_number(self) -> None:
+        assert re.fullmatch(r"[a-z]+-[a-z]+-[1-9][0-9]\.gateway\.localhost", draw_name("gateway.localhost"))
 
     @pytest.mark.usefixtures("world")
     def test_an_invited_user_gets_no_other_tenant(self, anonymous: ApiClient, inbox: Inbox) -> None:

@@ -62,6 +62,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "notifyLogs": {"prefixes": []},
         "dismissRecommendation": {"reason": "x"},
         "explainRequest": {"request": {}},
+        "parseWarehouse": {"text": "postgresql://db.example.org/sales"},
         "explainLoggedRequest": {"logId": "x", "day": "2026-01-01"},
         "setDigestPreference": {"frequency": "off"},
         "verifyDocument": {"document": "day", "period": "2026-01-01"},

@@ -30,6 +30,7 @@ pytestmark = pytest.mark.django_db
 #: Operations without a trace, and why.
 WITHOUT: Final = {
     "validateRules": "writes nothing",
+    "parseWarehouse": "writes nothing",
     "verifyDocument": "writes nothing",
     "queryLogs": "has a row of its own in the audit of queries",
     "createMarker": "a marker is its own record: who invalidated what, when",

@@ -1,0 +1,27 @@
+"""Draw the host name of a new user's first tenant: ``quiet-harbor-42.gateway.localhost``."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+_ADJECTIVES: Final = """
+    amber bold brave bright brisk calm clear clever cool coral crisp dawn deep eager early fair fast
+    fine fresh gentle glad golden grand green happy hidden honest humble keen kind late light lively
+    lucky mellow merry mild misty modest noble polar proud quick quiet rapid ready royal sandy sharp
+    shiny silent silver simple sleek smart smooth soft solid spring steady still summer sunny swift tidy
+    vivid warm wide wild winter wise young
+"""
+_NOUNS: Final = """
+    anchor arch atlas bay beacon birch bridge brook canyon cedar cliff cloud comet coral cove creek
+    delta dune falcon fern field fjord forest garden glacier grove harbor heron hill island lagoon lake
+    lantern laurel ledge lighthouse maple meadow mesa mill mountain oak ocean orchard otter peak pebble
+    pine plateau pond prairie quarry rain reef ridge river shore sky spruce star stone stream summit
+    tide trail tundra valley wave willow wind wood
+"""
+
+
+def draw_name(domain: str) -> str:
+    """Return a random host name under ``domain``. Another tenant may have it already."""
+    adjective, noun = secrets.choice(_ADJECTIVES.split()), secrets.choice(_NOUNS.split())
+    return f"{adjective}-{noun}-{10 + secrets.randbelow(90)}.{domain}"

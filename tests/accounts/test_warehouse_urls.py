@@ -1,0 +1,154 @@
+"""Connections to warehouses, read from pasted addresses."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accounts.serializers.tenants import Warehouse
+from accounts.tenants.warehouse_urls import parse_warehouse
+from tenantadmin.lib.core.errors import ValidationFailed
+from tenantadmin.lib.http.serializers import validated
+from tests import factories
+from tests.conftest import ApiClient
+
+if TYPE_CHECKING:
+    from tests.factories import World
+
+DATABRICKS = {"adapterType": "databricks", "serverHostname": "dbc-1.cloud.databricks.com"}
+SNOWFLAKE = {"adapterType": "snowflake", "serverHostname": "org-acct.snowflakecomputing.com"}
+POSTGRES = {"adapterType": "postgresql", "serverHostname": "db.example.org"}
+SECRET = "dapi0123456789abcdef0123"
+PWD = f"PWD={SECRET};ConnCatalog=main"
+PATH = "/sql/1.0/warehouses/a1b2c3d4e5f60718"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            f"jdbc:databricks://dbc-1.cloud.databricks.com:443/default;ssl=1;httpPath={PATH};UID=token;{PWD}",
+            {**DATABRICKS, "port": 443, "httpPath": PATH, "database": "main", "schema": "default"},
+        ),
+        (
+            f"databricks://token:{SECRET}@dbc-1.cloud.databricks.com?http_path={PATH}&catalog=main",
+            {**DATABRICKS, "httpPath": PATH, "database": "main"},
+        ),
+        (
+            "https://dbc-1.cloud.databricks.com/sql/warehouses/a1b2c3d4e5f60718?o=123",
+            {**DATABRICKS, "httpPath": PATH},
+        ),
+        (f"  https://DBC-1.cloud.databricks.com{PATH}\n", {**DATABRICKS, "httpPath": PATH}),
+        ("dbc-1.cloud.databricks.com", DATABRICKS),
+        (
+            "adb-12.3.azuredatabricks.net:443",
+            {"adapterType": "databricks", "serverHostname": "adb-12.3.azuredatabricks.net", "port": 443},
+        ),
+        (
+            "jdbc:snowflake://org-acct.snowflakecomputing.com/?db=SALES&schema=PUBLIC&warehouse=WH_S&password=x",
+            {**SNOWFLAKE, "database": "SALES", "schema": "PUBLIC", "warehouseName": "WH_S"},
+        ),
+        (
+            "snowflake://me:hunter2@org-acct/SALES/PUBLIC?warehouse=WH_S",
+            {**SNOWFLAKE, "database": "SALES", "schema": "PUBLIC", "warehouseName": "WH_S"},
+        ),
+        (
+            "snowflake://me:x@xy12345.eu-central-1.aws/SALES",
+            {
+                "adapterType": "snowflake",
+                "serverHostname": "xy12345.eu-central-1.aws.snowflakecomputing.com",
+                "database": "SALES",
+            },
+        ),
+        ("https://app.snowflake.com/ORG/acct/#/homepage", SNOWFLAKE),
+        (
+            "postgres://me:p%40ss@db.example.org:5433/sales?sslmode=require",
+            {**POSTGRES, "port": 5433, "database": "sales"},
+        ),
+        (
+            "jdbc:postgresql://db.example.org/sales?user=me&password=x&currentSchema=mart",
+            {**POSTGRES, "database": "sales", "schema": "mart"},
+        ),
+        (
+            "host=db.example.org port=5432 dbname='my sales' user=me password=hunter2",
+            {**POSTGRES, "port": 5432, "database": "my sales"},
+        ),
+        (
+            "postgresql+psycopg://me:x@localhost/sales",
+            {"adapterType": "postgresql", "serverHostname": "localhost", "database": "sales"},
+        ),
+        (
+            "postgresql://10.0.0.5/sales",
+            {"adapterType": "postgresql", "serverHostname": "10.0.0.5", "database": "sales"},
+        ),
+    ],
+)
+def test_addresses(text: str, found: dict[str, Any]) -> None:
+    connection = msgspec.to_builtins(parse_warehouse(text))
+    assert connection == found
+    # A configuration takes it as it is.
+    assert validated(Warehouse, connection) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "   ",
+        "warehouse",
+        "https://example.org/sql",
+        "mysql://db.example.org/sales",
+        "postgresql://",
+        "postgresql://db.example.org:99999/sales",
+        "postgresql://me:pa/ss@db.example.org/sales",
+        "postgresql://me:12/ss@db.example.org/sales",
+        "postgresql://[::1/sales",
+        "host= dbname=x",
+        "host=a port=x",
+        "host='unclosed",
+        "snowflake://me:x@/SALES",
+        "https://app.snowflake.com/",
+        "databricks://dbc-1.cloud.databricks.com?http_path=dapi0123456789abcdef0123",
+    ],
+)
+def test_other_text_is_refused_without_repeating_it(text: str) -> None:
+    with pytest.raises(ValidationFailed) as refused:
+        parse_warehouse(text)
+    assert refused.value.details[0].path == "/text"
+    assert not any(part in str(refused.value.details) for part in (SECRET, "12/ss"))
+
+
+@given(text=st.text(max_size=60) | st.from_regex(r"(jdbc:)?(postgresql|snowflake|databricks)://[^\s]{0,40}"))
+def test_any_text_is_a_connection_or_a_400(text: str) -> None:
+    try:
+        found = parse_warehouse(text)
+    except ValidationFailed:
+        return
+    assert found.server_hostname
+
+
+@given(password=st.text(st.characters(codec="ascii", exclude_categories=["C"]), min_size=6, max_size=20))
+def test_no_password_comes_back(password: str) -> None:
+    """Also where it is not percent-encoded, as people paste it."""
+    marked = f"zq{password}qz"
+    for address in (
+        "postgresql://me:{}@db.example.org/sales",
+        "snowflake://me:{}@org-acct/SALES?warehouse=W",
+    ):
+        shown: object
+        try:
+            shown = parse_warehouse(address.format(marked))
+        except ValidationFailed as refused:
+            shown = refused.details
+        assert "zq" not in str(shown)
+
+
+def test_the_operation_answers_and_keeps_nothing(world: World) -> None:
+    client = ApiClient(factories.sign_in(world.member))
+    answer = client.post("/config/warehouse/parse", {"text": "host=db.example.org password=x"})
+    assert (answer.status_code, answer.json()) == (200, POSTGRES)
+    assert client.post("/config/warehouse/parse", {"text": "x"}).status_code == 400
