@@ -85,7 +85,8 @@ class Rights:
 
     rows: Sequence[Right]
     names: Names
-    is_cut: bool = False
+    #: At most this many rows of each kind are listed, if there are more.
+    cut_at: int | None = None
 
     def cells(self) -> Iterator[list[Any]]:
         """Yield the rows of the CSV file, with the columns of `HEADER`."""
@@ -175,11 +176,11 @@ def _collect(
     if sessions is not None:
         lists.append(sessions.in_force().select_related("user").order_by("-created_at"))
     found = [list(rows if limit is None else rows[: limit + 1]) for rows in lists]
-    is_cut = limit is not None and any(len(rows) > limit for rows in found)
+    cut_at = limit if limit is not None and any(len(rows) > limit for rows in found) else None
     rows = list(chain.from_iterable(rows[:limit] for rows in found))
     seen = _last_seen({_person_of(row).pk: _person_of(row) for row in rows})
     rights = [_right(row, seen) for row in rows]
-    return Rights(rights, names_of(chain.from_iterable(right.on for right in rights)), is_cut)
+    return Rights(rights, names_of(chain.from_iterable(right.on for right in rights)), cut_at)
 
 
 def _person_of(row: Any) -> User:

@@ -60,7 +60,8 @@ _STATEMENT_COLUMNS: Final = (
     "entries", "hits", "misses", "bypasses", "passthroughs", "time_mean", "warehouse_sum",
     "first_timestamp", "last_timestamp", "hour_mask", "is_kept",
 )  # fmt: skip
-#: The columns of each table of a day, in order.
+#: The columns of each table of a day, in order. ``misses`` counts MISS in statements and users, which have
+#: columns for BYPASS and PASSTHROUGH. In rules and hours it counts all three.
 COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     STATEMENTS: (
         "sql", "statement", *_STATEMENT_COLUMNS, "uncached_warehouse_sum",

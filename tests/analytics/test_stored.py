@@ -18,7 +18,7 @@ from analytics.summaries.documents.rules import rules_document
 from analytics.summaries.documents.users import users_document
 from analytics.summaries.documents.year import daily_activity, year_document
 from analytics.summaries.periods import MERGE_VERSION
-from analytics.summaries.rollup_schema import ROLLUP_VERSION, STATEMENTS
+from analytics.summaries.rollup_schema import FIRST_MERGED_VERSION, ROLLUP_VERSION, STATEMENTS
 from tests.analytics.pipeline import TENANT, day_json, merge, merge_year, opened, roll_day, store_files
 from tests.analytics.random_log import DAYS, random_entries
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 #: The versions, and the digest of the columns and documents that they make from the random log.
 EXPECTED_DAYS = (3, "76039bdad0bf4453")
+EXPECTED_MERGED = (3, "15996ad2c7f43f45")
 EXPECTED_MONTHS_AND_YEARS = (3, 2, "ae80183c37c905be")
 
 
@@ -71,6 +72,14 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
 def test_changed_days_need_a_new_rollup_version(stored: Stored) -> None:
     found = digest(columns(stored.days), stored.day)
     assert (ROLLUP_VERSION, found) == EXPECTED_DAYS, "raise ROLLUP_VERSION, then copy the new digest"
+
+
+def test_new_columns_of_months_and_years_need_a_new_first_merged_version(stored: Stored) -> None:
+    found = digest(columns(stored.merged))
+    assert (FIRST_MERGED_VERSION, found) == EXPECTED_MERGED, (
+        "if documents of one user read the new column, set FIRST_MERGED_VERSION to the new ROLLUP_VERSION; "
+        "then copy the new digest"
+    )
 
 
 def test_changed_months_and_years_need_a_new_version(stored: Stored) -> None:

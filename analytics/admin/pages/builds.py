@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
     from accounts.admin.pages.base import Trail
 
+#: Number of builds, waiting builds and days on the page, and of reasons for quarantine.
 _ROWS: Final = 30
+_REASONS: Final = 100
 #: Number of quarantined entries on one page.
 _ENTRIES: Final = 100
 MAX_DAYS: Final = 31
@@ -56,8 +58,9 @@ class BuildsPage(TenantPage):
             "days": Partition.objects.filter(tenant_id=tenant_id).defer("hours").order_by("-day")[:_ROWS],
             "quarantine": quarantine.annotate(entries=Count("pk"), last=Max("found_at")).order_by(
                 "-day", "reason"
-            )[:100],
-            "has_quarantine": bool(quarantine[:1]),
+            )[:_REASONS],
+            "most_rows": _ROWS,
+            "most_reasons": _REASONS,
         }
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from logs.sql.protocol import QueryResult
 
-#: Maximum rows, and characters of a value, that the page shows. The CSV has all.
+#: Maximum rows, and characters of a value, that the page shows. The CSV has the whole result.
 SHOWN_ROWS: Final = 200
 _SHOWN_CHARACTERS: Final = 300
 #: Longer statements have no permalink: servers and proxies cut long addresses.

@@ -34,6 +34,9 @@ class TestBuilds:
         shown = page_text(support, to("tenant-builds", tenant))
         assert "2026-03-01 running" in shown
         assert "2026-03-01 not JSON 3 Try again" in shown
+        assert "Builds the first 30 that wait, the last 30 that began" in shown
+        assert "Quarantine the last 100 by day and reason" in shown
+        assert "Days the last 30" in shown
         part = support.get(to("tenant-builds", tenant), {"part": "builds"}).content.decode()
         assert "<html" not in part
         assert 'hx-trigger="every 4s"' in part

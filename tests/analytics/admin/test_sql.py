@@ -123,7 +123,7 @@ class TestRun:
         monkeypatch.setattr(sql_page, "SHOWN_ROWS", 2)
         statement = "SELECT -i AS n, '=1+' || i AS t, NULL AS e, [i] AS l FROM range(3) AS r(i) ORDER BY i"
         page = text_of(access.post(to("tenant-sql", tenant), {"statement": statement}).content.decode())
-        assert "the first 2 are shown, the CSV has all" in page
+        assert "the first 2 are shown, the CSV has all 3 rows of the result" in page
         assert "n t e l 0 =1+0 null [0] -1 =1+1 null [1]" in page
         answer = access.post(to("tenant-sql", tenant), {"statement": statement, "csv": "yes"})
         assert answer["Content-Disposition"] == 'attachment; filename="proxy_logs.csv"'
