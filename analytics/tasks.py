@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 from datetime import date, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -28,14 +29,16 @@ from analytics.service_state import note_beat
 from analytics.summaries.builds import delete_old_builds, end_killed_builds
 from analytics.summaries.by_hours import build_part
 from analytics.summaries.damage import LostRollups
-from analytics.summaries.days import find_stale_days, mark_outdated_days, rebuild_day
-from analytics.summaries.periods import periods_showing
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.summaries.outdated import mark_outdated
+from analytics.summaries.periods import is_month, periods_showing
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
 from logs.locks import Busy
 from logs.notifications import receive_events
 from logs.partitions import delete_superseded
 from logs.pending import (
     RETRY,
+    continue_periods,
     days_without_build,
     finish_periods,
     mark_days,
@@ -50,7 +53,9 @@ from tenantadmin.lib.core.queues import BUILDING, queue_length
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
+
+    from analytics.summaries.periods import DayBuild
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +67,8 @@ RECEIVE_SECONDS: Final = 10
 MAX_QUEUED: Final = 500
 #: An upgrade marks no more days while this many are pending.
 MAX_OUTDATED: Final = 1_000
+#: A run of periods begins no month after this many seconds. Its files are kept for twice as long (`GRACE`).
+MONTHS_SECONDS: Final = 300.0
 #: Delay before lost rollups are rebuilt, in case the store loses them again each time.
 REPAIR_DELAY: Final = timedelta(seconds=60)
 #: Seconds between two runs of `watch_replays`.
@@ -106,11 +113,11 @@ def sweep_logs() -> None:
 
 @shared_task
 def refresh_outdated_days() -> None:
-    """After an upgrade, mark days whose rollups an earlier version made.
+    """Mark days and periods that another release made, after an upgrade or on the way back from one.
 
     It marks few days at a time, so that new logs do not wait long behind them.
     """
-    mark_outdated_days(limit=max(MAX_OUTDATED - pending_state().days, 0))
+    mark_outdated(limit=max(MAX_OUTDATED - pending_state().days, 0))
 
 
 @shared_task(base=RetriedTask)
@@ -172,28 +179,49 @@ def refresh_periods(tenant: str) -> None:
     mark = read_mark(tenant=tenant_id, day=None)
     if mark is None:
         return  # an earlier task has done it
-    waiting = periods_showing(days_without_build(tenant=tenant_id))
-    stale = find_stale_periods(tenant=tenant_id)
-    failures = [
-        failure
-        for period in stale
-        if period not in waiting and (failure := _rebuild_period(tenant_id, period)) is not None
-    ]
+    try:
+        with snapshot_days(tenant=tenant_id) as builds:
+            is_complete = _rebuild_periods(tenant_id, builds)
+    except Busy:
+        postpone(tenant=tenant_id, day=None)
+        return
+    if is_complete:
+        finish_periods(tenant=tenant_id, mark=mark)
+
+
+def _rebuild_periods(tenant: UUID, builds: Sequence[DayBuild]) -> bool:
+    """Rebuild the periods that are stale. Return False if some have to wait.
+
+    Raises:
+        Exception: a period failed. The others were built.
+    """
+    until = monotonic() + MONTHS_SECONDS
+    waiting = periods_showing(days_without_build(tenant=tenant))
+    stale = find_stale_periods(tenant=tenant, builds=builds)
+    failures: list[Exception] = []
+    for period in stale:
+        if is_month(period) and monotonic() > until:
+            continue_periods(tenant=tenant)
+            return False
+        if period not in waiting and (failure := _rebuild_period(tenant, period, builds)) is not None:
+            failures.append(failure)
+    # A year that waits for a month that failed is no failure.
     for failure in failures:
         if not isinstance(failure, Busy):
             raise failure
     if failures:
-        postpone(tenant=tenant_id, day=None)
-    elif waiting.isdisjoint(stale):
-        finish_periods(tenant=tenant_id, mark=mark)
+        raise failures[0]
+    return waiting.isdisjoint(stale)
 
 
-def _rebuild_period(tenant: UUID, period: str) -> Exception | None:
+def _rebuild_period(tenant: UUID, period: str, builds: Sequence[DayBuild]) -> Exception | None:
     """Rebuild a period. Return an error instead of raising it, so that other periods are built too."""
     name = period or "the whole history"
     try:
-        if rebuild_period(default_store(), tenant=tenant, period=period):
+        if rebuild_period(default_store(), tenant=tenant, period=period, builds=builds):
             logger.info("Rebuilt %s of tenant %s", name, tenant)
+    except Busy as error:
+        return error
     except (OperationalError, InterfaceError):
         raise
     except Exception as error:  # noqa: BLE001  # the caller raises it after the other periods

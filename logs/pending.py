@@ -31,6 +31,8 @@ LONGEST_RETRY: Final = timedelta(minutes=10)
 #: Months and years wait for a day without a build until it has failed this often: about six minutes.
 ATTEMPTS_TO_WAIT_FOR: Final = 3
 
+#: How long a day waits that changed while it was built. It is built so often if it changes constantly.
+PAUSE: Final = timedelta(seconds=30)
 #: How long months and years wait for more days, so that one rebuild serves several.
 GATHER: Final = timedelta(seconds=5)
 
@@ -49,27 +51,35 @@ class DueBuild:
 def mark_days(*, tenant: UUID, days: Iterable[date], delay: timedelta = _AT_ONCE) -> None:
     """Record that the raw objects of ``days`` may have changed. Their builds start after ``delay``.
 
-    A day that is already pending keeps its time, so a day that changes constantly is built once per `RETRY`.
+    A day that is already pending keeps its time.
     """
     # In order, so that two callers do not wait for each other's rows.
-    _mark(tenant, sorted(set(days)), delay)
+    _mark([(tenant, day) for day in sorted(set(days))], delay)
 
 
 def mark_periods(*, tenant: UUID) -> None:
     """Record that a tenant's months, years or history may be stale. Their builds start after `GATHER`."""
-    due_at = _mark(tenant, [None], GATHER)
+    due_at = _mark([(tenant, None)], GATHER)
     # They may have been waiting for the day that was built just now.
     PendingBuild.objects.filter(tenant_id=tenant, day=None, due_at__gt=due_at).update(
         due_at=due_at, attempts=0
     )
 
 
-def _mark(tenant: UUID, days: Sequence[date | None], delay: timedelta) -> datetime:
+def mark_all_periods(*, tenants: Iterable[UUID]) -> None:
+    """Record that the months, years and histories of many tenants may be stale."""
+    _mark([(tenant, None) for tenant in sorted(tenants)], GATHER)
+
+
+def _mark(builds: Sequence[tuple[UUID, date | None]], delay: timedelta) -> datetime:
     """Add or mark these pending builds. Return when new ones are due."""
     marked_at = now()
     due_at = marked_at + delay
     PendingBuild.objects.bulk_create(
-        [PendingBuild(tenant_id=tenant, day=day, marked_at=marked_at, due_at=due_at) for day in days],
+        [
+            PendingBuild(tenant_id=tenant, day=day, marked_at=marked_at, due_at=due_at)
+            for tenant, day in builds
+        ],
         batch_size=_BATCH,
         update_conflicts=True,
         unique_fields=["tenant_id", "day"],
@@ -116,11 +126,17 @@ def finish_periods(*, tenant: UUID, mark: UUID) -> None:
     _finish(tenant=tenant, day=None, mark=mark)
 
 
+def continue_periods(*, tenant: UUID) -> None:
+    """Have the other periods of a tenant built by the next run."""
+    PendingBuild.objects.filter(tenant_id=tenant, day=None).update(attempts=0, due_at=now())
+
+
 def _finish(*, tenant: UUID, day: date | None, mark: UUID) -> None:
     rows = PendingBuild.objects.filter(tenant_id=tenant, day=day)
     if not rows.filter(mark=mark).delete()[0]:
         # The new mark is another build, so its attempts count from the beginning.
-        rows.update(attempts=0, marked_at=now())
+        moment = now()
+        rows.update(attempts=0, marked_at=moment, due_at=moment + (GATHER if day is None else PAUSE))
 
 
 def postpone(*, tenant: UUID, day: date | None) -> None:

@@ -18,9 +18,14 @@ from msgspec import Meta
 from analytics.models import Kind, SummaryDocument
 from analytics.published.documents import MAX_DIFFERENCES, UnequalValue, assemble, compare, queries_of
 from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, source_digest
-from analytics.summaries.store import day_builds, read_document, read_merged_rollups
+from analytics.summaries.store import (
+    day_builds,
+    has_outdated_days,
+    read_document,
+    read_merged_rollups,
+)
 from analytics.summaries.userdocs import find_user_source, user_document
-from logs.models import Partition
+from logs.models import Partition, PendingBuild
 from logs.partitions import partitions_with_file
 from logs.queries import query_limits, rows_of, run_query
 from logs.sources import local_copies
@@ -90,6 +95,16 @@ class BuildMoved(Conflict):
     """In both attempts, a build was replaced during the verification."""
 
     message = "The document is being built again. Wait a minute and retry."
+
+
+class MadeByAnotherRelease(Conflict):
+    """The document or its days have another version, and wait for being built again."""
+
+    def __init__(self, tenant: UUID) -> None:
+        super().__init__(
+            "Another release of the service made this document. It is made anew by itself within half an"
+            f" hour; `manage.py rebuild --tenant {tenant}` makes it now."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +177,7 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
         NotFound: the period has no log entry.
         BadRequest: the document is too large.
         BuildMoved: a build was replaced in both attempts.
+        MadeByAnotherRelease: the document waits for being built again.
         ApiError: a query failed.
     """
     for _ in range(_ATTEMPTS):
@@ -185,7 +201,17 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
                 unequal=comparison.unequal,
                 queries=queries,
             )
+    if not builds.is_current and _is_of_another_release(key):
+        raise MadeByAnotherRelease(key.tenant)
     raise BuildMoved
+
+
+def _is_of_another_release(key: DocumentKey) -> bool:
+    """Return True if a document that is not current has days of another version, or no build is pending."""
+    first, last = key.activity_days if key.kind is Kind.YEAR else key.days
+    days = [item for item in day_builds(tenant=key.tenant) if first <= item.day <= last]
+    is_pending = PendingBuild.objects.filter(tenant_id=key.tenant).exists()
+    return any(item.is_outdated for item in days) or not is_pending
 
 
 def stored_keys(tenant: UUID) -> list[DocumentKey]:
@@ -212,7 +238,8 @@ def _read_builds(key: DocumentKey) -> _Builds:
         raise _no_entry()
     source, etag, built_at = row
     if key.kind is Kind.DAY:
-        is_current = [source] == [build for _, _, build in files]
+        is_outdated = has_outdated_days(tenant=key.tenant, period=key.period)
+        is_current = [source] == [build for _, _, build in files] and not is_outdated
     else:
         is_current = source == source_digest(key.period, day_builds(tenant=key.tenant))
     return _Builds(files, f"{source} {etag}", is_current, built_at)

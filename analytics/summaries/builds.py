@@ -49,17 +49,22 @@ def end_killed_builds() -> None:
 def recorded_build(*, tenant: UUID, period: str) -> Iterator[Build]:
     """Record a build as running, then as done or failed. The caller may set its ``rows``.
 
-    The record of a killed build stays running until `end_killed_builds`.
+    The record of a killed build stays running until `end_killed_builds`. A build that has to wait for another
+    one (`Busy`) leaves none.
     """
     build = Build.objects.create(tenant_id=tenant, period=period)
     try:
         yield build
+    except Busy:
+        build.delete()
+        raise
     except BaseException as error:
         build.state, build.error = Build.State.FAILED, f"{type(error).__name__}: {error}"
         raise
     else:
         build.state = Build.State.DONE
     finally:
-        build.finished_at = now()
-        build.save()
-        count_build(kind="day" if len(period) == len("2026-03-01") else "period", state=build.state)
+        if build.pk is not None:
+            build.finished_at = now()
+            build.save()
+            count_build(kind="day" if len(period) == len("2026-03-01") else "period", state=build.state)

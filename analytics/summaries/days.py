@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Q
 
 from analytics.models import DayRollup, Kind, SummaryDocument
 from analytics.summaries.builds import locked_period, recorded_build
@@ -22,12 +22,12 @@ from analytics.summaries.day_tables import DayTables
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.files import remove_orphans, scratch_directory, upload
 from analytics.summaries.health import DayCounts, count_day, update_health
-from analytics.summaries.rollup_schema import NO_VERSION, ROLLUP_VERSION
+from analytics.summaries.rollup_schema import ROLLUP_VERSION
 from analytics.summaries.store import WrittenDocument, save_document, withdraw_documents, write_document
 from logs.compaction.build import CompactedDay, compact_day
 from logs.layout import compacted_prefix, partition_key, rollup_key, rollup_prefix
 from logs.listing import DayListing, find_days, list_day
-from logs.models import DayPart, Partition, PendingBuild
+from logs.models import DayPart, Partition
 from logs.partitions import (
     BuiltPartition,
     previous_build,
@@ -153,22 +153,6 @@ def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last:
     marked = sorted({*days.values_list("day", flat=True), *present})
     mark_days(tenant=tenant, days=marked)
     return marked
-
-
-def mark_outdated_days(*, limit: int) -> int:
-    """Record that days must be built again because an earlier version made their rollups. Return the count.
-
-    Cheap when there are none: one index lookup. Days that are already pending are skipped.
-    """
-    pending = PendingBuild.objects.filter(tenant_id=OuterRef("tenant_id"), day=OuterRef("day"))
-    rows = DayRollup.objects.filter(~Exists(pending), version__gt=NO_VERSION, version__lt=ROLLUP_VERSION)
-    outdated: dict[uuid.UUID, list[date]] = {}
-    for tenant, day in rows.order_by("version").values_list("tenant_id", "day")[:limit]:
-        outdated.setdefault(tenant, []).append(day)
-    # Sorted, so that two callers at once cannot deadlock.
-    for tenant, days in sorted(outdated.items()):
-        mark_days(tenant=tenant, days=days)
-    return sum(map(len, outdated.values()))
 
 
 def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _PublishedDay]:

@@ -70,6 +70,11 @@ def parts_of(period: str, days: Iterable[date]) -> list[str]:
     return sorted({year_of(day) if period == HISTORY else month_of(day) for day in own})
 
 
+def is_month(period: str) -> bool:
+    """Return True if ``period`` is a month."""
+    return len(period) == len("2026-03")
+
+
 def is_year(period: str) -> bool:
     """Return True if ``period`` is a year."""
     return len(period) == len("2026")

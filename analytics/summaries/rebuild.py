@@ -3,11 +3,16 @@
 Contract: "Summary records". Days merge into their month, and months into their year. Raw rows are not read.
 Each merge and document records the builds that it was made from, and is stale if they are no longer current.
 A build may be killed at any point and run again.
+
+A year is made from its months, and the history from its years. While new logs come all the time, days are
+built again between these steps. So one run reads the builds of the days once (`snapshot_days`) and makes all
+stale periods from them; the files of replaced builds are kept meanwhile.
 """
 
 from __future__ import annotations
 
 import uuid
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -49,7 +54,7 @@ from analytics.summaries.store import (
     withdraw_documents,
     write_document,
 )
-from logs.locks import Busy
+from logs.locks import Busy, build_lock
 from logs.partitions import supersede
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import StoreError
@@ -70,16 +75,28 @@ _KINDS = {
 }
 
 
-def find_stale_periods(*, tenant: uuid.UUID) -> list[str]:
+@contextmanager
+def snapshot_days(*, tenant: uuid.UUID, wait: bool = False) -> Iterator[Sequence[DayBuild]]:
+    """Return the current builds of all days, for `rebuild_period`. No other run may build periods meanwhile.
+
+    Raises:
+        Busy: another run builds the periods of this tenant, and ``wait`` is false.
+    """
+    with build_lock(tenant=tenant, period="periods", wait=wait):
+        yield day_builds(tenant=tenant)
+
+
+def find_stale_periods(*, tenant: uuid.UUID, builds: Sequence[DayBuild] | None = None) -> list[str]:
     """Return the months, then the years, then the history that must be built or withdrawn.
 
     Their documents are missing, stale, or without days. Periods that must wait for an outdated day are left
     out.
+
+    Args:
+        builds: the builds of the tenant's days; default: the current ones.
     """
-    return _stale_periods(tenant, day_builds(tenant=tenant))
-
-
-def _stale_periods(tenant: uuid.UUID, builds: Sequence[DayBuild]) -> list[str]:
+    if builds is None:
+        builds = day_builds(tenant=tenant)
     digests = {period: source_digest(period, builds) for period in periods_of(item.day for item in builds)}
     current: dict[str, set[str]] = {}
     stored = SummaryDocument.objects.filter(tenant_id=tenant).exclude(kind=Kind.DAY)
@@ -96,20 +113,31 @@ def _stale_periods(tenant: uuid.UUID, builds: Sequence[DayBuild]) -> list[str]:
     return [*stale, *sorted(without_days, key=len, reverse=True)]
 
 
-def rebuild_period(store: ObjectStore, *, tenant: uuid.UUID, period: str, wait: bool = False) -> bool:
+def rebuild_period(
+    store: ObjectStore,
+    *,
+    tenant: uuid.UUID,
+    period: str,
+    builds: Sequence[DayBuild] | None = None,
+    wait: bool = False,
+) -> bool:
     """Merge the rollups of a month or a year, and compute the documents of the period, if they are stale.
 
     The months of a year, and the years of the history, must be current; `find_stale_periods` returns the
     periods in that order. Returns True if it built or withdrew anything.
 
+    Args:
+        builds: the builds of the tenant's days; default: the current ones.
+
     Raises:
-        Busy: another worker is building this period, and ``wait`` is false; or a part of it is not current.
+        Busy: another worker is building this period, and ``wait`` is false; or a part of it was not built.
         LostRollups: rollups of a part are lost and must be built again first.
         StoreError: the object store failed.
     """
     with locked_period(tenant=tenant, period=period, wait=wait):
-        builds = day_builds(tenant=tenant)
-        if period not in _stale_periods(tenant, builds):
+        if builds is None:
+            builds = day_builds(tenant=tenant)
+        if period not in find_stale_periods(tenant=tenant, builds=builds):
             return False
         with recorded_build(tenant=tenant, period=period):
             _remove_orphans(store, tenant=tenant, period=period)
@@ -254,7 +282,7 @@ class _PeriodBuild:
             Busy: they were not made from the same days as this build.
         """
         if not self._is_current(period):
-            raise Busy(f"{period} of tenant {self._tenant} is not current yet")
+            raise Busy(f"{period or 'the history'} of tenant {self._tenant} is not current yet")
         return self._merged[period]
 
     def _is_current(self, period: str) -> bool:

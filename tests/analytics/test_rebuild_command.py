@@ -192,15 +192,15 @@ def test_a_day_that_a_worker_publishes_during_the_run_is_included(
 ) -> None:
     seen: list[str] = []
 
-    def publish_before_the_year(store: Any, *, tenant: Any, period: str, wait: bool) -> bool:
+    def publish_before_the_year(store: Any, *, tenant: Any, period: str, **options: Any) -> bool:
         if period == "2026" and period not in seen:
             put("01/late.json", entry(DAYS[0]), day=DAYS[0])
             assert rebuild_day(store, tenant=tenant, day=DAYS[0])
         seen.append(period)
-        return rebuild_period(store, tenant=tenant, period=period, wait=wait)
+        return rebuild_period(store, tenant=tenant, period=period, **options)
 
     monkeypatch.setattr("analytics.management.commands.rebuild.rebuild_period", publish_before_the_year)
-    # Three days and a month, then the month again, the year, and all users.
-    assert run(capsys) == "7 days and periods rebuilt."
+    # Three days with their month, year and users, then these again with the late entry.
+    assert run(capsys) == "9 days and periods rebuilt."
     assert seen == ["2026-01", "2026", "", "2026-01", "2026", ""]
     assert document(Kind.YEAR, "2026")["totalHits"] == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,12 +19,13 @@ from django.db import InterfaceError, OperationalError, connection
 
 from analytics import tasks
 from analytics.admin.model_admins import SummaryDocumentAdmin
-from analytics.models import Build, Kind, SummaryDocument
+from analytics.models import Build, Kind, MergedRollup, SummaryDocument
 from analytics.summaries.days import rebuild_day
+from analytics.summaries.rebuild import rebuild_period
 from logs.locks import build_lock
 from logs.models import LogSweep, Partition, PendingBuild, SupersededFile
 from logs.partitions import GRACE, delete_superseded
-from logs.pending import ATTEMPTS_TO_WAIT_FOR, RETRY, mark_days
+from logs.pending import ATTEMPTS_TO_WAIT_FOR, GATHER, RETRY, finish_day, mark_days, read_mark
 from tenantadmin.celery import app
 from tenantadmin.lib.core.queues import queue_length
 from tenantadmin.lib.core.timestamps import now
@@ -183,6 +185,99 @@ def test_periods_do_not_wait_for_a_day_that_cannot_be_built_and_the_admin_says_s
 
     tasks.refresh_day(str(TENANT), other.isoformat())
     assert not lacking.exists()
+
+
+def test_days_that_are_built_meanwhile_do_not_hold_a_year_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With steady logs, a day is built again between the builds of its month, its year and the history."""
+    put("00/a.json", entry(DAY), day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    tasks.refresh_day(str(TENANT), DAY.isoformat())
+    built: list[str] = []
+
+    def build_the_day_again(*args: Any, period: str, **options: Any) -> bool:
+        put(f"01/{len(built)}.json", entry(DAY), day=DAY)
+        mark_days(tenant=TENANT, days=[DAY])
+        tasks.refresh_day(str(TENANT), DAY.isoformat())
+        built.append(period)
+        return rebuild_period(*args, period=period, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tasks, "rebuild_period", build_the_day_again)
+        tasks.refresh_periods(str(TENANT))
+    assert built == ["2026-01", "2026", ""]
+    # They show the same days, and the next run follows at once.
+    assert document(Kind.DAY, "2026-01-01")["totalHits"] == 4
+    assert document(Kind.MONTH, "2026-01")["totalHits"] == document(Kind.YEAR, "2026")["totalHits"] == 1
+    assert not Build.objects.exclude(state=Build.State.DONE).exists()
+    row = PendingBuild.objects.get()
+    assert (row.day, row.attempts) == (None, 0)
+    assert row.due_at - now() <= GATHER
+    tasks.refresh_periods(str(TENANT))
+    assert document(Kind.YEAR, "2026")["totalHits"] == 4
+    assert document(Kind.USERS, "")["users"][0]["totalHits"] == 4
+    assert not PendingBuild.objects.exists()
+
+
+def test_a_run_beside_another_one_is_no_failure() -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    tasks.refresh_day(str(TENANT), DAY.isoformat())
+    with held_by_another("periods"):
+        tasks.refresh_periods(str(TENANT))
+    assert list(Build.objects.values_list("period", "state")) == [("2026-01-01", "done")]
+    row = PendingBuild.objects.get()
+    assert (row.day, row.attempts) == (None, 0)
+    assert timedelta(seconds=50) < row.due_at - now() <= RETRY
+
+
+def test_a_year_that_waits_for_a_failed_month_is_no_failed_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    tasks.refresh_day(str(TENANT), DAY.isoformat())
+
+    def fail(*_: Any, **__: Any) -> Any:
+        raise ValueError("cannot merge")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("analytics.summaries.rebuild.month_document", fail)
+        with pytest.raises(ValueError, match="cannot merge"):
+            tasks.refresh_periods(str(TENANT))
+    failed = Build.objects.filter(state=Build.State.FAILED)
+    assert list(failed.values_list("period", flat=True)) == ["2026-01"]
+    assert PendingBuild.objects.filter(day=None).exists()
+    settle()
+    assert document(Kind.YEAR, "2026")["totalHits"] == 1
+
+
+def test_many_months_are_built_by_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a replaced day are deleted after a while, so a run does not begin a month later."""
+    for month in (1, 2, 3):
+        put("00/a.json", entry(date(2026, month, 1)), day=date(2026, month, 1))
+        mark_days(tenant=TENANT, days=[date(2026, month, 1)])
+        tasks.refresh_day(str(TENANT), f"2026-0{month}-01")
+    clock = itertools.count(0.0, 0.6 * tasks.MONTHS_SECONDS)
+    monkeypatch.setattr(tasks, "monotonic", lambda: next(clock))
+    runs = 0
+    while PendingBuild.objects.exists():
+        before = MergedRollup.objects.count()
+        tasks.refresh_periods(str(TENANT))
+        runs += 1
+        assert MergedRollup.objects.count() > before
+        assert not PendingBuild.objects.filter(due_at__gt=now()).exists()
+    assert runs == 3
+    assert document(Kind.YEAR, "2026")["totalHits"] == 3
+
+
+def test_a_day_that_changes_all_the_time_is_built_twice_a_minute() -> None:
+    put("00/a.json", entry(DAY), day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    # Its task was sent once before, and lost.
+    PendingBuild.objects.update(attempts=2, due_at=now() + 4 * RETRY)
+    mark = read_mark(tenant=TENANT, day=DAY)
+    mark_days(tenant=TENANT, days=[DAY])
+    finish_day(tenant=TENANT, day=DAY, mark=mark)
+    row = PendingBuild.objects.get(day=DAY)
+    assert (row.attempts, round((row.due_at - now()).total_seconds())) == (0, 30)
 
 
 def test_a_day_that_another_worker_builds_is_tried_again_later() -> None:

@@ -7,16 +7,20 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
-from analytics.models import DayRollup, Kind
-from analytics.summaries.days import find_stale_days, mark_outdated_days
+from analytics.models import DayRollup, Kind, SummaryDocument
+from analytics.published.verify import DocumentKey, MadeByAnotherRelease, verify_document
+from analytics.summaries.days import find_stale_days
+from analytics.summaries.outdated import GONE_SECONDS, mark_outdated_days
 from analytics.summaries.periods import MERGE_VERSION
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
 from analytics.summaries.rollup_schema import NO_VERSION, ROLLUP_VERSION
 from analytics.summaries.userdocs import find_user_source, user_document
 from analytics.tasks import refresh_day, refresh_outdated_days, refresh_periods
+from logs.audit import Reader
 from logs.listing import LAYOUT_VERSION
 from logs.models import PendingBuild
 from logs.pending import mark_days
@@ -37,6 +41,12 @@ if TYPE_CHECKING:
     from tests.factories import World
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_release_was_seen() -> None:
+    cache.clear()
+
 
 FIRST = [("analytics", "0001_initial"), ("logs", "0001_initial")]
 
@@ -184,6 +194,80 @@ def test_months_and_years_of_a_user_wait_for_columns_that_they_read(monkeypatch:
     assert user_json("2025-12-31")["totalHits"] == 1
 
 
+def read_marked() -> set[date | None]:
+    """Return what is pending, and forget it."""
+    marked = set(PendingBuild.objects.values_list("day", flat=True))
+    PendingBuild.objects.all().delete()
+    return marked
+
+
+def test_a_release_builds_again_what_a_later_one_made_when_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A rollback. While both run, as in a rolling update, they would replace each other's days for ever."""
+    for day in (DAY, LATER):
+        put("00/a.json", entry(day), day=day)
+    rebuild_all()
+    clock = [1_000_000.0]
+    monkeypatch.setattr("analytics.summaries.outdated.time.time", lambda: clock[0])
+
+    def run_release(version: int) -> set[date | None]:
+        """Return what the job of this version marks."""
+        monkeypatch.setattr("analytics.summaries.outdated.ROLLUP_VERSION", version)
+        refresh_outdated_days()
+        return read_marked()
+
+    # The first run cannot know which release ran before.
+    assert run_release(ROLLUP_VERSION) == {None}
+    assert run_release(ROLLUP_VERSION) == set()
+    # A later release takes over at once; the earlier one waits until it is gone.
+    assert run_release(ROLLUP_VERSION + 1) == {DAY, LATER, None}
+    DayRollup.objects.filter(day=DAY).update(version=ROLLUP_VERSION + 1)
+    clock[0] += GONE_SECONDS - 1
+    assert run_release(ROLLUP_VERSION) == set()
+    clock[0] += 1
+    assert run_release(ROLLUP_VERSION) == {DAY, None}
+    assert run_release(ROLLUP_VERSION) == {DAY}
+    # And forward again.
+    assert run_release(ROLLUP_VERSION + 1) == {LATER, None}
+
+
+def test_a_release_that_merges_differently_builds_all_periods_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    refresh_outdated_days()
+    read_marked()
+    for module in ("outdated", "periods"):
+        monkeypatch.setattr(f"analytics.summaries.{module}.MERGE_VERSION", MERGE_VERSION + 1)
+    refresh_outdated_days()
+    assert set(PendingBuild.objects.values_list("day", flat=True)) == {None}
+    refresh_periods(str(TENANT))
+    assert find_stale_periods(tenant=TENANT) == []
+    assert not PendingBuild.objects.exists()
+
+
+def test_verify_says_what_to_do_about_documents_of_another_release() -> None:
+    put("00/a.json", entry(DAY))
+    rebuild_all()
+    refresh_outdated_days()
+    read_marked()
+    DayRollup.objects.update(version=ROLLUP_VERSION + 1)
+    for kind, period in ((Kind.DAY, "2025-12-31"), (Kind.MONTH, "2025-12"), (Kind.USERS, "")):
+        with pytest.raises(MadeByAnotherRelease, match=f"`manage.py rebuild --tenant {TENANT}` makes it now"):
+            verify_document(
+                default_store(), key=DocumentKey(TENANT, kind, period), reader=Reader(email="a", address="")
+            )
+    assert rebuild_all() == ([DAY], ["2025-12", "2025", ""])
+    # Of the same days, but merged in another way.
+    SummaryDocument.objects.filter(kind=Kind.MONTH).update(source="other")
+    with pytest.raises(MadeByAnotherRelease):
+        verify_document(
+            default_store(),
+            key=DocumentKey(TENANT, Kind.MONTH, "2025-12"),
+            reader=Reader(email="a", address=""),
+        )
+
+
 def test_beat_has_days_of_an_earlier_version_built_again() -> None:
     days = [DAY, LATER, date(2026, 3, 3)]
     for day in days:
@@ -197,7 +281,7 @@ def test_beat_has_days_of_an_earlier_version_built_again() -> None:
     assert mark_outdated_days(limit=1) == 1
     (first,) = PendingBuild.objects.values_list("day", "mark")
     refresh_outdated_days()
-    assert set(PendingBuild.objects.values_list("day", flat=True)) == {DAY, LATER}
+    assert set(PendingBuild.objects.values_list("day", flat=True)) == {DAY, LATER, None}
     # What is pending is not marked again, which would build it twice.
     assert first in PendingBuild.objects.values_list("day", "mark")
 
@@ -216,7 +300,7 @@ def test_an_upgrade_adds_no_days_while_many_are_pending(monkeypatch: pytest.Monk
     monkeypatch.setattr("analytics.tasks.MAX_OUTDATED", 1)
     mark_days(tenant=TENANT, days=[LATER])
     refresh_outdated_days()
-    assert [pending.day for pending in PendingBuild.objects.all()] == [LATER]
+    assert [pending.day for pending in PendingBuild.objects.exclude(day=None)] == [LATER]
 
 
 def test_another_version_of_merges_rebuilds_months_and_years(monkeypatch: pytest.MonkeyPatch) -> None:

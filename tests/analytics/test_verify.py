@@ -22,6 +22,7 @@ from logs import queries
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.models import Partition, QueryRun
+from logs.pending import mark_periods
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.random_log import DAYS, USERS, random_entries
@@ -255,6 +256,7 @@ def move_builds(tenant: UUID, monkeypatch: pytest.MonkeyPatch, *, times: int) ->
 
 def test_a_document_that_is_not_current_is_a_conflict(tenant: UUID) -> None:
     SummaryDocument.objects.filter(kind=Kind.YEAR).update(source="old")
+    mark_periods(tenant=tenant)
     with pytest.raises(BuildMoved):
         check(DocumentKey(tenant, Kind.YEAR, "2026"))
     assert not QueryRun.objects.exists()

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from accounts.management.arguments import day_argument, tenant_id
 from analytics.summaries.damage import LostRollups, mark_missing_objects
 from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
+from analytics.summaries.store import day_builds
 from logs.listing import find_tenants
 from logs.locks import Busy
 from logs.models import Partition
@@ -22,16 +23,17 @@ from tenantadmin.lib.terminal import visible
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import date
     from uuid import UUID
 
     from rich.progress import TaskID
 
+    from analytics.summaries.periods import DayBuild
     from tenantadmin.lib.objectstore import ObjectStore
 
 
-#: How often stale periods are tried again after one of their days had to be rebuilt.
+#: How often periods are built if workers build days meanwhile, or if days had to be rebuilt.
 _ROUNDS: Final = 3
 _AGAIN: Final = "Finished builds are kept. Run the command again."
 
@@ -101,24 +103,34 @@ class _Run:
 
     def _rebuild_periods(self, tenant: UUID, task: TaskID) -> None:
         for number in range(_ROUNDS):
-            periods = find_stale_periods(tenant=tenant)
-            self._progress.update(task, total=len(periods), completed=0)
-            is_again = False
-            for period in periods:
-                self._progress.update(task, description=f"{tenant} {period or 'users'}")
-                with self._record_failure(f"{tenant} {period or 'users'}"):
-                    try:
-                        self.built += rebuild_period(self._store, tenant=tenant, period=period, wait=True)
-                    except (Busy, LostRollups) as error:
-                        if number == _ROUNDS - 1:
-                            raise
-                        # A worker published another day, or a rollup was lost.
-                        is_again = True
-                        for day in error.days if isinstance(error, LostRollups) else ():
-                            self._rebuild_day(tenant, day)
-                self._progress.advance(task)
-            if not is_again:
+            lost: list[date] = []
+            is_again, is_last = False, number == _ROUNDS - 1
+            with snapshot_days(tenant=tenant, wait=True) as builds:
+                periods = find_stale_periods(tenant=tenant, builds=builds)
+                self._progress.update(task, total=len(periods), completed=0)
+                for period in periods:
+                    self._progress.update(task, description=f"{tenant} {period or 'users'}")
+                    with self._record_failure(f"{tenant} {period or 'users'}"):
+                        try:
+                            self.built += rebuild_period(
+                                self._store, tenant=tenant, period=period, builds=builds, wait=True
+                            )
+                        except (Busy, LostRollups) as error:
+                            if is_last:
+                                raise
+                            # A rollup was lost, or a year waits for such a month.
+                            is_again = True
+                            lost += error.days if isinstance(error, LostRollups) else ()
+                    self._progress.advance(task)
+            for day in lost:
+                self._rebuild_day(tenant, day)
+            if not (is_again or self._has_other_days(tenant, builds)):
                 return
+
+    @staticmethod
+    def _has_other_days(tenant: UUID, builds: Sequence[DayBuild]) -> bool:
+        """Return True if a worker built a day meanwhile."""
+        return [item.build for item in builds] != [item.build for item in day_builds(tenant=tenant)]
 
     @contextmanager
     def _record_failure(self, place: str) -> Iterator[None]:
