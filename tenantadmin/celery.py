@@ -122,87 +122,32 @@ app.conf.task_routes = {
     f"analytics.tasks.{task}": {"queue": queue} for queue, tasks in _QUEUES.items() for task in tasks
 }
 
-#: A run is dropped if no worker has taken it before the next one is due.
-app.conf.beat_schedule = {
-    "queue-builds": {
-        "task": "analytics.tasks.queue_builds",
-        "schedule": 10.0,
-        "options": {"expires": 9},
-    },
-    "receive-object-events": {
-        "task": "analytics.tasks.receive_object_events",
-        "schedule": 10.0,
-        "options": {"expires": 9},
-    },
-    "sweep-logs": {
-        "task": "analytics.tasks.sweep_logs",
-        "schedule": 60.0,
-        "options": {"expires": 55},
-    },
-    "refresh-outdated-days": {
-        "task": "analytics.tasks.refresh_outdated_days",
-        "schedule": 60.0,
-        "options": {"expires": 55},
-    },
-    "delete-superseded-files": {
-        "task": "analytics.tasks.clean_up",
-        "schedule": 600.0,
-        "options": {"expires": 590},
-    },
-    "watch-replays": {
-        "task": "analytics.tasks.watch_replays",
-        "schedule": 30.0,
-        "options": {"expires": 29},
-    },
-    "refresh-digests": {
-        "task": "analytics.tasks.refresh_digests",
-        "schedule": 60.0,
-        "options": {"expires": 55},
-    },
-    "mail-digests": {
-        "task": "analytics.tasks.mail_digests",
-        "schedule": 60.0,
-        "options": {"expires": 55},
-    },
-    "watch-minings": {
-        "task": "analytics.tasks.watch_minings",
-        "schedule": 30.0,
-        "options": {"expires": 29},
-    },
+#: Each task that beat starts, how often or when, and the seconds after which a run is dropped if no worker
+#: has taken it, before the next run is due.
+_SCHEDULE = (
+    ("analytics.tasks.queue_builds", 10.0, 9),
+    ("analytics.tasks.receive_object_events", 10.0, 9),
+    ("analytics.tasks.sweep_logs", 60.0, 55),
+    ("analytics.tasks.refresh_outdated_days", 60.0, 55),
+    ("analytics.tasks.clean_up", 600.0, 590),
+    ("analytics.tasks.watch_replays", 30.0, 29),
+    ("analytics.tasks.refresh_digests", 60.0, 55),
+    ("analytics.tasks.mail_digests", 60.0, 55),
+    ("analytics.tasks.watch_minings", 30.0, 29),
     # At night, when the day before is complete.
-    "mine-every-tenant": {
-        "task": "analytics.tasks.mine_every_tenant",
-        "schedule": crontab(hour=2, minute=20),
-        "options": {"expires": 3600},
-    },
-    "measure-effects": {
-        "task": "analytics.tasks.measure_effects",
-        "schedule": crontab(hour=3, minute=20),
-        "options": {"expires": 3600},
-    },
-    "remove-unfinished-writes": {
-        "task": "analytics.tasks.remove_unfinished_writes",
-        "schedule": 3600.0,
-        "options": {"expires": 3500},
-    },
-    "remove-tombstones": {
-        "task": "accounts.tasks.remove_tombstones",
-        "schedule": 3600.0,
-        "options": {"expires": 3500},
-    },
-    "keep-months": {
-        "task": "accounts.tasks.keep_months",
-        "schedule": 3600.0,
-        "options": {"expires": 3500},
-    },
-    "end-access": {
-        "task": "accounts.tasks.end_access",
-        "schedule": 60.0,
-        "options": {"expires": 55},
-    },
-    "remove-ended-sessions": {
-        "task": "accounts.tasks.remove_ended_sessions",
-        "schedule": 3600.0,
-        "options": {"expires": 3500},
-    },
+    ("analytics.tasks.mine_every_tenant", crontab(hour=2, minute=20), 3600),
+    ("analytics.tasks.measure_effects", crontab(hour=3, minute=20), 3600),
+    ("analytics.tasks.remove_unfinished_writes", 3600.0, 3500),
+    ("accounts.tasks.remove_tombstones", 3600.0, 3500),
+    ("accounts.tasks.keep_months", 3600.0, 3500),
+    ("accounts.tasks.end_access", 60.0, 55),
+    ("accounts.tasks.remove_ended_sessions", 3600.0, 3500),
+)
+app.conf.beat_schedule = {
+    task.rpartition(".")[2].replace("_", "-"): {
+        "task": task,
+        "schedule": schedule,
+        "options": {"expires": expires},
+    }
+    for task, schedule, expires in _SCHEDULE
 }
