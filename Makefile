@@ -94,7 +94,7 @@ $(SPARK)/stamp: $(DEV_REQUIREMENTS) requirements-spark.txt .venv/base.stamp
 	@touch $@
 
 # Each file has only what the files before it lack, so they are installed together. A requirement of some systems or
-# Pythons alone is repeated, since a later file may need it on all.
+# versions of Python alone is repeated, since a later file may need it on all. CPython is the only implementation.
 lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the locked files
 	$(LOCK) -o requirements.txt pyproject.toml
 	$(LOCK) $(call beyond,requirements.txt) --group embedded -o requirements-embedded.txt
@@ -102,7 +102,7 @@ lock: .venv/dev.stamp ## Resolve the requirements of pyproject.toml into the loc
 	$(LOCK) $(call beyond,$(DEV_REQUIREMENTS)) --extra spark --group sail -o requirements-spark.txt pyproject.toml
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
-beyond = $(addprefix -c ,$(1)) $$(sed -nE 's/^([a-z0-9_-]+)[^;]*==[^;]*$$/--no-emit-package \1/p' $(1))
+beyond = $(addprefix -c ,$(1)) $$(sed -nE 's/^([a-z0-9_-]+)[^;]*==[^;]*(;.*implementation.*)?$$/--no-emit-package \1/p' $(1))
 
 clean: ## Remove what was set up, and caches; the data in var stay
 	rm -rf .venv .cache .coverage .coverage.* htmlcov mutants .pytest_cache .mypy_cache .ruff_cache \
