@@ -157,7 +157,7 @@ def change_memberships(
 ) -> None:
     """Write lasting memberships of the locked row ``user``, and record each change. The caller checks them.
 
-    ``stored`` and ``added`` map tenants to roles, those that the user has and those that it gets.
+    ``stored`` maps tenants to the user's present roles, ``added`` to the roles that it gets.
     """
     Membership.objects.filter(user=user, tenant__in=removed).delete()
     for tenant_id in removed:

@@ -167,7 +167,7 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> Writt
 
 
 def _sent(principal: Principal, email: str, change: UserChange) -> WrittenUserDocument:
-    """Return what was sent for a user: of its memberships, those that the caller may see."""
+    """Return the body that was sent for a user, with the memberships that the caller may see."""
     sent = {entry.tenant_id for entry in change.memberships or ()}
     visible = read_memberships(principal, email) if sent else []
     return WrittenUserDocument(
@@ -200,7 +200,7 @@ def write_roles(principal: Principal, *, email: str, sent: Mapping[str, Any]) ->
 def write_memberships(
     principal: Principal, *, email: str, entries: Sequence[MembershipEntry], append: bool
 ) -> list[MembershipEntry]:
-    """Replace or append to a user's memberships; return those that the caller may see.
+    """Replace or append to a user's memberships. Return the memberships that the caller may see.
 
     Raises:
         Forbidden, NotFound, ValidationFailed: as `replace_memberships` and `append_memberships`.

@@ -30,7 +30,7 @@ from tests.analytics import oracle
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: The columns that documents are made of, and those that the oracle adds.
+#: The columns that documents are made of, and the columns that the oracle adds.
 _NEEDED = (
     *("timestamp", "logId", "userName", "standardizedSql", "matchedRule", "matchedRuleName", "cacheStatus"),
     *("cacheKey", "statusCode", "responseSize", "responseTimeMs", "warehouseExecutionTimeMs"),

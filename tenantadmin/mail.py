@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CountedSmtpBackend(smtp.EmailBackend):
-    """Django's SMTP backend, which counts the mails that the server took, and those that failed."""
+    """Django's SMTP backend, which counts the mails that the server accepted and the mails that failed."""
 
     def send_messages(self, email_messages: Sequence[EmailMessage]) -> int:
         sent = 0

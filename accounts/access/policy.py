@@ -47,7 +47,7 @@ class Policy:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scopes that a caller must have, all of them."""
+        """The scopes that a caller must have. It needs all."""
         return tuple(scope for scope in (self.scope, self.also) if scope is not None)
 
 

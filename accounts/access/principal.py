@@ -166,7 +166,7 @@ class Principal:
     def _signed_in(self, scopes: frozenset[Scope], allowed: Reach) -> Access:
         """Return what the database allows, limited to ``scopes``.
 
-        A sign-in token names scopes, tenants and accounts for those who verify it offline. They do not limit
+        A sign-in token names scopes, tenants and accounts for verifiers that are offline. They do not limit
         what its user may do here, so that a new tenant or membership counts at once.
         """
         everywhere = allowed.everywhere if self.is_platform_admin else NO_SCOPES

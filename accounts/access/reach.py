@@ -60,7 +60,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The scopes of a caller: those that both its token claims and the database allows."""
+    """The scopes of a caller, which its token claims and the database allows."""
 
     claimed: Reach
     allowed: Reach

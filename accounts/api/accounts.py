@@ -90,7 +90,7 @@ class AccountViewSet(AppViewSet):
     @operation(
         summary="Replace an account",
         description="An absent `plan` stays; another one is for platform admins, "
-        "other `owners` for those who own the account too.",
+        "other `owners` for owners of the account too.",
         headers=[IF_MATCH, ETAG],
         document=AccountBody,
         responses={200: AccountDocument, 409: STALE},

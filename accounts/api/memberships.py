@@ -27,7 +27,7 @@ class MembershipViewSet(AppViewSet):
     tag = "Users"
 
     @operation(
-        summary="A user's memberships, those that the caller may see",
+        summary="A user's memberships, as far as the caller may see them",
         responses={200: MembershipBody(many=True)},
     )
     def get_memberships(self, request: Request, email: str) -> Response:

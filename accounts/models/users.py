@@ -75,7 +75,7 @@ class User(AbstractBaseUser):
     email = models.EmailField(max_length=320, unique=True)
     display_name = models.CharField(max_length=200, blank=True, default="")
     role = models.CharField(max_length=10, choices=PrimaryRole.choices, default=PrimaryRole.USER)
-    #: Scopes beyond those that role and memberships bring (``roles.scopes``).
+    #: Scopes in addition to the scopes of role and memberships (``roles.scopes``).
     scopes = ArrayField(models.CharField(max_length=40), default=list, blank=True)
     identity_provider = models.CharField(max_length=60, blank=True, default="")
     identity_subject = models.CharField(max_length=255, blank=True, default="")

@@ -95,7 +95,7 @@ def request_link(*, email: str, redirect: str, address: str, page: str = "/auth/
             created_at=moment,
             expires_at=moment + dt.timedelta(seconds=settings.MAGIC_LINK_SECONDS),
         )
-        # Anybody may ask for a link to any address.
+        # Every caller may request a link to any address.
         record_event(EventKind.SIGN_IN_LINK_REQUESTED, actor="", subject=email)
     _send(link, token, page=page)
 

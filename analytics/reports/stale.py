@@ -105,7 +105,7 @@ class StaleReport(ReportHead):
 
     hits: Annotated[Count, Meta(description="All hits with a known age.")]
     at_risk: Annotated[
-        Count, Meta(description="Those that read a table which changed after their result was made.")
+        Count, Meta(description="Hits that read a table which changed after their result was made.")
     ]
     rules: list[StaleRule]
     findings: list[StaleFinding]

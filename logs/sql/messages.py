@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: `Path.expanduser` fails for a user without an entry in /etc/passwd, such as OpenShift's.
 _ROOTS: Final = (str(Path(__file__).parents[2]), sys.prefix, os.path.expanduser("~"))  # noqa: PTH111
 
-#: Sentences that DuckDB adds after its message: advice for those who may change settings, and an echo of the
+#: Sentences that DuckDB adds after its message: advice for operators on settings, and an echo of the
 #: statement. If the message quotes text that looks the same, a closing quote follows, so it does not match.
 _ADVICE: Final = (
     re.compile(r"""\s+Use "?SET [a-z_]+(?: TO |=)\S+ to [^'"]*$"""),

@@ -103,7 +103,7 @@ class MarkerViewSet(AppViewSet):
     @operation(
         summary="Poll the invalidation markers of all tenants",
         description="The one feed for a Gateway: all markers that were made, changed or deleted since the "
-        "caller last asked. Without `since`: those that are neither deleted nor expired.",
+        "caller last asked. Without `since`: markers that are neither deleted nor expired.",
         query=FeedParameters,
         headers=[IF_NONE_MATCH, ETAG],
         responses={200: MarkerFeed, 304: NOT_MODIFIED},

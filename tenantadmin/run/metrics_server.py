@@ -1,6 +1,6 @@
 """Serve metrics for Prometheus at ``METRICS_ADDRESS``, apart from the public address.
 
-The processes of a container share the address: one of them serves the counts of all. When it ends, another
+The processes of a container share the address: one process serves the counts of all. When it ends, another
 takes over. Beside the counts there is the state of the service, from the database and Redis, the same in all
 containers.
 """

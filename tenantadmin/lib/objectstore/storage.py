@@ -88,7 +88,7 @@ class ObjectStore(Storage, ABC):
             super().delete(key)
 
     def delete_many(self, names: Iterable[str]) -> None:
-        """Delete objects. Those that do not exist are skipped.
+        """Delete objects. Missing objects are skipped.
 
         Raises:
             StoreError: the store failed. Some objects may be deleted.

@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.05
 
 
 def reap(groups: list[int], *, grace: float = GRACE_SECONDS) -> None:
-    """Wait for the process groups to end; kill those that are left after `grace` seconds."""
+    """Wait for the process groups to end. After `grace` seconds, kill the rest."""
     deadline = time.monotonic() + grace
     while (groups := [group for group in groups if _is_alive(group)]) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Runs the processes of the service until one of them ends or a signal comes; then stops them all.
+"""Runs the processes of the service until a process ends or a signal comes, then stops the others.
 
 Why with threads, and without a library: docs/decisions/0004-web-server-and-supervisor.md
 """

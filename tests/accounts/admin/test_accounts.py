@@ -276,7 +276,7 @@ class TestFqdn:
         settings.TOMBSTONE_LIFETIME = dt.timedelta(days=30)
         at = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
         row = Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk, released_at=now())
-        assert "it is kept for Warehouse of Acme : anybody else" in self.ask(staff, "db.acme.example")
+        assert "it is reserved for Warehouse of Acme : other tenants" in self.ask(staff, "db.acme.example")
         Fqdn.objects.filter(pk=row.pk).update(released_at=at)
         assert "free No tenant holds it." in self.ask(staff, "db.acme.example")
 
