@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
+from accounts.access.assurance import require_fresh_proof
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.events import record_event
 from accounts.models import Membership, Tenant, User
@@ -142,9 +144,45 @@ def _write(
         for tenant_id in stored
         if replace and tenant_id not in wanted and Scope.USERS_WRITE in scopes[tenant_id]
     ]
+    _require_proof(principal, user=user, stored=stored, added=added, removed=removed)
     if not principal.is_platform_admin:
         _keep_last_owners(user, stored=stored, added=added, removed=removed, path=path)
     change_memberships(user, stored=stored, added=added, removed=removed, actor=principal.email)
+
+
+def _require_proof(
+    principal: Principal,
+    *,
+    user: User,
+    stored: Mapping[UUID, str],
+    added: Mapping[UUID, str],
+    removed: Collection[UUID],
+) -> None:
+    """Refuse what needs the role of a platform admin without a fresh proof. Owners need none.
+
+    Raises:
+        SecondFactorRequired, Forbidden: as `require_fresh_proof` and `require_lent`.
+    """
+    rights = principal.rights
+    changed = {*(key for key, role in added.items() if stored.get(key) != role), *removed}
+    owned = {key for key in changed if Scope.USERS_WRITE in rights.from_membership(key)}
+    is_owner = principal.claims.is_sign_in and changed == owned
+    if changed and not is_owner and (principal.is_platform_admin or not principal.claims.is_sign_in):
+        require_fresh_proof(principal)
+        require_lent(user, added=added.keys() - owned, actor=principal.email)
+
+
+def require_lent(user: User, *, added: Collection[UUID], actor: str) -> None:
+    """Refuse to let a platform admin make itself a member of a tenant. Owners may, and staff take access.
+
+    Raises:
+        Forbidden: ``user`` is the platform admin ``actor``, and a second factor is required of staff.
+    """
+    if settings.STAFF_SECOND_FACTOR and added and user.email == actor and user.is_platform_admin:
+        raise Forbidden(
+            "You may not make yourself a member of this tenant. Ask one of its owners, or take access for a "
+            "limited time on its page of the admin site."
+        )
 
 
 def change_memberships(

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from accounts.access.assurance import require_fresh_proof
 from accounts.access.credentials import create_pat, end_pat, role_scopes
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
@@ -88,15 +89,21 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> N
     Raises:
         Forbidden: the PAT would have more rights than its owner, or than the PAT that creates it; or it has a
             wildcard or no end, and the caller is no platform admin.
+        SecondFactorRequired: it has a wildcard or another owner, and the caller has no fresh proof.
         ValidationFailed: an unknown tenant or account, an expiry in the past, or too many active PATs.
         NotFound: there is no such user.
         RateLimited: the caller has created too many in a short time.
     """
     owner = require_self_or_admin(principal, email)
     count_use(limit=settings.PAT_LIMIT, kind="pat", key=principal.email)
-    require_grantable(rights_of(owner), wanted)
+    is_own = owner.pk == principal.rights.user_id
+    # A platform admin may put into its own PAT only what its session has proven.
+    signed_in = is_own and principal.claims.is_sign_in
+    require_grantable(principal.rights if signed_in else rights_of(owner), wanted)
     if wanted.has_wildcard and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may create tokens with a wildcard.")
+    if wanted.has_wildcard or not is_own:
+        require_fresh_proof(principal)
     if wanted.expires_at is None and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may create tokens without end. Leave 'expiresAt' out.")
     _require_within(principal, wanted)
@@ -144,10 +151,12 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
     """Revoke a PAT and, within seconds, the access tokens minted from it.
 
     Raises:
-        Forbidden: the caller is neither the owner nor a platform admin.
+        Forbidden: the caller is neither the owner nor a platform admin with a fresh proof.
         NotFound: the user has no such PAT, or it is revoked already.
     """
     owner = require_self_or_admin(principal, email)
+    if owner.pk != principal.rights.user_id:
+        require_fresh_proof(principal)
     pat = owner.personal_access_tokens.not_revoked().filter(pk=pat_id).first()
     if pat is None or not end_pat(pat, actor=principal.email):
         raise NotFound("There is no such personal access token.")

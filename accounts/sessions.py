@@ -12,14 +12,15 @@ from django.db import transaction
 from django.db.models import Q
 from msgspec import Meta
 
+from accounts.access.assurance import Way, require_fresh_proof
 from accounts.access.credentials import end_refresh_token, lock_sign_in, sign_out_everywhere
 from accounts.events import record_event
 from accounts.models import RefreshToken, User
 from accounts.models.events import EventKind
 from accounts.users import require_self_or_admin, unreadable
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.structs import JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, from_epoch_ms, now
 
 if TYPE_CHECKING:
     from accounts.access.principal import Principal
@@ -28,16 +29,24 @@ if TYPE_CHECKING:
 _RETENTION: Final = dt.timedelta(days=1)
 
 
+class ProofDocument(JsonStruct):
+    """One way by which a session was proven."""
+
+    method: Annotated[str, one_of(sorted(Way))]
+    at: Annotated[Timestamp, Meta(description="The last time.")]
+
+
 class SessionDocument(JsonStruct):
     """A sign-in of a user that has not ended."""
 
     id: int
-    provider: Annotated[str | None, Meta(description="Null for a one-time link.")]
+    provider: Annotated[str | None, Meta(description="Null without an identity provider.")]
     address: Annotated[str, Meta(description="The network address that signed in.")]
     user_agent: Annotated[str, Meta(description="The browser that signed in.")]
     created_at: Timestamp
     last_used_at: Annotated[Timestamp, Meta(description="When it last got an access token, to the minute.")]
     expires_at: Timestamp | None
+    amr: Annotated[list[ProofDocument], Meta(description="How it was proven, the latest way first.")]
     current: Annotated[bool, Meta(description="True for the session of the token that asks.")]
 
 
@@ -54,9 +63,17 @@ def list_sessions(principal: Principal, *, email: str) -> list[SessionDocument]:
             session,
             provider=session.provider or None,
             last_used_at=format_timestamp(session.last_used_at or session.created_at),
+            amr=_proofs(session),
             current=session.pk == principal.claims.session,
         )
         for session in user.refresh_tokens.in_force()
+    ]
+
+
+def _proofs(session: RefreshToken) -> list[ProofDocument]:
+    latest = sorted(session.amr.items(), key=lambda proof: proof[1], reverse=True)
+    return [
+        ProofDocument(method=way, at=format_timestamp(from_epoch_ms(int(at * 1000)))) for way, at in latest
     ]
 
 
@@ -64,10 +81,10 @@ def end_session(principal: Principal, *, email: str, session_id: int) -> None:
     """End a session: its refresh token at once, and within seconds the access tokens minted from it.
 
     Raises:
-        Forbidden: the caller is neither the user nor a platform admin.
+        Forbidden: the caller is neither the user nor a platform admin with a fresh proof.
         NotFound: the user has no such session, or it has ended.
     """
-    user = require_self_or_admin(principal, email)
+    user = _whose_sessions_end(principal, email)
     session = user.refresh_tokens.in_force().filter(pk=session_id).first()
     if session is None or not end_refresh_token(session, actor=principal.email):
         raise NotFound("There is no such session.")
@@ -80,13 +97,20 @@ def end_sessions(principal: Principal, *, email: str) -> int:
     links end at once.
 
     Raises:
-        Forbidden: the caller is neither the user nor a platform admin.
+        Forbidden: the caller is neither the user nor a platform admin with a fresh proof.
         NotFound: there is no such user; only platform admins get this.
     """
-    ended = end_sessions_of(require_self_or_admin(principal, email), actor=principal.email)
+    ended = end_sessions_of(_whose_sessions_end(principal, email), actor=principal.email)
     if ended is None:
         raise unreadable(principal)
     return ended
+
+
+def _whose_sessions_end(principal: Principal, email: str) -> User:
+    user = require_self_or_admin(principal, email)
+    if user.pk != principal.rights.user_id:
+        require_fresh_proof(principal)
+    return user
 
 
 def end_sessions_of(user: User, *, actor: str) -> int | None:

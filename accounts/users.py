@@ -10,6 +10,7 @@ from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import Q
 from msgspec import Meta
 
+from accounts.access.assurance import require_fresh_proof
 from accounts.access.credentials import lock_sign_in
 from accounts.access.scopes import Scope
 from accounts.emails import check_email
@@ -346,14 +347,18 @@ def _create_user(principal: Principal, email: str) -> User:
 
 
 def _require_writable(principal: Principal, user: User, change: UserChange) -> None:
+    changes_roles = change.roles is not None and change.roles != roles_of(user)
+    changes_active = change.active not in {None, user.is_active}
     if principal.is_platform_admin:
+        if changes_roles or changes_active:
+            require_fresh_proof(principal)
         return
     itself = user.pk == principal.rights.user_id
     if not itself and (change.memberships is None or not shares_owned_tenant(principal, user)):
         raise Forbidden("You may not change this user.")
-    if change.active not in {None, user.is_active}:
+    if changes_active:
         raise Forbidden("Only a platform admin activates or deactivates users.")
-    if change.roles is not None and change.roles != roles_of(user):
+    if changes_roles:
         raise Forbidden("Only a platform admin changes roles.")
     if not itself and change.display_name not in {None, user.display_name}:
         raise Forbidden("Only the user or a platform admin changes the display name.")

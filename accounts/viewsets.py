@@ -15,15 +15,16 @@ from urllib.parse import unquote
 from django.urls import reverse
 from rest_framework.permissions import BasePermission
 
+from accounts.access.assurance import REASON_HEADER, SecondFactorRequired, require_fresh_proof
 from accounts.access.policy import POLICIES, Level, Policy
 from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
 from accounts.access.rights import latest_rights
-from accounts.access.scopes import PAT_ONLY
+from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY
 from accounts.budgets import require_budget, use_budget
 from accounts.models import Tenant
-from tenantadmin.lib.core.errors import Forbidden, MethodNotAllowed, TosRequired, Unauthorized
-from tenantadmin.lib.core.request_context import describe_request
+from tenantadmin.lib.core.errors import BadRequest, Forbidden, MethodNotAllowed, TosRequired, Unauthorized
+from tenantadmin.lib.core.request_context import MAX_REASON, acting_for, describe_request, give_reason
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
@@ -92,6 +93,23 @@ class AppViewSet(ApiViewSet):
             use_budget(budget, caller=self.principal.email, seconds=budget.clock() - started)
         return super().finalize_response(request, response, *args, **kwargs)
 
+    def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        with acting_for(""):  # events keep the reason of this request, if it gives one
+            return super().dispatch(request, *args, **kwargs)
+
+    def handle_exception(self, exc: Exception) -> Response:
+        """Tell a platform admin whom a second factor would let through to prove it."""
+        if type(exc) is Forbidden and self._is_held_back:
+            exc = SecondFactorRequired(f"{exc.text} {SecondFactorRequired.message}")
+        return super().handle_exception(exc)
+
+    @property
+    def _is_held_back(self) -> bool:
+        """True if the role of a platform admin, which the session has not proven, may allow the operation."""
+        principal = self.request.auth
+        is_for_members = MEMBERS_ONLY & set(POLICIES[self.operation_id(self.action)].scopes)
+        return isinstance(principal, Principal) and principal.rights.is_held_back and not is_for_members
+
     @classmethod
     def is_public(cls, action: str) -> bool:
         """Return True if an action needs no credentials."""
@@ -130,8 +148,25 @@ class AppViewSet(ApiViewSet):
         super().perform_authentication(request)
         if isinstance(request.auth, Principal):
             describe_request(user=request.auth.email, tenant=self.kwargs.get("tenant"))
+            give_reason(_read_reason(request))
         if self.kwargs.get("email") == ME and isinstance(request.auth, Principal):
             self.kwargs["email"] = request.auth.email
+
+
+def _read_reason(request: Request) -> str:
+    """Return why the caller does this, from the header of the request.
+
+    Raises:
+        BadRequest: it is too long, or not percent-encoded UTF-8.
+    """
+    sent = request.headers.get(REASON_HEADER, "")
+    try:
+        reason = unquote(sent.encode("ascii").decode(), errors="strict").strip()
+    except UnicodeError as error:
+        raise BadRequest(f"The header {REASON_HEADER} is not percent-encoded UTF-8.") from error
+    if len(reason) > MAX_REASON or not reason.isprintable():
+        raise BadRequest(f"The header {REASON_HEADER} takes at most {MAX_REASON} printable characters.")
+    return reason
 
 
 def require_operation(
@@ -175,6 +210,8 @@ def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, A
         raise Forbidden("This needs a personal access token with wildcard tenants or accounts.")
     if policy.level is Level.SELF and arguments["email"] != principal.email:
         raise Forbidden("Only the user in the path may do this.")
+    if policy.needs_fresh_proof:
+        require_fresh_proof(principal)
     if policy.scope is not None and (policy.scope in PAT_ONLY or not principal.claims.is_sign_in):
         # For a sign-in token the service function itself checks the rights; a PAT must have the scope.
         require_token_scope(principal, policy.scope)

@@ -45,7 +45,10 @@ a tenant from `appendMemberships`, because they may add any user.
   by its id, by the tenant's account, or by a wildcard. For raw logs and SQL it must name the tenant's id. A
   PAT never has more rights than its owner has now, and a platform admin's rights only with a wildcard.
 - **Bridge** operations are the only ones that a token with `tos_required` may call.
-- **Notes** describe further checks of the operation itself.
+- **Notes** describe further checks of the operation itself. *With a proof*: where staff must have a second
+  factor (`STAFF_SECOND_FACTOR`), a platform admin proves it in the 15 minutes before, on the session of the
+  token, and gives a reason (`X-Reason`); else 403 `second_factor_required`. A PAT cannot prove it. On a
+  session without a second factor, a platform admin has only the rights of its memberships.
 """
 
 
@@ -67,7 +70,7 @@ def _operation_rows() -> list[str]:
             signed_in(policy),
             _pat(policy),
             "yes" if policy.before_terms else "",
-            policy.notes,
+            "; ".join(filter(None, [policy.notes, "with a proof" if policy.needs_fresh_proof else ""])),
         )
         rows.append("| " + " | ".join(cells) + " |")
     return rows

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
-from allauth.account.adapter import get_adapter
-from django.conf import settings
 from django.contrib import messages
-from django.http import HttpResponse, QueryDict
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.urls import include, path
 from unfold.sites import UnfoldAdminSite
 
-from accounts.signin.staff.login import StaffLoginView
-from accounts.signin.staff.sessions import has_proven_second_factor, second_factors
+from accounts.signin.staff.login import StaffLoginView, confirm_sign_in
+from accounts.signin.staff.sessions import assurance_of, second_factors
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -30,7 +28,7 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
     def has_permission(self, request: HttpRequest) -> bool:
         if not super().has_permission(request):
             return False
-        return not settings.STAFF_SECOND_FACTOR or has_proven_second_factor(request)
+        return assurance_of(request).opens_admin
 
     def get_urls(self) -> list[URLPattern | URLResolver]:
         return [path("", include("tenantadmin.backoffice.urls")), *super().get_urls()]
@@ -62,7 +60,4 @@ def _ask_for_second_factor(request: HttpRequest) -> HttpResponse:
     if not second_factors(request.user):
         messages.warning(request, "Add a second factor. Without one, you cannot use this site.")
         return redirect("mfa_index")
-    page = get_adapter().get_reauthentication_methods(request.user)[0]["url"]
-    query = QueryDict(mutable=True)
-    query["next"] = request.GET.get("next") or "/admin/"
-    return redirect(f"{page}?{query.urlencode(safe='/')}")
+    return confirm_sign_in(request, target=request.GET.get("next") or "/admin/")

@@ -16,8 +16,9 @@ from django.db import connection, transaction
 from django.utils.module_loading import import_string
 from msgspec import Meta
 
+from accounts.access.assurance import UNPROVEN, Assurance
 from accounts.access.principal import WILDCARD, Rights
-from accounts.access.rights import rights_of
+from accounts.access.rights import rights_of, rights_on_session
 from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
@@ -143,7 +144,12 @@ def _recorded(pat: PersonalAccessToken) -> dict[str, Any]:
 
 
 def create_refresh_token(
-    *, user: User, provider: str = "", address: str = "", user_agent: str = ""
+    *,
+    user: User,
+    provider: str = "",
+    address: str = "",
+    user_agent: str = "",
+    assurance: Assurance = UNPROVEN,
 ) -> tuple[RefreshToken, str]:
     """Store a new session and return it with the text of its refresh token. The text is not stored.
 
@@ -158,6 +164,8 @@ def create_refresh_token(
         provider=provider,
         address=address[:_MAX_ADDRESS],
         user_agent=user_agent.replace("\0", "")[:_MAX_USER_AGENT],
+        amr=dict(assurance.amr),
+        second_factor_id=assurance.second_factor,
     )
     return row, text
 
@@ -175,15 +183,18 @@ def sign_in_scopes(rights: Rights) -> frozenset[Scope]:
 
 
 def mint_for_sign_in(session: RefreshToken) -> IssuedToken:
-    """Mint an access token of ``session``, for a person who signed in or refreshed."""
+    """Mint an access token of ``session``, for a person who signed in or refreshed.
+
+    Its role is the role that is in force on the session.
+    """
     user = session.user
-    rights = rights_of(user)
+    rights = rights_on_session(session)
     scopes = sign_in_scopes(rights)
     token = mint_access_token(
         subject=user.email,
         epoch=user.epoch,
         session=session.pk,
-        role=user.role,
+        role=rights.role,
         scopes=scopes,
         tenants=[str(tenant_id) for tenant_id in rights.memberships],
         accounts=[str(account_id) for account_id in rights.owned_accounts],

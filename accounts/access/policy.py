@@ -36,7 +36,8 @@ class Policy:
 
     A token with ``tos_required`` may call only operations with ``before_terms``. ``notes`` describes the
     checks of the service function itself, for the documentation. ``also`` is a second scope that a caller
-    must have.
+    must have. ``needs_fresh_proof`` asks a caller with the right for its second factor and a reason
+    (`accounts.access.assurance`).
     """
 
     level: Level
@@ -44,6 +45,7 @@ class Policy:
     before_terms: bool = False
     notes: str = ""
     also: Scope | None = None
+    needs_fresh_proof: bool = False
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
@@ -61,6 +63,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "logout": PUBLIC,
     "listSignInProviders": PUBLIC,
     "startSignIn": PUBLIC,
+    "stepUp": PUBLIC,
     "finishSignIn": PUBLIC,
     "requestMagicLink": PUBLIC,
     "showMagicLink": PUBLIC,
@@ -79,20 +82,25 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "replaceUser": Policy(
         Level.USER,
         Scope.USERS_WRITE,
-        notes="the user itself: displayName; owners: memberships of their tenants; platform admins: all",
+        notes="the user itself: displayName; owners: memberships of their tenants; platform admins: all; a "
+        "proof, if roles or activity change, or memberships by the role of a platform admin",
     ),
-    "deleteUser": Policy(Level.PLATFORM, Scope.USERS_WRITE),
+    "deleteUser": Policy(Level.PLATFORM, Scope.USERS_WRITE, needs_fresh_proof=True),
     "getRoles": Policy(Level.USER, Scope.USERS_READ, notes="as getUser"),
-    "replaceRoles": Policy(Level.PLATFORM, Scope.USERS_WRITE),
-    "mergeRoles": Policy(Level.PLATFORM, Scope.USERS_WRITE),
+    "replaceRoles": Policy(Level.PLATFORM, Scope.USERS_WRITE, needs_fresh_proof=True),
+    "mergeRoles": Policy(Level.PLATFORM, Scope.USERS_WRITE, needs_fresh_proof=True),
     "getMemberships": Policy(
         Level.USER, Scope.USERS_READ, notes="as getUser; shows only memberships that the caller may see"
     ),
     "replaceMemberships": Policy(
-        Level.USER, Scope.USERS_WRITE, notes="owners of the tenants named, for users whom they may read"
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="owners of the tenants named, for users whom they may read; platform admins with a proof",
     ),
     "appendMemberships": Policy(
-        Level.USER, Scope.USERS_WRITE, notes="owners of the tenants named, for any user"
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="owners of the tenants named, for any user; platform admins with a proof",
     ),
     "listPersonalAccessTokens": Policy(
         Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"
@@ -100,15 +108,20 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "createPersonalAccessToken": Policy(
         Level.USER,
         Scope.USERS_WRITE,
-        notes="the user itself and platform admins; a PAT creates only PATs with no more rights than its own",
+        notes="the user itself and platform admins, with a proof for another user or a wildcard; a PAT "
+        "creates only PATs with no more rights than its own",
     ),
     "revokePersonalAccessToken": Policy(
-        Level.USER, Scope.USERS_WRITE, notes="the user itself and platform admins"
+        Level.USER, Scope.USERS_WRITE, notes="the user itself, and platform admins with a proof"
     ),
     # Sessions
     "listSessions": Policy(Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"),
-    "endSession": Policy(Level.USER, Scope.USERS_WRITE, notes="the user itself and platform admins"),
-    "endSessions": Policy(Level.USER, Scope.USERS_WRITE, notes="the user itself and platform admins"),
+    "endSession": Policy(
+        Level.USER, Scope.USERS_WRITE, notes="the user itself, and platform admins with a proof"
+    ),
+    "endSessions": Policy(
+        Level.USER, Scope.USERS_WRITE, notes="the user itself, and platform admins with a proof"
+    ),
     # Terms of service
     "getTos": PUBLIC,
     "publishTos": Policy(Level.PLATFORM_PAT, Scope.TOS_PUBLISH),

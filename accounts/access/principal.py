@@ -6,7 +6,7 @@ credential.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
@@ -69,6 +69,8 @@ class Rights:
     granted: Reach
     #: Scopes granted to the user itself (``roles.scopes``).
     extra_scopes: frozenset[Scope]
+    #: True for a platform admin on a session without the second factor that the role needs: ``role`` is user.
+    is_held_back: bool = field(default=False, kw_only=True)
     #: ``[{methods, path}]`` of the PAT behind the token; empty means every endpoint.
     endpoints: tuple[Mapping[str, Any], ...]
 

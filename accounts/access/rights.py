@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
@@ -16,11 +17,12 @@ from cachetools import TTLCache
 from django.conf import settings
 from django.db import connection
 
+from accounts.access.assurance import UNPROVEN
 from accounts.access.principal import Claims, Principal, Rights
 from accounts.access.reach import NO_SCOPES, Reach
 from accounts.access.scopes import GRANTABLE, Scope
 from accounts.access.tokens import verify_access_token
-from accounts.models import User
+from accounts.models import RefreshToken, User
 from accounts.models.billing import GrantResource
 from accounts.models.users import PrimaryRole
 from tenantadmin.lib.core.errors import InvalidToken
@@ -43,6 +45,7 @@ _RIGHTS: Final = f"""
            (SELECT coalesce(json_agg(json_build_array(g.resource, g.resource_id, g.permissions)), '[]'::json)
               FROM accounts_permissiongrant g
              WHERE g.grantee_id = u.id AND {_IN_FORCE}),
+           (SELECT r.second_factor_id FROM accounts_refreshtoken r WHERE r.id = asked.session),
            (SELECT p.endpoints::json
               FROM accounts_personalaccesstoken p
              WHERE p.id = asked.pat AND p.owner_id = u.id AND {_IN_FORCE})
@@ -111,7 +114,10 @@ def read_rights(claims: Claims) -> Rights:
     row = _fetch_one(_RIGHTS_OF_TOKEN, now(), claims.session, pat, claims.subject, claims.epoch)
     if row is None:
         raise InvalidToken("The session of this token has ended, or its user is deleted or not active.")
-    rights = _read(row)
+    rights = _read(row, is_session=pat is None)
+    if pat is None and claims.role != PrimaryRole.ADMIN and rights.is_platform_admin:
+        # The token is from before the user became an admin, or before the session proved a second factor.
+        rights = replace(rights, role=PrimaryRole.USER)
     if pat is not None and (
         row[_ENDPOINTS] is None or (claims.has_wildcard and rights.role != PrimaryRole.ADMIN)
     ):
@@ -127,6 +133,14 @@ def rights_of(user: User) -> Rights:
     return _read(row)
 
 
+def rights_on_session(session: RefreshToken) -> Rights:
+    """Return the rights of the user of ``session`` on it: without a second factor an admin may be a user."""
+    row = _fetch_one(_RIGHTS_OF_USER, now(), session.pk, None, session.user_id)
+    if row is None:
+        raise User.DoesNotExist
+    return _read(row, is_session=True)
+
+
 def _fetch_one(sql: str, *parameters: Any) -> tuple[Any, ...] | None:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
@@ -134,18 +148,22 @@ def _fetch_one(sql: str, *parameters: Any) -> tuple[Any, ...] | None:
         return row
 
 
-def _read(row: tuple[Any, ...]) -> Rights:
-    user_id, email, role, extra_scopes, memberships, account_ids, grants, endpoints = row
+def _read(row: tuple[Any, ...], *, is_session: bool = False) -> Rights:
+    """Return the rights in a row. A session that is not proven enough holds the role of an admin back."""
+    user_id, email, role, extra_scopes, memberships, account_ids, grants, second_factor, endpoints = row
     granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
     for resource, text, permissions in grants:
         by_id, resource_id = granted[resource], UUID(text)
         # A grant from before may hold scopes that cannot be granted any more.
         scopes = GRANTABLE & {Scope(name) for name in permissions}
         by_id[resource_id] = by_id.get(resource_id, NO_SCOPES) | scopes
+    opens_admin = not is_session or replace(UNPROVEN, second_factor=second_factor).opens_admin
+    is_held_back = role == PrimaryRole.ADMIN and not opens_admin
     return Rights(
         user_id=user_id,
         email=email,
-        role=role,
+        role=PrimaryRole.USER if is_held_back else role,
+        is_held_back=is_held_back,
         memberships={UUID(tenant): its_role for tenant, its_role in memberships.items()},
         owned_accounts=frozenset(account_ids),
         granted=Reach(tenants=granted[GrantResource.TENANT], accounts=granted[GrantResource.ACCOUNT]),

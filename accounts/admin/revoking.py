@@ -15,7 +15,7 @@ from accounts.billing.accounts import SentAccount, read_account, write_account
 from accounts.deletion import owned_alone
 from accounts.grants import end_grant
 from accounts.limited_access import end_access
-from accounts.memberships import change_memberships
+from accounts.memberships import change_memberships, require_lent
 from accounts.models import Account, Membership, Tenant, User
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles
@@ -103,6 +103,7 @@ def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str)
     Raises:
         NotFound: there is no such user.
         TenantNotFound: there is no such live tenant.
+        Forbidden: the user is ``actor``, a platform admin who is no owner of the tenant.
     """
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
@@ -111,6 +112,9 @@ def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str)
         live = Tenant.objects.live().select_for_update(no_key=True).filter(pk=tenant_id)
         if not live.exists():
             raise TenantNotFound
+        lasting = user.memberships.filter(tenant=tenant_id, ends_at__isnull=True)
+        if not lasting.filter(role=MembershipRole.OWNER).exists():
+            require_lent(user, added=[tenant_id], actor=actor)
         stored = dict(user.memberships.filter(tenant=tenant_id).values_list("tenant_id", "role"))
         change_memberships(user, stored=stored, added={tenant_id: role}, removed=(), actor=actor)
 

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from accounts.serializers.users import MembershipBody, membership_entries
 from accounts.users import read_memberships, require_readable, write_memberships
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.http.parameters import REASON
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class MembershipViewSet(AppViewSet):
     @operation(
         summary="Replace a user's memberships",
         description="An owner replaces the entries of its own tenants; entries of other tenants stay.",
+        headers=[REASON],
         body=MembershipBody(many=True),
         responses={200: MembershipBody(many=True)},
         examples=[_EXAMPLE],
@@ -48,6 +50,7 @@ class MembershipViewSet(AppViewSet):
     @operation(
         summary="Append to a user's memberships",
         description="A tenant that the user belongs to already keeps its entry.",
+        headers=[REASON],
         body=MembershipBody(many=True),
         responses={200: MembershipBody(many=True)},
         examples=[_EXAMPLE],

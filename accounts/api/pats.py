@@ -23,6 +23,7 @@ from accounts.serializers.pats import PatBody
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
+from tenantadmin.lib.http.parameters import REASON
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
 
@@ -56,6 +57,7 @@ class PersonalAccessTokenViewSet(AppViewSet):
 
     @operation(
         summary="Make a personal access token; its text is shown this once",
+        headers=[REASON],
         body=PatBody,
         responses={201: NewPatDocument, 429: refusal(429)},
         examples=[
@@ -82,7 +84,9 @@ class PersonalAccessTokenViewSet(AppViewSet):
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
 
     @operation(
-        summary="Revoke a personal access token and the tokens minted from it", responses={200: Success}
+        summary="Revoke a personal access token and the tokens minted from it",
+        headers=[REASON],
+        responses={200: Success},
     )
     def revoke_personal_access_token(self, request: Request, email: str, pat_id: int) -> Response:
         revoke_pat(self.principal, email=email, pat_id=pat_id)

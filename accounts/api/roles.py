@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from accounts.serializers.users import RolesBody, RolesPatch
 from accounts.users import read_roles, write_roles
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.http.parameters import REASON
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class RolesViewSet(AppViewSet):
 
     @operation(
         summary="Replace a user's roles",
+        headers=[REASON],
         body=RolesBody,
         responses={200: RolesBody},
         examples=[OpenApiExample("A platform admin", value={"primary": "admin", "scopes": []})],
@@ -37,6 +39,7 @@ class RolesViewSet(AppViewSet):
     @operation(
         summary="Merge into a user's roles, key by key",
         description="A caller who may not read the user gets back what it sent.",
+        headers=[REASON],
         body=RolesPatch,
         responses={200: RolesPatch},
         examples=[OpenApiExample("Only the primary role", value={"primary": "guest"}, request_only=True)],

@@ -12,6 +12,7 @@ from accounts.sessions import SessionDocument, end_session, end_sessions, list_s
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
+from tenantadmin.lib.http.parameters import REASON
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -43,7 +44,11 @@ class SessionViewSet(AppViewSet):
         )
         return Response(SessionList(links=found, sessions=sessions))
 
-    @operation(summary="End a session, and the access tokens minted from it", responses={200: Success})
+    @operation(
+        summary="End a session, and the access tokens minted from it",
+        headers=[REASON],
+        responses={200: Success},
+    )
     def end_session(self, request: Request, email: str, session_id: int) -> Response:
         end_session(self.principal, email=email, session_id=session_id)
         return Response(Success(success=True, message="The session has ended."))
@@ -52,6 +57,7 @@ class SessionViewSet(AppViewSet):
         summary="Sign a user out everywhere",
         description="Ends all sessions, all access tokens and open one-time links. Personal access tokens "
         "stay, but must be exchanged again.",
+        headers=[REASON],
         responses={200: Success},
     )
     def end_sessions(self, request: Request, email: str) -> Response:

@@ -22,6 +22,7 @@ from accounts.serializers.signin import (
     MagicLinkProof,
     MagicLinkRequest,
     SignInParameters,
+    StepUpParameters,
 )
 from accounts.signin.callback import finish_sign_in, take_sign_in
 from accounts.signin.flow import Device, SignIn
@@ -29,7 +30,7 @@ from accounts.signin.links import request_link, require_links, verify_link
 from accounts.signin.providers import SignInProvider, authorization_url, choose_provider, list_providers
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
-from accounts.signin.staff.login import finish_at_provider
+from accounts.signin.staff.login import finish_at_provider, step_up
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.addresses import client_address
@@ -129,6 +130,26 @@ class SignInViewSet(AppViewSet):
             return finish_at_provider(request._request, pending, refused=refused)
         sign_in = finish_sign_in(request._request, pending, refused=refused, device=_device_of(request))
         return _redirect_with_tokens(pending.redirect, sign_in, status=302)
+
+    @operation(
+        summary="Sign staff in with a second factor, for acts that answer `second_factor_required`",
+        description="For a browser: it shows the pages of the admin site that ask for the second factor, "
+        "unless that was proven in the last 15 minutes, and leads back with the tokens of a session that has "
+        "proven it.",
+        query=StepUpParameters,
+        headers=[LOCATION],
+        responses={
+            302: OpenApiResponse(
+                description="To the next page to pass, or to `redirect` with `access_token`, "
+                "`refresh_token` and `expires_in`."
+            )
+        },
+    )
+    def step_up(self, request: Request) -> HttpResponse:
+        answer = step_up(request._request, device=_device_of(request))
+        if isinstance(answer, HttpResponse):
+            return answer
+        return _redirect_with_tokens(return_address(self.query["redirect"]), answer, status=302)
 
     @operation(
         summary="Mail a one-time sign-in link",

@@ -29,6 +29,7 @@ from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, Success
 from tenantadmin.lib.http.hal import ListLinks, hrefs, link
+from tenantadmin.lib.http.parameters import REASON
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class UserViewSet(AppViewSet):
         summary="Create or change a user",
         description="Absent members stay as they are; a new user gets the defaults. "
         "A caller who may not read the user gets back what it sent.",
+        headers=[REASON],
         body=UserBody,
         responses={200: WrittenUserDocument},
         examples=[
@@ -111,6 +113,7 @@ class UserViewSet(AppViewSet):
     @operation(
         summary="Delete a user with memberships, grants and tokens",
         description="The message names the accounts and tenants that are left without an owner.",
+        headers=[REASON],
         responses={200: Success},
     )
     def delete_user(self, request: Request, email: str) -> Response:

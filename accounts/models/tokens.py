@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
+from django.db.models import Value
 
 from accounts.models.querysets import RevocableQuerySet
 from accounts.models.users import User
@@ -41,6 +42,13 @@ class RefreshToken(Credential):
     #: The network address and the browser that signed in.
     address = models.CharField(max_length=64, blank=True, default="", db_default="", editable=False)
     user_agent = models.CharField(max_length=400, blank=True, default="", db_default="", editable=False)
+    #: How the session was proven: ways with the time of the last proof in epoch seconds
+    #: (`accounts.access.assurance`).
+    amr = models.JSONField(default=dict, db_default=Value({}, models.JSONField()), editable=False)
+    #: The second factor that was used. Null if none was, and after the user has removed it.
+    second_factor = models.ForeignKey(
+        "mfa.Authenticator", null=True, on_delete=models.SET_NULL, related_name="+", editable=False
+    )
 
     class Meta:
         ordering = ("-created_at",)

@@ -36,6 +36,12 @@ class SignInParameters(StrictSerializer):
         return attrs
 
 
+class StepUpParameters(StrictSerializer):
+    """Where to go with the tokens."""
+
+    redirect = StrictCharField(default="/", allow_blank=True, help_text="As for `GET /auth/login`.")
+
+
 class CallbackParameters(serializers.Serializer[Any]):
     """The query parameters of an identity provider's answer. It may add others."""
 

@@ -7,12 +7,14 @@ and one tenant, only once even if several sign-ins run at the same time.
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.db import transaction
 
+from accounts.access.assurance import Assurance, Way
 from accounts.access.credentials import create_refresh_token, end_links, lock_sign_in, mint_for_sign_in
 from accounts.billing.accounts import create_account
 from accounts.emails import check_email
@@ -30,6 +32,7 @@ from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
 
 _FIRST_TENANT: Final = "Default"
 #: How often an address is drawn for it, where others have the drawn one.
@@ -101,11 +104,30 @@ def complete_sign_in(identity: Identity, device: Device) -> SignIn:
         if is_first and user.role != PrimaryRole.GUEST:
             create_first_tenant(user)
         end_links(email)
-        session, refresh_token = create_refresh_token(
-            user=user, provider=identity.provider, address=device.address, user_agent=device.user_agent
+        way = Way.PROVIDER if identity.provider else Way.LINK
+        return start_session(
+            user,
+            device,
+            provider=identity.provider,
+            assurance=Assurance(amr={way: time.time()}),
+            ways={"provider": identity.provider or "link"},
         )
-        signed_in = {"provider": identity.provider or "link", "session": session.pk}
-        record_event(EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=signed_in)
+
+
+def start_session(
+    user: User, device: Device, *, provider: str = "", assurance: Assurance, ways: Mapping[str, str]
+) -> SignIn:
+    """Start a session of the API. ``ways`` says for the event how it was proven."""
+    with transaction.atomic():
+        session, refresh_token = create_refresh_token(
+            user=user,
+            provider=provider,
+            address=device.address,
+            user_agent=device.user_agent,
+            assurance=assurance,
+        )
+        after = {**ways, "session": session.pk}
+        record_event(EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=after)
         grant = mint_for_sign_in(session)
     return SignIn(access_token=grant.access_token, refresh_token=refresh_token, expires_in=grant.expires_in)
 

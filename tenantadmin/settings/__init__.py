@@ -218,7 +218,7 @@ ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
 #: For this many seconds after a sign-in or its confirmation, staff may end users' rights without another one.
-ACCOUNT_REAUTHENTICATION_TIMEOUT = 300
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 MFA_ADAPTER = "accounts.signin.staff.adapters.StaffMfaAdapter"
 MFA_FORMS = {"authenticate": "accounts.signin.staff.trail.CodeForm"}
 MFA_SUPPORTED_TYPES = ["webauthn", "totp", "recovery_codes"]
@@ -316,7 +316,15 @@ CORS_ALLOWED_ORIGINS = sorted(
     {*CORS_ALLOWED_ORIGINS, *ALLOWED_REDIRECT_HOSTS, f"{_dashboard.scheme}://{_dashboard.netloc}"}
 )
 CORS_URLS_REGEX = r"^/(?!admin/|static/)"
-CORS_ALLOW_HEADERS = ["accept", "authorization", "content-type", "if-match", "if-none-match", "x-request-id"]
+CORS_ALLOW_HEADERS = [
+    "accept",
+    "authorization",
+    "content-type",
+    "if-match",
+    "if-none-match",
+    "x-reason",
+    "x-request-id",
+]
 CORS_EXPOSE_HEADERS = [
     "ETag",
     "X-Request-Id",

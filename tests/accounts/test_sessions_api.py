@@ -11,7 +11,7 @@ from accounts.access.credentials import create_pat, create_refresh_token, digest
 from accounts.access.scopes import Scope
 from accounts.models import MagicLink, RefreshToken, User
 from accounts.tasks import remove_ended_sessions
-from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db
 OWN = "/users/member@example.org/sessions"
 
 
-def session_of(user: User, **fields: str) -> tuple[RefreshToken, ApiClient, str]:
+def session_of(user: User, **fields: Any) -> tuple[RefreshToken, ApiClient, str]:
     """Start a session; return it with a client that carries its access token, and its refresh token."""
     session, text = create_refresh_token(user=user, **fields)
     return session, ApiClient(mint_for_sign_in(session).access_token), text
@@ -64,6 +64,9 @@ def test_a_sign_in_is_listed_with_where_it_came_from(anonymous: ApiClient, db: N
                 "createdAt": format_timestamp(session.created_at),
                 "lastUsedAt": format_timestamp(session.created_at),
                 "expiresAt": format_timestamp(session.expires_at),
+                "amr": [
+                    {"method": "link", "at": format_timestamp(from_epoch_ms(int(session.amr["link"] * 1000)))}
+                ],
                 "current": True,
             }
         ],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.contrib.postgres.fields import ArrayField
 from django.db import connection, models
 
-from tests.admin.rows import make_row
+from tests.admin.rows import OURS, make_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,15 +48,19 @@ def fill(all_models: Iterable[type[models.Model]], *, rows: int) -> None:
 
 
 def _referred(model: type[models.Model]) -> set[Any]:
-    return {field.related_model for field in model._meta.concrete_fields if field.is_relation}
+    return {field.related_model for field in _columns(model) if field.is_relation}
+
+
+def _columns(model: type[models.Model]) -> list[Any]:
+    """Return the fields to fill: not the key, and no reference to another package's table."""
+    fields: list[Any] = [field for field in model._meta.concrete_fields if not field.auto_created]
+    return [it for it in fields if not it.is_relation or it.related_model._meta.app_label in OURS]
 
 
 def _fill(model: type[models.Model], rows: int) -> None:
     row = make_row(model)
     columns, values, joins = [], [], []
-    for field in model._meta.concrete_fields:
-        if field.auto_created:
-            continue
+    for field in _columns(model):
         columns.append(f'"{field.column}"')
         if field.is_relation:
             related: Any = field.related_model

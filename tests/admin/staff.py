@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
+from allauth.mfa.models import Authenticator
 from django.test import Client
 
 from tests import factories
@@ -19,6 +21,17 @@ def signed_in(user: User | None) -> Client:
     if user is not None:
         client.force_login(user)
     return client
+
+
+def prove_factor(client: Client, user: User) -> None:
+    """Let the session of a browser have just proven a second factor of ``user``."""
+    factor, _ = Authenticator.objects.get_or_create(user=user, type="totp", defaults={"data": {}})
+    session = client.session
+    session["account_authentication_methods"] = [
+        {"method": "mfa", "at": time.time(), "id": factor.pk, "type": "totp"}
+    ]
+    session["account_authentication_methods_user"] = str(user.pk)
+    session.save()
 
 
 def support_client() -> Client:

@@ -113,6 +113,18 @@ _GROUPS: Final = {
 }
 
 
+#: What needs, where staff must have a second factor, a proof of the last minutes and a reason from a platform
+#: admin. Creating a PAT of its own does not, unless the PAT has a wildcard.
+PROVEN: Final = frozenset(
+    {
+        *("deleteUser", "deleteUser (own)", "replaceRoles", "replaceRoles (own)"),
+        *("mergeRoles", "mergeRoles (own)", "appendMemberships", "replaceMemberships"),
+        *("createPersonalAccessToken", "revokePersonalAccessToken"),
+        *("endSession", "endSessions", "replaceUser"),
+    }
+)
+
+
 def _labels(group: str) -> list[str]:
     return group.replace(" (own)", "(own)").split()
 

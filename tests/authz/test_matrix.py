@@ -32,7 +32,15 @@ def stage(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
         transaction.set_rollback(True)
 
 
-def send(operation: Operation, stage: Stage, caller: str, *, query: str = "") -> Answer:
+def send(
+    operation: Operation,
+    stage: Stage,
+    caller: str,
+    *,
+    query: str = "",
+    body: Any = None,
+    headers: dict[str, str] | None = None,
+) -> Answer:
     """Return what a caller is answered; what the request did is undone."""
     who = stage.callers[caller]
     path = operation.path(stage, who)
@@ -40,7 +48,8 @@ def send(operation: Operation, stage: Stage, caller: str, *, query: str = "") ->
         answer = ApiClient(who.token).request(
             operation.method,
             f"{path}{'&' if '?' in path else '?'}{query}" if query else path,
-            bodies(stage).get(operation.name, {}),
+            bodies(stage).get(operation.name, {}) if body is None else body,
+            headers=headers,
         )
         transaction.set_rollback(True)
     return answer

@@ -28,14 +28,14 @@ def test_a_page_may_ask_before_a_write(world: factories.World) -> None:
         headers={
             "Origin": PAGE,
             "Access-Control-Request-Method": "PUT",
-            "Access-Control-Request-Headers": "authorization, content-type, if-match",
+            "Access-Control-Request-Headers": "authorization, content-type, if-match, x-reason",
         },
     )
     assert answer.status_code == 200
     assert answer["Access-Control-Allow-Origin"] == PAGE
     assert "PUT" in answer["Access-Control-Allow-Methods"]
     allowed = answer["Access-Control-Allow-Headers"].split(", ")
-    assert {"authorization", "content-type", "if-match", "if-none-match"} <= set(allowed)
+    assert {"authorization", "content-type", "if-match", "if-none-match", "x-reason"} <= set(allowed)
     assert "Access-Control-Allow-Credentials" not in answer
 
 

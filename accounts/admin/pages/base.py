@@ -26,8 +26,7 @@ from accounts.models.users import StaffRole
 from accounts.signin.staff.sessions import PART_PARAMETER
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import ApiError, Forbidden
-from tenantadmin.lib.core.request_context import acting_for
-from tenantadmin.lib.http.admin_actions import MAX_REASON
+from tenantadmin.lib.core.request_context import MAX_REASON, acting_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.adapter import get_adapter
 from allauth.account.decorators import reauthentication_required
 from allauth.account.internal.flows.login import record_authentication
+from allauth.account.internal.flows.reauthentication import is_reauthentication_required
 from allauth.account.utils import perform_login
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import get_user
-from django.contrib.auth.views import LoginView
+from django.contrib.auth.views import LoginView, redirect_to_login
 from django.db import transaction
+from django.http import QueryDict
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -25,6 +28,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from accounts.access.credentials import lock_sign_in
 from accounts.emails import check_email
 from accounts.events import known_address, sign_in_failures_recorded
+from accounts.models import User
 from accounts.signin.callback import prove_identity
 from accounts.signin.flow import (
     Identity,
@@ -32,11 +36,13 @@ from accounts.signin.flow import (
     find_identity,
     find_user,
     link_identity,
+    start_session,
 )
 from accounts.signin.links import find_link, request_link, use_link
 from accounts.signin.providers import authorization_url
 from accounts.signin.staff.adapters import NOT_STAFF
 from accounts.signin.staff.passwords import PasswordForm
+from accounts.signin.staff.sessions import assurance_of, ways_used
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import ApiError, Forbidden
@@ -44,7 +50,7 @@ from tenantadmin.lib.core.errors import ApiError, Forbidden
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from accounts.models import User
+    from accounts.signin.flow import Device, SignIn
     from accounts.signin.state import PendingSignIn
 
 
@@ -83,6 +89,28 @@ def sign_in(
     record_authentication(request, user, method, provider=provider)
     answer: HttpResponse = perform_login(request, user, redirect_url=target or None)
     return answer
+
+
+def confirm_sign_in(request: HttpRequest, *, target: str) -> HttpResponse:
+    """Go to the page that asks a signed-in user for the second factor again, and then to ``target``."""
+    page = get_adapter().get_reauthentication_methods(request.user)[0]["url"]
+    query = QueryDict(mutable=True)
+    query["next"] = target
+    return redirect(f"{page}?{query.urlencode(safe='/')}")
+
+
+def step_up(request: HttpRequest, *, device: Device) -> SignIn | HttpResponse:
+    """Return tokens of a session that is proven as this one of the admin site is, or the next page to pass.
+
+    The pages lead back here, until the second factor was proven a short time ago.
+    """
+    # The view is of the API, which has put the bearer's user here.
+    request.user = user = get_user(request)
+    if not isinstance(user, User) or not user.is_staff or not assurance_of(request).opens_admin:
+        return redirect_to_login(request.get_full_path(), login_url=reverse("admin:login"))
+    if is_reauthentication_required(request, app="allauth.mfa"):
+        return confirm_sign_in(request, target=request.get_full_path())
+    return start_session(user, device, assurance=assurance_of(request), ways=ways_used(request, user))
 
 
 @never_cache

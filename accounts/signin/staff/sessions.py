@@ -11,6 +11,7 @@ from django.conf import settings
 from django.contrib.auth import logout
 from django.db import transaction
 
+from accounts.access.assurance import Assurance, Way
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from tenantadmin.lib.core.request_context import describe_request
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 
 #: The query parameter that asks for a part of a page. Pages ask for theirs every few seconds.
 PART_PARAMETER: Final = "part"
+#: The method of a second factor in the records of django-allauth.
+_SECOND_FACTOR: Final = "mfa"
+_WAYS: Final = {
+    Authenticator.Type.TOTP: Way.TOTP,
+    Authenticator.Type.WEBAUTHN: Way.PASSKEY,
+    Authenticator.Type.RECOVERY_CODES: Way.RECOVERY_CODE,
+}
 _BEGUN_AT: Final = "begun_at"
 
 
@@ -69,7 +77,7 @@ def ways_used(request: HttpRequest, user: User) -> dict[str, str]:
     """Return how ``user`` has signed in, for the event: ``{provider, secondFactor?}``."""
     used: dict[str, str] = {}
     for record in get_authentication_records(request, user):
-        if record["method"] != "mfa":
+        if record["method"] != _SECOND_FACTOR:
             used["provider"] = record.get("provider") or record["method"]
         elif record.get("passwordless"):
             used["provider"] = "passkey"
@@ -78,10 +86,28 @@ def ways_used(request: HttpRequest, user: User) -> dict[str, str]:
     return used
 
 
-def has_proven_second_factor(request: HttpRequest) -> bool:
-    """Return True if this session used a second factor that the user still has."""
-    used = {record.get("id") for record in _proofs(request) if record["method"] == "mfa"}
-    return bool(used) and Authenticator.objects.filter(user_id=request.user.pk, pk__in=used).exists()
+def assurance_of(request: HttpRequest) -> Assurance:
+    """Return how this session of the admin site was proven. Second factors that are removed do not count."""
+    proofs = _proofs(request)
+    used = {record["id"]: record["at"] for record in proofs if record["method"] == _SECOND_FACTOR}
+    held: set[int] = set()
+    if used:
+        owned = Authenticator.objects.filter(user_id=request.user.pk, pk__in=used)
+        held = set(owned.values_list("pk", flat=True))
+    return Assurance(
+        amr={
+            _way_of(record): record["at"]
+            for record in proofs
+            if record["method"] != _SECOND_FACTOR or record["id"] in held
+        },
+        second_factor=max(held, key=used.__getitem__, default=None),
+    )
+
+
+def _way_of(record: dict[str, Any]) -> Way:
+    if record["method"] == _SECOND_FACTOR:
+        return _WAYS[record["type"]]
+    return Way.PROVIDER if record["method"] == "socialaccount" else Way(record["method"])
 
 
 def is_freshly_proven(request: HttpRequest) -> bool:
@@ -89,9 +115,7 @@ def is_freshly_proven(request: HttpRequest) -> bool:
 
     If the user has a second factor, only that counts.
     """
-    wanted = {"mfa"} if second_factors(request.user) else None
-    moments = [record["at"] for record in _proofs(request) if wanted is None or record["method"] in wanted]
-    return bool(moments) and time.time() - max(moments) < settings.ACCOUNT_REAUTHENTICATION_TIMEOUT
+    return assurance_of(request).is_fresh(only_second_factor=bool(second_factors(request.user)))
 
 
 def _proofs(request: HttpRequest) -> list[dict[str, Any]]:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"
+#: Maximum length of a reason.
+MAX_REASON: Final = 500
 _ACCEPTED_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 _request_id: ContextVar[str] = ContextVar("request_id", default="-")
@@ -68,8 +70,13 @@ def current_description() -> dict[str, str]:
 
 
 def current_reason() -> str:
-    """Return the reason that staff gave for the current action, or an empty text."""
+    """Return the reason that was given for the current action, or an empty text."""
     return _reason.get()
+
+
+def give_reason(reason: str) -> None:
+    """Set the reason of actions from now on, inside a block of `acting_for`."""
+    _reason.set(reason)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.request_context import acting_for
+from tenantadmin.lib.core.request_context import MAX_REASON, acting_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     AdminAction = Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]
 
 logger = logging.getLogger(__name__)
-#: Maximum length of a reason.
-MAX_REASON: Final = 500
 #: The form field of a row's page, to which the reader then returns.
 FROM_RECORD: Final = "from_record"
 #: At most this many rows at once: the confirmation page lists the warnings of each.

@@ -56,7 +56,7 @@ _MAX_PATH: Final = 500
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH"})
 _HTML_PREFIXES = ("/admin/", "/static/")
 #: Paths with a session. Identity providers redirect staff to the second, which is also an API operation.
-_SESSION_PREFIXES: Final = ("/admin/", "/auth/callback")
+_SESSION_PREFIXES: Final = ("/admin/", "/auth/callback", "/auth/step-up")
 #: Browser features that no page needs are off. Only pages of this service may use passkeys.
 _PERMISSIONS: Final = ", ".join(
     [

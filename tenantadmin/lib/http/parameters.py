@@ -30,6 +30,14 @@ LOCATION = OpenApiParameter(
     response=[201, 202, 302, 303],
     description="The address to go on at.",
 )
+#: Why the caller does this, for the event.
+REASON = OpenApiParameter(
+    "X-Reason",
+    OpenApiTypes.STR,
+    OpenApiParameter.HEADER,
+    description="Why, percent-encoded, at most 500 characters; the event keeps it. Platform admins must give "
+    "it where the service requires a second factor of staff: 403 `second_factor_required` without it.",
+)
 #: The number of a revision.
 SEQ = OpenApiParameter("seq", {"type": "integer", "minimum": 0}, OpenApiParameter.PATH)
 #: Prevents a caller from overwriting a change that it has not seen.

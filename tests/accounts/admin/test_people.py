@@ -32,7 +32,7 @@ from accounts.models import (
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
-from tests.admin.staff import page_text, require_roles, signed_in, support_client
+from tests.admin.staff import page_text, prove_factor, require_roles, signed_in, support_client
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
@@ -376,6 +376,16 @@ class TestMember:
             {"role": "owner"},
             "hand-over",
         )
+
+    def test_staff_do_not_add_themselves(self, staff: Client, world: factories.World, settings: Any) -> None:
+        page = reverse("admin:tenant-member", args=[world.tenant.pk])
+        values = {"email": world.platform_admin.email, "role": "member", "reason": "curious"}
+        prove_factor(staff, world.platform_admin)
+        settings.STAFF_SECOND_FACTOR = True
+        answer = staff.post(page, values)
+        assert answer.status_code == 403
+        assert "You may not make yourself a member of this tenant." in text_of(answer.content.decode())
+        assert not world.platform_admin.memberships.exists()
 
     def test_an_unknown_user_is_reported(self, staff: Client, world: factories.World) -> None:
         address = reverse("admin:tenant-member", args=[world.tenant.pk])
