@@ -16,6 +16,8 @@ DAY_MS: Final = 24 * HOUR_MS
 
 #: What follows a day's prefix in the key of a raw log object.
 HOUR_AND_FILE: Final = re.compile(r"(?P<hour>[01]\d|2[0-3])/(?P<file>[^/]+\.json)", re.ASCII | re.DOTALL)
+#: What follows a day's prefix in the key of any object under an hour.
+IN_HOUR: Final = re.compile(r"([01]\d|2[0-3])/.+", re.ASCII | re.DOTALL)
 _RAW_KEY: Final = re.compile(
     rf"(?P<tenant>[0-9a-f-]{{36}})/logs/(?P<day>\d{{4}}/\d{{2}}/\d{{2}})/{HOUR_AND_FILE.pattern}",
     re.ASCII | re.DOTALL,

@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from logs.layout import HOUR_AND_FILE, day_prefix, hour_of, logs_prefix
+from logs.layout import HOUR_AND_FILE, IN_HOUR, day_prefix, hour_of, logs_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import Entry, ObjectStore
 
 #: Part of every digest. Raise it if the same objects must give other rows: then every day is rebuilt.
-LAYOUT_VERSION: Final = 2
+LAYOUT_VERSION: Final = 3
 
 _key = attrgetter("key")
 _DIGITS = re.compile(r"\d+", re.ASCII)
@@ -28,11 +28,15 @@ _DIGITS = re.compile(r"\d+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class HourObjects:
-    """The raw objects under one hour's prefix in key order, their digest, and their total bytes."""
+    """The raw objects under one hour's prefix in key order, and their total bytes.
+
+    ``others`` are the keys of objects that are not read, because of their names. ``digest`` covers all.
+    """
 
     entries: tuple[Entry, ...]
     digest: str
     size: int
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +65,16 @@ class DayListing:
 
 
 def list_day(store: ObjectStore, *, tenant: UUID, day: date, hour: int | None = None) -> DayListing:
-    """List the raw objects of one day, or of one hour of it: those whose names are ``HH/<file>.json``."""
+    """List the objects of one day, or of one hour of it. The names of raw objects are ``HH/<file>.json``."""
     start = day_prefix(tenant, day)
     prefix = start if hour is None else f"{start}{hour:02}/"
-    objects = [entry for entry in store.list(prefix) if HOUR_AND_FILE.fullmatch(entry.key, len(start))]
+    objects = [entry for entry in store.list(prefix) if IN_HOUR.fullmatch(entry.key, len(start))]
     return describe_day(sorted(objects, key=_key), tenant=tenant, day=day)
 
 
 def describe_day(objects: Sequence[Entry], *, tenant: UUID, day: date) -> DayListing:
-    """Make the listing of one day from its raw objects, which are in key order."""
+    """Make the listing of one day from the objects under its hours, which are in key order."""
+    start = len(day_prefix(tenant, day))
     hours: dict[int, HourObjects] = {}
     first = 0
     while first < len(objects):
@@ -79,7 +84,12 @@ def describe_day(objects: Sequence[Entry], *, tenant: UUID, day: date) -> DayLis
         own = tuple(objects[first:end])
         described = "".join([f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in own])
         digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
-        hours[hour] = HourObjects(own, digest.hexdigest(), sum(entry.size for entry in own))
+        entries = tuple(entry for entry in own if HOUR_AND_FILE.fullmatch(entry.key, start))
+        others: tuple[str, ...] = ()
+        if len(entries) < len(own):
+            others = tuple(entry.key for entry in own if not HOUR_AND_FILE.fullmatch(entry.key, start))
+        size = sum(entry.size for entry in entries)
+        hours[hour] = HourObjects(entries, digest.hexdigest(), size, others)
         first = end
     return DayListing(tenant, day, hours, day_digest({hour: own.digest for hour, own in hours.items()}))
 

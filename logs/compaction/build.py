@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from logs.compaction.convert import SCHEMA
 from logs.compaction.previous import HourState, PreviousBuild, hours_to_read, write_reused_rows
-from logs.compaction.rows import read_rows
+from logs.compaction.rows import InvalidEntry, read_rows
 from logs.compaction.writer import WrittenFile, write_day
 from logs.layout import hour_of
 from logs.listing import mark_as_changed
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
-    from logs.compaction.rows import InvalidEntry
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
     from tenantadmin.lib.objectstore.batch import Batch, Entry
 
 #: If the new rows take more bytes, they go into an Arrow file.
 _MAX_BYTES_IN_MEMORY: Final = 256 << 20
+_NOT_READ: Final = "not read: the name does not end in .json, or the object lies in another folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,12 @@ def compact_day(
         entries = [item for hour, own in listing.hours.items() if hour in read_hours for item in own.entries]
         differing_hours: set[int] = set()
         batches = _find_differences(entries, store.read_many(entries), hours=differing_hours)
-        quarantined: list[InvalidEntry] = []
+        quarantined = [
+            InvalidEntry(key, None, _NOT_READ)
+            for hour, own in listing.hours.items()
+            if hour in read_hours
+            for key in own.others
+        ]
         rows = collect_rows(read_rows(batches, day=listing.day, quarantined=quarantined), directory)
         written = _write(rows, reused=reused, directory=directory, bounds=bounds)
         listing = mark_as_changed(listing, differing_hours)

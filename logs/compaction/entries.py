@@ -1,20 +1,27 @@
 """Split a raw object into log entries, and find invalid ones.
 
 Contract: "Query log entry and ``proxy_logs``". A file holds one JSON object, or several as lines or as an
-array. If any line is not JSON, the whole file is quarantined. A single value is quarantined if it is not an
-object, has a field of a wrong type (each occurrence counts), is nested too deeply or contains an unpaired
-surrogate.
+array. It may begin with a byte order mark, and be compressed by gzip. If any line is not JSON, the whole file
+is quarantined. A single value is quarantined if it is not an object, has a field of a wrong type, is nested
+too deeply or contains an unpaired surrogate.
+
+Some values are entries after a correction: of a repeated field the last value counts, 12.0 is the integer 12,
+and a timestamp that no date holds is null.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
 import re
 import struct
+import zlib
 from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice, pairwise
 from operator import length_hint
@@ -34,6 +41,11 @@ if TYPE_CHECKING:
 #: The largest entry, in bytes. DuckDB holds it in memory as a whole.
 MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
 
+#: The most bytes of a compressed file when it is unpacked.
+MAX_UNPACKED_BYTES: Final = 256 << 20
+#: The timestamps of the years 1970 to 9999, in milliseconds.
+MAX_TIMESTAMP: Final = 253_402_300_799_999
+
 #: The number of values from which a decoder for the order of their fields is worth its cost.
 _MIN_VALUES_FOR_OWN_DECODER: Final = 200
 #: Bytes of values that are decoded in one call. They stay in the processor's cache.
@@ -42,6 +54,10 @@ _BLOCK_BYTES: Final = 128 << 10
 _DECODED_AT_ONCE: Final = 500
 
 _WHITESPACE: Final = b" \t\r\n"
+_BOM: Final = b"\xef\xbb\xbf"
+#: A byte order mark at the beginning of a file, or of a line where files were joined.
+_BOMS: Final = re.compile(rb"(?:^|(?<=\n))\xef\xbb\xbf")
+_GZIP: Final = b"\x1f\x8b"
 #: msgspec's message for JSON that ends too early, and the pattern of an error's offset in its messages.
 _TRUNCATED: Final = "Input data was truncated"
 _ERROR_OFFSET: Final = re.compile(r" \(byte (\d+)\)$")
@@ -54,7 +70,11 @@ _TYPES: Final[dict[SqlType, Any]] = {
 }
 _FIELDS: Final[dict[str, Any]] = {
     column.name: msgspec.Raw if column.json_text else _TYPES[column.type] | None for column in COLUMNS
-}
+} | {"timestamp": Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMESTAMP)] | None}
+_INTEGERS: Final = {column.name for column in COLUMNS if column.type in {SqlType.BIGINT, SqlType.INTEGER}}
+#: A number with a fraction or an exponent.
+_INTEGER: Final = re.compile(rb"-?[0-9]+")
+_FLOAT: Final = re.compile(rb"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _AnyObject = msgspec.defstruct("_AnyObject", [], gc=False)
 
 #: Checks the syntax of an object and keeps none of its fields.
@@ -73,11 +93,12 @@ class Lines(Sequence[memoryview]):
     """The lines of a file, as views of its bytes.
 
     Attributes:
+        content: the file, unpacked and without byte order marks.
         starts: the offset of each line, and last the offset at which another line would start.
     """
 
-    def __init__(self, body: bytes, starts: array[int]) -> None:
-        self._body = memoryview(body)
+    def __init__(self, content: bytes, starts: array[int]) -> None:
+        self.content = content
         self.starts = starts
 
     def __len__(self) -> int:
@@ -91,7 +112,7 @@ class Lines(Sequence[memoryview]):
         if isinstance(index, slice):
             return [self[number] for number in range(len(self))[index]]
         number = range(len(self))[index]
-        return self._body[self.starts[number] : self.starts[number + 1] - 1]
+        return memoryview(self.content)[self.starts[number] : self.starts[number + 1] - 1]
 
 
 class SplitFile(NamedTuple):
@@ -99,34 +120,41 @@ class SplitFile(NamedTuple):
 
     Attributes:
         values: the values; `Lines` if every line of the file is one value.
-        errors: by index in ascending order, why some values are not log entries.
+        errors: by index in ascending order, what is wrong with some values.
+        corrected: by index, the entry to read in place of a value. If it has an error too, it is read all the
+            same.
     """
 
     values: Sequence[JsonBytes]
     errors: Mapping[int, str]
+    corrected: Mapping[int, bytes]
 
 
 def split(body: bytes, *, is_known_utf8: bool = False) -> SplitFile:
     """Split a file into its JSON values, and check each.
 
     Raises:
-        BadFile: the file is empty, or some line is not JSON.
+        BadFile: the file is empty, cannot be unpacked, or some line is not JSON.
     """
+    if body.startswith(_GZIP):
+        body, is_known_utf8 = _unpack(body), False
+    if _BOM in body:
+        body = _BOMS.sub(b"", body)
     if not is_known_utf8 and not is_utf8(body):
         raise BadFile(_explain_not_utf8(body))
     lines = Lines(body, _starts_of_lines(body))
     invalid = find_invalid(body, lines.starts)
     if lines and not invalid:
-        return SplitFile(lines, {})
+        return SplitFile(lines, {}, {})
     if not body.strip(_WHITESPACE):
         raise BadFile("the file is empty")
     values: Sequence[JsonBytes]
     if _json_error(body) is None:
         is_array = body.lstrip(_WHITESPACE).startswith(b"[")
         values = list(map(bytes, _decode_array(body))) if is_array else [body]
-        return SplitFile(values, find_errors(values))
+        return check_values(values)
     if (elements := _array_elements(body)) is not None:
-        return SplitFile(elements, find_errors(elements))
+        return check_values(elements)
     return _split_lines(body, lines, invalid)
 
 
@@ -140,23 +168,29 @@ def _split_lines(body: bytes, lines: Lines, invalid: Sequence[int]) -> SplitFile
         if error == _TRUNCATED and may_continue and blank.issuperset(range(index)):
             # This is the first line of one value that has several lines.
             if _is_json(body):
-                return SplitFile([body], find_errors([body]))
+                return check_values([body])
             raise BadFile(_explain_broken_value(body))
         raise BadFile(f"line {index + 1} is not JSON: {error}")
-    errors = _explain_invalid(lines, (index for index in invalid if index not in blank))
-    if not blank:
-        return SplitFile(lines, errors)
-    not_blank = [index for index in range(len(lines)) if index not in blank]
-    return SplitFile(
-        [lines[index] for index in not_blank],
-        {position: errors[index] for position, index in enumerate(not_blank) if index in errors},
-    )
+    if blank:
+        return check_values([lines[index] for index in range(len(lines)) if index not in blank])
+    return _correct(lines, invalid)
 
 
-def find_errors(values: Sequence[JsonBytes]) -> dict[int, str]:
-    """Return by index, in ascending order, why values are not log entries. All values must be UTF-8."""
+def check_values(values: Sequence[JsonBytes]) -> SplitFile:
+    """Return the values with their errors and corrections. All values must be UTF-8."""
     decoder = _decoder_for(values[0] if len(values) >= _MIN_VALUES_FOR_OWN_DECODER else b"")
-    return _explain_invalid(values, _find_invalid_one_by_one(values, decoder))
+    return _correct(values, _find_invalid_one_by_one(values, decoder))
+
+
+def _unpack(body: bytes) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+            unpacked = file.read(MAX_UNPACKED_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadFile(f"gzip cannot unpack it: {error}") from error
+    if len(unpacked) > MAX_UNPACKED_BYTES:
+        raise BadFile(f"it has more than {MAX_UNPACKED_BYTES >> 20} MiB when it is unpacked")
+    return unpacked
 
 
 def find_invalid(content: bytes, starts: array[int]) -> list[int]:
@@ -221,8 +255,60 @@ def _find_invalid_one_by_one(values: Sequence[JsonBytes], decoder: _Decoder) -> 
     return invalid
 
 
-def _explain_invalid(values: Sequence[JsonBytes], indexes: Iterable[int]) -> dict[int, str]:
-    return {index: _entry_error(bytes(values[index])) for index in indexes}
+def _correct(values: Sequence[JsonBytes], invalid: Iterable[int]) -> SplitFile:
+    """Explain or correct the values that are not log entries."""
+    errors: dict[int, str] = {}
+    corrected: dict[int, bytes] = {}
+    for index in invalid:
+        value = bytes(values[index])
+        text, error = _corrected(value)
+        if text is not None:
+            corrected[index] = text
+        else:
+            error = _entry_error(value)
+        if error:
+            errors[index] = error
+    return SplitFile(values, errors, corrected)
+
+
+def _corrected(value: bytes) -> tuple[bytes | None, str]:
+    """Return the entry that a value is after its corrections, and what to say of it; else None."""
+    if len(value) > MAX_ENTRY_BYTES:
+        return None, ""
+    try:
+        fields = {name: bytes(raw) for name, raw in _decode_members(value).items()}
+    except _DECODE_ERRORS:
+        return None, ""
+    for name in _INTEGERS & fields.keys():
+        fields[name] = _as_integer(fields[name])
+    error = ""
+    moment = fields.get("timestamp", b"null")
+    if _INTEGER.fullmatch(moment) and not (len(moment) < 20 and 0 <= int(moment) <= MAX_TIMESTAMP):
+        fields["timestamp"] = b"null"
+        error = f"timestamp {moment.decode()[:40]} is outside of the years 1970 to 9999 and read as null"
+    text = b"{%b}" % b",".join(b"%b:%b" % (json.dumps(name).encode(), raw) for name, raw in fields.items())
+    try:
+        _entry_decoder(()).decode(text)
+    except _DECODE_ERRORS:
+        return None, ""
+    return text, error
+
+
+def _as_integer(number: bytes) -> bytes:
+    """Return a number without a fraction as an integer: 12 for ``12.0``. Return other values as they are."""
+    if _FLOAT.fullmatch(number) and not _INTEGER.fullmatch(number):
+        value = Decimal(number.decode())
+        if value.adjusted() < len(str(2**63)) and value == value.to_integral_value():
+            return str(int(value)).encode()
+    return number
+
+
+def unrepeated(value: bytes) -> bytes:
+    """Return an entry with each field once. Of a repeated one, the last value counts."""
+    text, _ = _corrected(value)
+    if text is None:
+        raise AssertionError("the caller found that it is an entry")
+    return text
 
 
 @lru_cache(maxsize=16)

@@ -108,11 +108,15 @@ def _arrays_of_batch(
             continue
         quarantined += [InvalidEntry(key, position, reason) for position, reason in parts.errors.items()]
         if count == 1 and isinstance(parts.values, Lines):
-            removed: dict[int, Sequence[JsonBytes]] = dict.fromkeys(parts.errors, ())
-            yield from _arrays(batch.content, parts.values.starts, hours * len(parts.values), removed)
+            lines = parts.values
+            replaced: dict[int, Sequence[JsonBytes]] = dict.fromkeys(parts.errors, ())
+            replaced |= {position: (text,) for position, text in parts.corrected.items()}
+            yield from _arrays(lines.content, lines.starts, hours * len(lines), replaced)
             return
         replacements[index] = [
-            value for position, value in enumerate(parts.values) if position not in parts.errors
+            parts.corrected.get(position, value)
+            for position, value in enumerate(parts.values)
+            if position in parts.corrected or position not in parts.errors
         ]
     yield from _arrays(batch.content, batch.starts, hours, replacements)
 

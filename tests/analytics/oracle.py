@@ -48,6 +48,7 @@ def read_day(files: Mapping[str, bytes], day: date) -> list[Row]:
 
 
 def _values(body: bytes) -> list[Any]:
+    body = body.removeprefix(b"\xef\xbb\xbf")
     if not body.strip():
         return []
     try:
@@ -67,22 +68,16 @@ def _loads(body: bytes) -> Any:
 
 
 class _Object(dict[str, Any]):
-    """A JSON object. If a field is repeated, the first value counts; ``pairs`` has all."""
-
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__()
-        self.pairs = pairs
-        for name, value in pairs:
-            self.setdefault(name, value)
+    """A JSON object. If a field is repeated, the last value counts."""
 
     def is_good(self) -> bool:
         try:
-            json.dumps(self.pairs, ensure_ascii=False).encode()
+            json.dumps(self, ensure_ascii=False).encode()
         except UnicodeEncodeError:  # an unpaired surrogate
             return False
         return all(
             value is None or BY_NAME[name].json_text or _fits(value, BY_NAME[name].type)
-            for name, value in self.pairs
+            for name, value in self.items()
             if name in BY_NAME
         )
 
@@ -106,7 +101,9 @@ def _row(value: Any) -> Row | None:
                 else json.dumps(field, ensure_ascii=False, separators=(",", ":"))
             )
         else:
-            row[column.name] = field
+            row[column.name] = int(field) if isinstance(field, float) else field
+    if row["timestamp"] is not None and not 0 <= row["timestamp"] <= 253_402_300_799_999:
+        row["timestamp"] = None
     return row
 
 
@@ -116,6 +113,9 @@ def _fits(field: Any, kind: SqlType) -> bool:
     if kind is SqlType.BOOLEAN:
         return isinstance(field, bool)
     bits = 63 if kind is SqlType.BIGINT else 31
+    if isinstance(field, float):
+        # 12.0 is the integer 12.
+        return field.is_integer() and -(2**bits) <= field < 2**bits
     return isinstance(field, int) and not isinstance(field, bool) and -(2**bits) <= field < 2**bits
 
 

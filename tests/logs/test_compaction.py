@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import tempfile
 from datetime import date
@@ -480,19 +481,45 @@ def test_limits_do_not_change_the_rows(
     assert built.duplicates == expected.duplicates > 0
 
 
-def test_the_first_value_of_a_repeated_field_counts(day: Day) -> None:
+def test_the_last_value_of_a_repeated_field_counts(day: Day) -> None:
     start = str(START).encode()
     day.put(
         {
-            "00/a.json": b'{"timestamp": %b, "logId": "x", "userName": "a", "timestamp": 1, "logId": "y"}'
+            "00/a.json": b'{"timestamp": 1, "logId": "y", "userName": "a", "timestamp": %b, "logId": "x"}'
             % start,
-            "00/b.json": b'{"userName": "b", "userName": "c", "logId": "y", "timestamp": 2}',
-            "00/c.json": b'{"logId": "x", "logId": "z"}',
+            "00/b.json": b'{"userName": "c", "userName": "b", "logId": "y", "timestamp": 2}',
+            "00/c.json": b'{"logId": "z", "logId": "x"}',
+            "00/d.json": b'{"logId": 5, "logId": "d", "x": 1, "timestamp": 3}',
         }
     )
     built = day.build()
-    assert [(row[0], row[1], row[29]) for row in rows_of(built)] == [(2, "b", "y"), (START, "a", "x")]
-    assert built.duplicates == 1
+    assert [(row[0], row[1], row[29]) for row in rows_of(built)] == [
+        (2, "b", "y"),
+        (3, None, "d"),
+        (START, "a", "x"),
+    ]
+    assert (built.duplicates, built.quarantined) == (1, ())
+
+
+def test_objects_with_other_names_are_listed_and_not_read(day: Day) -> None:
+    day.put(
+        {
+            "00/a.json": gzip.compress(b'{"logId": "x"}\n'),
+            "00/a.json.gz": gzip.compress(b'{"logId": "y"}'),
+            "00/b.ndjson": b'{"logId": "z"}',
+            "00/c/d.json": b'{"logId": "z"}',
+            "05/e.txt": b"",
+        }
+    )
+    built = day.build()
+    reason = "not read: the name does not end in .json, or the object lies in another folder"
+    assert [row[29] for row in rows_of(built)] == ["x"]
+    prefix = day_prefix(TENANT, DAY)
+    assert [(item.key, item.position, item.reason) for item in built.quarantined] == [
+        (prefix + name, None, reason) for name in ("00/a.json.gz", "00/b.ndjson", "00/c/d.json", "05/e.txt")
+    ]
+    day.put({"06/f.json": b'{"logId": "w"}'})
+    assert len(day.build().quarantined) == 4
 
 
 def test_row_groups_have_equal_sizes_and_separate_time_ranges(

@@ -5,6 +5,7 @@ Contract: "Query log entry and ``proxy_logs``".
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -14,9 +15,10 @@ from hypothesis import strategies as st
 
 from logs.columns import COLUMNS, Column, SqlType
 from logs.compaction import entries
-from logs.compaction.entries import BadFile, Lines, find_errors, find_invalid, split
+from logs.compaction.entries import BadFile, Lines, check_values, find_invalid, split
 from tenantadmin.lib.objectstore.batch import starts_of
 
+ENDED = "Compressed file ended before the end-of-stream marker was reached"
 INVALID: dict[SqlType, list[Any]] = {
     SqlType.VARCHAR: [1, True, [], {}],
     SqlType.BIGINT: ["1", True, 1.5, 2**63, -(2**63) - 1],
@@ -75,7 +77,10 @@ def test_one_object_lines_and_arrays_are_accepted(body: bytes, lines: list[bytes
         (b'{}\n{"other": "\xff"}', "line 2 is not JSON: not UTF-8 at byte 14 of the file"),
         (b'{"a": NaN}', "line 1 is not JSON: invalid character (byte 6)"),
         (b'["\\ud83d", NaN]', "line 1 is not JSON: unexpected end of escaped utf-16 surrogate pair (byte 8)"),
-        (b'\xef\xbb\xbf{"a": 1}', "line 1 is not JSON: invalid character (byte 0)"),
+        (b'{"a": 1\xef\xbb\xbf}', "line 1 is not JSON: expected ',' or '}' (byte 7)"),
+        (b"\x1f\x8b{}", f"gzip cannot unpack it: {ENDED}"),
+        (gzip.compress(b"{}")[:-4], f"gzip cannot unpack it: {ENDED}"),
+        (gzip.compress(b""), "the file is empty"),
         (b'{\n "a": 1,\n "b": oops\n}\n', "line 3 is not JSON: invalid character at byte 17 of the file"),
         (
             b'\n[\n{"a": 1},\n{"b": 2},\n]\n',
@@ -93,6 +98,74 @@ def test_a_file_that_is_not_json_is_quarantined_whole(body: bytes, reason: str) 
     with pytest.raises(BadFile) as caught:
         split(body)
     assert str(caught.value) == reason
+
+
+def test_a_byte_order_mark_is_read_over() -> None:
+    mark = b"\xef\xbb\xbf"
+    assert entries_of(mark + b'{"userName": "a"}') == [b'{"userName": "a"}']
+    # Files that were joined have one in the middle.
+    assert entries_of(mark + b'{"userName": "a"}\n' + mark + b"{}\n") == [b'{"userName": "a"}', b"{}"]
+    assert entries_of(mark + b'[{"userName": "\xef\xbb\xbf"}]') == [b'{"userName": "\xef\xbb\xbf"}']
+
+
+def test_a_file_that_holds_gzip_is_unpacked_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b'{"userName": "a"}\n{"userName": "b"}\n'
+    assert entries_of(gzip.compress(body[:18]) + gzip.compress(body[18:])) == body.splitlines()
+    assert entries_of(gzip.compress(b"\xef\xbb\xbf" + body)) == body.splitlines()
+    monkeypatch.setattr(entries, "MAX_UNPACKED_BYTES", 1 << 20)
+    assert len(entries_of(gzip.compress(b"{}\n" * 300_000))) == 300_000
+    with pytest.raises(BadFile, match="it has more than 1 MiB when it is unpacked"):
+        split(gzip.compress(b"{}\n" * 400_000))
+
+
+@pytest.mark.parametrize(
+    ("entry", "fields"),
+    [
+        (b'{"responseTimeMs": 12.0, "responseSize": 1.5e1}', {"responseTimeMs": 12, "responseSize": 15}),
+        (b'{"timestamp": 9007199254740993.0e-3, "x": 1}', None),
+        (b'{"responseSize": 9007199254740993.0}', {"responseSize": 9_007_199_254_740_993}),
+        (b'{"responseSize": -0.0}', {"responseSize": 0}),
+        (b'{"responseSize": 12.5}', None),
+        (b'{"responseSize": 1e400}', None),
+        (b'{"responseSize": 1e9999999999}', None),
+        (b'{"responseSize": "12"}', None),
+        (b'{"statusCode": 2147483648.0}', None),
+        (b'{"userName": 5, "userName": "a"}', {"userName": "a"}),
+        (b'{"userName": "a", "userName": 5}', None),
+        (
+            b'{"tables": [1.0,  1e3], "statusCode": 2e2}',
+            {"tables": [1.0, 1000.0], "statusCode": 200},
+        ),
+        (b'{"isDDL": 1.0}', None),
+    ],
+)
+def test_an_entry_that_is_right_after_a_correction(entry: bytes, fields: dict[str, Any] | None) -> None:
+    parts = split(b"{}\n" + entry)
+    if fields is None:
+        assert list(parts.errors) == [1]
+        assert not parts.corrected
+    else:
+        assert not parts.errors
+        assert json.loads(parts.corrected[1]) == fields
+
+
+@pytest.mark.parametrize(
+    "moment", ["-1", "253402300800000", "1767225600000000000", "9" * 30, "-62135596800001", "1e30"]
+)
+def test_a_timestamp_that_no_date_holds_is_null_and_listed(moment: str) -> None:
+    parts = split(f'{{"timestamp": {moment}, "userName": "a"}}'.encode())
+    if moment == "1e30":
+        # No integer: the entry has a wrong type.
+        assert (list(parts.errors), parts.corrected) == ([0], {})
+        return
+    assert parts.errors == {0: f"timestamp {moment} is outside of the years 1970 to 9999 and read as null"}
+    assert json.loads(parts.corrected[0]) == {"timestamp": None, "userName": "a"}
+
+
+def test_the_first_and_the_last_timestamp() -> None:
+    for moment in (0, 253_402_300_799_999):
+        parts = split(f'{{"timestamp": {moment}}}'.encode())
+        assert (parts.errors, parts.corrected) == ({}, {})
 
 
 def test_an_object_of_several_lines_with_an_unpaired_surrogate_is_one_quarantined_entry() -> None:
@@ -151,8 +224,8 @@ def test_entries_near_the_limit_of_nesting_give_the_right_reason() -> None:
 def test_every_invalid_value_is_found_at_its_index(count: int) -> None:
     indexes = {0, count // 2, count - 1, min(count - 1, 499), min(count - 1, 500)}
     texts = [b"7" if index in indexes else b"{}" for index in range(count)]
-    assert find_errors(texts) == dict.fromkeys(sorted(indexes), "Expected `object`, got `int`")
-    assert find_errors([b"7"] * count) == dict.fromkeys(range(count), "Expected `object`, got `int`")
+    assert check_values(texts).errors == dict.fromkeys(sorted(indexes), "Expected `object`, got `int`")
+    assert check_values([b"7"] * count).errors == dict.fromkeys(range(count), "Expected `object`, got `int`")
 
 
 #: Texts that hold no value, one value, two values, or a part of one.
@@ -233,7 +306,7 @@ def test_lines_are_a_sequence() -> None:
 )
 def test_texts_checked_together_are_invalid_if_they_are_invalid_alone(texts: list[str], block: int) -> None:
     bodies = [text.encode() for text in texts]
-    alone = [index for index, body in enumerate(bodies) if find_errors([body])]
+    alone = [index for index, body in enumerate(bodies) if check_values([body]).errors]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(entries, "_BLOCK_BYTES", block)
         assert find_invalid(b"\n".join(bodies), starts_of(map(len, bodies))) == alone
@@ -252,10 +325,12 @@ def test_the_order_of_fields_does_not_change_the_errors(first: dict[str, Any] | 
         {"statusCode": "200", "userName": 7},
     ]
     texts = [json.dumps(entry).encode() for entry in some] * 100
-    alone = {index: reasons[0] for index, text in enumerate(texts) if (reasons := find_errors([text]))}
+    alone = {
+        index: reasons[0] for index, text in enumerate(texts) if (reasons := check_values([text]).errors)
+    }
     assert len(alone) == (400 if first is None else 300)
-    assert find_errors(texts) == alone
-    assert find_errors(texts[1:]) == {index - 1: reason for index, reason in alone.items() if index}
+    assert check_values(texts).errors == alone
+    assert check_values(texts[1:]).errors == {index - 1: reason for index, reason in alone.items() if index}
 
 
 def test_blank_lines_are_skipped_and_not_counted() -> None:
@@ -267,10 +342,12 @@ def test_blank_lines_are_skipped_and_not_counted() -> None:
 @pytest.mark.parametrize("column", TYPED_COLUMNS, ids=[column.name for column in TYPED_COLUMNS])
 def test_each_column_accepts_its_type_and_null(column: Column) -> None:
     name, kind = column.name, column.type
-    for value in (*VALID[kind], None):
+    # Other timestamps are corrected.
+    valid = [0, 253_402_300_799_999] if name == "timestamp" else VALID[kind]
+    for value in (*valid, None):
         body = json.dumps({name: value}).encode()
         assert entries_of(body) == [body]
-    for value in INVALID[kind]:
+    for value in INVALID[kind][:3] if name == "timestamp" else INVALID[kind]:
         reason = split(json.dumps({name: value}).encode()).errors[0]
         assert reason.endswith(f"$.{name}`") or "Expected `int`" in reason
 
@@ -289,7 +366,7 @@ def test_large_and_small_files_are_checked_for_utf_8() -> None:
 
 def test_a_value_that_is_not_json_is_explained() -> None:
     texts = [b'{"timestamp": 1.}', b"{}", b'{"userName": "\\q"}']
-    assert find_errors(texts) == {
+    assert check_values(texts).errors == {
         0: "JSON is malformed: invalid number (byte 16)",
         2: "JSON is malformed: invalid escape character in string (byte 16)",
     }
@@ -298,7 +375,7 @@ def test_a_value_that_is_not_json_is_explained() -> None:
 def test_only_entries_over_the_limit_are_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entries, "MAX_ENTRY_BYTES", 18)
     texts = [b'{"userName": "12"}', b'{"userName": "123"}', b"{}", b"7"]
-    assert find_errors(texts) == {
+    assert check_values(texts).errors == {
         1: "an entry of 19 bytes; the limit is 18",
         3: "Expected `object`, got `int`",
     }

@@ -45,27 +45,31 @@ def test_a_listing_has_objects_in_key_order_by_the_hour_of_their_prefix(tmp_path
         hour: [entry.key.removeprefix(prefix) for entry in own.entries] for hour, own in listing.hours.items()
     }
     assert names == {0: ["00/z.json", "00/é.json"], 23: ["23/a.json"]}
+    assert [key.removeprefix(prefix) for key in listing.hours[0].others] == ["00/a.txt", "00/a/b.json"]
     assert [entry.key for entry in listing.entries] == [prefix + name for name in names[0] + names[23]]
     assert listing.size == 6
 
 
-def test_only_changes_of_raw_objects_change_the_digest(tmp_path: Path) -> None:
+def test_changes_of_objects_change_the_digest(tmp_path: Path) -> None:
     store = make_store(tmp_path, "2026/03/01/00/a.json", "2026/03/01/00/b.json")
 
     def digest() -> str:
         return list_day(store, tenant=TENANT, day=DAY).digest
 
     digests = [digest()]
-    save_object(store, f"{TENANT}/logs/2026/03/01/00/junk.txt", b"")
     save_object(store, f"{TENANT}/logs/2026/03/02/00/a.json", b"")
+    save_object(store, f"{TENANT}/logs/2026/03/01/junk.txt", b"")
     assert digest() == digests[0]
+    # It is not read, but listed.
+    save_object(store, f"{TENANT}/logs/2026/03/01/00/junk.txt", b"")
+    digests.append(digest())
     save_object(store, f"{TENANT}/logs/2026/03/01/00/a.json", b"[]")
     digests.append(digest())
     save_object(store, f"{TENANT}/logs/2026/03/01/01/a.json", b"{}")
     digests.append(digest())
     store.delete(f"{TENANT}/logs/2026/03/01/00/b.json")
     digests.append(digest())
-    assert len(set(digests)) == 4
+    assert len(set(digests)) == 5
 
 
 def test_find_days_returns_valid_dates_within_the_bounds(tmp_path: Path) -> None:
