@@ -76,7 +76,7 @@ screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, fro
 contract: .venv/dev.stamp ## Write the published contract from the code
 	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/lib/http/openapi.json
 
-clients: .venv/dev.stamp $(NODE)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node and npm
+clients: .venv/dev.stamp $(NODE)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
 		--max-problems 1000 --config tests/clients/scripts/redocly.yaml tenantadmin/lib/http/openapi.json
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
@@ -86,6 +86,9 @@ clients: .venv/dev.stamp $(NODE)/stamp ## Check the contract with linters, and c
 $(NODE)/stamp: tests/clients/scripts/package.json
 	@mkdir -p $(NODE) && cp $< $(NODE)/
 	@npm install --prefix $(NODE) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
+	@# A jar in a Python package. It is of no use without Java.
+	@! command -v java >/dev/null || $(BIN)/python -m pip install --quiet --upgrade --no-deps \
+		--target $(NODE)/openapi-generator 'openapi-generator-cli==7.*'
 	@touch $@
 
 $(SPARK)/stamp: $(DEV_REQUIREMENTS) requirements-spark.txt .venv/base.stamp

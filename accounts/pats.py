@@ -66,7 +66,7 @@ class PatDocument(JsonStruct):
     last_used_at: Timestamp | None
 
 
-class NewPatDocument(PatDocument):
+class CreatedPatDocument(PatDocument):
     """A new PAT with its text, which is shown only once."""
 
     token: str
@@ -83,7 +83,7 @@ def list_pats(principal: Principal, *, email: str) -> list[PatDocument]:
     return [PatDocument.of(pat, owner=owner.email) for pat in owner.personal_access_tokens.not_revoked()]
 
 
-def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> NewPatDocument:
+def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> CreatedPatDocument:
     """Create a PAT and return its document with ``token``, its text, which is shown only once.
 
     Raises:
@@ -108,7 +108,7 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> N
         raise Forbidden("Only a platform admin may create tokens without end. Leave 'expiresAt' out.")
     _require_within(principal, wanted)
     pat, text = store_pat(owner, wanted, actor=principal.email)
-    return NewPatDocument.of(pat, owner=owner.email, token=text)
+    return CreatedPatDocument.of(pat, owner=owner.email, token=text)
 
 
 def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalAccessToken, str]:

@@ -17,6 +17,11 @@ _NAMES: Final = {
 _TEXT: Final = {"type": "string"}
 _TEXTS: Final = {"type": "array", "items": _TEXT}
 _SCALARS: Final = {Kind.NUMBER: {"type": "number"}, Kind.BOOL: {"type": "boolean"}}
+#: Forbids other members, as ``False`` does. Generated clients drop what ``False`` forbids without a word, so
+#: that a misspelt condition would be no condition; with this they keep it, and the service refuses it.
+NOTHING_ELSE: Final = {"not": {}}
+#: Documents that people write by hand, in which a dropped member changes what the rules do.
+_WRITTEN_BY_HAND: Final = ("Rule", "RuleRequest", "TenantRules", "TenantRulesRequest")
 _CONDITIONS: Final = {"$ref": "#/components/schemas/Conditions"}
 #: The value of a request, by the kind of its key. Null is the same as absent.
 _VALUES: Final[dict[Kind, dict[str, Any]]] = {
@@ -24,7 +29,7 @@ _VALUES: Final[dict[Kind, dict[str, Any]]] = {
     Kind.IP: {"type": "string", "nullable": True},
     Kind.BOOL: {"type": "boolean", "nullable": True},
     Kind.NUMBER: {"type": "integer", "nullable": True},
-    Kind.TABLES: {"oneOf": [{"type": "array", "items": {}}, {"type": "string"}, {"enum": [None]}]},
+    Kind.TABLES: {"oneOf": [{"type": "array", "items": {}}, {"type": "string", "nullable": True}]},
 }
 
 
@@ -44,6 +49,12 @@ def rule_schemas() -> dict[str, Any]:
     }
 
 
+def forbid_other_members(schemas: dict[str, Any]) -> None:
+    """Forbid other members of rules, in a way that generated clients pass on to the service."""
+    for name in _WRITTEN_BY_HAND:
+        schemas[name]["additionalProperties"] = NOTHING_ELSE
+
+
 def _conditions() -> dict[str, Any]:
     return {
         "type": "object",
@@ -61,7 +72,7 @@ def _conditions() -> dict[str, Any]:
                 for key in CONDITION_KEYS.values()
             },
         },
-        "additionalProperties": False,
+        "additionalProperties": NOTHING_ELSE,
     }
 
 
@@ -79,7 +90,7 @@ def _operators(kind: Kind) -> dict[str, Any]:
         "description": "Operators; each must hold.",
         "minProperties": 1,
         "properties": properties,
-        "additionalProperties": False,
+        "additionalProperties": NOTHING_ELSE,
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from rules.contract import rule_schemas
+from rules.contract import forbid_other_members, rule_schemas
 from tenantadmin.lib.http import health  # noqa: F401  # the contract lists its errors
 
 #: Descriptions of the tags, in the order of the contract's page.
@@ -54,8 +54,7 @@ def _accept_rules_as_read(result: dict[str, Any], schemas: dict[str, Any]) -> No
     """Let a typed client send a ruleset as it was read, although a response has more required members."""
     sent = {"$ref": "#/components/schemas/TenantRulesRequest"}
     read = {"$ref": "#/components/schemas/TenantRules"}
-    for name in ("TenantRules", "Rule"):
-        schemas[name]["additionalProperties"] = False
+    forbid_other_members(schemas)
     for item in result["paths"].values():
         for operation in item.values():
             content = operation.get("requestBody", {}).get("content", {})

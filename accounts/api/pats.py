@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from accounts.access.scopes import Scope
 from accounts.pats import (
-    NewPatDocument,
+    CreatedPatDocument,
     PatDocument,
     PatRequest,
     create_own_pat,
@@ -59,7 +59,7 @@ class PersonalAccessTokenViewSet(AppViewSet):
         summary="Make a personal access token; its text is shown this once",
         headers=[REASON],
         body=PatBody,
-        responses={201: NewPatDocument, 429: refusal(429)},
+        responses={201: CreatedPatDocument, 429: refusal(429)},
         examples=[
             OpenApiExample(
                 "For the Gateway of one tenant",

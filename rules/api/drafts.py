@@ -27,7 +27,7 @@ from rules.drafts import (
 )
 from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
-from rules.serializers.drafts import DraftBody, NewDraft
+from rules.serializers.drafts import DraftBody, DraftStart
 from rules.serializers.rulesets import ConfirmParameters
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.etags import not_modified
@@ -94,7 +94,7 @@ class DraftViewSet(AppViewSet):
     @operation(
         summary="Make a draft",
         description="By default a copy of the current rules. It may have lint errors.",
-        body=NewDraft,
+        body=DraftStart,
         headers=[ETAG, LOCATION],
         responses={201: DraftDocument},
     )

@@ -21,7 +21,7 @@ class DraftRuleField(serializers.JSONField):
     """A rule, which may have lint errors."""
 
 
-class NewDraft(StrictSerializer):
+class DraftStart(StrictSerializer):
     """A draft to make, or to replace another."""
 
     may_be_absent = True
@@ -38,7 +38,7 @@ class NewDraft(StrictSerializer):
     )
 
 
-class DraftBody(NewDraft):
+class DraftBody(DraftStart):
     """What replaces a draft. What is read-only may be sent back as read."""
 
     may_be_absent = False

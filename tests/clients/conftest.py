@@ -1,4 +1,4 @@
-"""A served tenant with logs, for clients in other processes. Tests that need Node are left out without it."""
+"""A served tenant with logs, for clients in other processes. Without Node or Java, tests are left out."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.core.management import call_command
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from tests import factories
-from tests.clients.programs import NODE_MODULES, Service
+from tests.clients.programs import NODE_MODULES, OPENAPI_GENERATOR, Service
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
@@ -29,19 +29,25 @@ _left_out: list[str] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if shutil.which("node") is not None and NODE_MODULES.is_dir():
-        return
-    node_tests = [item for item in items if item.get_closest_marker("node")]
-    if node_tests:
-        _left_out.extend(item.nodeid for item in node_tests)
-        config.hook.pytest_deselected(items=node_tests)
-        items[:] = [item for item in items if item not in node_tests]
+    has = {
+        "node": shutil.which("node") is not None and NODE_MODULES.is_dir(),
+        "java": shutil.which("java") is not None and OPENAPI_GENERATOR.is_dir(),
+    }
+    left_out = [
+        item
+        for item in items
+        if any(item.get_closest_marker(name) and not is_there for name, is_there in has.items())
+    ]
+    if left_out:
+        _left_out.extend(item.nodeid for item in left_out)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     if _left_out:
         terminalreporter.write_line(
-            f"{len(_left_out)} tests of clients were LEFT OUT: `make clients` runs them where Node is.",
+            f"{len(_left_out)} tests of clients were LEFT OUT: `make clients` needs Node and Java.",
             yellow=True,
         )
 

@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-#: Where `make clients` installs what Node needs.
-NODE_MODULES: Final = Path(__file__).parents[2] / ".cache" / "clients" / "node_modules"
+from tenantadmin.lib.http.published_contract import CONTRACT_FILE
+
+_INSTALLED: Final = Path(__file__).parents[2] / ".cache" / "clients"
+#: Where `make clients` installs what Node needs, and openapi-generator, which needs Java.
+NODE_MODULES: Final = _INSTALLED / "node_modules"
+OPENAPI_GENERATOR: Final = _INSTALLED / "openapi-generator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,14 +25,23 @@ class Service:
     tenant: str
 
 
-def run(*command: str, **environment: str) -> str:
+def run(*command: str, cwd: Path | None = None, **environment: str) -> str:
     """Run a program, and return its output.
 
     Raises:
         AssertionError: it failed. The message is what it wrote.
     """
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, env={**os.environ, **environment}
+        command, capture_output=True, text=True, check=False, cwd=cwd, env={**os.environ, **environment}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def generate(language: str, folder: Path) -> None:
+    """Write the client of openapi-generator in a language, without other options, to the folder."""
+    run(
+        *(str(OPENAPI_GENERATOR / "bin" / "openapi-generator-cli"), "generate", "--generator-name", language),
+        *("--input-spec", str(CONTRACT_FILE), "--output", str(folder)),
+        PYTHONPATH=str(OPENAPI_GENERATOR),
+    )

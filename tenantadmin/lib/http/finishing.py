@@ -25,6 +25,8 @@ _HEADERS: Final = {
         "schema": {"type": "integer", "minimum": 1},
     },
 }
+#: The schema of null. OpenAPI 3.0.3 has none, and generators need a type.
+_NULL: Final = {"type": "string", "nullable": True, "enum": [None]}
 #: Statuses whose responses may say when to try again.
 _RETRIED: Final = frozenset({"429", "503"})
 
@@ -79,14 +81,14 @@ def _schemas(value: Any) -> Iterator[dict[str, Any]]:
 def _write_nullable(schema: dict[str, Any]) -> None:
     """Write "or null" without ``nullable`` beside no ``type``, which OpenAPI 3.0.3 does not define.
 
-    A schema without a type allows null anyway. A reference becomes one of two schemas.
+    A schema without a type allows null anyway. A reference becomes one of two schemas, the other is null.
     """
     if schema.get("nullable") is not True or "type" in schema:
         return
     del schema["nullable"]
     reference = schema.pop("allOf", None)
     if reference is not None:
-        schema["oneOf"] = [*reference, {"enum": [None]}]
+        schema["oneOf"] = [*reference, _NULL]
 
 
 def _merge_equal_requests(result: dict[str, Any]) -> None:
