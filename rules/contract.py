@@ -19,7 +19,7 @@ _TEXTS: Final = {"type": "array", "items": _TEXT}
 _SCALARS: Final = {Kind.NUMBER: {"type": "number"}, Kind.BOOL: {"type": "boolean"}}
 #: Forbids other members, as ``False`` does. Generated clients drop what ``False`` forbids without a word, so
 #: that a misspelt condition would be no condition; with this they keep it, and the service refuses it.
-NOTHING_ELSE: Final = {"not": {}}
+NOTHING_ELSE: Final[dict[str, Any]] = {"not": {}}
 #: Documents that people write by hand, in which a dropped member changes what the rules do.
 _WRITTEN_BY_HAND: Final = ("Rule", "RuleRequest", "TenantRules", "TenantRulesRequest")
 _CONDITIONS: Final = {"$ref": "#/components/schemas/Conditions"}
