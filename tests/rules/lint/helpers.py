@@ -19,9 +19,11 @@ def rule_with(conditions: Any, **fields: Any) -> dict[str, Any]:
 
 
 def find_all(*rules: Any, **members: Any) -> list[Finding]:
-    """Return all findings of a ruleset, errors first."""
+    """Return all findings of a ruleset, errors first. Each has a message."""
     result = lint_ruleset({"rules": list(rules)} | members)
-    return [*result.errors, *result.warnings]
+    findings = [*result.errors, *result.warnings]
+    assert all(finding.message for finding in findings)
+    return findings
 
 
 def find_places(code: str, *rules: Any, **members: Any) -> list[str]:
