@@ -143,7 +143,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
     ),
     Column("sessionId", _V, _CORRELATION, "session of the consumer", example="session-17"),
     Column("operationId", _V, _CORRELATION, "operation of the protocol", example="op-42"),
-    Column("operationType", _V, _CORRELATION, "kind of operation", example="ExecuteStatement"),
+    Column("operationType", _V, _CORRELATION, "kind of operation", example="EXECUTE_STATEMENT"),
     Column("adapterType", _V, _CORRELATION, "databricks, snowflake or postgresql", example="databricks"),
     Column(
         "serverHostname", _V, _CORRELATION, "host of the warehouse", example="adb-1234.azuredatabricks.net"

@@ -69,11 +69,11 @@ def normalize(condition: Condition, *, negated: bool = False) -> Normal:
         case Not():
             return normalize(condition.part, negated=not negated)
         case All() if not negated:
-            return _conjoin(normalize(part) for part in condition.parts)
+            return conjoin(normalize(part) for part in condition.parts)
         case AnyOf() if negated:
-            return _conjoin(normalize(part, negated=True) for part in condition.parts)
+            return conjoin(normalize(part, negated=True) for part in condition.parts)
         case All() | AnyOf():
-            return _choose([normalize(part, negated=negated) for part in condition.parts])
+            return choose([normalize(part, negated=negated) for part in condition.parts])
 
 
 _OPPOSITES: Final = {
@@ -151,7 +151,7 @@ def _normalize_literal(test: Test, *, negated: bool) -> Normal:
     return frozenset({Literal(test, negated)})
 
 
-def _conjoin(parts: Iterable[Normal]) -> Normal:
+def conjoin(parts: Iterable[Normal]) -> Normal:
     """Return the conjunction of all parts."""
     literals_and_choices: set[Literal | Choice] = set()
     for part in parts:
@@ -161,7 +161,7 @@ def _conjoin(parts: Iterable[Normal]) -> Normal:
     return _merge(literals_and_choices)
 
 
-def _choose(alternatives: list[Normal]) -> Normal:
+def choose(alternatives: list[Normal]) -> Normal:
     """Return the disjunction of all alternatives."""
     possible = {alternative for alternative in alternatives if alternative is not NEVER}
     if ALWAYS in possible:
@@ -174,7 +174,7 @@ def _choose(alternatives: list[Normal]) -> Normal:
         else:
             flat.add(alternative)
     singles = [part for alternative in flat if (part := _single_literal(alternative)) is not None]
-    if singles and _conjoin(_negate(part) for part in singles) is NEVER:
+    if singles and conjoin(_negate(part) for part in singles) is NEVER:
         # Every value matches at least one of them.
         return ALWAYS
     flat = _merge_values(flat)

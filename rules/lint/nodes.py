@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from rules.conditions.everything import matches_everything
 from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey
 from rules.conditions.model import iterate_tests
 from rules.conditions.normal import Literal, Normal, normalize
@@ -191,6 +192,11 @@ class ValidRule:
     def normal(self) -> Normal:
         """The normal form of the conditions; None if they never match."""
         return normalize(self.condition)
+
+    @cached_property
+    def matches_everything(self) -> bool:
+        """True if the conditions match every statement, however they say it."""
+        return matches_everything(self.condition)
 
     @property
     def path(self) -> Path:

@@ -21,22 +21,26 @@ class Suggester:
 
     def __init__(self) -> None:
         self._comparisons_left = _MAX_COMPARISONS
-        self._cache: dict[tuple[str, int], str | None] = {}
+        self._cache: dict[tuple[str, int, float], str | None] = {}
 
-    def find_nearest(self, name: str, candidates: Collection[str]) -> str | None:
+    def find_nearest(
+        self, name: str, candidates: Collection[str], *, similarity: float | None = None
+    ) -> str | None:
         """Return the candidate that is most similar to the name, without case; None if none is similar.
 
-        Results are cached by the identity of ``candidates``: pass the same object for the same names.
+        ``similarity`` is from 0 to 1. Results are cached by the identity of ``candidates``: pass the same
+        object for the same names.
         """
-        key = (name, id(candidates))
+        cutoff = _SIMILARITY if similarity is None else similarity
+        key = (name, id(candidates), cutoff)
         if key not in self._cache:
-            self._cache[key] = self._compare(name, candidates)
+            self._cache[key] = self._compare(name, candidates, cutoff)
         return self._cache[key]
 
-    def _compare(self, name: str, candidates: Collection[str]) -> str | None:
+    def _compare(self, name: str, candidates: Collection[str], cutoff: float) -> str | None:
         if len(name) > _MAX_LENGTH or len(candidates) > self._comparisons_left:
             return None
         self._comparisons_left -= len(candidates)
         lowered = {candidate.lower(): candidate for candidate in candidates}
-        nearest = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=_SIMILARITY)
+        nearest = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=cutoff)
         return lowered[nearest[0]] if nearest else None

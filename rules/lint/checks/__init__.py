@@ -33,6 +33,7 @@ from rules.lint.checks import (  # noqa: F401, I001 - imported to register, in t
     spoofable_condition,
     caches_non_deterministic,
     caches_writes,
+    unknown_value,
     ttl_very_short,
     ttl_very_long,
     disabled_invalidator,

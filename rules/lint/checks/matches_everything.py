@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rules.conditions.normal import ALWAYS
 from rules.language import Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import ValidRule
@@ -23,5 +22,5 @@ MATCHES_EVERYTHING = declare(
 @MATCHES_EVERYTHING.check(ValidRule)
 def check_rule(node: ValidRule, _context: Context) -> Iterator[Problem]:
     """Warn about rules that match everything: conditions may have been forgotten."""
-    if node.rule.action is not Action.DENY and node.normal == ALWAYS:
+    if node.rule.action is not Action.DENY and node.matches_everything:
         yield Problem(node.path, "This rule matches every statement.")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rules.conditions.normal import ALWAYS
 from rules.language import Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import ValidRule
@@ -21,5 +20,5 @@ UNCONDITIONAL_DENY = declare(
 @UNCONDITIONAL_DENY.check(ValidRule)
 def check_rule(node: ValidRule, _context: Context) -> Iterator[Problem]:
     """Refuse deny rules that match everything. Enabling such a rule would lock out the tenant."""
-    if node.rule.action is Action.DENY and node.normal == ALWAYS:
+    if node.rule.action is Action.DENY and node.matches_everything:
         yield Problem(node.path, "This deny rule would refuse every statement: give it conditions.")

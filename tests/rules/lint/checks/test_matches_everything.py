@@ -27,5 +27,60 @@ def test_a_deny_rule_has_another_finding() -> None:
     assert find_places(CODE, rule_with({}, action="deny")) == []
 
 
-def test_conditions_that_null_does_not_match_are_not_reported() -> None:
-    assert find_places(CODE, rule_with({"userName": {"regex": ".*"}})) == []
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"userName": {"contains": ""}},
+        {"userName": {"startsWith": "", "endsWith": ""}},
+        {"userName": {"regex": ".*"}},
+        {"userName": {"regex": "^"}},
+        {"userName": {"regex": "a*$"}},
+        {"userName": {"regex": "(?s)^.*$"}},
+        {"userName": {"regex": "^[\\s\\S]*$"}},
+        {"userName": {"regex": "x|"}},
+        {"userName": {"regex": ".*", "ignoreCase": True}},
+        {"tables": {"containsAny": ["sales.*", "*"]}},
+        {"tables": {"containsAll": ["*", "**"]}},
+        {"tableCount": {"gte": 0}},
+        {"tableCount": {"gt": -0.5}},
+        {"tableCount": {"lte": 2_147_483_647}},
+        {"not": {"tableCount": {"lt": 0}}},
+        {"isDDL": {"in": [True, False]}},
+        {"any": [{"isDDL": True}, {"isDDL": False}]},
+        {"any": [{"isDDL": True}, {"userName": {"contains": ""}}]},
+        {"all": [{"tableCount": {"gte": 0}}, {"userName": {"regex": ""}}]},
+        {"clientIp": {"cidr": ["0.0.0.0/0", "::/0"]}},
+        {"clientIp": {"cidr": ["0.0.0.0/1", "128.0.0.0/1", "::/0"]}},
+    ],
+)
+def test_tests_that_hold_for_every_value_count_as_none(conditions: dict[str, Any]) -> None:
+    assert find_places(CODE, rule_with(conditions)) == ["/rules/0/conditions"]
+    assert find_places(CODE, rule_with(conditions, action="deny")) == []
+    assert find_places("unconditional-deny", rule_with(conditions, action="deny")) == ["/rules/0/conditions"]
+
+
+@pytest.mark.parametrize(
+    "conditions",
+    [
+        {"userName": {"exists": True}},
+        {"userName": {"exists": True, "contains": ""}},
+        {"userName": {"contains": "", "ne": "a"}},
+        {"userName": {"regex": ".+"}},
+        {"userName": {"regex": "^.*$"}},
+        {"userName": {"regex": "^$"}},
+        {"userName": {"regex": "\\b"}},
+        {"userName": {"regex": "\\$"}},
+        {"userName": {"contains": "*"}},
+        {"tables": {"containsAny": ["*.*"]}},
+        {"tables": {"containsAll": ["*", "sales.*"]}},
+        {"tableCount": {"gte": 1}},
+        {"tableCount": {"lte": 100}},
+        {"tableCount": {"gte": 0, "lte": 5}},
+        {"isDDL": {"in": [True]}},
+        {"not": {"userName": {"contains": ""}}},
+        {"clientIp": {"cidr": "0.0.0.0/0"}},
+    ],
+)
+def test_other_conditions_are_not_reported(conditions: dict[str, Any]) -> None:
+    assert find_places(CODE, rule_with(conditions)) == []
+    assert find_places("unconditional-deny", rule_with(conditions, action="deny")) == []
