@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from django.urls import register_converter
 
-from accounts.emails import has_lookalike, normalize_email
-from tenantadmin.lib.core.hosts import normalize_fqdn
+from tenantadmin.lib.core.emails import normalize_email
+from tenantadmin.lib.core.hosts import has_lookalike, normalize_fqdn
 
 
 class EmailConverter:
-    """An email address in a path, normalized. An address that cannot be stored is a 404."""
+    """An email address in a path, normalized. One with a look-alike letter is a 404."""
 
     regex = "[^/]+"
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.cache import cache
 from redis import RedisError
 
-from accounts.emails import check_email
 from accounts.models.events import Event, EventKind
 from tenantadmin.lib.core.addresses import network_of
+from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.request_context import current_address, current_reason, current_request_id
 

@@ -13,7 +13,6 @@ from msgspec import Meta
 from accounts.access.assurance import require_fresh_proof
 from accounts.access.credentials import lock_sign_in
 from accounts.access.scopes import Scope
-from accounts.emails import check_email
 from accounts.events import record_event
 from accounts.memberships import (
     MembershipEntry,
@@ -25,6 +24,7 @@ from accounts.memberships import (
 from accounts.models import Membership, User
 from accounts.models.events import EventKind
 from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles_of
+from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now

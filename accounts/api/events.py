@@ -9,10 +9,10 @@ from django.urls import reverse
 from rest_framework.response import Response
 
 from accounts.api.history import read_period
-from accounts.emails import normalize_email
 from accounts.event_pages import EventDocument, EventFilter, read_events
 from accounts.serializers.events import EventParameters
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import Link, link, next_page
 from tenantadmin.lib.http.viewsets import operation

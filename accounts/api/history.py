@@ -10,7 +10,6 @@ from rest_framework.response import Response
 
 from accounts.api.config import config_response
 from accounts.diff import FieldChange, diff_documents
-from accounts.emails import normalize_email
 from accounts.models.history import RevisionKind
 from accounts.revisions import (
     Change,
@@ -29,6 +28,7 @@ from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import TenantConfigDocument
 from accounts.tenants.restore import restore_config
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.hal import Link, PageLinks, item, link, page_links

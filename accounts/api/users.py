@@ -10,7 +10,6 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.deletion import delete_user
-from accounts.emails import normalize_email
 from accounts.roles import make_roles
 from accounts.serializers.users import (
     UserBody,
@@ -26,6 +25,7 @@ from accounts.users import (
     write_user,
 )
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, Success
 from tenantadmin.lib.http.hal import ListLinks, hrefs, link

@@ -14,8 +14,8 @@ from django.db import models
 from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
-from accounts.emails import normalize_email
 from accounts.models.querysets import MembershipQuerySet
+from tenantadmin.lib.core.emails import check_email, normalize_email
 from tenantadmin.lib.core.timestamps import now
 
 
@@ -46,7 +46,12 @@ class UserManager(BaseUserManager["User"]):
     """Creates users under their normalized email."""
 
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
-        user = self.model(email=normalize_email(email), **fields)
+        """Create a user.
+
+        Raises:
+            ValueError: ``email`` is no address (`check_email`).
+        """
+        user = self.model(email=check_email(email), **fields)
         user.set_password(password)
         user.save(using=self._db)
         return user

@@ -6,8 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.emails import check_email
 from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
+from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.hosts import normalize_fqdn
 from tenantadmin.lib.http.serializers import StrictCharField
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.emails import MAX_EMAIL_LENGTH
 from accounts.serializers.fields import EmailField
 from accounts.signin.redirects import MAX_REDIRECT_LENGTH
+from tenantadmin.lib.core.emails import MAX_EMAIL_LENGTH
 from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 
 _MAX_TOKEN = 4096

@@ -1,6 +1,6 @@
 """Make django-allauth find its applications in the settings only, without a database query.
 
-The adapter also drops addresses with look-alike letters before allauth lower-cases them. Lower-casing turns a
+The adapter also drops unusable addresses before allauth lower-cases them. Lower-casing turns a
 letter such as the Kelvin sign into an ASCII one, so that one person's address could become another's.
 """
 
@@ -12,14 +12,14 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialApp
 from django.conf import settings
 
-from accounts.emails import has_lookalike
+from tenantadmin.lib.core.emails import check_email
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
 class SettingsOnlyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth is not typed
-    """Looks up applications by the names of `SIGNIN_PROVIDERS`; drops addresses with look-alike letters."""
+    """Looks up applications by the names of `SIGNIN_PROVIDERS`; drops unusable addresses."""
 
     def list_apps(
         self,
@@ -39,11 +39,19 @@ class SettingsOnlyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  #
         addresses_of, fields_of = found.extract_email_addresses, found.extract_common_fields
 
         def plain_addresses(data: Any) -> list[Any]:
-            return [address for address in addresses_of(data) if not has_lookalike(str(address.email))]
+            return [address for address in addresses_of(data) if _is_usable(address.email)]
 
         def plain_fields(data: Any) -> dict[str, Any]:
             fields: dict[str, Any] = fields_of(data)
-            return {**fields, "email": None} if has_lookalike(str(fields.get("email"))) else fields
+            return fields if _is_usable(fields.get("email")) else {**fields, "email": None}
 
         found.extract_email_addresses, found.extract_common_fields = plain_addresses, plain_fields
         return found
+
+
+def _is_usable(email: object) -> bool:
+    try:
+        check_email(str(email))
+    except ValueError:
+        return False
+    return True

@@ -17,7 +17,6 @@ from django.db import transaction
 from accounts.access.assurance import Assurance, Way
 from accounts.access.credentials import create_refresh_token, end_links, lock_sign_in, mint_for_sign_in
 from accounts.billing.accounts import create_account
-from accounts.emails import check_email
 from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
@@ -26,6 +25,7 @@ from accounts.signin.first_address import draw_name
 from accounts.signin.settings import is_domain_permitted
 from accounts.tenants.errors import FqdnConflict
 from accounts.tenants.lifecycle import create_tenant
+from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import Forbidden, Unauthorized
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now

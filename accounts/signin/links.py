@@ -25,6 +25,7 @@ from accounts.models.events import EventKind
 from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, require_permitted
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
+from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import ApiError, Unauthorized
 from tenantadmin.lib.core.timestamps import now
 
@@ -82,7 +83,7 @@ def request_link(*, email: str, redirect: str, address: str, page: str = "/auth/
     """
     require_links()
     require_permitted(email)
-    count_use(limit=settings.MAGIC_LINK_ADDRESS_LIMIT, kind="link-address", key=address)
+    count_use(limit=settings.MAGIC_LINK_ADDRESS_LIMIT, kind="link-address", key=network_of(address))
     count_use(limit=settings.MAGIC_LINK_EMAIL_LIMIT, kind="link-email", key=email)
     token = secrets.token_urlsafe(32)
     moment = now()

@@ -16,7 +16,7 @@ from accounts.models.billing import Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.tenants.errors import TenantNotFound, database_refusals
-from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains
+from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from tenantadmin.lib.core.errors import Conflict
@@ -165,7 +165,7 @@ def write_config(
     Raises:
         TenantNotFound: there is no such live tenant.
         ValidationFailed: the document is invalid.
-        PlanLimitExceeded: it has more FQDNs than the plan allows.
+        PlanLimitExceeded: it has more FQDNs than the plan allows, or released too many.
         FqdnConflict, TenantNameConflict: another tenant has the FQDN or the name.
         Conflict: the document changed since it was read, or ``seq`` is stale.
     """
@@ -202,6 +202,10 @@ def write_config(
         )
         require_domains(names, account_id=stored.account_id, wanted=change.claimed)
         apply_fqdns(change, tenant_id=tenant_id, names=names, at=modified_at)
+        if change.claimed:
+            require_few_held(
+                tenant_id=tenant_id, account_id=stored.account_id, plan=stored.plan, at=modified_at
+            )
         append_revision(
             kind=RevisionKind.CONFIG,
             account_id=stored.account_id,

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 from django.db import connection
+from django.db.models import Count, Q
 
-from accounts.models import Domain, Fqdn
+from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.errors import FqdnConflict
+from accounts.tenants.plans import limits_of, require_within
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.hosts import lies_in
 
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from uuid import UUID
 
+#: How many names a tenant may hold for each FQDN of its plan, released ones that are not yet free included.
+HELD_PER_FQDN: Final = 3
 #: The first key of the advisory locks on host names.
 _LOCKS: Final = 0x46514E
 
@@ -136,6 +140,32 @@ def apply_fqdns(change: FqdnChange, *, tenant_id: UUID, names: Sequence[str], at
                 if name in lost
             ]
         )
+
+
+def require_few_held(*, tenant_id: UUID, account_id: UUID, plan: str, at: dt.datetime) -> None:
+    """Refuse a claim after which too many names are held: claimed, or released and not yet free.
+
+    Otherwise, one account could claim and release all good names of a platform domain. A tenant holds at most
+    `HELD_PER_FQDN` times the FQDNs of its plan, an account that for each tenant of its plan. Call it after
+    `apply_fqdns` in the same transaction.
+
+    Raises:
+        PlanLimitExceeded: more are held.
+    """
+    limits = limits_of(plan)
+    if limits.fqdns is None:
+        return
+    held = Fqdn.objects.filter(
+        Q(released_at=None) | Q(released_at__gt=at - settings.TOMBSTONE_LIFETIME),
+        tenant_id__in=Tenant.objects.filter(account=account_id).values("pk"),
+    ).aggregate(of_account=Count("pk"), of_tenant=Count("pk", filter=Q(tenant_id=tenant_id)))
+    allowed = HELD_PER_FQDN * limits.fqdns
+    days, path = settings.TOMBSTONE_LIFETIME.days, "/fqdns"
+    what = f"FQDNs per tenant that are claimed or were released in the last {days} days"
+    require_within(allowed, count=held["of_tenant"], what=what, plan=plan, path=path)
+    if limits.tenants is not None:
+        what = what.replace("tenant", "account")
+        require_within(allowed * limits.tenants, count=held["of_account"], what=what, plan=plan, path=path)
 
 
 def release_fqdns(*, tenant_id: UUID, names: Collection[str] | None, at: dt.datetime) -> int:

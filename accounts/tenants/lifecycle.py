@@ -23,7 +23,7 @@ from accounts.models.users import MembershipRole
 from accounts.tenants.config import ConfigState, complete_config
 from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
-from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains
+from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import new_stamp, stamp_tenant
 from tenantadmin.lib.core.timestamps import now
@@ -77,6 +77,8 @@ def create_tenant(
         change = FqdnChange.between((), names)
         require_domains(names, account_id=account_id, wanted=change.claimed)
         apply_fqdns(change, tenant_id=tenant.pk, names=names, at=created_at)
+        if names:
+            require_few_held(tenant_id=tenant.pk, account_id=account_id, plan=account.plan, at=stamp)
         append_revision(
             kind=RevisionKind.CONFIG,
             account_id=account_id,

@@ -213,6 +213,29 @@ def test_a_released_name_is_held_for_its_last_owner(
     assert client.put(address, {"tenantName": "W", "fqdns": [name]}).status_code == 409
 
 
+def test_released_names_count_until_they_are_free(
+    client: ApiClient, address: str, stored: dict[str, Any], world: factories.World, settings: Any
+) -> None:
+    settings.PLAN_LIMITS = {"team": {"tenants": 1, "fqdns": 2, "rules": None}}
+
+    def claim(*labels: str) -> Any:
+        names = [f"{label}.gateway.localhost" for label in labels]
+        return client.put(address, {"tenantName": "W", "fqdns": names})
+
+    for labels in (("a", "b"), ("c", "d"), ("e", "f"), ("a", "f"), ()):
+        assert claim(*labels).status_code == 200
+    refused = claim("g")
+    assert (refused.status_code, refused.json()["error"]) == (400, "plan_limit_exceeded")
+    assert "7" in refused.json()["message"]
+    assert not Fqdn.objects.filter(name="g.gateway.localhost").exists()
+    # Another tenant of the account does not help.
+    assert client.delete(f"/config/tenants/{world.tenant.pk}").status_code == 200
+    body = {"accountId": str(world.account.pk), "tenantName": "Next"}
+    assert client.post("/config/tenants", {**body, "fqdns": ["g.gateway.localhost"]}).status_code == 400
+    Fqdn.objects.filter(name="a.gateway.localhost").update(released_at=now() - settings.TOMBSTONE_LIFETIME)
+    assert client.post("/config/tenants", {**body, "fqdns": ["g.gateway.localhost"]}).status_code == 201
+
+
 def test_a_deleted_tenants_names_are_held_for_30_days(client: ApiClient, world: factories.World) -> None:
     body = {"accountId": str(world.account.pk), "tenantName": "Brief", "fqdns": ["b.gateway.localhost"]}
     made = client.post("/config/tenants", body).json()

@@ -153,6 +153,49 @@ class TestFlow:
         assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
 
 
+class TestLimits:
+    def test_one_mailbox_has_one_limit_and_gets_all_its_mail(
+        self, anonymous: ApiClient, inbox: Inbox
+    ) -> None:
+        spellings = ["zoe@bücher.example", "ZOE@BÜCHER.example", "zoe@bu\u0308cher.example"]
+        spellings += ["Zoe@xn--bcher-kva.example", " zoe@XN--BCHER-KVA.example "]
+        for spelling in spellings:
+            assert anonymous.post(REQUEST, {"email": spelling}).status_code == 202
+        assert {message["To"] for message in inbox.messages} == {"zoe@xn--bcher-kva.example"}
+        for spelling in spellings:
+            assert anonymous.post(REQUEST, {"email": spelling}).status_code == 429
+
+    def test_a_link_goes_to_the_domain_that_was_typed(self, anonymous: ApiClient, inbox: Inbox) -> None:
+        token = link_for(anonymous, inbox, "zoe@straße.example")
+        assert inbox.messages[0]["To"] == "zoe@xn--strae-oqa.example"
+        assert anonymous.post(VERIFY, {"token": token}).status_code == 200
+        assert [user.email for user in User.objects.all()] == ["zoe@xn--strae-oqa.example"]
+
+    @pytest.mark.parametrize("email", ["zoe@e\uff58ample.org", "zoe@[127.0.0.1]", '"zoe"@example.org'])
+    def test_other_forms_are_refused(self, anonymous: ApiClient, inbox: Inbox, email: str) -> None:
+        assert anonymous.post(REQUEST, {"email": email}).status_code == 400
+        assert not inbox.messages
+
+    @pytest.mark.parametrize(
+        ("addresses", "limited"),
+        [
+            ([f"2001:db8:0:1::{it:x}" for it in range(21)], True),
+            ([f"2001:db8:0:{it:x}::1" for it in range(21)], False),
+            (["::ffff:192.0.2.1", "192.0.2.1", "::ffff:c000:201"] * 7, True),
+        ],
+    )
+    def test_one_client_is_one_network(
+        self, anonymous: ApiClient, inbox: Inbox, addresses: list[str], limited: bool
+    ) -> None:
+        answers = [
+            anonymous._client.post(
+                REQUEST, {"email": f"ada{index}@example.org"}, "application/json", REMOTE_ADDR=address
+            ).status_code
+            for index, address in enumerate(addresses)
+        ]
+        assert answers == [202] * 20 + [429 if limited else 202]
+
+
 class TestOnce:
     def test_a_used_link_is_a_401(self, anonymous: ApiClient, inbox: Inbox) -> None:
         token = link_for(anonymous, inbox, "ada@example.org")

@@ -44,7 +44,7 @@ class TestList:
         [
             ("a+b@example.org", "/users/a+b@example.org"),
             ("50%2f#?&@example.org", "/users/50%252f%23%3F&@example.org"),
-            ("a@bücher.example", "/users/a@b%C3%BCcher.example"),
+            ("a@xn--bcher-kva.example", "/users/a@xn--bcher-kva.example"),
         ],
     )
     def test_its_links_lead_to_users_whatever_their_emails_hold(
@@ -187,6 +187,33 @@ class TestRead:
         assert client.get("/users/KATE@example.org").status_code == 200
         for method in ("GET", "PUT", "DELETE"):
             assert client.request(method, "/users/%E2%84%AAate@example.org", {}).status_code == 404
+
+    def test_all_spellings_of_a_domain_are_one_user(self, world: factories.World) -> None:
+        client = signed_in(world.platform_admin)
+        for domain in ("bücher.example", "BÜCHER.example", "bu\u0308cher.example", "xn--bcher-kva.example"):
+            answer = client.put(f"/users/{quote(f'Zoe@{domain}')}", {})
+            assert (answer.status_code, answer.json()["email"]) == (200, "zoe@xn--bcher-kva.example")
+        assert User.objects.filter(email__startswith="zoe@").count() == 1
+        assert client.put(f"/users/{quote('zoe@straße.example')}", {}).status_code == 200
+        assert client.get("/users/zoe@strasse.example").status_code == 404
+
+    @pytest.mark.parametrize(
+        "email",
+        [
+            "zoe@e\uff58ample.org",
+            "zoe@exam\u00adple.org",
+            "zoe@[127.0.0.1]",
+            "zoe@127.0.0.1",
+            "zoe@localhost",
+        ],
+    )
+    def test_a_domain_that_mapping_changes_and_an_address_literal_are_refused(
+        self, world: factories.World, email: str
+    ) -> None:
+        client, path = signed_in(world.platform_admin), f"/users/{quote(email)}"
+        answer = client.put(path, {})
+        assert (answer.status_code, answer.json()["details"][0]["code"]) == (400, "invalid-email")
+        assert client.get(path).status_code == 404
 
     def test_an_address_with_a_nul_is_the_address_of_nothing(self, world: factories.World) -> None:
         assert signed_in(world.platform_admin).get("/users/a%00b@example.org").status_code == 404

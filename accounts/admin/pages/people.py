@@ -34,12 +34,12 @@ from accounts.admin.rights import (
     rights_on,
 )
 from accounts.deletion import owned_alone
-from accounts.emails import normalize_email
 from accounts.events import record_event
 from accounts.limited_access import current_membership
 from accounts.models import Event, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole, StaffRole
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import Conflict, NotFound
 from tenantadmin.lib.http.csv_files import stream_csv
 

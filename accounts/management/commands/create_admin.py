@@ -12,12 +12,12 @@ from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from accounts.emails import check_email
 from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.roles import apply_roles, lock_admins, make_roles
+from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from django.core.management.base import BaseCommand, CommandError
 from accounts.access.principal import WILDCARD
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
-from accounts.emails import normalize_email
 from accounts.models import User
 from accounts.pats import PatRequest, default_expiry, require_grantable, store_pat
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import now
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.emails import normalize_email
 from accounts.models import User
 from accounts.signin.staff.sessions import reset_second_factor
+from tenantadmin.lib.core.emails import normalize_email
 
 if TYPE_CHECKING:
     from django.core.management.base import CommandParser

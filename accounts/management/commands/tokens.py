@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.access.credentials import end_pat, end_refresh_token
-from accounts.emails import normalize_email
 from accounts.models import PersonalAccessToken, RefreshToken, User
 from accounts.sessions import end_sessions_of
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.timestamps import format_timestamp
 from tenantadmin.lib.terminal import visible
 

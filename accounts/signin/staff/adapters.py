@@ -18,7 +18,7 @@ from django.utils.crypto import salted_hmac
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.signin.staff.sessions import is_freshly_proven, second_factors, ways_used
-from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.addresses import client_address, network_of
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -52,7 +52,7 @@ class StaffAccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allau
             )
 
     def get_client_ip(self, request: HttpRequest) -> str:
-        return client_address(request)
+        return network_of(client_address(request))
 
     def is_reauthentication_required(self, *, app: str, **kwargs: Any) -> bool:  # noqa: ARG002
         return not is_freshly_proven(context.request)

@@ -26,7 +26,6 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.access.credentials import lock_sign_in
-from accounts.emails import check_email
 from accounts.events import known_address, sign_in_failures_recorded
 from accounts.models import User
 from accounts.signin.callback import prove_identity
@@ -45,6 +44,7 @@ from accounts.signin.staff.passwords import PasswordForm
 from accounts.signin.staff.sessions import assurance_of, ways_used
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
 from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError, Forbidden
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 
-from accounts.emails import normalize_email
 from accounts.events import known_address, record_refusal
 from accounts.limits import claim_try, count_use, forget_tries
 from accounts.models.events import EventKind
 from tenantadmin.lib.core.addresses import client_address, network_of
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import ApiError, RateLimited
 
 if TYPE_CHECKING:

@@ -18,11 +18,11 @@ from django.utils.http import urlencode
 from accounts.admin.finding import tenants_matching
 from accounts.admin.names import names_of
 from accounts.admin.pages.base import StaffPage
-from accounts.emails import normalize_email
 from accounts.events import record_event
 from accounts.models import AuditView, Tenant, User
 from accounts.models.events import EventKind
 from tenantadmin.backoffice.audit import KIND_CHOICES, KINDS, AuditFilter, parse_day, read_audit, walk_audit
+from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.http.csv_files import stream_csv
 

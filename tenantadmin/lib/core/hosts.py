@@ -18,6 +18,9 @@ _HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 def normalize_fqdn(name: str) -> str:
     """Return a host name in its stored form: lower-case, with international labels in ASCII.
 
+    Programs that map names (UTS 46) must reach the same host: a name is refused if mapping changes more than
+    its case and composition, as with full-width letters.
+
     Raises:
         ValueError: it is not a host name by IDNA 2008. The message has the reason.
     """
@@ -27,11 +30,13 @@ def normalize_fqdn(name: str) -> str:
         raise ValueError("Remove the dot at the end.")
     if any(mark in name for mark in ":/@ \t\r\n"):
         raise ValueError("Give only a host name, without scheme, port, path, user or space.")
-    # For example the Kelvin sign, whose lower case is the letter k.
-    if any(not character.isascii() and character.lower()[0].isascii() for character in name):
+    if has_lookalike(name):
         raise ValueError("A character only looks like an ASCII letter. Type the name again.")
     lowered = unicodedata.normalize("NFC", name.lower())
     try:
+        mapped = idna.uts46_remap(name, std3_rules=True, transitional=False)
+        if mapped != lowered:
+            raise ValueError(f"Some programs would take it for '{mapped}'. Type the name that you mean.")
         ascii_name = idna.encode(lowered, strict=True, std3_rules=True).decode()
     except (idna.IDNAError, UnicodeError) as error:
         raise ValueError(f"Not a valid host name (IDNA 2008): {error}.") from error
@@ -43,6 +48,11 @@ def normalize_fqdn(name: str) -> str:
     if _DIGITS.fullmatch(labels[-1]):
         raise ValueError("An IP address is not a host name.")
     return ascii_name
+
+
+def has_lookalike(text: str) -> bool:
+    """Return True if ``text`` has a non-ASCII letter whose lower case is ASCII, such as the Kelvin sign."""
+    return any(not character.isascii() and character.lower()[0].isascii() for character in text)
 
 
 def lies_in(name: str, domain: str) -> bool:

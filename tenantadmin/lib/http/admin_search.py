@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import unicodedata
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
@@ -11,6 +10,8 @@ from uuid import UUID
 from django.db import models
 from django.db.models import Q
 from django.db.models.constants import LOOKUP_SEP
+
+from tenantadmin.lib.core.emails import normalize_email
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +62,5 @@ def _value(field: Any, term: str) -> Any:
             return UUID(term)
         if isinstance(field, models.DateField):
             return dt.date.fromisoformat(term)
-        # Emails are stored in this form.
-        return unicodedata.normalize("NFC", term).lower() if "@" in term else term
+        return normalize_email(term) if "@" in term else term
     return None
