@@ -302,6 +302,7 @@ def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
         stored_rules=current.rules,
         active_marker_targets=active_marker_targets(current.tenant_id),
         confirmed=(),
+        caching=current.caching,
     )
     return dict(msgspec.to_builtins(report_lint(result)))
 

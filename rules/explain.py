@@ -15,7 +15,7 @@ from msgspec import Meta
 from rules.conditions.evaluate import trace
 from rules.conditions.request import read_request
 from rules.language import Action
-from rules.match import Firing, match
+from rules.match import STATUSES, Firing, match
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Values are cut: a statement may have a megabyte, and each rule may test it.
 _MAX_CHARACTERS: Final = 500
+_CACHE_DISABLED: Final = (
+    "The tenant's configuration has defaults.cacheEnabled false, so the Gateway declines every cache rule."
+)
 
 
 class Outcome(StrEnum):
@@ -45,6 +48,9 @@ class ExplainedDecision(JsonStruct):
     action: Action | None
     statuses: Annotated[tuple[str, ...], Meta(description="The cache statuses that the log can show.")]
     fired: tuple[Firing, ...]
+    note: Annotated[
+        str | None, Meta(description="Why the Gateway does something else than the rule says.")
+    ] = None
 
 
 class FailedTest(JsonStruct):
@@ -126,8 +132,12 @@ class Explanation:
     rules: list[ExplainedRule]
 
 
-def explain(rules: Sequence[Rule], request: Mapping[str, object]) -> Explanation:
+def explain(
+    rules: Sequence[Rule], request: Mapping[str, object], *, cache_enabled: bool = True
+) -> Explanation:
     """Explain the decision on a request, which maps condition keys to values like a row of ``proxy_logs``.
+
+    If ``cache_enabled`` is false, the tenant's configuration has the Gateway decline every cache rule.
 
     Raises:
         rules.conditions.InvalidRequest: a value of the request has the wrong type.
@@ -157,7 +167,11 @@ def explain(rules: Sequence[Rule], request: Mapping[str, object]) -> Explanation
                 conditions=_traced(conditions),
             )
         )
-    return Explanation(ExplainedDecision.of(decision), sorted(explained, key=_closeness))
+    explained.sort(key=_closeness)
+    if decision.action is Action.CACHE and not cache_enabled:
+        declined = ExplainedDecision.of(decision, statuses=STATUSES[Action.BYPASS], note=_CACHE_DISABLED)
+        return Explanation(declined, explained)
+    return Explanation(ExplainedDecision.of(decision, note=None), explained)
 
 
 def _closeness(explained: ExplainedRule) -> tuple[bool, bool, int, int]:

@@ -9,7 +9,7 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from rules.drafts import DraftNotFound, find_draft
 from rules.explain import ChosenRuleset
-from rules.ruleset import read_ruleset
+from rules.ruleset import read_caching, read_ruleset
 from rules.write import lint_document
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.timestamps import format_timestamp
@@ -67,7 +67,7 @@ def _of_draft(tenant_id: UUID, draft_id: UUID) -> ChosenRules:
         draft = find_draft(tenant_id, draft_id)
     except DraftNotFound as error:
         raise ValidationFailed.at("/draftId", "unknown-draft", error.text) from error
-    rules = lint_document({"rules": draft.rules}).normalized
+    rules = lint_document({"rules": draft.rules}, caching=read_caching(tenant_id)).normalized
     if rules is None:
         message = "The draft has lint errors, so that its rules cannot decide. Correct them first."
         raise ValidationFailed.at("/draftId", "lint-errors", message)

@@ -14,8 +14,10 @@ from msgspec import Meta
 
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
+from accounts.models.tenants import TenantConfig
 from accounts.tenants.errors import TenantNotFound
 from rules.diff import StoredRule, summarize_rules
+from rules.language import CachingDefaults
 from rules.models import RuleDraft, Ruleset
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -53,6 +55,7 @@ class RulesetState:
     cache_bust: str
     modified_at: dt.datetime
     rules: Sequence[dict[str, Any]]
+    caching: CachingDefaults
 
     @property
     def etag(self) -> str:
@@ -123,7 +126,7 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
         TenantNotFound: there is no such live tenant.
     """
     # Deleting a tenant deletes this row, so every row belongs to a live tenant.
-    ruleset = Ruleset.objects.select_related("tenant__account").filter(pk=tenant_id).first()
+    ruleset = Ruleset.objects.select_related("tenant__account", "tenant__config").filter(pk=tenant_id).first()
     if ruleset is None:
         raise TenantNotFound
     return RulesetState(
@@ -134,7 +137,14 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
         cache_bust=ruleset.cache_bust,
         modified_at=ruleset.modified_at,
         rules=ruleset.rules,
+        caching=CachingDefaults.of(ruleset.tenant.config.document),
     )
+
+
+def read_caching(tenant_id: UUID) -> CachingDefaults:
+    """Return the caching defaults of a tenant; the usual ones if it is deleted."""
+    config = TenantConfig.objects.filter(pk=tenant_id).only("document").first()
+    return CachingDefaults() if config is None else CachingDefaults.of(config.document)
 
 
 class RulesetDocument:

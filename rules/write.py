@@ -16,6 +16,7 @@ from accounts.tenants.stamps import stamp_tenant
 from rules.diff import summarize_rules
 from rules.errors import RulesetRejected, malformed_ruleset
 from rules.json_text import read_integer
+from rules.language import CachingDefaults
 from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
 from rules.markers import active_marker_targets
 from rules.models import Ruleset
@@ -29,14 +30,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-def lint_document(document: Any) -> LintResult:
-    """Lint a TenantRules body without a tenant, for ``POST /config/rules/validate``.
+def lint_document(document: Any, *, caching: CachingDefaults | None = None) -> LintResult:
+    """Lint a TenantRules body without stored rules. ``POST /config/rules/validate`` knows no tenant either.
 
     Raises:
         ValidationFailed: the body is not a ruleset.
     """
     try:
-        return lint_ruleset(document)
+        return lint_ruleset(document, caching=caching or CachingDefaults())
     except GrosslyMalformed as error:
         raise malformed_ruleset(error) from error
 
@@ -126,6 +127,7 @@ def _validate(
             stored_rules=stored.rules,
             active_marker_targets=active_marker_targets(stored.tenant_id),
             confirmed=confirm_deletes,
+            caching=stored.caching,
         )
     except GrosslyMalformed as error:
         raise malformed_ruleset(error) from error

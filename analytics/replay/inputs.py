@@ -48,6 +48,7 @@ class Input:
     in_force: Sequence[tuple[int, Sequence[Mapping[str, Any]]]]
     changes: Sequence[int]
     markers: Sequence[tuple[str, int]]
+    cache_enabled: bool
 
     @property
     def rows(self) -> int:
@@ -59,7 +60,7 @@ class Input:
         parts = (
             [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
             [(day, build) for day, build, *_ in self.partitions],
-            (self.current, self.in_force, self.changes, self.markers),
+            (self.current, self.in_force, self.changes, self.markers, self.cache_enabled),
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
@@ -76,6 +77,7 @@ class Input:
             markers=[Marker(rule_id, at) for rule_id, at in self.markers],
             warmup_days=request.warmup_days,
             gateway=Gateway(request.gateway.get("nocache"), request.gateway.get("nonDeterministic")),
+            cache_enabled=self.cache_enabled,
             hour=now().hour,
         )
 
@@ -89,7 +91,8 @@ def collect_input(request: Request) -> Input:
     first = request.first_day - timedelta(days=request.warmup_days)
     start = datetime.combine(first, time(), UTC)
     end = datetime.combine(request.last_day + timedelta(days=1), time(), UTC)
-    current = read_ruleset(request.tenant_id).rules
+    ruleset = read_ruleset(request.tenant_id)
+    current = ruleset.rules
     remaining = StoredMarker.objects.remaining().filter(tenant=request.tenant_id, number__isnull=True)
     markers = remaining.filter(invalidated_at__gte=start, invalidated_at__lt=end).order_by(
         "invalidated_at", "pk"
@@ -109,6 +112,7 @@ def collect_input(request: Request) -> Input:
         in_force=_find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
         changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
         markers=[(marker.target_rule_id, epoch_ms(marker.invalidated_at)) for marker in markers],
+        cache_enabled=ruleset.caching.enabled,
     )
 
 

@@ -61,6 +61,8 @@ class Job:
         in_force: the rulesets that were in force, oldest first, for the calibration.
         changes: the times of all writes of the ruleset (epoch ms). Each write empties the cache.
         gateway: the settings that the caller knows. The others are learned from the log.
+        cache_enabled: False if the tenant's configuration has the Gateway decline every cache rule. The
+            rulesets are replayed all the same.
         hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
     """
 
@@ -74,4 +76,5 @@ class Job:
     markers: Sequence[Marker] = ()
     warmup_days: int = 1
     gateway: Gateway = field(default_factory=Gateway)
+    cache_enabled: bool = True
     hour: int = 0

@@ -45,6 +45,7 @@ class Caveat(StrEnum):
     COLD_START = "cold-start"
     CALIBRATION_FAIR = "calibration-fair"
     CALIBRATION_POOR = "calibration-poor"
+    CACHE_DISABLED = "cache-disabled"
 
 
 class Bounds(JsonStruct):
@@ -347,5 +348,6 @@ def find_caveats(
         ),
         Caveat.CALIBRATION_FAIR: grade == "fair",
         Caveat.CALIBRATION_POOR: grade == "poor",
+        Caveat.CACHE_DISABLED: not job.cache_enabled,
     }
     return [caveat.value for caveat, applies in caveats.items() if applies]

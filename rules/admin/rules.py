@@ -104,6 +104,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             stored_rules=stored.rules,
             active_marker_targets=active_marker_targets(tenant_id),
             confirmed=confirmed,
+            caching=stored.caching,
         )
     except GrosslyMalformed as error:
         return TextCheck([LineFinding(0, "error", "wrong-type", str(error))])

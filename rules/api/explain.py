@@ -11,6 +11,7 @@ from accounts.viewsets import AppViewSet
 from rules.explain import RequestExplanation, explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
+from rules.ruleset import read_caching
 from rules.serializers.explain import ExplainRequestBody
 from tenantadmin.lib.http.viewsets import operation
 
@@ -44,5 +45,7 @@ class ExplainViewSet(AppViewSet):
         chosen = choose_rules(
             tenant, seq=self.body.get("seq"), draft_id=self.body.get("draftId"), at=self.body.get("at")
         )
-        explanation = explain(read_rules(chosen.rules), self.body["request"])
+        explanation = explain(
+            read_rules(chosen.rules), self.body["request"], cache_enabled=read_caching(tenant).enabled
+        )
         return Response(RequestExplanation.of(explanation, ruleset=chosen.ruleset))

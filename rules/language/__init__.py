@@ -3,6 +3,7 @@
 from rules.language.document import (
     READ_ONLY_PROPERTIES,
     Action,
+    CachingDefaults,
     Rule,
     complete_rule,
     default_action,
@@ -16,6 +17,7 @@ __all__ = [
     "READ_ONLY_PROPERTIES",
     "RULE_FIELDS",
     "Action",
+    "CachingDefaults",
     "Field",
     "Rule",
     "complete_rule",

@@ -40,12 +40,30 @@ class Action(StrEnum):
     INVALIDATE = "invalidate"
 
 
+@dataclass(frozen=True, slots=True)
+class CachingDefaults:
+    """What a tenant's configuration says of caching (``defaults``). Contract: TenantConfig.
+
+    Attributes:
+        enabled: False if the Gateway declines every cache rule.
+        ttl_seconds: written into rules that have no TTL.
+    """
+
+    enabled: bool = True
+    ttl_seconds: int = DEFAULT_TTL_SECONDS
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> CachingDefaults:
+        """Return the defaults of a stored configuration."""
+        return cls(config["defaults"]["cacheEnabled"], config["defaults"]["ttlSeconds"])
+
+
 def default_action(rule: Mapping[str, object]) -> Action:
     """Return the action of a rule without ``action``."""
     return Action.INVALIDATE if "invalidateRules" in rule else Action.CACHE
 
 
-def complete_rule(rule: Mapping[str, object]) -> dict[str, object]:
+def complete_rule(rule: Mapping[str, object], *, ttl_seconds: int = DEFAULT_TTL_SECONDS) -> dict[str, object]:
     """Return a rule, which has passed lint, with its defaults written out.
 
     ``description``, ``staleWhileRevalidate`` and ``invalidateRules`` have no default, so they may be absent.
@@ -57,7 +75,7 @@ def complete_rule(rule: Mapping[str, object]) -> dict[str, object]:
         "enabled": True,
         "action": default_action(rule).value,
         "conditions": {},
-        "ttlSeconds": DEFAULT_TTL_SECONDS,
+        "ttlSeconds": ttl_seconds,
         "requireInvalidation": False,
     } | dict(rule)
     for name in ("ttlSeconds", "staleWhileRevalidate"):

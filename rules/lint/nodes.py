@@ -65,8 +65,8 @@ class RuleNode:
         return self.fields.get("invalidateRules", []) == []
 
 
-def read_node(value: object, index: int) -> RuleNode:
-    """Read an element of ``rules``, which may be invalid."""
+def read_node(value: object, index: int, *, ttl_seconds: int = DEFAULT_TTL_SECONDS) -> RuleNode:
+    """Read an element of ``rules``, which may be invalid. ``ttl_seconds`` is the default."""
     fields: JsonObject = value if is_object(value) else {}
     rule_id = fields.get("id")
     action = fields["action"] if "action" in fields else default_action(fields)
@@ -79,7 +79,7 @@ def read_node(value: object, index: int) -> RuleNode:
         id=rule_id if isinstance(rule_id, str) and RULE_ID.fullmatch(rule_id) else None,
         enabled=fields.get("enabled") is not False,
         action=_ACTIONS.get(action) if isinstance(action, str) else None,
-        ttl_seconds=_read_bounded(fields, "ttlSeconds", default=DEFAULT_TTL_SECONDS),
+        ttl_seconds=_read_bounded(fields, "ttlSeconds", default=ttl_seconds),
         stale_while_revalidate=_read_bounded(fields, "staleWhileRevalidate", default=None),
         targets=targets if is_array(targets) else (),
     )

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from time import thread_time
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from rules.language import CachingDefaults
 from rules.lint.finding import Finding, Severity
 from rules.lint.suggest import Suggester
 
@@ -39,11 +40,13 @@ class Context:
     """State that the checks of one lint share.
 
     Attributes:
+        caching: the defaults of the tenant.
         patterns: by pattern and ignore_case, why a pattern does not compile, or None.
         compiled_size: the sum of the sizes of all compiled patterns.
         incomplete: the paths of rules that a check for warnings did not look at, for lack of time.
     """
 
+    caching: CachingDefaults = field(default_factory=CachingDefaults)
     suggester: Suggester = field(default_factory=Suggester)
     patterns: dict[tuple[str, bool], str | None] = field(default_factory=dict)
     compiled_size: int = 0

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rules.json_text import is_array, is_object, name_type
-from rules.language import Action, complete_rule
+from rules.language import Action, CachingDefaults, complete_rule
 from rules.lint import checks, limits  # noqa: F401 - importing checks registers them
 from rules.lint.finding import Finding, GrosslyMalformed, LintResult, Severity
 from rules.lint.nodes import Root, RuleList, RuleNode, ValidRule, read_node, walk_conditions
@@ -40,14 +40,17 @@ _SPLIT: Final = (
     "Checking the ruleset takes too long from here on. Use lists of values instead of many conditions, "
     "and fewer rules."
 )
+#: The defaults where the tenant is not known.
+ANY_TENANT: Final = CachingDefaults()
 _MORE: Final = {Severity.ERROR: MORE_ERRORS, Severity.WARNING: MORE_WARNINGS}
 
 
-def lint_ruleset(document: object) -> LintResult:
+def lint_ruleset(document: object, *, caching: CachingDefaults = ANY_TENANT) -> LintResult:
     """Return the errors and warnings of a ruleset, in document order, at most `limits.MAX_FINDINGS` of each.
 
     ``document`` is parsed JSON: ``{rules: [...]}``, with or without the read-only properties. It uses at most
     a second of processor time for 1 MiB. If that is not enough, a finding says what was not checked.
+    ``caching`` are the defaults of the tenant, where it is known.
 
     Raises:
         GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
@@ -57,18 +60,22 @@ def lint_ruleset(document: object) -> LintResult:
     if not is_array(rules := document.get("rules")):
         actual = name_type(rules) if "rules" in document else "absent"
         raise GrosslyMalformed("/rules", f"The rules of a ruleset must be an array; they are {actual}.")
-    lint = _Lint(document, rules)
+    lint = _Lint(document, rules, caching)
     errors, warnings = (lint.findings(severity) for severity in (Severity.ERROR, Severity.WARNING))
-    normalized = None if errors else tuple(complete_rule(node.fields) for node in lint.nodes)
+    normalized = (
+        None
+        if errors
+        else tuple(complete_rule(node.fields, ttl_seconds=caching.ttl_seconds) for node in lint.nodes)
+    )
     return LintResult(errors, warnings, normalized)
 
 
 class _Lint:
     """Runs all checks on a document: first the form of each rule, then the meaning of the valid ones."""
 
-    def __init__(self, document: JsonObject, rules: Sequence[object]) -> None:
+    def __init__(self, document: JsonObject, rules: Sequence[object], caching: CachingDefaults) -> None:
         self._document = document
-        self._context = Context()
+        self._context = Context(caching)
         self._hits: dict[Severity, list[_Hit]] = {severity: [] for severity in Severity}
         self._counts: Counter[Severity | FindingKind] = Counter()
         self.nodes: list[RuleNode] = []
@@ -82,7 +89,7 @@ class _Lint:
         """Check each rule. Return those whose conditions have no errors, and whether they are small."""
         correct = []
         for index, value in enumerate(rules):
-            node = read_node(value, index)
+            node = read_node(value, index, ttl_seconds=self._context.caching.ttl_seconds)
             self.nodes.append(node)
             self._run(node)
             errors_before = self._counts[Severity.ERROR]

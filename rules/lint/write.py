@@ -13,12 +13,13 @@ from rules.lint.checks.rule_removed_still_referenced import RULE_REMOVED_STILL_R
 from rules.lint.deletion import find_removed
 from rules.lint.finding import Finding, LintResult
 from rules.lint.registry import Context, run_checks
-from rules.lint.runner import lint_ruleset
+from rules.lint.runner import ANY_TENANT, lint_ruleset
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from rules.json_text import JsonObject
+    from rules.language import CachingDefaults
 
 
 def lint_deletions(
@@ -55,6 +56,7 @@ def lint_write(
     stored_rules: Sequence[JsonObject],
     active_marker_targets: Collection[str],
     confirmed: Collection[str],
+    caching: CachingDefaults = ANY_TENANT,
 ) -> LintResult:
     """Lint a ruleset that will replace the stored one.
 
@@ -64,7 +66,7 @@ def lint_write(
     Raises:
         GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
     """
-    result = lint_ruleset(document)
+    result = lint_ruleset(document, caching=caching)
     deletions = lint_deletions(
         stored_rules=stored_rules,
         new_rules=document.get("rules") if is_object(document) else None,

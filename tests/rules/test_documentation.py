@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rules.conditions import CONDITION_KEYS, OPERATORS, Kind
-from rules.language import RULE_FIELDS
+from rules.language import RULE_FIELDS, CachingDefaults
 from rules.lint import FINDING_KINDS, RuleLintResult, lint_ruleset, lint_write, report_lint
 
 TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
@@ -84,7 +84,8 @@ def test_examples_of_the_language_have_no_findings(example: dict[str, Any]) -> N
 @pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS - LIMITS))
 def test_the_example_of_a_finding_causes_it(code: str) -> None:
     (example,) = examples(SECTIONS[code])
-    result = lint_ruleset(example)
+    caching = CachingDefaults(enabled=code != "cache-disabled")
+    result = lint_ruleset(example, caching=caching)
     assert code in {finding.code for finding in (*result.errors, *result.warnings)}
     assert {finding.code for finding in result.errors} <= {code}
     assert (

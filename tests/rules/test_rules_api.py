@@ -227,3 +227,34 @@ def test_rules_over_the_plans_limit_are_refused(world: factories.World) -> None:
 def test_another_tenants_ruleset_is_refused(client: ApiClient, address: str, world: factories.World) -> None:
     answer = client.put(address, {**RULES, "tenantId": str(world.stranger_tenant.pk)})
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/tenantId")
+
+
+def test_the_tenants_defaults_are_written_into_rules_and_explain_says_that_caching_is_off(
+    client: ApiClient, address: str
+) -> None:
+    config_address = address.replace("/rules", "/config")
+    config = {"tenantName": "Warehouse", "defaults": {"cacheEnabled": False, "ttlSeconds": 60}}
+    assert client.put(config_address, config).status_code == 200
+    written = client.put(address, {"rules": [*RULES["rules"], {"id": "own", "ttlSeconds": 5}]}).json()
+    assert [rule["ttlSeconds"] for rule in written["rules"]] == [60, 5]
+    draft = client.post(f"{address}/drafts", {"name": "d"}).json()
+    assert "cache-disabled" in {finding["code"] for finding in draft["lint"]["warnings"]}
+    asked = {"request": {"tables": ["sales.orders"]}}
+    decision = client.post(f"{address}/explain", asked).json()["decision"]
+    assert (decision["ruleId"], decision["action"], decision["statuses"]) == ("orders", "cache", ["BYPASS"])
+    assert "defaults.cacheEnabled false" in decision["note"]
+
+    # Stored rules do not follow a later change.
+    config["defaults"] = {"ttlSeconds": 7}
+    assert client.put(config_address, config).status_code == 200
+    assert [rule["ttlSeconds"] for rule in client.get(address).json()["rules"]] == [60, 5]
+    assert client.put(address, RULES).json()["rules"][0]["ttlSeconds"] == 7
+    decision = client.post(f"{address}/explain", asked).json()["decision"]
+    assert (decision["statuses"], "note" in decision) == (["HIT", "MISS"], False)
+
+
+def test_a_stale_window_is_compared_with_the_tenants_default(client: ApiClient, address: str) -> None:
+    config = {"tenantName": "Warehouse", "defaults": {"ttlSeconds": 60}}
+    assert client.put(address.replace("/rules", "/config"), config).status_code == 200
+    refused = client.put(address, {"rules": [{"id": "a", "staleWhileRevalidate": 61}]})
+    assert [error["code"] for error in refused.json()["errors"]] == ["swr-exceeds-ttl"]

@@ -19,6 +19,7 @@ from rules.drafts import list_drafts
 from rules.explain import explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
+from rules.ruleset import read_caching
 from tenantadmin.lib.core.errors import ApiError, ValidationFailed
 from tenantadmin.lib.http.formats import moment
 from tenantadmin.lib.objectstore import default_store
@@ -142,7 +143,9 @@ class TracePage(LogPage):
         request = _parse_object(values["request"])
         chosen = choose_rules(self.tenant.pk, seq=values["seq"], draft_id=values["draft"])
         try:
-            explained = explain(read_rules(chosen.rules), request)
+            explained = explain(
+                read_rules(chosen.rules), request, cache_enabled=read_caching(self.tenant.pk).enabled
+            )
         except InvalidRequest as error:
             raise ValidationFailed(str(error)) from error
         return {

@@ -34,6 +34,7 @@ from rules.lint.checks import (  # noqa: F401, I001 - imported to register, in t
     caches_non_deterministic,
     caches_writes,
     unknown_value,
+    cache_disabled,
     ttl_very_short,
     ttl_very_long,
     disabled_invalidator,

@@ -30,6 +30,7 @@ _CAVEATS: Final = {
     "gateway-unknown": "What the Gateway declines by itself could not be learned: the bounds are wider.",
     "days-left-out": "Some days were left out.",
     "cold-start": "The days before the window have no data: the cache starts cold.",
+    "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
     "calibration-fair": "The replay of the rules in force differs a little from the log.",
     "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
 }
