@@ -13,9 +13,10 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from msgspec import Meta
 
 from accounts.access.assurance import require_fresh_proof
-from accounts.access.credentials import create_pat, end_pat, role_scopes
+from accounts.access.credentials import create_pat, end_pat, role_scopes, rotate_pat
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import rights_of
@@ -33,17 +34,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class PatRequest:
-    """A PAT to create. ``tenants`` and ``accounts`` contain ids, or only the wildcard.
-
-    ``expires_at`` is None for a PAT without end.
-    """
+    """A PAT to create. ``tenants`` and ``accounts`` contain ids, or only the wildcard."""
 
     name: str
     scopes: frozenset[Scope]
+    expires_at: dt.datetime
     tenants: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     endpoints: tuple[Mapping[str, Any], ...] = ()
-    expires_at: dt.datetime | None = None
 
     @property
     def has_wildcard(self) -> bool:
@@ -62,8 +60,11 @@ class PatDocument(JsonStruct):
     accounts: list[str]
     endpoints: list[Annotated[dict[str, Any], sent_as("accounts.serializers.pats.Endpoint")]]
     created_at: Timestamp
-    expires_at: Timestamp | None
+    expires_at: Timestamp
     last_used_at: Timestamp | None
+    previous_ends_at: Annotated[
+        Timestamp | None, Meta(description="Until when the secret before the last rotation is accepted.")
+    ]
 
 
 class CreatedPatDocument(PatDocument):
@@ -88,9 +89,10 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> C
 
     Raises:
         Forbidden: the PAT would have more rights than its owner, or than the PAT that creates it; or it has a
-            wildcard or no end, and the caller is no platform admin.
+            wildcard, and the caller is no platform admin.
         SecondFactorRequired: it has a wildcard or another owner, and the caller has no fresh proof.
-        ValidationFailed: an unknown tenant or account, an expiry in the past, or too many active PATs.
+        ValidationFailed: an unknown tenant or account, an expiry in the past or too far ahead, or too many
+            active PATs.
         NotFound: there is no such user.
         RateLimited: the caller has created too many in a short time.
     """
@@ -104,8 +106,6 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> C
         raise Forbidden("Only a platform admin may create tokens with a wildcard.")
     if wanted.has_wildcard or not is_own:
         require_fresh_proof(principal)
-    if wanted.expires_at is None and not principal.is_platform_admin:
-        raise Forbidden("Only a platform admin may create tokens without end. Leave 'expiresAt' out.")
     _require_within(principal, wanted)
     pat, text = store_pat(owner, wanted, actor=principal.email)
     return CreatedPatDocument.of(pat, owner=owner.email, token=text)
@@ -142,9 +142,36 @@ def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalA
         )
 
 
-def default_expiry() -> dt.datetime:
-    """Return when a new PAT expires if its creator does not say."""
-    return now() + dt.timedelta(days=settings.PAT_DEFAULT_DAYS)
+def rotate_secret(
+    principal: Principal, *, email: str, pat_id: int, grace: dt.timedelta
+) -> CreatedPatDocument:
+    """Give a PAT a new secret and return its document with ``token``. The former secret lives for ``grace``.
+
+    Raises:
+        Forbidden: the caller is neither the owner nor a platform admin, or a PAT with fewer rights.
+        SecondFactorRequired: it has a wildcard or another owner, and the caller has no fresh proof.
+        NotFound: the user has no such PAT, or it is revoked or expired.
+        RateLimited: the caller has created too many secrets in a short time.
+    """
+    owner = require_self_or_admin(principal, email)
+    count_use(limit=settings.PAT_LIMIT, kind="pat", key=principal.email)
+    pat = owner.personal_access_tokens.in_force().filter(pk=pat_id).first()
+    if pat is None:
+        raise _unknown_pat()
+    held = PatRequest(
+        name=pat.name,
+        scopes=frozenset(Scope(name) for name in pat.scopes),
+        expires_at=pat.expires_at,
+        tenants=tuple(pat.tenants),
+        accounts=tuple(pat.accounts),
+    )
+    if held.has_wildcard or owner.pk != principal.rights.user_id:
+        require_fresh_proof(principal)
+    _require_within(principal, held)
+    rotated = rotate_pat(pat, grace=grace, actor=principal.email)
+    if rotated is None:
+        raise _unknown_pat()
+    return CreatedPatDocument.of(rotated[0], owner=owner.email, token=rotated[1])
 
 
 def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
@@ -159,7 +186,11 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
         require_fresh_proof(principal)
     pat = owner.personal_access_tokens.not_revoked().filter(pk=pat_id).first()
     if pat is None or not end_pat(pat, actor=principal.email):
-        raise NotFound("There is no such personal access token.")
+        raise _unknown_pat()
+
+
+def _unknown_pat() -> NotFound:
+    return NotFound("There is no such personal access token.")
 
 
 def require_grantable(owner: Rights, wanted: PatRequest) -> None:
@@ -169,10 +200,13 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
 
     Raises:
         Forbidden: the owner lacks a scope, tenant or account of the PAT.
-        ValidationFailed: an unknown tenant or account, or an expiry in the past.
+        ValidationFailed: an unknown tenant or account, or an expiry in the past or too far ahead.
     """
-    if wanted.expires_at is not None and wanted.expires_at <= now():
+    if wanted.expires_at <= now():
         raise ValidationFailed.at("/expiresAt", "in-the-past", "Give a time in the future, or leave it out.")
+    if wanted.expires_at > now() + dt.timedelta(days=settings.PAT_MAX_DAYS):
+        message = f"Give a time at most {settings.PAT_MAX_DAYS} days ahead, or leave it out."
+        raise ValidationFailed.at("/expiresAt", "too-late", message)
     if wanted.has_wildcard and not owner.is_platform_admin:
         raise Forbidden("Only a platform admin may own tokens with a wildcard.")
     if not owner.is_platform_admin:

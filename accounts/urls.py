@@ -10,6 +10,7 @@ from accounts.api.events import EventViewSet
 from accounts.api.fqdns import FqdnViewSet
 from accounts.api.grants import GrantViewSet
 from accounts.api.history import AccountHistoryViewSet, ChangesViewSet, ConfigHistoryViewSet
+from accounts.api.introspection import IntrospectionViewSet
 from accounts.api.keys import SigningKeyViewSet
 from accounts.api.memberships import MembershipViewSet
 from accounts.api.oauth import OAuthViewSet
@@ -56,6 +57,11 @@ urlpatterns = [
         name="user-token",
     ),
     path(
+        f"{_USER}/tokens/<int:pat_id>/rotate",
+        PersonalAccessTokenViewSet.as_view({"post": "rotate_personal_access_token"}),
+        name="rotate-user-token",
+    ),
+    path(
         f"{_USER}/sessions",
         SessionViewSet.as_view({"get": "list_sessions", "delete": "end_sessions"}),
         name="user-sessions",
@@ -69,6 +75,9 @@ urlpatterns = [
         ".well-known/jwks.json", SigningKeyViewSet.as_view({"get": "get_signing_keys"}), name="signing-keys"
     ),
     path("oauth/token", OAuthViewSet.as_view({"post": "exchange_token"}), name="token"),
+    path(
+        "oauth/introspect", IntrospectionViewSet.as_view({"post": "introspect_token"}), name="introspection"
+    ),
     path("auth/logout", OAuthViewSet.as_view({"post": "logout"}), name="logout"),
     path("auth/providers", SignInViewSet.as_view({"get": "list_sign_in_providers"}), name="signin-providers"),
     path("auth/login", SignInViewSet.as_view({"get": "start_sign_in"}), name="login"),

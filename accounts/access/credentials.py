@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from django.conf import settings
 from django.db import connection, transaction
+from django.db.models import Q
 from django.utils.module_loading import import_string
 from msgspec import Meta
 
@@ -86,8 +87,8 @@ def create_pat(
 ) -> tuple[PersonalAccessToken, str]:
     """Store a new personal access token and return it with its text. The text is not stored.
 
-    The caller of this function checks before what the owner may put into it. ``expires_at`` is None for a
-    token without end. ``actor`` is the owner unless given.
+    The caller of this function checks before what the owner may put into it. ``expires_at`` defaults to
+    `default_expiry`, ``actor`` to the owner.
     """
     text = _new_text(PAT_PREFIX)
     with transaction.atomic():
@@ -100,12 +101,44 @@ def create_pat(
             tenants=list(tenants),
             accounts=list(accounts),
             endpoints=list(endpoints),
-            expires_at=expires_at,
+            expires_at=expires_at or default_expiry(),
         )
         record_event(
             EventKind.PAT_CREATED, actor=actor or owner.email, subject=owner.email, after=_recorded(pat)
         )
     return pat, text
+
+
+def default_expiry() -> dt.datetime:
+    """Return when a new PAT expires if its creator does not say."""
+    return now() + dt.timedelta(days=min(settings.PAT_DEFAULT_DAYS, settings.PAT_MAX_DAYS))
+
+
+def rotate_pat(
+    pat: PersonalAccessToken, *, grace: dt.timedelta, actor: str
+) -> tuple[PersonalAccessToken, str] | None:
+    """Give a PAT a new secret and return it with the text, or None if the PAT is not in force.
+
+    The former secret, and the access tokens minted from it, end after ``grace``; an earlier one ends now.
+    """
+    text = _new_text(PAT_PREFIX)
+    with transaction.atomic():
+        rows = PersonalAccessToken.objects.in_force().select_for_update(no_key=True)
+        locked = rows.filter(pk=pat.pk).first()
+        if locked is None:
+            return None
+        locked.previous_digest, locked.digest = locked.digest, digest_of(text)
+        locked.previous_ends_at = min(now() + grace, locked.expires_at)
+        locked.prefix = text[: len(PAT_PREFIX) + _VISIBLE_CHARACTERS]
+        locked.secret_number += 1
+        locked.save()
+        after = {
+            "pat": locked.pk,
+            "name": locked.name,
+            "previousEndsAt": format_timestamp(locked.previous_ends_at),
+        }
+        record_event(EventKind.PAT_ROTATED, actor=actor, subject=pat.owner.email, after=after)
+    return locked, text
 
 
 def end_pat(pat: PersonalAccessToken, *, actor: str) -> bool:
@@ -139,7 +172,7 @@ def _recorded(pat: PersonalAccessToken) -> dict[str, Any]:
         "tenants": pat.tenants,
         "accounts": pat.accounts,
         "endpoints": pat.endpoints,
-        "expiresAt": format_timestamp(pat.expires_at) if pat.expires_at else None,
+        "expiresAt": format_timestamp(pat.expires_at),
     }
 
 
@@ -210,20 +243,22 @@ def exchange_pat(text: str) -> IssuedToken:
         InvalidGrant: the PAT is unknown, expired or revoked, its owner is inactive, or it has a wildcard and
             its owner is no longer a platform admin.
     """
-    pat = (
-        PersonalAccessToken.objects.in_force()
-        .select_related("owner")
-        .filter(digest=digest_of(text), owner__is_active=True)
-        .first()
-    )
+    digest = digest_of(text)
+    is_previous = Q(previous_digest=digest)
+    accepted = Q(digest=digest) | is_previous & Q(previous_ends_at__gt=now())
+    rows = PersonalAccessToken.objects.in_force().select_related("owner")
+    pat = rows.filter(accepted, owner__is_active=True).first()
     if pat is None:
-        owners = PersonalAccessToken.objects.filter(digest=digest_of(text))
+        owners = PersonalAccessToken.objects.filter(Q(digest=digest) | is_previous)
         raise _refusal(text, owner=owners.values_list("owner__email", flat=True).first())
     rights = rights_of(pat.owner)
     if WILDCARD in (*pat.tenants, *pat.accounts) and not rights.is_platform_admin:
         message = "The owner of this wildcard token is no longer a platform admin."
         raise _refusal(text, owner=pat.owner.email, message=message)
     scopes = frozenset(Scope(name) for name in pat.scopes)
+    ends_at, secret_number = pat.expires_at, pat.secret_number
+    if bytes(pat.digest) != digest and pat.previous_ends_at is not None:
+        ends_at, secret_number = pat.previous_ends_at, secret_number - 1
     token = mint_access_token(
         subject=pat.owner.email,
         epoch=pat.owner.epoch,
@@ -232,12 +267,14 @@ def exchange_pat(text: str) -> IssuedToken:
         tenants=pat.tenants,
         accounts=pat.accounts,
         personal_access_token=pat.pk,
+        secret_number=secret_number,
+        ends_at=ends_at,
     )
     with transaction.atomic():
         PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
         minted = {"pat": pat.pk, "scopes": sorted(scopes)}
         record_event(EventKind.TOKEN_MINTED, actor=pat.owner.email, subject=pat.owner.email, after=minted)
-    return _issued_token(token, scopes)
+    return _issued_token(token, scopes, ends_at=ends_at)
 
 
 def exchange_refresh_token(text: str) -> IssuedToken:
@@ -275,12 +312,18 @@ def _refusal(text: str, *, owner: str | None, message: str = "") -> InvalidGrant
 def revoke(text: str) -> None:
     """Revoke a refresh token or a PAT. An unknown text is not an error.
 
-    The access tokens minted from it become invalid with it.
+    The access tokens minted from it become invalid with it. The former secret of a PAT ends alone.
     """
     for token in RefreshToken.objects.select_related("user").filter(digest=digest_of(text)):
         end_refresh_token(token, actor=token.user.email)
     for pat in PersonalAccessToken.objects.select_related("owner").filter(digest=digest_of(text)):
         end_pat(pat, actor=pat.owner.email)
+    of_former = PersonalAccessToken.objects.not_revoked().filter(previous_digest=digest_of(text))
+    for pat in of_former.filter(previous_ends_at__gt=now()).select_related("owner"):
+        with transaction.atomic():
+            PersonalAccessToken.objects.filter(pk=pat.pk).update(previous_ends_at=now())
+            before = {"pat": pat.pk, "secret": pat.secret_number - 1}
+            record_event(EventKind.PAT_REVOKED, actor=pat.owner.email, subject=pat.owner.email, before=before)
 
 
 def lock_sign_in(email: str) -> None:
@@ -308,8 +351,9 @@ def end_links(email: str) -> None:
     MagicLink.objects.filter(email=email, used_at__isnull=True).update(used_at=now())
 
 
-def _issued_token(token: str, scopes: Iterable[Scope]) -> IssuedToken:
-    seconds = int(settings.ACCESS_TOKEN_LIFETIME.total_seconds())
+def _issued_token(token: str, scopes: Iterable[Scope], *, ends_at: dt.datetime | None = None) -> IssuedToken:
+    lifetime = settings.ACCESS_TOKEN_LIFETIME
+    seconds = int((lifetime if ends_at is None else min(lifetime, ends_at - now())).total_seconds())
     return IssuedToken(
         access_token=token, token_type=_BEARER, expires_in=seconds, scope=" ".join(sorted(scopes))
     )

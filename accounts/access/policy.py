@@ -61,6 +61,11 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getSigningKeys": PUBLIC,
     "exchangeToken": PUBLIC,
     "logout": PUBLIC,
+    "introspectToken": Policy(
+        Level.SERVICE,
+        Scope.CONFIG_READ,
+        notes="`{active: false}` unless the caller has the scope on all tenants and accounts of the token",
+    ),
     "listSignInProviders": PUBLIC,
     "startSignIn": PUBLIC,
     "stepUp": PUBLIC,
@@ -110,6 +115,11 @@ POLICIES: Final[Mapping[str, Policy]] = {
         Scope.USERS_WRITE,
         notes="the user itself and platform admins, with a proof for another user or a wildcard; a PAT "
         "creates only PATs with no more rights than its own",
+    ),
+    "rotatePersonalAccessToken": Policy(
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="as createPersonalAccessToken",
     ),
     "revokePersonalAccessToken": Policy(
         Level.USER, Scope.USERS_WRITE, notes="the user itself, and platform admins with a proof"

@@ -49,6 +49,8 @@ class Claims:
     session: int | None
     personal_access_token: int | None
     tos_required: bool
+    #: Which secret of the PAT the token was minted from (`PersonalAccessToken.secret_number`).
+    secret_number: int = 1
 
     @property
     def is_sign_in(self) -> bool:

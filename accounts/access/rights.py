@@ -48,9 +48,12 @@ _RIGHTS: Final = f"""
            (SELECT r.second_factor_id FROM accounts_refreshtoken r WHERE r.id = asked.session),
            (SELECT p.endpoints::json
               FROM accounts_personalaccesstoken p
-             WHERE p.id = asked.pat AND p.owner_id = u.id AND {_IN_FORCE})
+             WHERE p.id = asked.pat AND p.owner_id = u.id AND {_IN_FORCE}
+                   AND (p.secret_number = asked.secret
+                        OR p.secret_number = asked.secret + 1 AND p.previous_ends_at > asked.at))
       FROM accounts_user u,
-           (SELECT %s::timestamptz AS at, %s::bigint AS session, %s::bigint AS pat) AS asked
+           (SELECT %s::timestamptz AS at, %s::bigint AS session, %s::bigint AS pat, %s::int AS secret)
+           AS asked
 """  # noqa: S608 - all parts are constants
 #: The place of the PAT's endpoints in a row. They are None if the PAT has ended.
 _ENDPOINTS: Final = -1
@@ -111,7 +114,8 @@ def read_rights(claims: Claims) -> Rights:
             revoked or expired; or the owner of a wildcard PAT is no longer a platform admin.
     """
     pat = claims.personal_access_token
-    row = _fetch_one(_RIGHTS_OF_TOKEN, now(), claims.session, pat, claims.subject, claims.epoch)
+    asked = (claims.session, pat, claims.secret_number)
+    row = _fetch_one(_RIGHTS_OF_TOKEN, now(), *asked, claims.subject, claims.epoch)
     if row is None:
         raise InvalidToken("The session of this token has ended, or its user is deleted or not active.")
     rights = _read(row, is_session=pat is None)
@@ -127,7 +131,7 @@ def read_rights(claims: Claims) -> Rights:
 
 def rights_of(user: User) -> Rights:
     """Return the rights of ``user`` as the database holds them now (one query)."""
-    row = _fetch_one(_RIGHTS_OF_USER, now(), None, None, user.pk)
+    row = _fetch_one(_RIGHTS_OF_USER, now(), None, None, None, user.pk)
     if row is None:
         raise User.DoesNotExist
     return _read(row)
@@ -135,7 +139,7 @@ def rights_of(user: User) -> Rights:
 
 def rights_on_session(session: RefreshToken) -> Rights:
     """Return the rights of the user of ``session`` on it: without a second factor an admin may be a user."""
-    row = _fetch_one(_RIGHTS_OF_USER, now(), session.pk, None, session.user_id)
+    row = _fetch_one(_RIGHTS_OF_USER, now(), session.pk, None, None, session.user_id)
     if row is None:
         raise User.DoesNotExist
     return _read(row, is_session=True)

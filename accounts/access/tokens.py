@@ -34,6 +34,7 @@ from tenantadmin.lib.core.errors import InvalidToken, TokenExpired
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Iterable
 
     from cryptography.hazmat.primitives.asymmetric.ec import (
@@ -195,11 +196,14 @@ def mint_access_token(
     accounts: Iterable[str],
     session: int | None = None,
     personal_access_token: int | None = None,
+    secret_number: int = 1,
+    ends_at: dt.datetime | None = None,
     tos_required: bool = False,
 ) -> str:
     """Return a signed access token with the claims of the contract (Authentication, 3).
 
-    ``session`` or ``personal_access_token`` is the id of the row that the token is minted from.
+    ``session`` or ``personal_access_token`` is the id of the row that the token is minted from. It expires at
+    ``ends_at`` at the latest.
     """
     token = AccessToken()
     token["sub"] = subject
@@ -212,6 +216,10 @@ def mint_access_token(
         token["sid"] = session
     if personal_access_token is not None:
         token["pat"] = personal_access_token
+        if secret_number > 1:
+            token["pat_secret"] = secret_number
+    if ends_at is not None:
+        token["exp"] = min(token["exp"], int(ends_at.timestamp()))
     if tos_required:
         token["tos_required"] = True
     return str(token)
@@ -245,6 +253,7 @@ def verify_access_token(text: str) -> Claims:
             session=_row_id(payload["sid"]) if pat is None else None,
             personal_access_token=pat,
             tos_required=payload.get("tos_required") is True,
+            secret_number=_row_id(payload.get("pat_secret", 1)),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidToken from error

@@ -105,7 +105,7 @@ class PersonalAccessTokenAdmin(NamingAdmin):
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "owner__email")
     search_help_text = "The start of the token, or the email of its owner."
-    exclude = ("digest",)
+    exclude = ("digest", "previous_digest")
 
 
 @admin.register(RefreshToken)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,17 +10,18 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.credentials import default_expiry
 from accounts.access.scopes import Scope
 from accounts.pats import (
     CreatedPatDocument,
     PatDocument,
     PatRequest,
     create_own_pat,
-    default_expiry,
     list_pats,
     revoke_pat,
+    rotate_secret,
 )
-from accounts.serializers.pats import PatBody
+from accounts.serializers.pats import PatBody, PatRotation
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
@@ -79,9 +81,21 @@ class PersonalAccessTokenViewSet(AppViewSet):
             tenants=tuple(self.body.get("tenants", ())),
             accounts=tuple(self.body.get("accounts", ())),
             endpoints=tuple(self.body.get("endpoints", ())),
-            expires_at=self.body["expiresAt"] if "expiresAt" in self.body else default_expiry(),
+            expires_at=self.body.get("expiresAt") or default_expiry(),
         )
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
+
+    @operation(
+        summary="Give a personal access token a new secret; its text is shown this once",
+        description="The former secret, and the access tokens minted from it, are accepted for "
+        "`graceSeconds`. A token has at most two secrets: rotating it again ends the older one at once.",
+        headers=[REASON],
+        body=PatRotation,
+        responses={200: CreatedPatDocument, 429: refusal(429)},
+    )
+    def rotate_personal_access_token(self, request: Request, email: str, pat_id: int) -> Response:
+        grace = dt.timedelta(seconds=self.body["graceSeconds"])
+        return Response(rotate_secret(self.principal, email=email, pat_id=pat_id, grace=grace))
 
     @operation(
         summary="Revoke a personal access token and the tokens minted from it",

@@ -19,6 +19,7 @@ class EventKind(models.TextChoices):
     TOKEN_MINTED = "token.minted"  # noqa: S105
     TOKEN_REFUSED = "token.refused"  # noqa: S105
     PAT_CREATED = "pat.created"
+    PAT_ROTATED = "pat.rotated"
     PAT_REVOKED = "pat.revoked"
     PASSWORD_CHANGED = "password.changed"  # noqa: S105
     SECOND_FACTOR_ADDED = "second-factor.added"

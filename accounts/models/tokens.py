@@ -62,6 +62,12 @@ class PersonalAccessToken(Credential):
     """A service account's credential: what it may do, on which tenants, at which endpoints."""
 
     owner = models.ForeignKey(User, on_delete=models.CASCADE, related_name="personal_access_tokens")
+    expires_at = models.DateTimeField()
+    #: Counts the secrets: each rotation makes a new one. Access tokens name the one they were minted from.
+    secret_number = models.PositiveIntegerField(default=1, db_default=1, editable=False)
+    #: SHA-256 of the secret before the last rotation, and when it ends.
+    previous_digest = models.BinaryField(max_length=32, null=True, unique=True, editable=False)
+    previous_ends_at = models.DateTimeField(null=True, editable=False)
     name = models.CharField(max_length=100)
     scopes = ArrayField(models.CharField(max_length=40))
     #: Tenant ids, or ``["*"]``.

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.lib.http.serializers import StrictCharField
+from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 
 PAT_EXCHANGE = "pat_exchange"
 REFRESH = "refresh_token"
@@ -24,6 +24,13 @@ class TokenRefresh(serializers.Serializer[Any]):
 
     grant_type = serializers.ChoiceField(choices=[REFRESH])
     refresh_token = StrictCharField(help_text="The refresh token: `tas_refresh_…`.")
+
+
+class Introspection(StrictSerializer):
+    """The access token to describe."""
+
+    token = StrictCharField(max_length=16_384)
+    token_type_hint = StrictCharField(required=False, allow_blank=True, help_text="Accepted and ignored.")
 
 
 class LogoutRequest(serializers.Serializer[Any]):

@@ -11,6 +11,7 @@ from rest_framework import serializers
 from accounts.access.principal import WILDCARD
 from accounts.serializers.users import SCOPES
 from tenantadmin.lib.http.serializers import (
+    JsonIntegerField,
     OneOfField,
     StrictCharField,
     StrictSerializer,
@@ -70,6 +71,14 @@ class PatBody(StrictSerializer):
     tenants = IdListField(help_text='Tenant ids, or `["*"]` (platform admins).')
     accounts = IdListField(help_text='Account ids, or `["*"]` (platform admins).')
     endpoints = Endpoint(many=True, required=False)
-    expiresAt = TimestampField(
-        required=False, allow_null=True, help_text="Null: it has no end (platform admins)."
+    expiresAt = TimestampField(required=False, help_text="At most two years ahead.")
+
+
+class PatRotation(StrictSerializer):
+    """How long the former secret, and tokens minted from it, are accepted."""
+
+    may_be_absent = True
+
+    graceSeconds = JsonIntegerField(
+        default=86_400, min_value=0, max_value=604_800, help_text="A day unless given, at most a week."
     )

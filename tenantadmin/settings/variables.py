@@ -67,6 +67,8 @@ ACCESS_TOKEN_SECONDS = env.int("ACCESS_TOKEN_SECONDS", 3600, validate=Range(1, _
 REFRESH_TOKEN_DAYS = env.int("REFRESH_TOKEN_DAYS", 30, validate=_DAYS)
 #: The lifetime of a personal access token whose creator gives none, and how many a user may have.
 PAT_DEFAULT_DAYS = env.int("PAT_DEFAULT_DAYS", 365, validate=_DAYS)
+#: Two years, of which one may be a leap year.
+PAT_MAX_DAYS = env.int("PAT_MAX_DAYS", 731, validate=_DAYS)
 PAT_MAX_ACTIVE = env.int("PAT_MAX_ACTIVE", 50, validate=Range(1, 10_000))
 #: How long a process remembers what a token may do; revocation acts within this time.
 PRINCIPAL_CACHE_SECONDS = env.float("PRINCIPAL_CACHE_SECONDS", 3.0, validate=Range(0, 5))

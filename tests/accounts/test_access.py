@@ -203,7 +203,9 @@ def mint(user: User, pat: Pat | None, places: Places) -> str:
         named[pat.wildcard] = ["*"]
     row, text = create_pat(owner=user, name="x", scopes=map(Scope, pat.scopes), **named)
     token = exchange_pat(text).access_token
-    PersonalAccessToken.objects.filter(pk=row.pk).update(**ended(pat.ends))
+    ends = ended(pat.ends)
+    ends["expires_at"] = ends["expires_at"] or row.expires_at
+    PersonalAccessToken.objects.filter(pk=row.pk).update(**ends)
     return token
 
 

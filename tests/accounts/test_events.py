@@ -27,7 +27,7 @@ from accounts.tasks import remove_tombstones
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core import request_context
 from tenantadmin.lib.core.request_context import set_address
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import signed_in
 from tests.conftest import ApiClient
@@ -266,7 +266,7 @@ class TestTokens:
             "tenants": [str(world.tenant.pk)],
             "accounts": [],
             "endpoints": [],
-            "expiresAt": None,
+            "expiresAt": format_timestamp(pat.expires_at),
         }
 
     def test_a_pat_that_an_admin_makes_and_revokes(self, admin: ApiClient, world: factories.World) -> None:

@@ -6,8 +6,11 @@ import datetime as dt
 from functools import partial
 from typing import Any
 
+import jwt
 import pytest
 
+from accounts.access.credentials import create_pat
+from accounts.access.scopes import Scope
 from accounts.models import Membership, PersonalAccessToken, User
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
@@ -52,6 +55,7 @@ def test_made_shown_once_listed_used_and_revoked(world: factories.World) -> None
         "createdAt": format_timestamp(pat.created_at),
         "expiresAt": format_timestamp(expires),
         "lastUsedAt": None,
+        "previousEndsAt": None,
     }
     assert owner.get(OWN).json() == {
         "_links": {
@@ -131,27 +135,41 @@ def test_a_platform_admin_puts_raw_logs_into_a_token_of_a_tenant_that_it_is_a_me
 def test_a_token_lasts_a_year_unless_its_creator_says_otherwise(
     world: factories.World, settings: Any
 ) -> None:
-    owner, admin = signed_in(world.owner), signed_in(world.platform_admin)
+    owner = signed_in(world.owner)
     year, minute = dt.timedelta(days=365), dt.timedelta(minutes=1)
     made = PersonalAccessToken.objects.get(pk=owner.post(OWN, body(world)).json()["id"])
-    assert made.expires_at is not None
     assert abs(made.expires_at - made.created_at - year) < minute
     settings.PAT_DEFAULT_DAYS = 7
     made = PersonalAccessToken.objects.get(pk=owner.post(OWN, body(world)).json()["id"])
-    assert made.expires_at is not None
     assert abs(made.expires_at - made.created_at - dt.timedelta(days=7)) < minute
-    endless = body(world, expiresAt=None)
-    refused = owner.post(OWN, endless)
-    assert (refused.status_code, refused.json()["message"]) == (
-        403,
-        "Only a platform admin may create tokens without end. Leave 'expiresAt' out.",
+    settings.PAT_MAX_DAYS = 3
+    made = PersonalAccessToken.objects.get(pk=owner.post(OWN, body(world)).json()["id"])
+    assert abs(made.expires_at - made.created_at - dt.timedelta(days=3)) < minute
+
+
+def test_a_token_lasts_two_years_at_most(world: factories.World) -> None:
+    admin = signed_in(world.platform_admin)
+    today = now()
+    # Also if one of them is a leap year.
+    in_two_years = today.replace(year=today.year + 2, day=min(today.day, 28))
+    for expires in (in_two_years, today + dt.timedelta(days=730)):
+        made = admin.post(OWN, body(world, expiresAt=format_timestamp(expires)))
+        assert (made.status_code, made.json()["expiresAt"]) == (201, format_timestamp(expires))
+    later = format_timestamp(today + dt.timedelta(days=732))
+    for text, code in ((later, "too-late"), (None, "null")):
+        refused = admin.post(OWN, body(world, expiresAt=text))
+        assert (refused.status_code, refused.json()["error"]) == (400, "validation_failed")
+        assert [(it["path"], it["code"]) for it in refused.json()["details"]] == [("/expiresAt", code)]
+
+
+def test_an_access_token_ends_with_its_pat(world: factories.World) -> None:
+    _, text = create_pat(
+        owner=world.owner, name="x", scopes=[Scope.CONFIG_READ], expires_at=now() + dt.timedelta(minutes=5)
     )
-    answer = admin.post(OWN, endless)
-    assert (answer.status_code, answer.json()["expiresAt"]) == (201, None)
-    narrow = factories.pat_token(
-        world.platform_admin, "users:write", "config:read", tenants=[str(world.tenant.pk)]
-    )
-    assert ApiClient(narrow).post("/users/me/tokens", endless).status_code == 403
+    answer = exchange(text).json()
+    assert 298 <= answer["expires_in"] <= 300
+    claims = jwt.decode(answer["access_token"], options={"verify_signature": False})
+    assert 298 <= claims["exp"] - claims["iat"] <= 300
 
 
 def test_a_user_has_at_most_so_many_active_tokens(world: factories.World, settings: Any) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #: Fields that no page shows: secrets, hashes of secrets, and a document that the API hands out.
 LEFT_OUT = {
     "User": {"password", "epoch"},
-    "PersonalAccessToken": {"digest"},
+    "PersonalAccessToken": {"digest", "previous_digest"},
     "RefreshToken": {"digest"},
     "MagicLink": {"digest"},
     "SummaryDocument": {"body"},

@@ -57,10 +57,13 @@ _GROUPS: Final = {
     "getUser (own) getRoles (own) getMemberships (own) listPersonalAccessTokens (own)": OWN_READ,
     "listSessions (own)": OWN_READ,
     "replaceUser (own) revokePersonalAccessToken (own) revokeGrant": OWN_WRITE,
+    "rotatePersonalAccessToken (own)": OWN_WRITE,
+    "introspectToken": LISTS,
     "endSession (own) endSessions (own)": OWN_WRITE,
     "listSessions endSession endSessions": ADMINS,
     "createPersonalAccessToken (own)": MEMBERS | ADMINS,
     "replaceUser listPersonalAccessTokens createPersonalAccessToken revokePersonalAccessToken": ADMINS,
+    "rotatePersonalAccessToken": ADMINS,
     "deleteUser deleteUser (own) replaceRoles replaceRoles (own) mergeRoles mergeRoles (own)": ADMINS,
     "appendMemberships appendMemberships (own)": pat("users:write") | {"owner", "platform admin"},
     # A PAT that may write but not read users gets 404: it sees no user.

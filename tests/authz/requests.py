@@ -57,6 +57,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
             "resourceId": tenant,
             "permissions": ["config:read"],
         },
+        "introspectToken": {"token": "x"},
         "registerDomain": {"domain": "example.org"},
         "replaceDraft": {"rules": []},
         "notifyLogs": {"prefixes": []},

@@ -46,6 +46,7 @@ WITHOUT: Final = {
     "deleteDraft": "as createDraft",
     "explainRequest": "writes nothing",
     "explainLoggedRequest": "writes nothing",
+    "introspectToken": "writes nothing",
     "requestReplay": "computes from the log and changes nothing else; its row says who asked",
     "cancelReplay": "as requestReplay",
     "requestRecommendations": "as requestReplay",
@@ -187,6 +188,7 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
         f"{it.member}/tokens",
         {"name": "x", "scopes": ["config:read"], "tenants": [str(it.world.tenant.pk)]},
     ),
+    "rotatePersonalAccessToken": lambda it: Ask("POST", f"{it.member}/tokens/{it.pat()[0].pk}/rotate"),
     "revokePersonalAccessToken": lambda it: Ask("DELETE", f"{it.member}/tokens/{it.pat()[0].pk}"),
     "exchangeToken": lambda it: Ask(
         "POST", "/oauth/token", {"grant_type": "pat_exchange", "pat": it.pat()[1]}

@@ -6,13 +6,15 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
+from accounts.access.credentials import default_expiry
 from accounts.access.principal import WILDCARD
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.models import User
-from accounts.pats import PatRequest, default_expiry, require_grantable, store_pat
+from accounts.pats import PatRequest, require_grantable, store_pat
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import now
@@ -21,8 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from django.core.management.base import CommandParser
-
-_MAX_DAYS = 36_500
 
 
 class Command(BaseCommand):
@@ -95,6 +95,6 @@ def _ids(option: str, names: Iterable[str]) -> tuple[str, ...]:
 def _expiry(days: int | None) -> dt.datetime:
     if days is None:
         return default_expiry()
-    if not 1 <= days <= _MAX_DAYS:
-        raise CommandError(f"--expires-days is a number from 1 to {_MAX_DAYS}.")
+    if not 1 <= days <= settings.PAT_MAX_DAYS:
+        raise CommandError(f"--expires-days is a number from 1 to {settings.PAT_MAX_DAYS}.")
     return now() + dt.timedelta(days=days)

@@ -53,7 +53,7 @@ export async function show({ reload }) {
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
       { head: "Tenants", cell: (row) => row.tenants.map((/** @type {string} */ id) => names.get(id) ?? id).join(", ") || f.NONE },
       { head: "Last used", cell: (row) => f.ago(row.lastUsedAt), class: "nowrap", sort: (row) => row.lastUsedAt ?? "" },
-      { head: "Ends", cell: (row) => (row.expiresAt ? f.ago(row.expiresAt) : "never"), class: "nowrap", sort: (row) => row.expiresAt ?? "" },
+      { head: "Ends", cell: (row) => f.ago(row.expiresAt), class: "nowrap", sort: (row) => row.expiresAt },
       { head: "Actions", hidden: true, number: true, cell: (row) => button("Revoke", () => revoke(row), "quiet small") },
     ], tokens, { label: "Personal access tokens" }) : h("p", { class: "pad muted" }, "You have none. Programs use them in place of signing in.")),
     panel("Sessions", button("Sign out everywhere", everywhere, "small danger"), table([
