@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.changed_tables import find_changed_tables, read_tables
 from analytics.replay.arrays import read_numbers
-from analytics.reports.per_user import PER_USER_FUNCTIONS
+from analytics.reports.per_user import is_per_user
 from rules.conditions import Request, matches, read_request
 from rules.conditions.globs import glob_matches
 
@@ -28,7 +27,6 @@ STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "ha
 NO_RULE: Final = -1
 
 _QUOTES: Final = str.maketrans("", "", '"`[]')
-_PER_USER: Final = re.compile(PER_USER_FUNCTIONS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +55,10 @@ class Statement:
         """The tables that the statement changes if it changes data."""
         return find_changed_tables(self.text, self.tables)
 
-    @property
+    @cached_property
     def is_per_user(self) -> bool:
         """True if the statement calls a function whose result depends on the user or the session."""
-        return _PER_USER.search(self.text) is not None
+        return is_per_user(self.text)
 
     def fits(self, condition: Condition) -> bool:
         """Return True if a condition, which reads only `STATEMENT_COLUMNS` and the statement, matches."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
-from analytics.reports.per_user import PER_USER_FUNCTIONS
+from analytics.reports.per_user import is_per_user_sql
 from analytics.reports.reading import ReportHead, ReportQuery
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -38,7 +38,7 @@ _FINDINGS: Final = (
     _SERVED
     + f"""
 , graded AS (
-    SELECT *, CASE WHEN regexp_matches(standardizedSql, '{PER_USER_FUNCTIONS}') THEN 'certain'
+    SELECT *, CASE WHEN {is_per_user_sql("standardizedSql")} THEN 'certain'
         WHEN nonDeterministic THEN 'likely' END AS grade
     FROM served WHERE users > 1
 )

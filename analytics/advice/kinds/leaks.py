@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.proposal import Kind, Proposal
 from analytics.replay.evidence import EvidenceQuery
-from analytics.reports.per_user import PER_USER_FUNCTIONS
+from analytics.reports.per_user import is_per_user_sql
 from logs.quoting import quote_text
 from rules.language import complete_rule
 
@@ -64,7 +64,7 @@ def _evidence(current: Current, rule_id: str) -> EvidenceQuery:
         " SELECT standardizedSql, cacheKey, count(*) AS served, count(DISTINCT userName) AS users"
         f" FROM proxy_logs WHERE {current.days} AND matchedRule = {quote_text(rule_id)}"
         " AND cacheKey IS NOT NULL AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"
-        f" AND regexp_matches(standardizedSql, {quote_text(PER_USER_FUNCTIONS)})"
+        f" AND {is_per_user_sql('standardizedSql')}"
         " GROUP BY standardizedSql, cacheKey HAVING count(DISTINCT userName) > 1"
         f") GROUP BY standardizedSql ORDER BY served DESC, standardizedSql LIMIT {_MAX_STATEMENTS}",
     )
