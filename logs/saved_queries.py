@@ -1,8 +1,7 @@
-"""SQL statements that users save under a name. ``{{name}}`` in a statement is a parameter."""
+"""SQL statements that users save under a name."""
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
@@ -10,48 +9,19 @@ from django.db import transaction
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from logs.models import SavedQuery
-from logs.quoting import quote_value
 from logs.sql.guard import MAX_STATEMENT_BYTES
 from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from accounts.models import User
 
 #: Maximum number of saved queries of one user.
 MAX_SAVED: Final = 100
-_PARAMETER: Final = re.compile(r"\{\{\s*([A-Za-z]\w{0,39})\s*\}\}", re.ASCII)
 
 
 class SavedQueryNotFound(NotFound):
     message = "You have no such saved query."
-
-
-class ValueMissing(BadRequest):
-    """A parameter of the statement has no value."""
-
-    def __init__(self, names: list[str]) -> None:
-        super().__init__(f"Give a value for {', '.join(names)}.")
-
-
-def parameters_of(statement: str) -> list[str]:
-    """Return the names of a statement's parameters, each once, in order."""
-    return list(dict.fromkeys(_PARAMETER.findall(statement)))
-
-
-def fill_parameters(statement: str, values: Mapping[str, str]) -> str:
-    """Return a statement with its parameters replaced by their values, as SQL text.
-
-    A value is always a text literal, never SQL. DuckDB converts it where a number or a day is needed.
-
-    Raises:
-        ValueMissing: a parameter has no value.
-    """
-    if missing := [name for name in parameters_of(statement) if not values.get(name)]:
-        raise ValueMissing(missing)
-    return _PARAMETER.sub(lambda match: quote_value(values[match[1]]), statement)
 
 
 def list_saved_queries(user: User) -> list[SavedQuery]:

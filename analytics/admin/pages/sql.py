@@ -20,12 +20,11 @@ from analytics.admin.pages.base import LogPage
 from logs.cancelling import cancel_query, list_running
 from logs.columns import CACHE_STATUSES
 from logs.queries import rows_of, run_query
+from logs.query_parameters import fill_parameters, parameters_of
 from logs.saved_queries import (
     delete_saved_query,
-    fill_parameters,
     find_saved_query,
     list_saved_queries,
-    parameters_of,
     save_query,
 )
 from logs.sql.results import csv_pieces
