@@ -124,7 +124,7 @@ def end_sessions_of(user: User, *, actor: str) -> int | None:
         # Beside the event of each session: access tokens end even if no session is left.
         everywhere = {"everywhere": True, "sessions": ended}
         record_event(EventKind.SESSION_ENDED, actor=actor, subject=locked.email, before=everywhere)
-        locked.save(update_fields=["epoch"])
+        locked.save(update_fields=["epoch", "modified_at"])
     return ended
 
 

@@ -338,10 +338,10 @@ def lock_sign_in(email: str) -> None:
 def sign_out_everywhere(user: User, *, actor: str) -> int:
     """End all sessions, access tokens and open magic links of the locked row ``user``.
 
-    Sets a new epoch on ``user``, which the caller saves. The caller has called `lock_sign_in`. PATs stay, but
-    must be exchanged again. Returns how many sessions ended.
+    Sets a new epoch and ``modified_at`` on ``user``, which the caller saves. The caller has called
+    `lock_sign_in`. PATs stay, but must be exchanged again. Returns how many sessions ended.
     """
-    user.epoch = uuid.uuid4()
+    user.epoch, user.modified_at = uuid.uuid4(), now()
     end_links(user.email)
     return sum(end_refresh_token(session, actor=actor) for session in user.refresh_tokens.in_force())
 

@@ -58,13 +58,17 @@ _RIGHTS: Final = f"""
 #: The place of the PAT's endpoints in a row. They are None if the PAT has ended.
 _ENDPOINTS: Final = -1
 _RIGHTS_OF_USER: Final = f"{_RIGHTS} WHERE u.id = %s::bigint"
+#: A token that names no epoch counts until the row of its user changes.
 _RIGHTS_OF_TOKEN: Final = f"""
-    {_RIGHTS}
-     WHERE u.email = %s AND u.epoch = %s::uuid AND u.is_active
+    {_RIGHTS},
+           (SELECT %s::uuid AS epoch, %s::bigint AS minted_at) AS named
+     WHERE u.email = %s AND u.is_active
+           AND (u.epoch = named.epoch
+                OR (named.epoch IS NULL AND u.modified_at < to_timestamp(named.minted_at + 1)))
            AND (asked.session IS NULL
                 OR EXISTS (SELECT FROM accounts_refreshtoken r
                             WHERE r.id = asked.session AND r.user_id = u.id AND {_IN_FORCE}))
-"""
+"""  # noqa: S608 - all parts are constants
 
 
 def authenticate_token(text: str, *, is_write: bool = False) -> Principal:
@@ -115,7 +119,8 @@ def read_rights(claims: Claims) -> Rights:
     """
     pat = claims.personal_access_token
     asked = (claims.session, pat, claims.secret_number)
-    row = _fetch_one(_RIGHTS_OF_TOKEN, now(), *asked, claims.subject, claims.epoch)
+    named = (claims.epoch, claims.minted_at)
+    row = _fetch_one(_RIGHTS_OF_TOKEN, now(), *asked, *named, claims.subject)
     if row is None:
         raise InvalidToken("The session of this token has ended, or its user is deleted or not active.")
     rights = _read(row, is_session=pat is None)

@@ -6,6 +6,7 @@ Contract: Authentication, 3 and 4.
 from __future__ import annotations
 
 import datetime as dt
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +14,20 @@ import pytest
 from cachetools import TTLCache
 
 from accounts.access import rights
-from accounts.access.credentials import create_pat, create_refresh_token, digest_of, mint_for_sign_in
-from accounts.access.rights import authenticate_token
+from accounts.access.credentials import (
+    create_pat,
+    create_refresh_token,
+    digest_of,
+    end_pat,
+    mint_for_sign_in,
+)
+from accounts.access.rights import authenticate_token, clear_principal_cache
 from accounts.access.scopes import Scope
-from accounts.access.tokens import mint_access_token
+from accounts.access.tokens import AccessToken, mint_access_token
 from accounts.deletion import delete_user
 from accounts.models import MagicLink, User
 from accounts.roles import replace_roles
+from accounts.sessions import end_sessions_of
 from tenantadmin.lib.core.errors import InvalidToken
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
@@ -27,6 +35,8 @@ from tests.accounts.support import signed_in
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from django.test import Client
 
 pytestmark = pytest.mark.django_db
@@ -171,3 +181,60 @@ def test_a_process_that_remembers_the_caller_forgets_it_within_five_seconds(
 def test_the_end_of_one_user_ends_no_token_of_another(world: factories.World, tokens: Tokens) -> None:
     replace_roles("owner@example.org", primary=None, scopes=None, active=False, actor="x@example.org")
     assert tokens.statuses() == ALL_ALIVE
+
+
+def deactivate(user: User, *, actor: str) -> None:
+    """Deactivate a user, and activate it again."""
+    for active in (False, True):
+        replace_roles(user.email, primary=None, scopes=None, active=active, actor=actor)
+
+
+def delete_and_make_again(user: User, *, actor: str) -> None:
+    delete_user(user.email, actor=actor)
+    factories.make_user(user.email)
+
+
+def mint_as_before(user: User, *, pat: int | None = None, **claims: Any) -> str:
+    """Return an access token with the claims of release 0.1.0."""
+    token = AccessToken()
+    token.payload.update(
+        sub=user.email, role=user.role, scope="config:read", tenants=[], accounts=[], **claims
+    )
+    if pat is not None:
+        token["pat"] = pat
+    return str(token)
+
+
+class TestTokensOfThePreviousRelease:
+    """They live an hour, and a rolling update must not sign their users out."""
+
+    def test_they_are_accepted(self) -> None:
+        world = factories.make_world()
+        User.objects.update(modified_at=now() - dt.timedelta(seconds=5))
+        client = ApiClient(mint_as_before(world.member))
+        assert client.get("/users/me").json()["email"] == world.member.email
+        pat, _ = create_pat(owner=world.owner, name="a", scopes=[Scope.CONFIG_READ])
+        assert ApiClient(mint_as_before(world.owner, pat=pat.pk)).get("/config/tenants").status_code == 200
+
+    @pytest.mark.parametrize("act", [end_sessions_of, deactivate, delete_and_make_again])
+    def test_they_end_with_the_rights_of_their_user(self, act: Callable[..., Any]) -> None:
+        world = factories.make_world()
+        minted_at = int(time.time()) - 5
+        User.objects.update(modified_at=now() - dt.timedelta(seconds=10))
+        token = mint_as_before(world.member, iat=minted_at)
+        assert ApiClient(token).get("/users/me").status_code == 200
+        act(world.member, actor=world.platform_admin.email)
+        clear_principal_cache()
+        assert ApiClient(token).get("/users/me").status_code == 401
+
+    def test_a_revoked_pat_ends_them(self) -> None:
+        world = factories.make_world()
+        pat, _ = create_pat(owner=world.owner, name="a", scopes=[Scope.CONFIG_READ])
+        token = mint_as_before(world.owner, pat=pat.pk)
+        end_pat(pat, actor=world.owner.email)
+        assert ApiClient(token).get("/config/tenants").status_code == 401
+
+    def test_a_sign_in_token_of_this_release_names_its_session(self) -> None:
+        world = factories.make_world()
+        token = mint_as_before(world.member, epoch=str(world.member.epoch))
+        assert ApiClient(token).get("/users/me").status_code == 401
