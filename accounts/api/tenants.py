@@ -123,6 +123,7 @@ class TenantViewSet(AppViewSet):
     )
     def list_tenants(self, request: Request) -> StreamingHttpResponse:
         return stream_links(
+            request,
             ItemList(links=links(self_href=reverse("tenants"), parent=reverse("contract"))),
             tenant_items(list_tenants(latest_rights(self.principal))),
         )
@@ -165,6 +166,7 @@ class TenantViewSet(AppViewSet):
         manifest = read_manifest(latest_rights(self.principal), query)
         links = ManifestLinks(self_=link(request.get_full_path()), parent=link(reverse("tenants")), items=[])
         return not_modified(request, manifest.etag) or stream_links(
+            request,
             TenantManifest(links=links, generated_at=manifest.generated_at),
             manifest_items(manifest.rows),
             headers={"ETag": manifest.etag},

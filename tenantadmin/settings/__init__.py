@@ -119,6 +119,8 @@ DATABASES = {
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {
             "application_name": "tenantadmin",
+            # A server that hangs accepts connections, and says nothing.
+            "connect_timeout": 5,
             # After a few executions on a connection, a statement is prepared, which saves planning it.
             "server_side_binding": True,
             "prepare_threshold": 3,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import random
 import threading
 from functools import partial
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from accounts.models import Tenant
+from accounts.models import Account, Tenant
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from accounts.tenants.stamps import stamp_tenant
 from rules.write import write_ruleset
@@ -48,6 +50,39 @@ def names(body: dict[str, Any]) -> list[str]:
 
 def rename(tenant_id: UUID, name: str) -> None:
     configure(tenant_id, name=name)
+
+
+@pytest.mark.django_db
+class TestCompression:
+    """A Gateway of many tenants reads the whole list when it starts."""
+
+    @pytest.fixture
+    def tenants(self, world: factories.World) -> int:
+        Account.objects.update(plan="enterprise")
+        for number in range(100):
+            create_tenant(account_id=world.account.pk, document={"tenantName": f"t{number}"}, actor=ACTOR)
+        return Tenant.objects.count()
+
+    def test_a_long_list_is_compressed(self, gateway: ApiClient, tenants: int) -> None:
+        path = "/config/tenants/manifest"
+        plain = gateway.get(path)
+        packed = gateway.get(path, **{"Accept-Encoding": "br, gzip"})
+        assert "Accept-Encoding" in packed["Vary"]
+        assert packed["Content-Encoding"] == "gzip"
+        assert packed["ETag"] == f"W/{plain['ETag']}"
+        whole, sent = b"".join(plain.streaming_content), b"".join(packed.streaming_content)
+        assert gzip.decompress(sent) == whole
+        assert len(json.loads(whole)["_links"]["items"]) == tenants
+        assert len(sent) < len(whole) / 3
+        again = gateway.get(path, **{"Accept-Encoding": "gzip", "If-None-Match": packed["ETag"]})
+        assert again.status_code == 304
+
+    def test_a_short_list_and_one_for_other_callers_are_not(self, gateway: ApiClient, tenants: int) -> None:
+        path = "/config/tenants/manifest"
+        assert "Content-Encoding" not in gateway.get(path, **{"Accept-Encoding": "gzip;q=0"})
+        short = gateway.get(f"{path}?name=t7", **{"Accept-Encoding": "gzip"})
+        assert "Content-Encoding" not in short
+        assert "Accept-Encoding" in short["Vary"]
 
 
 @pytest.mark.django_db

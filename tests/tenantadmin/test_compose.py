@@ -88,8 +88,13 @@ def test_a_container_has_the_time_that_its_requests_need() -> None:
     assert query_seconds < web.STOP_SECONDS < supervisor.STOP_SECONDS < 25
 
 
-def test_the_proxy_drops_idle_connections_before_the_service_does() -> None:
+def test_the_proxy_finds_another_container_while_one_is_replaced() -> None:
+    """Without this, 15,900 of 19,350 requests were a 502 in sixteen restarts of two containers; with it, 2 POST."""
     text = (ROOT / "docker/nginx.conf").read_text()
-    kept = re.search(r"keepalive_timeout (\d+)s;", text)
-    assert kept is not None
-    assert int(kept[1]) < web.HEADER_SECONDS
+    upstream = re.search(r"^upstream tenantadmin \{(.*?)^\}", text, re.MULTILINE | re.DOTALL)
+    assert upstream is not None
+    directives = [line.strip() for line in upstream[1].splitlines() if not line.strip().startswith("#")]
+    assert "server web:8000 resolve max_fails=0;" in directives
+    assert not [line for line in directives if line.startswith("keepalive")]
+    # Docker's own name server, which knows the new containers.
+    assert re.search(r"^resolver 127\.0\.0\.11 valid=2s", text, re.MULTILINE)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
 from django.http import StreamingHttpResponse
+from django.utils.cache import patch_vary_headers
+from django.utils.text import compress_sequence
 
 from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.http.negotiation import accepts_gzip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from rest_framework.request import Request
+
     from tenantadmin.lib.core.structs import JsonStruct
 
+#: A list of this many items is compressed.
+_COMPRESSED_FROM: Final = 20
 #: Number of items that are rendered at a time.
 _BATCH: Final = 500
 #: Bytes of items that are kept in memory; more are kept in a temporary file.
@@ -26,12 +33,30 @@ _NO_ITEMS: Final = _ITEMS + b"]"
 
 
 def stream_links(
-    answer: JsonStruct, items: Iterable[JsonStruct], *, headers: Mapping[str, str] | None = None
+    request: Request,
+    answer: JsonStruct,
+    items: Iterable[JsonStruct],
+    *,
+    headers: Mapping[str, str] | None = None,
 ) -> StreamingHttpResponse:
-    """Return a response with ``answer``, and add ``items`` to its links while it is sent."""
-    return StreamingHttpResponse(
-        _write(answer, iter(items)), content_type="application/json", headers=dict(headers or {})
+    """Return a response with ``answer``, and add ``items`` to its links while it is sent.
+
+    A long list is compressed if the caller takes gzip. A short one, as of most polls, takes more time than it
+    saves.
+    """
+    items = iter(items)
+    first = list(islice(items, _COMPRESSED_FROM))
+    response = StreamingHttpResponse(
+        _write(answer, chain(first, items)), content_type="application/json", headers=dict(headers or {})
     )
+    patch_vary_headers(response, ["Accept-Encoding"])
+    if len(first) == _COMPRESSED_FROM and accepts_gzip(request):
+        response.streaming_content = compress_sequence(response.streaming_content)
+        response["Content-Encoding"] = "gzip"
+        if "ETag" in response:
+            # The compressed bytes differ.
+            response["ETag"] = f"W/{response['ETag']}"
+    return response
 
 
 def _write(answer: JsonStruct, items: Iterator[JsonStruct]) -> Iterator[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -49,6 +50,22 @@ def test_a_long_statement_fails_and_the_connection_stays_usable() -> None:
         execute("SELECT pg_sleep(30)")
     assert 1 <= time.monotonic() - started < 10
     assert execute("SELECT 1") == (1,)
+
+
+@pytest.mark.usefixtures("limited")
+def test_a_server_that_does_not_answer_is_given_up() -> None:
+    """Its own limit is of no use then."""
+    (backend,) = execute("SELECT pg_backend_pid()")
+    os.kill(backend, signal.SIGSTOP)
+    started = time.monotonic()
+    try:
+        with pytest.raises(OperationalError, match="the server did not answer within 3 seconds"):
+            execute("SELECT 1")
+        assert 3 <= time.monotonic() - started < 10
+        connection.close()
+        assert execute("SELECT 1") == (1,)
+    finally:
+        os.kill(backend, signal.SIGCONT)
 
 
 @pytest.mark.usefixtures("limited")
