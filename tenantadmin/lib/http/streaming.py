@@ -46,12 +46,15 @@ def stream_links(
     """
     items = iter(items)
     first = list(islice(items, _COMPRESSED_FROM))
+    content = _write(answer, chain(first, items))
+    is_compressed = len(first) == _COMPRESSED_FROM and accepts_gzip(request)
     response = StreamingHttpResponse(
-        _write(answer, chain(first, items)), content_type="application/json", headers=dict(headers or {})
+        compress_sequence(content) if is_compressed else content,
+        content_type="application/json",
+        headers=dict(headers or {}),
     )
     patch_vary_headers(response, ["Accept-Encoding"])
-    if len(first) == _COMPRESSED_FROM and accepts_gzip(request):
-        response.streaming_content = compress_sequence(response.streaming_content)
+    if is_compressed:
         response["Content-Encoding"] = "gzip"
         if "ETag" in response:
             # The compressed bytes differ.
