@@ -55,7 +55,6 @@ class AccountViewSet(AppViewSet):
     def list_accounts(self, request: Request) -> StreamingHttpResponse:
         href = hrefs("account", account=ANY_ID)
         return stream_links(
-            request,
             ItemList(links=links(self_href=reverse("accounts"), parent=reverse("contract"))),
             (item(str(account), href(account)) for account in list_accounts(self.principal)),
         )

@@ -34,7 +34,6 @@ class FqdnViewSet(AppViewSet):
         names = list_fqdns(self.principal, tenant_id=self.query.get("tenant"))
         href = hrefs("fqdn", fqdn="fqdn")
         return stream_links(
-            request,
             ItemList(links=links(self_href=request.get_full_path(), parent=reverse("contract"))),
             (item(name, href(name)) for name in names),
         )

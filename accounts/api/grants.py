@@ -57,7 +57,6 @@ class GrantViewSet(AppViewSet):
         href = hrefs("grant", grant=ANY_ID)
         links = GrantLinks(self_=link(reverse("grants")), parent=link(reverse("contract")), items=[])
         return stream_links(
-            request,
             GrantList(links=links),
             (grant_item(grant, href(grant.pk)) for grant in list_grants(self.principal)),
         )

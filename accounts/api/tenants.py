@@ -32,7 +32,7 @@ from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ANY_ID, HalItem, HalLinks, ItemList, Link, hrefs, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
-from tenantadmin.lib.http.streaming import stream_links
+from tenantadmin.lib.http.streaming import compress, stream_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -123,7 +123,6 @@ class TenantViewSet(AppViewSet):
     )
     def list_tenants(self, request: Request) -> StreamingHttpResponse:
         return stream_links(
-            request,
             ItemList(links=links(self_href=reverse("tenants"), parent=reverse("contract"))),
             tenant_items(list_tenants(latest_rights(self.principal))),
         )
@@ -165,12 +164,14 @@ class TenantViewSet(AppViewSet):
         query = ManifestQuery(self.query.get("since"), self.query.get("name"), self.query["includeDeleted"])
         manifest = read_manifest(latest_rights(self.principal), query)
         links = ManifestLinks(self_=link(request.get_full_path()), parent=link(reverse("tenants")), items=[])
-        return not_modified(request, manifest.etag) or stream_links(
-            request,
+        if (unchanged := not_modified(request, manifest.etag)) is not None:
+            return unchanged
+        response = stream_links(
             TenantManifest(links=links, generated_at=manifest.generated_at),
             manifest_items(manifest.rows),
             headers={"ETag": manifest.etag},
         )
+        return compress(request, response, count=manifest.count)
 
     @operation(
         summary="Find a tenant's documents",

@@ -66,10 +66,11 @@ class ManifestRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """A manifest. ``rows`` are newest first; iterating them reads the database."""
+    """A manifest of ``count`` rows, newest first; iterating them reads the database."""
 
     etag: str
     generated_at: Timestamp
+    count: int
     rows: Iterator[ManifestRow]
 
 
@@ -90,6 +91,7 @@ def read_manifest(principal: Principal, query: ManifestQuery) -> Manifest:
     return Manifest(
         etag=strong_etag("manifest", query, generated_at, *state.values()),
         generated_at=generated_at,
+        count=state["count"],
         rows=map(ManifestRow._make, newest_first.iterator(chunk_size=_CHUNK)),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,32 +33,26 @@ _NO_ITEMS: Final = _ITEMS + b"]"
 
 
 def stream_links(
-    request: Request,
-    answer: JsonStruct,
-    items: Iterable[JsonStruct],
-    *,
-    headers: Mapping[str, str] | None = None,
+    answer: JsonStruct, items: Iterable[JsonStruct], *, headers: Mapping[str, str] | None = None
 ) -> StreamingHttpResponse:
-    """Return a response with ``answer``, and add ``items`` to its links while it is sent.
-
-    A long list is compressed if the caller takes gzip. A short one, as of most polls, takes more time than it
-    saves.
-    """
-    items = iter(items)
-    first = list(islice(items, _COMPRESSED_FROM))
-    content = _write(answer, chain(first, items))
-    is_compressed = len(first) == _COMPRESSED_FROM and accepts_gzip(request)
-    response = StreamingHttpResponse(
-        compress_sequence(content) if is_compressed else content,
-        content_type="application/json",
-        headers=dict(headers or {}),
+    """Return a response with ``answer``, and add ``items`` to its links while it is sent."""
+    return StreamingHttpResponse(
+        _write(answer, iter(items)), content_type="application/json", headers=dict(headers or {})
     )
+
+
+def compress(request: Request, response: StreamingHttpResponse, *, count: int) -> StreamingHttpResponse:
+    """Compress a long list for a caller that takes gzip.
+
+    For a short one, as of most polls, it takes more time than it saves.
+    """
     patch_vary_headers(response, ["Accept-Encoding"])
-    if is_compressed:
+    if count >= _COMPRESSED_FROM and accepts_gzip(request):
+        content: Any = response.streaming_content
+        response.streaming_content = compress_sequence(content)
         response["Content-Encoding"] = "gzip"
-        if "ETag" in response:
-            # The compressed bytes differ.
-            response["ETag"] = f"W/{response['ETag']}"
+        # The compressed bytes differ.
+        response["ETag"] = f"W/{response['ETag']}"
     return response
 
 
