@@ -82,6 +82,11 @@ urlpatterns = [
     path("auth/providers", SignInViewSet.as_view({"get": "list_sign_in_providers"}), name="signin-providers"),
     path("auth/login", SignInViewSet.as_view({"get": "start_sign_in"}), name="login"),
     path("auth/callback", SignInViewSet.as_view({"get": "finish_sign_in"}), name="callback"),
+    path(
+        "auth/callback/<str:provider>",
+        SignInViewSet.as_view({"get": "finish_sign_in_at"}),
+        name="provider-callback",
+    ),
     path("auth/step-up", SignInViewSet.as_view({"get": "step_up"}), name="step-up"),
     path("auth/magic-link", SignInViewSet.as_view({"post": "request_magic_link"}), name="magic-link"),
     path(

@@ -70,6 +70,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "startSignIn": PUBLIC,
     "stepUp": PUBLIC,
     "finishSignIn": PUBLIC,
+    "finishSignInAt": PUBLIC,
     "requestMagicLink": PUBLIC,
     "showMagicLink": PUBLIC,
     "verifyMagicLink": PUBLIC,

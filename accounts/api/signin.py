@@ -119,12 +119,32 @@ class SignInViewSet(AppViewSet):
             403: refusal(403),
         },
     )
+    def finish_sign_in_at(self, request: Request, provider: str) -> HttpResponse:
+        return self._finish(request, provider=provider)
+
+    @operation(
+        summary="As `GET /auth/callback/{provider}`, without the provider",
+        description="For sign-ins that were begun before there was an address for each provider.",
+        query=CallbackParameters,
+        headers=[LOCATION],
+        any_query=True,
+        responses={
+            302: OpenApiResponse(description="As `GET /auth/callback/{provider}`."),
+            401: refusal(401),
+            403: refusal(403),
+        },
+    )
     def finish_sign_in(self, request: Request) -> HttpResponse:
+        return self._finish(request, provider=None)
+
+    def _finish(self, request: Request, *, provider: str | None) -> HttpResponse:
         choose_provider("")
         parameters = request.query_params
         if not parameters.get("code") and not parameters.get("error"):
             raise BadRequest("'code' is missing.")
-        pending = take_sign_in(state=parameters.get("state", ""), browser=_browser_of(request))
+        pending = take_sign_in(
+            state=parameters.get("state", ""), browser=_browser_of(request), provider=provider
+        )
         refused = bool(parameters.get("error"))
         if pending.purpose != Purpose.TOKENS:
             return finish_at_provider(request._request, pending, refused=refused)

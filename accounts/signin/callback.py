@@ -16,18 +16,23 @@ if TYPE_CHECKING:
     from accounts.signin.state import PendingSignIn
 
 
-def take_sign_in(*, state: str, browser: str) -> PendingSignIn:
+def take_sign_in(*, state: str, browser: str, provider: str | None) -> PendingSignIn:
     """Return the started sign-in that ``state`` belongs to, and use it up.
 
+    ``provider`` is the one whose address was called, or None for the address that all of them may use.
+
     Raises:
-        SignInFailed: the state is invalid.
+        SignInFailed: the state is invalid, or of a sign-in at another provider.
         RedisError: Redis does not answer.
     """
     with sign_in_failures_recorded():
         try:
-            return take_pending(state, browser=browser)
+            pending = take_pending(state, browser=browser)
         except InvalidState as error:
             raise SignInFailed(f"{error} Start again.") from error
+        if provider not in {None, pending.provider}:
+            raise SignInFailed("The sign-in was begun at another identity provider. Start again.")
+    return pending
 
 
 def prove_identity(request: HttpRequest, pending: PendingSignIn, *, refused: bool) -> Identity:

@@ -20,8 +20,10 @@ from allauth.socialaccount.internal import jwtkit
 from allauth.socialaccount.providers.base import ProviderException
 from allauth.socialaccount.providers.google import views as google
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
+from allauth.socialaccount.providers.openid_connect.views import OpenIDConnectOAuth2Adapter
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied
+from django.urls import reverse
 from msgspec import Meta
 
 from accounts.signin.flow import Identity, SignInFailed
@@ -141,6 +143,7 @@ def fetch_identity(request: HttpRequest, pending: PendingSignIn) -> Identity:
     try:
         provider = _provider(request, pending.provider)
         adapter = _adapter(request, provider)
+        _check_issuer(adapter, request.GET.get("iss"))
         client = adapter.get_client(request, provider.app)
         answer = adapter.get_access_token_data(
             request, provider.app, client, pkce_code_verifier=pending.verifier
@@ -160,10 +163,28 @@ def _provider(request: HttpRequest, name: str) -> Any:
 
 def _adapter(request: HttpRequest, provider: Any) -> Any:
     adapter = provider.get_oauth2_adapter(request)
-    # One address for every provider, instead of allauth's own views.
-    adapter.get_callback_url = lambda request, app: f"{settings.PUBLIC_BASE_URL}/auth/callback"  # noqa: ARG005
+    # An address for each provider, so that no provider can pass on the code of another one.
+    path = reverse("provider-callback", kwargs={"provider": provider.app.provider_id})
+    adapter.get_callback_url = lambda request, app: f"{settings.PUBLIC_BASE_URL}{path}"  # noqa: ARG005
     adapter._decode_id_token = partial(_decode_id_token, adapter)
     return adapter
+
+
+def _check_issuer(adapter: Any, named: str | None) -> None:
+    """Check who sent the browser back (RFC 9207), if the provider has an issuer to compare with.
+
+    Raises:
+        OAuth2Error: the response is of another provider, or names none although the provider always does.
+    """
+    if isinstance(adapter, google.GoogleOAuth2Adapter):
+        issuer, is_always_named = google.ID_TOKEN_ISSUER, False
+    elif isinstance(adapter, OpenIDConnectOAuth2Adapter):
+        issuer = adapter.openid_config["issuer"]
+        is_always_named = adapter.openid_config.get("authorization_response_iss_parameter_supported") is True
+    else:
+        return
+    if named != issuer and (named is not None or is_always_named):
+        raise OAuth2Error(f"the response is of the issuer {named!r}, not of {issuer!r}")
 
 
 def _decode_id_token(adapter: Any, app: Any, id_token: str) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class Issuer:
             "name": "Ada Lovelace",
         }
         self.claims: dict[str, Any] = {}
+        #: What the discovery document says besides.
+        self.metadata: dict[str, Any] = {}
         self.userinfo: dict[str, Any] = {}
         self.emails: list[dict[str, Any]] = []
         self.status = 200
@@ -59,6 +61,7 @@ class Issuer:
                 "userinfo_endpoint": f"{self.url}/userinfo",
                 "jwks_uri": f"{self.url}/keys",
                 "token_endpoint_auth_methods_supported": ["client_secret_post"],
+                **self.metadata,
             }
         if path == "/keys":
             public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(self.key.public_key()))

@@ -87,11 +87,13 @@ class Browser:
         assert answer.status_code == 302, answer.content
         return str(answer["Location"])
 
-    def callback(self, **parameters: str) -> Any:
-        return self.client.get(f"/auth/callback?{urlencode(parameters)}")
+    def callback(self, provider: str = "corp", **parameters: str) -> Any:
+        return self.client.get(f"/auth/callback/{provider}?{urlencode(parameters)}")
 
     def sign_in(self, issuer: Issuer, query: str = "") -> Any:
-        return self.callback(**issuer.authorize(self.login(query)))
+        page = self.login(query)
+        provider = query_of(page)["redirect_uri"].rpartition("/")[2]
+        return self.callback(provider, **issuer.authorize(page))
 
 
 def query_of(address: str) -> dict[str, str]:
@@ -142,7 +144,7 @@ class TestLogin:
         assert f"{address.scheme}://{address.netloc}{address.path}" == f"{issuer.url}/authorize"
         query = query_of(answer["Location"])
         assert query["client_id"] == "client"
-        assert query["redirect_uri"] == "http://testserver/auth/callback"
+        assert query["redirect_uri"] == "http://testserver/auth/callback/corp"
         assert query["response_type"] == "code"
         assert set(query["scope"].split()) == {"openid", "profile", "email"}
         assert query["code_challenge_method"] == "S256"
@@ -392,6 +394,36 @@ class TestLies:
     def test_an_id_token_signed_with_the_public_key_as_a_secret_is_a_401(self, issuer: Issuer) -> None:
         issuer.signing_key, issuer.algorithm = "n" * 64, "HS256"
         assert Browser().sign_in(issuer).status_code == 401
+
+    def test_the_address_of_another_provider_is_a_401(self, issuer: Issuer) -> None:
+        browser = Browser()
+        proof = issuer.authorize(browser.login())
+        answer = browser.callback("google", **proof)
+        assert (answer.status_code, answer.json()["message"]) == (
+            401,
+            "The sign-in was begun at another identity provider. Start again.",
+        )
+        assert issuer.exchanges == 0
+        assert browser.callback("corp", **proof).status_code == 401
+
+    def test_the_address_without_a_provider_still_works(self, issuer: Issuer) -> None:
+        browser = Browser()
+        proof = issuer.authorize(browser.login())
+        answer = browser.client.get(f"/auth/callback?{urlencode(proof)}")
+        assert (answer.status_code, "access_token=" in answer["Location"]) == (302, True)
+
+    @pytest.mark.parametrize("supported", [False, True])
+    def test_an_answer_of_another_issuer_is_a_401(self, issuer: Issuer, supported: bool) -> None:
+        issuer.metadata["authorization_response_iss_parameter_supported"] = supported
+        browser = Browser()
+        for named in ("https://evil.example", f"{issuer.url}/", ""):
+            proof = issuer.authorize(browser.login())
+            assert browser.callback(**proof, iss=named).status_code == 401
+        assert issuer.exchanges == 0
+        proof = issuer.authorize(browser.login())
+        assert browser.callback(**proof, iss=issuer.url).status_code == 302
+        # Who always names itself, does so now.
+        assert browser.sign_in(issuer).status_code == (401 if supported else 302)
 
     def test_an_exchange_that_fails_is_a_401(self, issuer: Issuer) -> None:
         browser = Browser()

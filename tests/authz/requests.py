@@ -13,7 +13,8 @@ from tests.operations import routes
 UNKNOWN_ID = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
 #: What stands for each parameter of a path; the rest come from the stage.
 _VALUES = {
-    "pat_id": "1",
+    "provider": "corp",
+    "pat_id": "2147483647",
     "session_id": "1",
     "md5": "0" * 32,
     "seq": "0",

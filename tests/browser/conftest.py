@@ -66,7 +66,7 @@ def service(live_server: LiveServer, settings: Any) -> str:
 
 @pytest.fixture
 def provider(service: str, settings: Any, tmp_path: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.browser.provider", str(tmp_path), f"{service}/auth/callback"]
+    command = [sys.executable, "-m", "tests.browser.provider", str(tmp_path), f"{service}/auth/callback/corp"]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

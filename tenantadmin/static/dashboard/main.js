@@ -4,7 +4,8 @@ import { startRouter } from "./router.js";
 import { takeTokens } from "./session.js";
 import { shell } from "./shell.js";
 
-takeTokens();
+const offered = takeTokens();
+if (offered) await (await import("./pages/continue.js")).ask(offered);
 
 /** @type {import("./router.js").Route[]} */
 const ROUTES = [

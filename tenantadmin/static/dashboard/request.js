@@ -1,7 +1,7 @@
 // One request to the service: with a new token after a 401, and again soon after a 429 or 503.
 
-import { API } from "./config.js";
-import { expiry, session, store } from "./session.js";
+import { API, HOME } from "./config.js";
+import { beginSignIn, expiry, session, store } from "./session.js";
 
 /** What the service refused, or that it did not answer (status 0). */
 export class ApiError extends Error {
@@ -24,7 +24,7 @@ export class ApiError extends Error {
 /** The session has ended: sign in again. */
 export class SignedOut extends Error {}
 
-/** @typedef {{ifMatch?: string, accept?: string, signal?: AbortSignal, anonymous?: boolean}} Options */
+/** @typedef {{ifMatch?: string, reason?: string, accept?: string, signal?: AbortSignal, anonymous?: boolean}} Options */
 /**
  * Where a request gets its token: `replace` makes another one after `refused` was answered with 401.
  * @typedef {{token: () => Promise<string>, replace: (refused: string) => void | Promise<void>}} Credential
@@ -68,6 +68,8 @@ export async function request(operation, input, options = {}, credential = USER)
     } else if (error.code === "tos_required") {
       location.hash = "#/terms";
       throw error;
+    } else if (error.code === "second_factor_required" && !options.reason) {
+      options = { ...options, reason: proveMore(error) };
     } else if (attempt < ATTEMPTS && [429, 503].includes(response.status)
       && (error.retryAfter ?? LONGEST_WAIT_SECONDS + 1) <= LONGEST_WAIT_SECONDS) {
       await new Promise((resolve) => setTimeout(resolve, 1000 * Math.max(1, error.retryAfter ?? 1)));
@@ -86,6 +88,24 @@ export async function request(operation, input, options = {}, credential = USER)
 export async function requestJson(operation, input, options, credential) {
   const response = await request(operation, input, options, credential);
   return response.status === 204 ? null : response.json();
+}
+
+/**
+ * Ask for the reason that is missing, or go and prove the second factor.
+ * @param {ApiError} error
+ * @returns {string} the reason
+ */
+function proveMore(error) {
+  if (error.body?.details?.[0]?.code === "missing-reason") {
+    const reason = prompt("Why do you do this? The record of events keeps it.")?.trim();
+    if (!reason) throw error;
+    return reason;
+  }
+  if (confirm(`${error.message}\n\nGo there now?`)) {
+    beginSignIn();
+    location.assign(`${API}/auth/step-up?${new URLSearchParams({ redirect: HOME + location.hash })}`);
+  }
+  throw error;
 }
 
 /**
@@ -108,6 +128,7 @@ async function fetchOnce(operation, input, options, bearer) {
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (options.ifMatch) headers["If-Match"] = options.ifMatch;
+  if (options.reason) headers["X-Reason"] = encodeURIComponent(options.reason);
   const text = query.toString();
   try {
     return await fetch(`${API}${path}${text ? `?${text}` : ""}`, {

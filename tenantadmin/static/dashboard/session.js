@@ -6,6 +6,9 @@
  */
 
 const KEY = "dashboard.session";
+/** When a sign-in was begun in this tab. */
+const BEGUN = "dashboard.signin";
+const SIGN_IN_MS = 15 * 60_000;
 
 /** @type {Session | null} */
 let current = read();
@@ -37,20 +40,37 @@ export const expiry = (answer) => Date.now() + answer.expires_in * 1000;
  * The claims of the access token. Only the service verifies them; here they choose the page to show.
  * @returns {Record<string, any>}
  */
-export function claims() {
-  const payload = current?.access.split(".")[1];
+export function claims(access = current?.access) {
+  const payload = access?.split(".")[1];
   if (!payload) return {};
   const bytes = Uint8Array.from(atob(payload.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-/** Take the tokens of a sign-in out of the address, before anything else can read or keep it. */
+/** Remember that this tab goes to sign in, so that it takes the tokens that come back. */
+export function beginSignIn() {
+  sessionStorage.setItem(BEGUN, String(Date.now()));
+}
+
+/**
+ * Take the tokens of a sign-in out of the address, before anything else can read or keep it. Return the tokens of
+ * one that was not begun in this tab: another person may have sent the link.
+ * @returns {Session | null}
+ */
 export function takeTokens() {
+  const isBegun = Date.now() - Number(sessionStorage.getItem(BEGUN)) < SIGN_IN_MS;
+  sessionStorage.removeItem(BEGUN);
   const query = new URLSearchParams(location.search);
   const access = query.get("access_token");
   const refresh = query.get("refresh_token");
-  if (!access && !refresh) return;
+  if (!access && !refresh) return null;
   const seconds = Number(query.get("expires_in")) || 0;
   history.replaceState(null, "", location.pathname + location.hash);
-  if (access && refresh) store({ access, refresh, expiresAt: Date.now() + seconds * 1000, pats: {} });
+  if (!access || !refresh) return null;
+  const isSame = current !== null && claims().sub === claims(access).sub;
+  /** @type {Session} */
+  const offered = { access, refresh, expiresAt: Date.now() + seconds * 1000, pats: isSame && current ? current.pats : {} };
+  if (!isBegun && !isSame) return offered;
+  store(offered);
+  return null;
 }

@@ -7,6 +7,7 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import pyarrow.parquet as pq
@@ -17,6 +18,7 @@ from accounts.models import Membership, PersonalAccessToken, RefreshToken
 from analytics.replay.execution import run_next
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
+from tests.browser.dashboard.conftest import sign_in
 from tests.browser.dashboard.watching import edit, watched_dashboard
 
 if TYPE_CHECKING:
@@ -181,3 +183,62 @@ def test_a_busy_service_is_asked_again(demo: Demo, home: str, open_as: Callable[
         page.wait_for_selector("h2:has-text('Revision ')")
         assert page.evaluate("refusals") == []
         assert page.locator("[role=alert]").count() == 0
+
+
+def test_tokens_of_a_sign_in_from_elsewhere_are_asked_about(
+    demo: Demo, home: str, browser: Browser, service: str
+) -> None:
+    with watched_dashboard(browser, home=home, api=service) as dashboard:
+        tab = dashboard.page
+        for taken in (False, True):
+            tab.goto(f"{home}?{sign_in(demo.owner)}#/account")
+            tab.wait_for_selector(f"text=Continue as {demo.owner.email}?")
+            assert "token" not in tab.url
+            assert tab.evaluate("sessionStorage.length") == 0
+            tab.click(".primary" if taken else "text=Do not sign in")
+            tab.wait_for_selector("text=Your account" if taken else "text=Mail me a sign-in link")
+        # Tokens of the same user are taken, those of another are not.
+        tab.goto(f"{home}?{sign_in(demo.owner)}#/")
+        tab.wait_for_selector("tbody tr")
+        tab.goto(f"{home}?{sign_in(demo.member)}#/")
+        tab.click(f"text=Stay {demo.owner.email}")
+        tab.wait_for_selector("tbody tr")
+        assert demo.owner.display_name in tab.inner_text("aside")
+
+
+def test_an_act_that_needs_a_second_factor_leads_to_it_and_asks_why(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, home, "/account") as dashboard:
+        page = dashboard.page
+        reasons: list[str | None] = []
+        refusals = [
+            {"error": "second_factor_required", "message": "Prove it.", "requestId": "x"},
+            {
+                "error": "second_factor_required",
+                "message": "Say why.",
+                "details": [{"path": "/X-Reason", "code": "missing-reason", "message": "Why?"}],
+                "requestId": "x",
+            },
+        ]
+
+        def refuse(route: Any) -> None:
+            reason = route.request.headers.get("x-reason")
+            if route.request.method != "OPTIONS":
+                reasons.append(reason)
+            if route.request.method == "OPTIONS" or reason:
+                route.fallback()
+            else:
+                route.fulfill(status=403, json=refusals[0], headers={"Access-Control-Allow-Origin": "*"})
+
+        page.route(lambda address: address.endswith("/users/me/sessions"), refuse)
+        page.route("**/auth/step-up?*", lambda route: route.fulfill(body="Second factor"))
+        page.on("dialog", lambda dialog: dialog.accept("ticket 42: löschen"))
+        page.evaluate("() => { setTimeout(() => location.reload()); }")
+        page.wait_for_url("**/auth/step-up?*")
+        assert parse_qs(urlsplit(page.url).query) == {"redirect": [f"{home}#/account"]}
+        assert reasons == [None]
+        del refusals[0], reasons[:]
+        page.goto(f"{home}#/account")
+        page.wait_for_selector("text=Your account")
+        assert reasons == [None, "ticket%2042%3A%20l%C3%B6schen"]

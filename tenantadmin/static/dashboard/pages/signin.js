@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { API, HOME, MAIL_FOLDER } from "../config.js";
 import { fill, h } from "../dom.js";
 import { go } from "../router.js";
-import { session } from "../session.js";
+import { beginSignIn, session } from "../session.js";
 import { failure, input } from "../ui.js";
 
 /** @type {import("../router.js").Show} */
@@ -19,7 +19,7 @@ export async function show(context) {
   return h("div", { class: "card signin" },
     h("div", { class: "brand" }, h("span", { class: "mark", "aria-hidden": "true" }), "Gateway"),
     h("h1", null, "Sign in"),
-    ways.providers.map((provider) => h("a", { class: "button wide", href: providerAddress(provider.id, target) },
+    ways.providers.map((provider) => h("a", { class: "button wide", href: providerAddress(provider.id, target), onclick: beginSignIn },
       `Continue with ${provider.name}`)),
     ways.providers.length > 0 && ways.magicLink && h("p", { class: "or" }, h("span", null, "or")),
     ways.magicLink ? linkForm(target) : null,
@@ -45,6 +45,7 @@ function linkForm(target) {
     try {
       const body = { email: email.value.trim(), redirect: target };
       await call("POST /auth/magic-link", { body }, { anonymous: true });
+      beginSignIn();
       fill(outcome, sent(email.value.trim()));
     } catch (error) {
       fill(outcome, failure(error));
