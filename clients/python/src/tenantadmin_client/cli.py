@@ -1,0 +1,308 @@
+"""``tenantctl``: rules in git, and questions to the service from a shell."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import sys
+import uuid
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import httpx
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from tenantadmin_client import ApiError, Client, LintFailed, UnknownCondition
+from tenantadmin_client.files import FileError, RulesFile, find_files, read_file, write_file
+from tenantadmin_client.plan import Difference, compare
+
+#: The exit status of `plan` when there is something to apply.
+CHANGES = 2
+_REPLAYED_DAYS = 7
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+_out = Console()
+_err = Console(stderr=True)
+
+Tenant = Annotated[str, typer.Option("--tenant", "-t", help="The id of the tenant.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Files = Annotated[Path, typer.Argument(help="A rules file, or a folder of them.")]
+
+
+def main() -> None:
+    """Run the command line. Errors are one line, and the exit status 1."""
+    try:
+        app()
+    except (FileError, UnknownCondition, TimeoutError) as error:
+        _fail(str(error))
+    except LintFailed as error:
+        _show_findings({"errors": error.errors, "warnings": error.warnings})
+        _fail(error.message)
+    except ApiError as error:
+        _fail(f"{error.message} ({error.status} {error.code})")
+    except httpx.HTTPError as error:
+        _fail(f"The service does not answer: {error}")
+
+
+@app.command()
+def login(
+    url: Annotated[str, typer.Argument(help="The address of the service.")],
+    pat: Annotated[
+        str | None, typer.Option(help="A personal access token; asked for if it is absent.")
+    ] = None,
+) -> None:
+    """Remember the service and a personal access token, in a file that only you can read."""
+    pat = pat or typer.prompt("Personal access token", hide_input=True)
+    with Client(url, pat) as client:
+        tenants = client.tenants()
+    path = _config_file()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"url": url, "pat": pat}, file)
+    _out.print(f"Signed in. The token reaches {len(tenants)} tenants.")
+
+
+@app.command()
+def pull(tenant: Tenant, file: Annotated[Path, typer.Argument(help="Where to write the rules.")]) -> None:
+    """Write the live rules of a tenant to a file."""
+    with _client() as client:
+        rules = client.rules(tenant).body["rules"]
+    write_file(file, tenant=tenant, rules=rules)
+    _out.print(f"{file}: {len(rules)} rules")
+
+
+@app.command()
+def lint(path: Files, as_json: AsJson = False) -> None:
+    """Check rules without writing them. The exit status is 1 if there are errors."""
+    results = {}
+    with _client() as client:
+        for file in find_files(path):
+            results[str(file)] = client.lint(read_file(file).rules)
+    if as_json:
+        _print_json(results)
+    else:
+        for name, result in results.items():
+            _out.print(
+                f"[bold]{name}[/bold]: {len(result['errors'])} errors, {len(result['warnings'])} warnings"
+            )
+            _show_findings(result)
+    if not all(result["valid"] for result in results.values()):
+        raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    path: Files,
+    as_json: AsJson = False,
+    replay: Annotated[
+        bool, typer.Option(help="Replay the log of the last days, which needs config:write.")
+    ] = True,
+) -> None:
+    """Show what `apply` would change. The exit status is 2 if there are changes, else 0."""
+    plans: list[dict[str, Any]] = []
+    with _client() as client:
+        for file in map(read_file, find_files(path)):
+            difference = _compare(client, file)
+            entry: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant, **asdict(difference)}
+            entry["lint"] = client.lint(file.rules)
+            if difference and replay and entry["lint"]["valid"]:
+                entry["replay"] = _replay(client, file)
+            plans.append(entry)
+            if not as_json:
+                _show_plan(entry)
+    if as_json:
+        _print_json(plans)
+    if not all(entry["lint"]["valid"] for entry in plans):
+        raise typer.Exit(1)
+    if any(entry["added"] or entry["removed"] or entry["changed"] or entry["reordered"] for entry in plans):
+        raise typer.Exit(CHANGES)
+
+
+@app.command()
+def apply(
+    path: Files,
+    confirm_delete: Annotated[
+        list[str] | None, typer.Option(help="A rule that may go although it has an active marker.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Publish the rules of a file, or of all files of a folder; stop at the first that is refused."""
+    done = []
+    with _client() as client:
+        for file in map(read_file, find_files(path)):
+            live = client.rules(file.tenant)
+            written = client.put_rules(
+                file.tenant, file.rules, etag=live.etag, if_changed=True, confirm_deletes=confirm_delete
+            )
+            entry = {
+                "file": str(file.path),
+                "tenant": file.tenant,
+                "seq": written.body["seq"],
+                "written": written.etag != live.etag,
+            }
+            done.append(entry)
+            if not as_json:
+                state = f"published as revision {entry['seq']}" if entry["written"] else "nothing to change"
+                _out.print(f"{file.path}: {state}")
+    if as_json:
+        _print_json(done)
+
+
+@app.command()
+def sql(
+    tenant: Tenant,
+    statement: Annotated[str, typer.Argument(help="One SELECT over proxy_logs.")],
+    as_json: AsJson = False,
+) -> None:
+    """Run one SELECT over the log of a tenant."""
+    with _client() as client:
+        response = client.request("POST", f"/tenants/{tenant}/query", json={"sql": statement})
+    body = response.json()
+    if as_json:
+        _print_json(body)
+        return
+    table = Table(*(column["name"] for column in body["columns"]))
+    for row in body["rows"]:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    _out.print(table)
+    if body["truncated"]:
+        _err.print("A limit of the service cut the rows.")
+
+
+@app.command()
+def explain(
+    tenant: Tenant,
+    request: Annotated[str, typer.Argument(help='A request as JSON: {"tables": ["sales.orders"]}')],
+    as_json: AsJson = False,
+) -> None:
+    """Show what the rules do with a request."""
+    try:
+        values = json.loads(request)
+    except ValueError as error:
+        _fail(f"The request is not JSON: {error}")
+    with _client() as client:
+        explained = client.explain(tenant, values)
+    if as_json:
+        _print_json(explained)
+        return
+    decision = explained["decision"]
+    _out.print(f"{' or '.join(decision['statuses'])} by {decision['ruleId'] or 'no rule'}")
+    for rule in explained["rules"]:
+        _out.print(f"  {rule['outcome']:<14} {rule['ruleId']}")
+
+
+@app.command()
+def savings(
+    tenant: Tenant,
+    first: Annotated[str, typer.Option("--from", help="The first day.")],
+    last: Annotated[str, typer.Option("--to", help="The last day.")],
+) -> None:
+    """Print what the cache saved, as JSON."""
+    with _client() as client:
+        _print_json(client.savings(tenant, first=first, last=last))
+
+
+@app.command()
+def invalidate(
+    tenant: Tenant,
+    rule: Annotated[str, typer.Argument(help="The id of a rule.")],
+    reason: Annotated[str, typer.Option(help="Kept with the marker.")] = "",
+) -> None:
+    """Mark what a rule has cached as stale."""
+    with _client() as client:
+        marker = client.invalidate(tenant, rule, marker=f"tenantctl-{uuid.uuid4()}", reason=reason)
+    _out.print(f"{marker['markerId']} ends results from before {marker['invalidatedAt']}")
+
+
+def _compare(client: Client, file: RulesFile) -> Difference:
+    live = client.rules(file.tenant).body["rules"]
+    ttl = client.config(file.tenant).body["defaults"]["ttlSeconds"]
+    return compare(live, file.rules, ttl_seconds=ttl)
+
+
+def _replay(client: Client, file: RulesFile) -> dict[str, Any]:
+    """Return the replay of the last days, or why there is none."""
+    last = dt.datetime.now(dt.timezone.utc).date() - dt.timedelta(days=1)
+    first = last - dt.timedelta(days=_REPLAYED_DAYS - 1)
+    try:
+        return client.replay(file.tenant, file.rules, first=f"{first}", last=f"{last}")
+    except (ApiError, TimeoutError) as error:
+        return {"error": str(error)}
+
+
+def _show_plan(entry: dict[str, Any]) -> None:
+    _out.print(f"[bold]{entry['file']}[/bold] (tenant {entry['tenant']})")
+    for name in entry["added"]:
+        _out.print(f"  [green]+ {name}[/green]")
+    for name in entry["removed"]:
+        _out.print(f"  [red]- {name}[/red]")
+    for name, changes in entry["changed"].items():
+        _out.print(f"  [yellow]~ {name}[/yellow]")
+        for change in changes:
+            before, after = json.dumps(change["before"]), json.dumps(change["after"])
+            _out.print(f"      {change['field']}: {before} -> {after}", markup=False)
+    if entry["reordered"]:
+        _out.print("  the order of the rules changes")
+    if not (entry["added"] or entry["removed"] or entry["changed"] or entry["reordered"]):
+        _out.print("  no changes")
+    _show_findings(entry["lint"])
+    replay = entry.get("replay")
+    if replay is None:
+        return
+    if "total" not in replay:
+        _out.print(f"  no replay: {replay['error']}", markup=False)
+        return
+    new, old = replay["total"], replay["against"]["total"]
+    _out.print(
+        f"  replay of {replay['window']['from']} to {replay['window']['to']}: "
+        f"hits {_bounds(old['hits'])} -> {_bounds(new['hits'])}, "
+        f"saved {_bounds(old['savedMs'])} -> {_bounds(new['savedMs'])} ms, "
+        f"stale at most {old['risk']['high']} -> {new['risk']['high']}"
+    )
+    best = replay["publishCost"]["best"]
+    _out.print(f"  cheapest hour to publish: {best['hour']:02}:00 UTC, which costs {best['extraMs']} ms")
+
+
+def _bounds(bounds: dict[str, Any]) -> str:
+    return f"{bounds['low']}" if bounds["low"] == bounds["high"] else f"{bounds['low']} to {bounds['high']}"
+
+
+def _show_findings(result: dict[str, Any]) -> None:
+    for finding in (*result["errors"], *result["warnings"]):
+        hint = f" ({finding['suggestion']}?)" if finding.get("suggestion") else ""
+        _out.print(f"  {finding['severity']}: {finding['path']}: {finding['message']}{hint}", markup=False)
+
+
+def _print_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def _client() -> Client:
+    """Return a client from ``TENANTADMIN_URL`` and ``TENANTADMIN_PAT``, else from what `login` stored."""
+    url, pat = os.environ.get("TENANTADMIN_URL"), os.environ.get("TENANTADMIN_PAT")
+    if not (url and pat):
+        try:
+            stored = json.loads(_config_file().read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            _fail("Run `tenantctl login URL` first, or set TENANTADMIN_URL and TENANTADMIN_PAT.")
+        url, pat = url or stored["url"], pat or stored["pat"]
+    return Client(url, pat)
+
+
+def _config_file() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(base) / "tenantctl" / "config.json"
+
+
+def _fail(message: str) -> NoReturn:
+    _err.print(message, style="red", markup=False)
+    raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Rules in files: YAML or JSON, one file per tenant, with variables and parts that several tenants share.
+
+tenant: 3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c
+variables: {schema: sales}
+rules:
+  - include: shared.yaml
+  - id: orders
+    conditions: {tables: {containsAny: ["${schema}.*"]}}
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_MEMBERS = frozenset({"tenant", "variables", "rules"})
+#: Files that are read as rules, by the end of their names.
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+
+
+class FileError(Exception):
+    """A file cannot be read as rules. The message names the file and the place."""
+
+
+@dataclass(frozen=True)
+class RulesFile:
+    """The rules of one tenant, with shared parts and variables filled in."""
+
+    path: Path
+    tenant: str
+    rules: list[dict[str, Any]]
+
+
+def find_files(path: Path) -> list[Path]:
+    """Return a file itself, or the rules files of a folder, by name. Files without a tenant are shared parts.
+
+    Raises:
+        FileError: there is no such file, or none in the folder.
+    """
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
+        own = [file for file in found if "tenant" in _load(file)]
+        if own:
+            return own
+        raise FileError(f"{path}: no file here names a tenant")
+    return [path]
+
+
+def read_file(path: Path) -> RulesFile:
+    """Read the rules of a tenant.
+
+    Raises:
+        FileError: the file is no rules file, or a variable has no value.
+    """
+    document = _load(path)
+    tenant = document.get("tenant")
+    if not isinstance(tenant, str):
+        raise FileError(f"{path}: 'tenant' must be the id of a tenant")
+    variables = document.get("variables") or {}
+    if not isinstance(variables, dict):
+        raise FileError(f"{path}: 'variables' must be names and values")
+    return RulesFile(path, tenant, _rules(path, document, variables, ()))
+
+
+def write_file(path: Path, *, tenant: str, rules: list[dict[str, Any]]) -> None:
+    """Write the rules of a tenant as YAML or JSON, by the end of the file's name."""
+    document = {"tenant": tenant, "rules": rules}
+    if path.suffix == ".json":
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    else:
+        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
+    path.write_text(text, encoding="utf-8")
+
+
+def _load(path: Path) -> dict[str, Any]:
+    try:
+        # YAML 1.2 reads JSON too.
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise FileError(f"{path}: {error}") from error
+    if not isinstance(document, dict):
+        raise FileError(f"{path}: the file must have 'tenant' and 'rules'")
+    if unknown := document.keys() - _MEMBERS:
+        raise FileError(f"{path}: there is no member '{min(map(str, unknown))}'")
+    return document
+
+
+def _rules(
+    path: Path, document: Mapping[str, Any], variables: Mapping[str, Any], parents: tuple[Path, ...]
+) -> list[dict[str, Any]]:
+    if path.resolve() in parents:
+        raise FileError(f"{path}: the file includes itself")
+    found = document.get("rules")
+    if not isinstance(found, list):
+        raise FileError(f"{path}: 'rules' must be a list")
+    rules: list[dict[str, Any]] = []
+    for index, rule in enumerate(found):
+        if not isinstance(rule, dict):
+            raise FileError(f"{path}: rule {index + 1} must be an object")
+        if "include" in rule:
+            shared = path.parent / str(rule["include"])
+            inner = {**(_load(shared).get("variables") or {}), **variables}
+            rules += _rules(shared, _load(shared), inner, (*parents, path.resolve()))
+        else:
+            rules.append(_fill(path, rule, variables))
+    return rules
+
+
+def _fill(path: Path, value: Any, variables: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        return {key: _fill(path, part, variables) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_fill(path, part, variables) for part in value]
+    if not isinstance(value, str):
+        return value
+    whole = _VARIABLE.fullmatch(value)
+    if whole and whole[1] in variables:
+        return variables[whole[1]]
+
+    def text_of(match: re.Match[str]) -> str:
+        if match[1] not in variables:
+            raise FileError(f"{path}: the variable '{match[1]}' has no value")
+        return str(variables[match[1]])
+
+    return _VARIABLE.sub(text_of, value)

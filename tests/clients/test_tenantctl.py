@@ -1,0 +1,306 @@
+"""The Python client and ``tenantctl`` (clients/python), against the running service."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tenantadmin_client import (
+    BadRequest,
+    Client,
+    Conflict,
+    Forbidden,
+    LintFailed,
+    NotFound,
+    RateLimited,
+    Unauthorized,
+    UnknownCondition,
+    check_conditions,
+    conditions,
+)
+from tenantadmin_client.files import FileError, find_files, read_file, write_file
+from tenantadmin_client.plan import compare, complete
+
+from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
+from rules.language import complete_rule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.clients.programs import Service
+
+ROOT = Path(__file__).parents[2] / "clients" / "python"
+RULE = {"id": "orders", "conditions": {"tables": {"containsAny": ["sales.*"]}}}
+
+
+# --- Without a service --------------------------------------------------------------------------
+
+
+def client_of(*answers: httpx.Response, sent: list[httpx.Request] | None = None, **options: Any) -> Client:
+    """Return a client that gets a token, then these answers in turn."""
+    remaining = iter(answers)
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if sent is not None:
+            sent.append(request)
+        if request.url.path == "/oauth/token":
+            return httpx.Response(200, json={"access_token": "t", "expires_in": 3600})
+        return next(remaining)
+
+    return Client("https://x.example", "tas_pat_x", transport=httpx.MockTransport(answer), **options)
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    waited: list[float] = []
+    monkeypatch.setattr("tenantadmin_client.client.time.sleep", waited.append)
+    return waited
+
+
+def test_a_request_waits_as_long_as_the_service_says(pauses: list[float]) -> None:
+    busy = httpx.Response(429, headers={"Retry-After": "7"})
+    with client_of(busy, busy, httpx.Response(200, json={})) as client:
+        client.request("PUT", "/x")
+    assert pauses == [7, 7]
+
+
+def test_it_gives_up_after_all_attempts() -> None:
+    busy = httpx.Response(429, json={"error": "rate_limited", "message": "Later."})
+    with (
+        client_of(*[busy] * 3, attempts=3) as client,
+        pytest.raises(RateLimited, match=r"rate_limited: Later\."),
+    ):
+        client.request("GET", "/x")
+
+
+def test_a_token_that_ended_early_is_exchanged_once_more() -> None:
+    refused = httpx.Response(401, json={"error": "invalid_token", "message": "Ended."})
+    sent: list[httpx.Request] = []
+    with client_of(refused, httpx.Response(200, json={}), sent=sent) as client:
+        client.request("GET", "/x")
+    assert [request.url.path for request in sent] == ["/oauth/token", "/x", "/oauth/token", "/x"]
+    with client_of(refused, refused) as client, pytest.raises(Unauthorized):
+        client.request("GET", "/x")
+
+
+def test_a_broken_connection_repeats_reads_alone() -> None:
+    calls = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/oauth/token":
+            return httpx.Response(200, json={"access_token": "t", "expires_in": 3600})
+        calls.append(request.method)
+        if len(calls) % 2:
+            raise httpx.ReadError("gone")
+        return httpx.Response(200, json={})
+
+    with Client("https://x.example", "p", transport=httpx.MockTransport(answer)) as client:
+        client.request("GET", "/x")
+        with pytest.raises(httpx.ReadError):
+            client.request("PUT", "/x")
+    assert calls == ["GET", "GET", "PUT"]
+
+
+def test_the_keys_are_those_of_the_service() -> None:
+    assert set(CONDITION_KEYS) == conditions.KEYS
+    check_conditions([{"id": "a", "conditions": {key: {} for key in (*COMBINATORS, *CONDITION_KEYS)}}])
+
+
+def test_a_misspelt_key_is_an_error_before_anything_is_sent() -> None:
+    rule = {"id": "a", "conditions": {"any": [{"not": {"isReadonly": True}}]}}
+    sent: list[httpx.Request] = []
+    with client_of(sent=sent) as client, pytest.raises(UnknownCondition) as refused:
+        client.put_rules("t", [rule], etag='"1"')
+    assert (refused.value.path, refused.value.nearest, sent) == (
+        "/rules/0/conditions/any/0/not/isReadonly",
+        "isReadOnly",
+        [],
+    )
+
+
+def test_files_have_shared_parts_and_variables(tmp_path: Path) -> None:
+    (tmp_path / "shared.yaml").write_text(
+        "variables: {ttl: 60}\nrules: [{id: shared, ttlSeconds: '${ttl}'}]\n"
+    )
+    file = tmp_path / "a.yaml"
+    file.write_text(
+        "tenant: t\nvariables: {schema: sales}\nrules:\n"
+        "  - include: shared.yaml\n"
+        "  - {id: own, conditions: {tables: {containsAny: ['${schema}.*']}}}\n"
+    )
+    assert read_file(file).rules == [
+        {"id": "shared", "ttlSeconds": 60},
+        {"id": "own", "conditions": {"tables": {"containsAny": ["sales.*"]}}},
+    ]
+    assert find_files(tmp_path) == [file]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("rules: []", "'tenant' must be"),
+        ("tenant: t", "'rules' must be a list"),
+        ("tenant: t\nrule: []", "there is no member 'rule'"),
+        ("tenant: t\nrules: [1]", "rule 1 must be an object"),
+        ("tenant: t\nrules: [{id: '${x}'}]", "the variable 'x' has no value"),
+        ("tenant: t\nrules: [{include: a.yaml}]", "the file includes itself"),
+        ("tenant: [", "while parsing"),
+    ],
+)
+def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text(text)
+    with pytest.raises(FileError, match=message) as refused:
+        read_file(file)
+    assert str(file) in str(refused.value)
+
+
+@given(
+    rule=st.fixed_dictionaries(
+        {"id": st.just("a")},
+        optional={
+            "enabled": st.booleans(),
+            "action": st.sampled_from(["cache", "bypass"]),
+            "ttlSeconds": st.integers(1, 9),
+            "invalidateRules": st.just(["b"]),
+            "requireInvalidation": st.booleans(),
+        },
+    ),
+    ttl=st.integers(1, 9),
+)
+def test_defaults_are_those_of_the_service(rule: dict[str, Any], ttl: int) -> None:
+    assert complete(rule, ttl_seconds=ttl) == complete_rule(rule, ttl_seconds=ttl)
+
+
+def test_a_difference_by_rule() -> None:
+    live = [complete({"id": name}, ttl_seconds=60) for name in ("a", "b", "c")]
+    difference = compare(live, [{"id": "c"}, {"id": "a", "ttlSeconds": 5}, {"id": "d"}], ttl_seconds=60)
+    assert (difference.added, difference.removed, list(difference.changed), difference.reordered) == (
+        ["d"],
+        ["b"],
+        ["a"],
+        True,
+    )
+    assert not compare(live, [{"id": "a"}, {"id": "b"}, {"id": "c"}], ttl_seconds=60)
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "a.json"])
+def test_a_written_file_reads_back(tmp_path: Path, name: str) -> None:
+    rules = [{**RULE, "description": "Grün: 'x' #1"}]
+    write_file(tmp_path / name, tenant="t", rules=rules)
+    assert read_file(tmp_path / name).rules == rules
+
+
+def test_it_imports_quickly_and_lightly() -> None:
+    """Without extras it loads httpx and nothing heavier."""
+    code = "import sys, tenantadmin_client; print(sorted({'typer', 'yaml', 'pyarrow'} & set(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=_environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+# --- With the service ---------------------------------------------------------------------------
+
+
+def _environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": str(ROOT / "src"), "NO_COLOR": "1", "COLUMNS": "200", **more}
+
+
+@pytest.fixture
+def tenantctl(service: Service, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Run ``tenantctl``, signed in by a stored token."""
+    environment = _environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
+
+    def run(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "tenantadmin_client.cli", *arguments],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
+    run("login", service.url, "--pat", service.pat)
+    return run
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rules_go_from_a_file_to_the_service(
+    tenantctl: Callable[..., subprocess.CompletedProcess[str]], service: Service, tmp_path: Path
+) -> None:
+    assert (tmp_path / "config/tenantctl/config.json").stat().st_mode & 0o777 == 0o600
+    with Client(service.url, service.pat) as client:
+        (tenant,) = client.tenants()
+    tenantctl("pull", "--tenant", tenant, "rules.yaml")
+    assert "no changes" in tenantctl("plan", "rules.yaml").stdout
+
+    write_file(tmp_path / "rules.yaml", tenant=tenant, rules=[RULE, {"id": "old", "ttlSeconds": 5}])
+    shown = tenantctl("plan", "--no-replay", "rules.yaml", status=2).stdout
+    assert "+ orders" in shown
+    assert "warning: /rules/1/ttlSeconds" in shown
+    assert "published as revision 1" in tenantctl("apply", "rules.yaml").stdout
+    assert "nothing to change" in tenantctl("apply", "rules.yaml").stdout
+
+    write_file(tmp_path / "rules.yaml", tenant=tenant, rules=[{**RULE, "ttlSeconds": 60}])
+    (planned,) = json.loads(tenantctl("plan", "--no-replay", "--json", "rules.yaml", status=2).stdout)
+    assert (planned["removed"], planned["changed"]) == (
+        ["old"],
+        {"orders": [{"field": "ttlSeconds", "before": 86400, "after": 60}]},
+    )
+    assert "HIT or MISS by orders" not in tenantctl("explain", "-t", tenant, '{"tables": ["hr.x"]}').stdout
+    assert "HIT or MISS by orders" in tenantctl("explain", "-t", tenant, '{"tables": ["sales.x"]}').stdout
+    assert "ends results" in tenantctl("invalidate", "-t", tenant, "orders", "--reason", "loaded").stdout
+    counted = tenantctl("sql", "-t", tenant, "SELECT count(*) AS n FROM proxy_logs").stdout
+    assert "3" in counted
+
+
+@pytest.mark.django_db(transaction=True)
+def test_refusals_are_one_line_and_status_1(
+    tenantctl: Callable[..., subprocess.CompletedProcess[str]], service: Service, tmp_path: Path
+) -> None:
+    with Client(service.url, service.pat) as client:
+        (tenant,) = client.tenants()
+    write_file(tmp_path / "bad.yaml", tenant=tenant, rules=[{"id": "a", "conditions": {"tabels": "x"}}])
+    assert "Did you mean 'tables'?" in tenantctl("apply", "bad.yaml", status=1).stderr
+    write_file(tmp_path / "bad.yaml", tenant=tenant, rules=[{"id": "stop", "action": "deny"}])
+    refused = tenantctl("apply", "bad.yaml", status=1)
+    assert "error: /rules/0" in refused.stdout
+    assert tenantctl("lint", "bad.yaml", status=1).stdout.count("1 errors") == 1
+    assert "No such file" in tenantctl("plan", "absent.yaml", status=1).stderr
+    assert tenantctl("sql", "-t", tenant, "SELEC", status=1).stderr.count("\n") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_client(service: Service) -> None:
+    with Client(service.url, service.pat) as client:
+        (tenant,) = client.tenants()
+        live = client.rules(tenant)
+        written = client.put_rules(tenant, [RULE], etag=live.etag)
+        with pytest.raises(Conflict):
+            client.put_rules(tenant, [], etag=live.etag)
+        with pytest.raises(LintFailed) as refused:
+            client.put_rules(tenant, [{"id": "a", "action": "deny"}], etag=written.etag)
+        assert [finding["code"] for finding in refused.value.errors] == ["unconditional-deny"]
+        result = client.sql(tenant, "SELECT cacheStatus, 331451557290541101 AS big FROM proxy_logs")
+        assert (result.row_count, result.truncated, len(result.rows())) == (3, False, 3)
+        assert result.rows()[0]["big"] == 331_451_557_290_541_101
+        found = list(client.requests(tenant, from_="2026-03-01", to="2026-03-01", limit=2))
+        assert [row["cacheStatus"] for row in found] == ["HIT", "MISS", "MISS"]
+        with pytest.raises(BadRequest):
+            list(client.requests(tenant, limit=0))
+        with pytest.raises(Forbidden):
+            client.rules("99999999-9999-4999-8999-999999999999")
+        with pytest.raises(NotFound):
+            client.request("GET", "/nothing")
