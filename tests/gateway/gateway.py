@@ -211,7 +211,10 @@ class Gateway:
             )
         except jwt.PyJWTError:
             return None
-        if claims["typ"] != "access" or tenant_id not in claims["tenants"]:
+        if claims["typ"] != "access" or not {tenant_id, "*"} & {*claims["tenants"]}:
+            return None
+        # The user must acknowledge new terms of service first.
+        if claims.get("tos_required"):
             return None
         return str(claims["sub"])
 
