@@ -27,6 +27,14 @@ class Unit(StrEnum):
     MILLISECONDS = "ms"
 
 
+def percent_sql(part: str, whole: str) -> str:
+    """Return SQL for the percentage of two counts. Only all is 100, and only none is 0; null of nothing."""
+    return (
+        f"CASE WHEN {whole} > 0 THEN least(if({part} < {whole}, 99.9, 100.0), "
+        f"greatest(if({part} > 0, 0.1, 0.0), round(100.0 * {part} / {whole}, 1))) END"
+    )
+
+
 class NameKind(StrEnum):
     """The kind of thing that a name refers to."""
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import replace
+import codecs
+from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -19,7 +19,7 @@ from analytics.admin.facets import SHOWN, Facets, Grouping, names_day, write_sql
 from analytics.admin.pages.base import LogPage
 from logs.cancelling import cancel_query, list_running
 from logs.columns import CACHE_STATUSES
-from logs.queries import rows_of, run_query
+from logs.queries import run_query
 from logs.query_parameters import fill_parameters, parameters_of
 from logs.saved_queries import (
     delete_saved_query,
@@ -28,6 +28,7 @@ from logs.saved_queries import (
     save_query,
 )
 from logs.sql.results import csv_pieces
+from logs.sql.values import as_text, json_values
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError, BadRequest
 from tenantadmin.lib.core.serving import disconnection_of
@@ -137,7 +138,7 @@ class SqlPage(LogPage):
                 return self._save(statement)
             result, ran = self._run(statement)
             if "csv" in request.POST:
-                return _csv(result)
+                return _csv(result, for_excel=request.POST["csv"] == "excel")
             more = {"result": result, **_shown(result), "ran": ran, "permalink": self._permalink(statement)}
             status = 200
         except ApiError as error:
@@ -176,9 +177,10 @@ class SqlPage(LogPage):
         return HttpResponseRedirect(self.to("tenant-sql"))
 
 
-def _csv(result: QueryResult) -> StreamingHttpResponse:
+def _csv(result: QueryResult, *, for_excel: bool) -> StreamingHttpResponse:
+    # By a byte order mark Excel knows that the file is UTF-8.
     return StreamingHttpResponse(
-        csv_pieces(result, for_people=True),
+        chain([codecs.BOM_UTF8] if for_excel else [], csv_pieces(result, for_people=True)),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
     )
@@ -187,11 +189,11 @@ def _csv(result: QueryResult) -> StreamingHttpResponse:
 def _shown(result: QueryResult) -> dict[str, Any]:
     """Return column names and the first rows for the page."""
     names = [column.name for column in result.columns]
-    batches, left = [], SHOWN_ROWS
+    rows: list[dict[str, Any]] = []
     for batch in result.batches:
-        batches.append(batch.slice(0, left))
-        left = max(0, left - batch.num_rows)
-    rows = rows_of(replace(result, batches=tuple(batches)))
+        shown = batch.slice(0, SHOWN_ROWS - len(rows))
+        values = zip(*map(json_values, shown.columns), strict=True)
+        rows += [dict(zip(names, row, strict=True)) for row in values]
     # A row of these columns is an entry of the log.
     is_entry = {"logId", "day"} <= set(names)
     return {
@@ -211,7 +213,7 @@ def _cell(value: Any) -> str | None:
     """Return a value as text, shortened if it is long; None for null."""
     if value is None:
         return None
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = as_text(value)
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
 

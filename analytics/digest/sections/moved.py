@@ -9,7 +9,7 @@ from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.digest.changes import find_coincidence
-from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from logs.layout import HOUR_MS
 from logs.quoting import quote_value
 
@@ -32,7 +32,7 @@ _MIN_HOUR: Final = 5
 
 _TOTAL: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS'))"
 _HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
-_RATE: Final = f"round(100.0 * {_HITS} / nullif({_TOTAL}, 0), 1)"
+_RATE: Final = percent_sql(_HITS, _TOTAL)
 
 
 def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from analytics.digest.periods import LOOK_BACK_DAYS, days_before
 
 if TYPE_CHECKING:
@@ -51,9 +51,7 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             [
                 FactQuery(f"{prefix}-runs", Unit.COUNT, f"SELECT count(*) {own}"),
                 FactQuery(f"{prefix}-time", Unit.SECONDS, f"SELECT round({time} / 1000.0, 1) {own}"),
-                FactQuery(
-                    f"{prefix}-share", Unit.PERCENT, f"SELECT round(100.0 * {time} / {share}, 1) {own}"
-                ),
+                FactQuery(f"{prefix}-share", Unit.PERCENT, f"SELECT {percent_sql(time, share)} {own}"),
             ]
         )
         names.append(

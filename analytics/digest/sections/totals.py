@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.digest.facts import FactQuery, Section, Unit
+from analytics.digest.facts import FactQuery, Section, Unit, percent_sql
 
 if TYPE_CHECKING:
     from analytics.digest.facts import Fact
@@ -28,7 +28,7 @@ _MEASURES: Final = (
         "hit-rate",
         Unit.PERCENT,
         1,
-        f"round(100.0 * count(*) FILTER (cacheStatus = 'HIT') / nullif({_COUNTED}, 0), 1)",
+        percent_sql("count(*) FILTER (cacheStatus = 'HIT')", _COUNTED),
     ),
     ("warehouse", Unit.SECONDS, 1, "round(coalesce(sum(warehouseExecutionTimeMs), 0) / 1000.0, 1)"),
     ("response", Unit.MILLISECONDS, 0, "round(avg(responseTimeMs) FILTER (responseTimeMs > 0))::BIGINT"),

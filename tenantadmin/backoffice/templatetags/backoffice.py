@@ -69,8 +69,14 @@ def day_of(milliseconds: int) -> str:
 
 @register.filter
 def percent(value: float | None) -> str:
-    """Show a share (0 to 1) as percent with one decimal place."""
-    return "-" if value is None else f"{100 * value:.1f} %"
+    """Show a share (0 to 1) as percent with one decimal place. Only all is 100 %, and only none is 0 %."""
+    if value is None:
+        return "-"
+    if 0 < value < 0.0005:
+        return "<0.1 %"
+    if 0.9995 <= value < 1:
+        return ">99.9 %"
+    return f"{100 * value:.1f} %"
 
 
 @register.filter
@@ -185,6 +191,12 @@ def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | N
 def less(value: float | None, other: float | None) -> float | None:
     """Return the difference of two numbers, or None if one is missing."""
     return None if value is None or other is None else value - other
+
+
+@register.filter
+def part_of(part: int, whole: int) -> float | None:
+    """Return a share from counts, or None of nothing."""
+    return part / whole if whole else None
 
 
 @register.filter

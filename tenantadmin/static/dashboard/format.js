@@ -27,14 +27,22 @@ export const count = (value, noun) => `${whole.format(value)} ${noun}${value ===
 export const compact = (value) =>
   value === null || value === undefined ? NONE : value < 10_000 ? whole.format(value) : short.format(value);
 
-/** @param {number | null | undefined} value of 0 to 1 */
-export const percent = (value) => (value === null || value === undefined ? NONE : share.format(value));
+/**
+ * Only all is 100 %, and only none is 0 %.
+ * @param {number | null | undefined} value of 0 to 1
+ */
+export function percent(value) {
+  if (value === null || value === undefined) return NONE;
+  if (value > 0 && value < 0.0005) return `<${share.format(0.001)}`;
+  if (value >= 0.9995 && value < 1) return `>${share.format(0.999)}`;
+  return share.format(value);
+}
 
 /**
  * @param {number} part
  * @param {number} all
  */
-export const ratio = (part, all) => (all ? share.format(part / all) : NONE);
+export const ratio = (part, all) => (all ? percent(part / all) : NONE);
 
 /** @param {number | null | undefined} value */
 export function bytes(value) {
@@ -63,8 +71,12 @@ export function span(seconds) {
   return `${whole.format(seconds)} s`;
 }
 
-/** @param {string | number | null | undefined} value a time, in the reader's zone */
-export const when = (value) => (value === null || value === undefined ? NONE : moment.format(new Date(value)));
+/** @param {string | number | null | undefined} value a time, in the reader's zone; as it is if no date can hold it */
+export function when(value) {
+  if (value === null || value === undefined) return NONE;
+  const date = new Date(value);
+  return Number.isNaN(date.getTime()) ? String(value) : moment.format(date);
+}
 
 /** @param {string | number | null | undefined} value */
 export function ago(value) {

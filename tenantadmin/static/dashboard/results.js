@@ -2,13 +2,27 @@
 
 import { send } from "./api.js";
 import { h } from "./dom.js";
+import { Exact, parseExact, writeExact } from "./exactjson.js";
 import * as f from "./format.js";
 import { to } from "./router.js";
 import { a, table } from "./ui.js";
 
 /**
+ * Run a statement.
  * @param {string} tenant
- * @param {Contract.QueryAnswer} answer
+ * @param {string} sql
+ * @param {AbortSignal} signal
+ * @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact`
+ */
+export async function run(tenant, sql, signal) {
+  const text = await (await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal })).text();
+  const answer = parseExact(text);
+  return { ...answer, rowCount: Number(answer.rowCount) };
+}
+
+/**
+ * @param {string} tenant
+ * @param {Contract.QueryAnswer} answer of `run`
  */
 export function resultTable(tenant, answer) {
   const isNumber = (/** @type {string} */ type) => /INT|DOUBLE|FLOAT|DECIMAL/.test(type);
@@ -16,7 +30,7 @@ export function resultTable(tenant, answer) {
   return table(answer.columns.map(({ name, type }) => ({
     head: name, number: isNumber(type),
     cell: (/** @type {any} */ row) => cell(tenant, name, row[name], hasDay ? row.day : ""),
-    sort: (/** @type {any} */ row) => (row[name] === null || typeof row[name] === "number" ? row[name] : String(row[name])),
+    sort: (/** @type {any} */ row) => (row[name] instanceof Exact ? row[name].order : row[name] === null ? null : String(row[name])),
     class: type === "VARCHAR" ? "value" : "",
   })), answer.rows, { label: "Result", limit: 200 });
 }
@@ -30,23 +44,22 @@ export function resultTable(tenant, answer) {
 function cell(tenant, name, value, day) {
   if (value === null) return h("span", { class: "muted" }, "NULL");
   if (name === "logId" && day) return a(to(tenant, "explain", { logId: value, day }), value);
-  if (name === "timestamp" && typeof value === "number") return h("span", { title: String(value) }, f.when(value));
-  if (typeof value === "number") return f.number(value);
-  return typeof value === "object" ? JSON.stringify(value) : String(value);
+  if (name === "timestamp" && value instanceof Exact) return h("span", { title: f.when(Number(value)) }, value.text);
+  return typeof value === "string" ? value : writeExact(value);
 }
 
 /**
  * Run the statement again in another form, and hand the file to the reader.
  * @param {string} tenant
  * @param {string} sql
- * @param {"csv" | "parquet"} kind
+ * @param {"csv" | "excel" | "parquet"} kind `excel`: CSV with a byte order mark, by which Excel knows that it is UTF-8
  */
 export async function download(tenant, sql, kind) {
-  const accept = kind === "csv" ? "text/csv" : "application/vnd.apache.parquet";
+  const accept = kind === "parquet" ? "application/vnd.apache.parquet" : "text/csv";
   const response = await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { accept });
   const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
-  const link = /** @type {HTMLAnchorElement} */ (h("a", { download: named?.[1] ?? `result.${kind}`, hidden: true }));
-  link.href = URL.createObjectURL(await response.blob());
+  const link = /** @type {HTMLAnchorElement} */ (h("a", { download: named?.[1] ?? `result.${kind === "parquet" ? kind : "csv"}`, hidden: true }));
+  link.href = URL.createObjectURL(new Blob([...(kind === "excel" ? ["\uFEFF"] : []), await response.blob()]));
   document.body.append(link);
   link.click();
   link.remove();

@@ -73,7 +73,7 @@ export const panel = (title, aside, ...children) =>
 
 /**
  * @typedef {{head: string, cell: (row: any) => Child, number?: boolean, class?: string, hidden?: boolean,
- *   sort?: (row: any) => string | number | null}} Column
+ *   sort?: (row: any) => string | number | bigint | null}} Column
  */
 
 /**
@@ -117,12 +117,12 @@ export function table(columns, rows, { label, limit = 200, sorted = -1 }) {
 }
 
 /**
- * @param {string | number | null} x
- * @param {string | number | null} y
+ * @param {string | number | bigint | null} x
+ * @param {string | number | bigint | null} y
  */
 function compare(x, y) {
   if (x === null || y === null) return x === y ? 0 : x === null ? -1 : 1;
-  return typeof x === "string" ? -x.localeCompare(String(y)) : x - Number(y);
+  return typeof x === "string" ? -x.localeCompare(String(y)) : Number(x > y) - Number(x < y);
 }
 
 /**

@@ -129,6 +129,17 @@ class TestRun:
         assert answer["Content-Disposition"] == 'attachment; filename="proxy_logs.csv"'
         text = answer.getvalue().decode()
         assert text == "n,t,e,l\r\n0,'=1+0,,[0]\r\n-1,'=1+1,,[1]\r\n-2,'=1+2,,[2]\r\n"
+        answer = access.post(to("tenant-sql", tenant), {"statement": statement, "csv": "excel"})
+        assert answer.getvalue().decode() == f"\N{BYTE ORDER MARK}{text}"
+
+    def test_values_are_exact(self, access: Client, tenant: Tenant) -> None:
+        statement = (
+            "SELECT 0.0004 AS a, 2026 AS year, 331451557290541101 AS b, "
+            "1234567890123456789.5::DECIMAL(20,1) AS c, [9007199254740993.25, 1] AS d, 0.1::DOUBLE AS e"
+        )
+        page = text_of(access.post(to("tenant-sql", tenant), {"statement": statement}).content.decode())
+        values = "0.0004 2026 331451557290541101 1234567890123456789.5 [9007199254740993.25,1.00] 0.1"
+        assert f"a year b c d e {values}" in page
 
     @pytest.mark.parametrize(
         ("statement", "text"),

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from uuid import UUID
 
 import pytest
@@ -235,4 +236,41 @@ def test_a_number_of_a_digest_is_the_result_of_its_sql(
         page.click("main >> button:has-text('Run')")
         page.wait_for_selector("[aria-label=Result] td")
         assert int(number.replace(",", "")) > 100
-        assert page.inner_text("[aria-label=Result] td >> nth=0") == number
+        assert page.inner_text("[aria-label=Result] td >> nth=0") == number.replace(",", "")
+
+
+def test_values_of_a_result_are_exact(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    sql = (
+        "SELECT * FROM (VALUES"
+        " (0.0004, 2026, 331451557290541101, [9007199254740993, 1], {'a': 1.50}, 'x\"1'),"
+        " (0.0005, 2027, 331451557290541100, NULL, NULL, NULL)) AS t(a, year, b, list, object, text)"
+    )
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/sql?sql={quote(sql)}") as dashboard:
+        page = dashboard.page
+        page.click("main >> button:has-text('Run')")
+        cells = page.locator("[aria-label=Result] tbody tr >> nth=0").locator("td")
+        expect(cells).to_have_text(
+            ["0.0004", "2026", "331451557290541101", "[9007199254740993,1]", '{"a":1.50}', 'x"1']
+        )
+        # Sorted descending, then ascending.
+        page.click("[aria-label=Result] th >> nth=2 >> button")
+        expect(cells.nth(2)).to_have_text("331451557290541101")
+        page.click("[aria-label=Result] th >> nth=2 >> button")
+        expect(cells.nth(2)).to_have_text("331451557290541100")
+        with page.expect_download() as download:
+            page.click("text=CSV for Excel")
+        assert download.value.path().read_bytes().startswith(b"\xef\xbb\xbfa,year,b,list,object,text\r\n")
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [(0, "0%"), (1, "<0.1%"), (4_000, "4%"), (99_949, "99.9%"), (99_996, ">99.9%"), (100_000, "100%")],
+)
+def test_only_all_is_a_hundred_percent(
+    demo: Demo, home: str, open_as: Callable[..., Any], part: int, text: str
+) -> None:
+    with open_as(demo.owner, home) as dashboard:
+        shown = dashboard.page.evaluate(
+            f"import('/static/dashboard/format.js').then((f) => f.ratio({part}, 100000))"
+        )
+        assert shown == text

@@ -186,7 +186,7 @@ async function day(context, period) {
  * @param {(at: string) => string} deeper
  */
 function fromTimeline(timeline, name, deeper) {
-  const buckets = timeline.buckets.map((one) => ({ name: name(one.at), day: deeper(one.at), hits: one.hits, misses: one.misses, rate: one.hitRate }));
+  const buckets = timeline.buckets.map((one) => ({ name: name(one.at), day: deeper(one.at), hits: one.hits, misses: one.misses, rate: one.hits + one.misses ? one.hits / (one.hits + one.misses) : null }));
   const marks = timeline.buckets.flatMap((one, index) => one.changes.map((change) => ({
     index, text: changeText(change.kind, change.seq, change.action, change.userId) })));
   return { buckets, marks };

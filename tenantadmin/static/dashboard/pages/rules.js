@@ -60,7 +60,7 @@ async function effectsOf(tenant) {
  * @param {() => Promise<Contract.RulesBlame>} blame read once, when the first rule is opened
  */
 function row(tenant, rule, index, effect, isOpen, blame) {
-  const rate = rule.action === "cache" && effect ? effect.hitRate : null;
+  const rate = rule.action === "cache" && effect && effect.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
   const changed = h("div", null);
   const open = () => {
     fill(changed, skeleton(1));

@@ -5,7 +5,7 @@ import { fill, h } from "../dom.js";
 import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import { replaceAddress, to } from "../router.js";
-import { download, resultTable } from "../results.js";
+import * as results from "../results.js";
 import { badge, button, failure, notify, panel, skeleton } from "../ui.js";
 
 /** @typedef {{name: string, sql: string}} Kept */
@@ -51,11 +51,11 @@ export async function show(context) {
     fill(output, skeleton(2));
     const start = performance.now();
     try {
-      const answer = await call("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal });
+      const answer = await results.run(tenant, sql, signal);
       fill(output, panel(f.count(answer.rowCount, "row"), [answer.truncated && badge("cut at the row limit", "warn"),
         h("span", { class: "muted small" }, f.duration(performance.now() - start)),
-        button("CSV", () => download(tenant, sql, "csv"), "small"), button("Parquet", () => download(tenant, sql, "parquet"), "small")],
-      resultTable(tenant, answer)));
+        button("CSV", () => results.download(tenant, sql, "csv"), "small"), button("CSV for Excel", () => results.download(tenant, sql, "excel"), "small"), button("Parquet", () => results.download(tenant, sql, "parquet"), "small")],
+      results.resultTable(tenant, answer)));
     } catch (error) {
       if (!signal.aborted) fill(output, panel("No result", null, failure(error)));
     }
