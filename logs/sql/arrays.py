@@ -43,6 +43,19 @@ def with_milliseconds(array: Any) -> Any:
     return _convert(array, matches=_is_in_seconds, leaf=_in_milliseconds)
 
 
+def with_widest_decimals(array: Any) -> Any:
+    """Return the array with decimals of 38 digits, without a copy.
+
+    DuckDB's ``round(95::DECIMAL(2), -1)`` is 100, of a type that has two digits.
+    """
+    return _convert(array, matches=pa.types.is_decimal128, leaf=_widest)
+
+
+def _widest(decimals: Any) -> Any:
+    type_ = pa.decimal128(38, decimals.type.scale)
+    return pa.Array.from_buffers(type_, len(decimals), decimals.buffers(), offset=decimals.offset)
+
+
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
     """Return a batch without rows. ``Schema.empty_table`` does not support unions."""
     return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], names=schema.names)

@@ -9,7 +9,7 @@ import pyarrow as pa
 # Imported here because pyarrow would load it later, when the process cannot read files any more.
 import pyarrow.compute
 
-from logs.sql.arrays import as_integers, elements, map_as_list
+from logs.sql.arrays import as_integers, elements, map_as_list, with_widest_decimals
 
 #: Bytes added for each value, to limit a result of many small values.
 _VALUE_BYTES: Final = 8
@@ -31,6 +31,7 @@ def collect(
     """
     batches: list[pa.RecordBatch] = []
     rows = size = 0
+    truncated = has_wide_decimals = False
     for batch in reader:
         part = batch.slice(0, max_rows - rows)
         truncated = part.num_rows < batch.num_rows
@@ -38,26 +39,51 @@ def collect(
         if size + part_size > max_bytes:
             part = part.slice(0, _rows_within(part, max_bytes - size))
             truncated = True
-        _check_text(part)
+        has_wide_decimals = _has_wide_decimals(part) or has_wide_decimals
         batches.append(part)
         rows += part.num_rows
         size += part_size
         if truncated:
-            return reader.schema, batches, True
-    return reader.schema, batches, False
+            break
+    if has_wide_decimals:
+        batches = [_widen_decimals(batch) for batch in batches]
+        return batches[0].schema, batches, truncated
+    return reader.schema, batches, truncated
 
 
-def _check_text(batch: pa.RecordBatch) -> None:
-    """Refuse text that is not UTF-8. The service checks everything else that may be wrong with a result."""
+def _widen_decimals(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(
+        [with_widest_decimals(column) for column in batch.columns], names=batch.schema.names
+    )
+
+
+def _has_wide_decimals(batch: pa.RecordBatch) -> bool:
+    """Return True if a decimal has more digits than its type. Refuse text that is not UTF-8.
+
+    The service checks everything else that may be wrong with a result.
+    """
+    is_wide = False
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        plain = as_integers(column)
         try:
-            as_integers(column).validate(full=True)
+            plain.validate(full=True)
         except pa.ArrowInvalid as error:
-            if "UTF8" in str(error):
-                raise ResultError(
-                    f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression and %c in'
-                    " printf make single bytes. Use . and chr(…) instead, or encode(…) for a BLOB."
-                ) from None
+            is_wide = is_wide or "Decimal" in str(error)
+            _check_text(name, with_widest_decimals(plain))
+    return is_wide
+
+
+def _check_text(name: str, array: pa.Array[Any]) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if "UTF8" in str(error):
+            raise ResultError(
+                f'The column "{name}" holds text that is not UTF-8: \\C in a regular expression and %c in'
+                " printf make single bytes. Use . and chr(…) instead, or encode(…) for a BLOB."
+            ) from None
+        if "Decimal" in str(error):
+            raise ResultError(f'The column "{name}" holds a DECIMAL of more than 38 digits.') from None
 
 
 def _size(batch: pa.RecordBatch) -> int:

@@ -51,6 +51,35 @@ def test_a_map_of_booleans_is_a_json_object(engine: LocalEngine, expression: str
     assert json.loads(written.replace('""', '"')) == value
 
 
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("round(95::DECIMAL(2), -1)", 100),
+        ("round(-95::DECIMAL(2), -1)", -100),
+        ("ceil(99.5::DECIMAL(3, 1))", 100),
+        ("[round(95::DECIMAL(2), -1), NULL]", [100, None]),
+        ("{'a': MAP {'b': round(99.95::DECIMAL(4, 2), 1)}}", {"a": {"b": 100.0}}),
+    ],
+)
+def test_a_decimal_may_have_more_digits_than_its_type(
+    engine: LocalEngine, expression: str, value: object
+) -> None:
+    result = _run(engine, f"SELECT {expression} AS d, 1.5::DECIMAL(2, 1) AS e FROM range(3)")
+    assert _rows(result) == [{"d": value, "e": 1.5}] * 3
+    assert decode_result(encode_result(result)).row_count == 3
+    assert _parquet(result).num_rows == 3
+
+
+def test_a_decimal_of_39_digits_is_an_error_of_the_query(engine: LocalEngine) -> None:
+    with pytest.raises(QueryFailed, match="more than 38 digits"):
+        _run(engine, "SELECT round(99999999999999999999999999999999999995::DECIMAL(38), -1) AS d")
+
+
+def test_text_that_is_not_utf8_is_found_beside_a_wide_decimal(engine: LocalEngine) -> None:
+    with pytest.raises(QueryFailed, match="not UTF-8"):
+        _run(engine, "SELECT {'d': round(95::DECIMAL(2), -1), 't': printf('%c', 255)} AS s")
+
+
 def test_a_map_of_booleans_is_a_map_in_parquet(engine: LocalEngine) -> None:
     table = _parquet(_run(engine, "SELECT if(i = 1, MAP {'a': true}, NULL) AS m FROM range(2) t(i)"))
     assert pa.types.is_map(table.schema.types[0])
