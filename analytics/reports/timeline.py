@@ -29,9 +29,15 @@ STEPS: Final[dict[TimelineStep, dt.timedelta]] = {
     "day": dt.timedelta(days=1),
 }
 
+#: A time belongs to its day's objects, as in summaries: so a bucket is the same whatever the window is.
+_DAY: Final = "epoch_ms(CAST(day AS TIMESTAMP))"
+_STARTS: Final[dict[TimelineStep, str]] = {
+    "hour": f"CASE WHEN timestamp // 86400000 * 86400000 = {_DAY} THEN timestamp // 3600000 * 3600000 END",
+    "day": _DAY,
+}
 _COUNTS: Final = """
 SELECT
-    CASE WHEN timestamp BETWEEN {start} AND {end} THEN timestamp // {step} * {step} END AS at,
+    {at} AS at,
     count(*) FILTER (cacheStatus = 'HIT') AS hits,
     count(*) FILTER (cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')) AS misses
 FROM proxy_logs WHERE day BETWEEN '{first}' AND '{last}' GROUP BY 1 ORDER BY 1"""
@@ -63,7 +69,7 @@ class Timeline(ReportHead):
     step: TimelineStep
     buckets: list[TimelineBucket]
     outside: Annotated[
-        OutsideCounts, Meta(description="Entries whose timestamp is null or outside of the days.")
+        OutsideCounts, Meta(description="By hour: entries whose timestamp is null or outside of their day.")
     ]
 
 
@@ -76,13 +82,7 @@ def timeline(log: LogReader, *, window: Window, step: TimelineStep) -> Timeline:
     length = STEPS[step]
     start = dt.datetime.combine(window.first, dt.time(), dt.UTC)
     end = start + dt.timedelta(days=(window.last - window.first).days + 1)
-    sql = _COUNTS.format(
-        start=epoch_ms(start),
-        end=epoch_ms(end) - 1,
-        step=length // dt.timedelta(milliseconds=1),
-        first=window.first,
-        last=window.last,
-    ).strip()
+    sql = _COUNTS.format(at=_STARTS[step], first=window.first, last=window.last).strip()
     counts = {row["at"]: row for row in log.rows(sql)}
     outside = counts.pop(None, {"hits": 0, "misses": 0})
     changes: dict[dt.datetime, list[TimelineChange]] = {}

@@ -41,7 +41,11 @@ def moment(milliseconds: int) -> dt.datetime:
 
 def put(world: World, *entries: dict[str, Any], day: dt.date = DAY) -> None:
     numbered = [
-        {"logId": f"{number}", **entry, "timestamp": START + entry["timestamp"]}
+        {
+            "logId": f"{number}",
+            **entry,
+            "timestamp": None if entry["timestamp"] is None else START + entry["timestamp"],
+        }
         for number, entry in enumerate(entries)
     ]
     save_entries(world.tenant.pk, day, numbered)
@@ -286,6 +290,21 @@ class TestTimeline:
             ("2026-03-01T00:00:00.000Z", 0),
             ("2026-03-02T00:00:00.000Z", 1),
         ]
+
+    def test_an_entry_delivered_under_the_next_day_counts_there_whatever_the_window_is(
+        self, world: World
+    ) -> None:
+        put(world, {"timestamp": -1, "cacheStatus": "HIT"}, {"timestamp": None, "cacheStatus": "MISS"})
+        before = DAY - dt.timedelta(days=1)
+        for first, last in ((before, DAY), (DAY, DAY), (DAY, DAY + dt.timedelta(days=1))):
+            body = get(world, f"timeline?from={first}&to={last}&step=day", *self.SCOPES)
+            counts = {one["at"][:10]: (one["hits"], one["misses"]) for one in body["buckets"]}
+            assert counts.pop(DAY.isoformat()) == (1, 1)
+            assert set(counts.values()) <= {(0, 0)}
+            assert body["outside"] == {"hits": 0, "misses": 0}
+            body = get(world, f"timeline?from={first}&to={last}", *self.SCOPES)
+            assert {(one["hits"], one["misses"]) for one in body["buckets"]} == {(0, 0)}
+            assert body["outside"] == {"hits": 1, "misses": 1}
 
 
 @pytest.mark.parametrize(
