@@ -17,7 +17,7 @@ from analytics.advice import recommendations
 from analytics.advice.mining import run_mining
 from analytics.advice.recommendations import accept_recommendation
 from analytics.models import Recommendation
-from rules.drafts import publish_draft
+from rules.drafts import delete_draft, publish_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
@@ -132,6 +132,8 @@ def test_a_draft_is_made_and_publishing_it_accepts(tenant: UUID, client: ApiClie
     assert client.post(f"{address}/draft").status_code == 409
     draft = RuleDraft.objects.get()
     publish_draft(tenant_id=tenant, draft_id=draft.pk, actor="b@example.org")
+    # At once, and also after the next search.
+    assert client.get(address).json()["state"] == "accepted"
     search(tenant)
     found.refresh_from_db()
     assert (found.state, found.accepted_seq, found.decided_by) == ("accepted", 1, "b@example.org")
@@ -143,7 +145,8 @@ def test_a_deleted_draft_opens_the_recommendation_again_and_accepting_deletes_th
     (found,) = search(tenant)
     address = f"/tenants/{tenant}/recommendations/{found.pk}"
     client.post(f"{address}/draft")
-    RuleDraft.objects.all().delete()
+    delete_draft(tenant_id=tenant, draft_id=RuleDraft.objects.get().pk, actor="b@example.org")
+    assert client.get(address).json()["state"] == "open"
     (found,) = search(tenant)
     client.post(f"{address}/draft")
     assert client.post(f"{address}/accept").status_code == 200
