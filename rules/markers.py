@@ -130,11 +130,13 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
             details.append(Detail("/markerId", "duplicate-marker-id", message))
         if details or target is None:
             raise ValidationFailed(details=details)
+        changed_at = new_stamp(Marker, "changed_at")
+        _cutoffs(tenant_id, [target.id]).update(changed_at=changed_at)
         marker = make_marker(
             tenant_id,
             target=target,
             at=_database_now(),
-            changed_at=new_stamp(Marker, "changed_at"),
+            changed_at=changed_at,
             marker_id=new.marker_id,
             metadata=dict(new.metadata),
             invalidated_by={
@@ -165,6 +167,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
             raise BadRequest(f"The rule '{rule_id}' has no 'invalidateRules': it invalidates nothing.")
         created_at = _database_now()
         changed_at = new_stamp(Marker, "changed_at")
+        _cutoffs(tenant_id, fired.invalidate_rules).update(changed_at=changed_at)
         markers = []
         for target_id in fired.invalidate_rules:
             number, marker_id = _next_id(tenant_id, target_id)
@@ -221,7 +224,15 @@ def delete_marker(tenant_id: UUID, marker_id: str) -> bool:
             return False
         marker.removed_at = marker.changed_at = new_stamp(Marker, "changed_at")
         marker.save(update_fields=["removed_at", "changed_at"])
+        older = _cutoffs(tenant_id, [marker.target_rule_id]).filter(invalidated_at__lte=marker.invalidated_at)
+        older.update(changed_at=marker.changed_at)
     return True
+
+
+def _cutoffs(tenant_id: UUID, targets: Sequence[str]) -> Any:
+    """Return the markers that are the cutoffs of rules. Pollers read them again when that changes."""
+    active = Marker.objects.active().filter(tenant=tenant_id, target_rule_id__in=targets)
+    return active.with_superseded().filter(superseded=False)
 
 
 def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:

@@ -152,6 +152,33 @@ class TestFeed:
         again = poll(gateway, since)
         assert (again["markers"], again["generatedAt"]) == ([], since)
 
+    def test_since_returns_a_marker_that_is_superseded_or_no_longer(
+        self, gateway: ApiClient, world: factories.World
+    ) -> None:
+        tenant = world.tenant.pk
+        for marker_id in ("m0", "m1"):
+            make(tenant, marker_id)
+        make(tenant, "other", "items")
+        since = poll(gateway)["generatedAt"]
+        make(tenant, "m2")
+        states = {marker["markerId"]: marker["superseded"] for marker in poll(gateway, since)["markers"]}
+        assert states == {"m1": True, "m2": False}
+        since = poll(gateway)["generatedAt"]
+        invalidate_targets(tenant, rule_id="written", statement="INSERT")
+        fired = ("orders.0-InvalidationMarker", "items.0-InvalidationMarker")
+        assert set(ids(poll(gateway, since))) == {"m2", "other", *fired}
+        since = poll(gateway)["generatedAt"]
+        delete_marker(tenant, fired[0])
+        body = poll(gateway, since)
+        assert {m["markerId"]: (m["superseded"], m["deleted"]) for m in body["markers"]} == {
+            fired[0]: (False, True),
+            "m2": (False, False),
+        }
+        since = body["generatedAt"]
+        # It was superseded, so the cutoff stays.
+        delete_marker(tenant, "m1")
+        assert ids(poll(gateway, since)) == ["m1"]
+
     def test_a_304_while_nothing_changes(self, gateway: ApiClient, world: factories.World) -> None:
         make(world.tenant.pk, "m1")
         since = poll(gateway)["generatedAt"]
