@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import duckdb
 from msgspec import Meta
 
-from analytics.models import Kind, SummaryDocument
+from analytics.models import Kind, MergedRollup, SummaryDocument
 from analytics.published.documents import MAX_DIFFERENCES, UnequalValue, assemble, compare, queries_of
+from analytics.summaries.days import mark_days_stale
 from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, source_digest
 from analytics.summaries.store import (
     day_builds,
@@ -173,6 +174,8 @@ class _Builds:
 def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> Verification:
     """Compare a document with the published queries. Every query is audited under the name of ``reader``.
 
+    A document that differs is marked as stale, so that it is built again.
+
     Raises:
         NotFound: the period has no log entry.
         BadRequest: the document is too large.
@@ -194,6 +197,8 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
             continue
         if _read_builds(key) == builds:
             comparison = compare(document, assemble(rows, constants=_constants(key, builds, document)))
+            if comparison.unequal_count:
+                _mark_wrong(store, key)
             return Verification(
                 equal=not comparison.unequal_count,
                 fields=comparison.fields,
@@ -204,6 +209,18 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
     if not builds.is_current and _is_of_another_release(key):
         raise MadeByAnotherRelease(key.tenant)
     raise BuildMoved
+
+
+def _mark_wrong(store: ObjectStore, key: DocumentKey) -> None:
+    """Mark what a wrong document is made from as stale. The document stays until it is built again."""
+    if key.kind is Kind.DAY:
+        first, last = key.days
+        mark_days_stale(store, tenant=key.tenant, first=first, last=last)
+        return
+    if key.user is not None:
+        MergedRollup.objects.filter(tenant_id=key.tenant, period=key.period).update(source="")
+    documents = SummaryDocument.objects.filter(tenant_id=key.tenant, kind=key.kind, period=key.period)
+    documents.update(source="")
 
 
 def _is_of_another_release(key: DocumentKey) -> bool:

@@ -197,6 +197,26 @@ def test_a_wrong_users_document_of_the_cache_is_found(tenant: UUID) -> None:
     assert [(item.path, item.document) for item in check(key).unequal] == [("/totalHits", 12345)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "period"), [(Kind.DAY, "2026-03-01"), (Kind.MONTH, "2026-03"), (Kind.USERS, "")]
+)
+def test_a_rebuild_mends_a_stored_document_that_verify_found_wrong(
+    tenant: UUID, kind: Kind, period: str
+) -> None:
+    stored = SummaryDocument.objects.get(tenant_id=tenant, kind=kind, period=period)
+    right = bytes(stored.body)
+    wrong = json.loads(right)
+    leaf = next(iter(leaves(wrong, ())))
+    stored.body = json.dumps({**wrong, leaf[0]: 12345}).encode()
+    stored.save()
+    key = DocumentKey(tenant, kind, period)
+    assert not check(key).equal
+    call_command("rebuild", tenant=tenant)
+    assert check(key).equal
+    stored.refresh_from_db()
+    assert json.loads(stored.body) | {"generatedAt": None} == json.loads(right) | {"generatedAt": None}
+
+
 def redis_keys() -> list[str]:
     client = cache._cache.get_client()  # type: ignore[attr-defined]
     return [key.decode().split(":", 2)[2] for key in client.keys("*")]
