@@ -15,16 +15,23 @@ from msgspec import Meta
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import TenantConfig
+from accounts.tenants.config import per_user_tables
 from accounts.tenants.errors import TenantNotFound
+from rules.conditions.casefold import fold_case
 from rules.diff import StoredRule, summarize_rules
 from rules.language import CachingDefaults
+from rules.lint import lint_ruleset
+from rules.lint.checks.per_user_table_shared import PER_USER_TABLE_SHARED
+from rules.lint.runner import TOO_COMPLEX
 from rules.models import RuleDraft, Ruleset
+from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
 
     from accounts.models import Tenant
 
@@ -56,6 +63,7 @@ class RulesetState:
     modified_at: dt.datetime
     rules: Sequence[dict[str, Any]]
     caching: CachingDefaults
+    per_user_tables: Sequence[str] | None
 
     @property
     def etag(self) -> str:
@@ -138,6 +146,7 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
         modified_at=ruleset.modified_at,
         rules=ruleset.rules,
         caching=CachingDefaults.of(ruleset.tenant.config.document),
+        per_user_tables=per_user_tables(ruleset.tenant.config.document),
     )
 
 
@@ -181,3 +190,28 @@ class RulesetDocument:
             summary=summarize_rules(before=ruleset.rules, after=()),
             document=None,
         )
+
+    def check_config(self, *, tenant: UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Refuse a configuration that adds ``perUserTables`` whose results the stored rules share."""
+        patterns = per_user_tables(after) or []
+        known = {fold_case(pattern) for pattern in per_user_tables(before) or ()}
+        added = [pattern for pattern in patterns if fold_case(pattern) not in known]
+        if not added:
+            return
+        rules = Ruleset.objects.values_list("rules", flat=True).get(pk=tenant)
+        shared = [
+            finding
+            for finding in lint_ruleset({"rules": rules}, per_user_tables=added).errors
+            if finding.code in {PER_USER_TABLE_SHARED.code, TOO_COMPLEX.code}
+        ]
+        if shared:
+            raise ValidationFailed(
+                "Rules share results of tables in 'warehouse.perUserTables'. First let them vary by user, or "
+                "put bypass rules for the tables before them.",
+                details=[
+                    Detail(
+                        "/warehouse/perUserTables", finding.code, f"Rule {finding.rule_id}: {finding.message}"
+                    )
+                    for finding in shared
+                ],
+            )

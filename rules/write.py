@@ -10,6 +10,7 @@ from django.db import transaction
 from accounts.diff import equal_values
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
+from accounts.tenants.config import read_per_user_tables
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
@@ -72,7 +73,8 @@ def write_ruleset(
         RulesetRejected: lint or the deletion delta found errors.
         ValidationFailed, PlanLimitExceeded: the body is not a ruleset, names another tenant, or exceeds the
             limit of the plan.
-        Conflict: the ruleset changed since it was read, or ``seq`` or ``cacheBust`` is stale.
+        Conflict: the ruleset or ``perUserTables`` changed since it was read, or ``seq`` or ``cacheBust`` is
+            stale.
     """
     stored = read_ruleset(tenant_id)
     require_etag(stored.etag, expected=expected_etag)
@@ -94,6 +96,9 @@ def write_ruleset(
         )
         if not written:
             raise Conflict
+        if read_per_user_tables(tenant_id) != stored.per_user_tables:
+            # The configuration changed after lint had read it. It now waits for this transaction.
+            raise Conflict
         if removed and removed & active_marker_targets(tenant_id):
             # A marker was created after lint had read them. This transaction now holds the lock that
             # creating a marker needs.
@@ -114,7 +119,10 @@ def write_ruleset(
 
 
 def _validate(
-    document: Any, stored: RulesetState, *, confirm_deletes: Collection[str]
+    document: Any,
+    stored: RulesetState,
+    *,
+    confirm_deletes: Collection[str],
 ) -> list[dict[str, Any]]:
     """Return the rules of a valid body, with default values filled in.
 
@@ -128,6 +136,7 @@ def _validate(
             active_marker_targets=active_marker_targets(stored.tenant_id),
             confirmed=confirm_deletes,
             caching=stored.caching,
+            per_user_tables=stored.per_user_tables or (),
         )
     except GrosslyMalformed as error:
         raise malformed_ruleset(error) from error

@@ -42,6 +42,7 @@ class EventKind(models.TextChoices):
     DOMAIN_VERIFIED = "domain.verified"
     DOMAIN_REMOVED = "domain.removed"
     DIGEST_MAIL_CHANGED = "digest-mail.changed"
+    PER_USER_TABLES_REMOVED = "per-user-tables.removed"
     DRAFT_CREATED = "draft.created"
     DRAFT_CHANGED = "draft.changed"
     DRAFT_DELETED = "draft.deleted"

@@ -26,6 +26,7 @@ from tenantadmin.lib.http.serializers import (
 
 _MAX_LABELS = 100
 _MAX_FQDNS = 1000
+_MAX_PER_USER_TABLES = 500
 
 
 class FqdnListField(serializers.ListField):
@@ -75,6 +76,13 @@ class Warehouse(StrictSerializer):
     warehouseName = PlainText(required=False, max_length=200)
     credentialRef = PlainText(
         required=False, max_length=500, help_text="Names an entry of the Gateway's secret store."
+    )
+    perUserTables = serializers.ListField(
+        child=PlainText(max_length=500),
+        required=False,
+        max_length=_MAX_PER_USER_TABLES,
+        help_text="Patterns of the tables whose rows or columns depend on who asks, compared without case. "
+        "Rules may not share results of statements that read them. `[]`: there are none.",
     )
 
 

@@ -10,11 +10,14 @@ from django.db import transaction
 
 from accounts.diff import diff_documents, equal_values, summarize_fields
 from accounts.documents import require_unchanged
+from accounts.events import record_event
 from accounts.history import append_revision
 from accounts.models import Tenant, TenantConfig
 from accounts.models.billing import Plan
+from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
+from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
@@ -145,6 +148,34 @@ def read_config(tenant_id: UUID) -> ConfigState:
     )
 
 
+def per_user_tables(document: Mapping[str, Any]) -> list[str] | None:
+    """Return the patterns of tables that show each user other rows; None if a configuration does not say."""
+    patterns: list[str] | None = document.get("warehouse", {}).get("perUserTables")
+    return patterns
+
+
+def read_per_user_tables(tenant_id: UUID) -> list[str] | None:
+    """Return `per_user_tables` of a live tenant; None too if there is no such tenant."""
+    document = TenantConfig.objects.filter(pk=tenant_id).values_list("document", flat=True).first()
+    return per_user_tables(document or {})
+
+
+def _record_removed_tables(
+    tenant_id: UUID, *, before: Mapping[str, Any], after: Mapping[str, Any], actor: str
+) -> None:
+    """Record that tables are not protected any more: rules may share their results from now on."""
+    old, new = per_user_tables(before), per_user_tables(after)
+    if set(old or ()) - set(new or ()):
+        record_event(
+            EventKind.PER_USER_TABLES_REMOVED,
+            actor=actor,
+            subject=str(tenant_id),
+            tenant_id=tenant_id,
+            before={"perUserTables": old},
+            after={"perUserTables": new},
+        )
+
+
 def write_config(
     *,
     tenant_id: UUID,
@@ -164,7 +195,8 @@ def write_config(
 
     Raises:
         TenantNotFound: there is no such live tenant.
-        ValidationFailed: the document is invalid.
+        ValidationFailed: the document is invalid, or the stored rules share tables that it adds to
+            ``perUserTables``.
         PlanLimitExceeded: it has more FQDNs than the plan allows, or released too many.
         FqdnConflict, TenantNameConflict: another tenant has the FQDN or the name.
         Conflict: the document changed since it was read, or ``seq`` is stale.
@@ -200,12 +232,15 @@ def write_config(
         Tenant.objects.filter(pk=tenant_id).update(
             name=checked["tenantName"], name_key=tenant_name_key(checked["tenantName"])
         )
+        for other in tenant_documents():
+            other.check_config(tenant=tenant_id, before=stored.document, after=checked)
         require_domains(names, account_id=stored.account_id, wanted=change.claimed)
         apply_fqdns(change, tenant_id=tenant_id, names=names, at=modified_at)
         if change.claimed:
             require_few_held(
                 tenant_id=tenant_id, account_id=stored.account_id, plan=stored.plan, at=modified_at
             )
+        _record_removed_tables(tenant_id, before=stored.document, after=checked, actor=actor)
         append_revision(
             kind=RevisionKind.CONFIG,
             account_id=stored.account_id,

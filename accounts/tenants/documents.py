@@ -8,13 +8,15 @@ documents.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
+    from uuid import UUID
 
     from accounts.models import Tenant
 
@@ -27,6 +29,15 @@ class TenantDocument(Protocol):
 
     def delete(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
         """Remove the document and append its ``delete`` revision."""
+
+    def check_config(self, *, tenant: UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+        """Refuse a configuration with which the document is not safe.
+
+        The caller holds the lock that writers of the document need.
+
+        Raises:
+            ValidationFailed: the error names the place in the configuration and how to correct it.
+        """
 
 
 @cache

@@ -11,11 +11,13 @@ from rules.language.document import (
     read_rules,
     rule_ids,
 )
-from rules.language.fields import RULE_FIELDS, Field
+from rules.language.fields import RULE_FIELDS, USER_COLUMNS, VARY_COLUMNS, Field
 
 __all__ = [
     "READ_ONLY_PROPERTIES",
     "RULE_FIELDS",
+    "USER_COLUMNS",
+    "VARY_COLUMNS",
     "Action",
     "CachingDefaults",
     "Field",

@@ -66,7 +66,7 @@ def default_action(rule: Mapping[str, object]) -> Action:
 def complete_rule(rule: Mapping[str, object], *, ttl_seconds: int = DEFAULT_TTL_SECONDS) -> dict[str, object]:
     """Return a rule, which has passed lint, with its defaults written out.
 
-    ``description``, ``staleWhileRevalidate`` and ``invalidateRules`` have no default, so they may be absent.
+    ``description``, ``staleWhileRevalidate``, ``varyBy`` and ``invalidateRules`` may stay absent.
     Conditions are not changed.
     """
     completed: dict[str, object] = {
@@ -86,7 +86,7 @@ def complete_rule(rule: Mapping[str, object], *, ttl_seconds: int = DEFAULT_TTL_
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule with its defaults. Durations are in seconds."""
+    """A rule with its defaults. Durations are in seconds. ``vary_by`` is None if the rule does not say."""
 
     id: str
     name: str
@@ -97,6 +97,7 @@ class Rule:
     stale_while_revalidate: int | None
     invalidate_rules: tuple[str, ...]
     require_invalidation: bool
+    vary_by: tuple[str, ...] | None = None
 
     @cached_property
     def condition(self) -> All:
@@ -122,6 +123,7 @@ def read_rule(document: Mapping[str, object]) -> Rule:
         # A target that is named more than once is invalidated once.
         invalidate_rules=tuple(dict.fromkeys(complete.get("invalidateRules", ()))),
         require_invalidation=complete["requireInvalidation"],
+        vary_by=tuple(complete["varyBy"]) if "varyBy" in complete else None,
     )
 
 

@@ -15,6 +15,7 @@ class FieldType(StrEnum):
     INTEGER = "an integer"
     OBJECT = "an object"
     IDS = "an array of rule ids"
+    COLUMNS = "an array of columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,19 @@ class Field:
 
 
 DEFAULT_TTL_SECONDS: Final = 86_400
+
+#: Columns of ``proxy_logs`` that a request carries, so that the key of a cached result can have their values.
+VARY_COLUMNS: Final = (
+    "userName",
+    "userTokenHash",
+    "sessionId",
+    "serverHostname",
+    "host",
+    "clientIp",
+    "operationType",
+)
+#: The columns that keep the results of one user from another.
+USER_COLUMNS: Final = frozenset({"userName", "userTokenHash", "sessionId"})
 
 _FIELDS: Final = (
     Field(
@@ -61,6 +75,12 @@ _FIELDS: Final = (
         "absent: never",
         minimum=0,
         maximum=604_800,
+    ),
+    Field(
+        "varyBy",
+        FieldType.COLUMNS,
+        "the columns of the request that a cached result depends on; `[]`: the same result for everybody",
+        "absent: as `[]`",
     ),
     Field(
         "invalidateRules",

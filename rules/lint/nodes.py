@@ -18,7 +18,7 @@ from rules.conditions.normal import Literal, Normal, normalize
 from rules.conditions.operators import IGNORE_CASE, OPERATORS, Operator, find_operator
 from rules.conditions.parse import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
-from rules.language import RULE_FIELDS, Action, default_action
+from rules.language import RULE_FIELDS, USER_COLUMNS, Action, default_action
 from rules.language.fields import DEFAULT_TTL_SECONDS
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class RuleNode:
     Attributes:
         fields: all fields; empty if the element is not an object.
         action, ttl_seconds: the default if the field is absent.
-        targets: the elements of ``invalidateRules``, of any type.
+        targets, vary_by: the elements of ``invalidateRules`` and ``varyBy``, of any type.
     """
 
     value: object
@@ -58,11 +58,22 @@ class RuleNode:
     ttl_seconds: int | None
     stale_while_revalidate: int | None
     targets: Sequence[object]
+    vary_by: Sequence[object]
 
     @property
     def lacks_targets(self) -> bool:
         """True if ``invalidateRules`` is absent or empty; False if it has a wrong type."""
         return self.fields.get("invalidateRules", []) == []
+
+    @property
+    def is_shared(self) -> bool:
+        """True if the rule can serve the result of one user to another."""
+        return self.enabled and self.action is Action.CACHE and USER_COLUMNS.isdisjoint(self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The texts in ``varyBy``."""
+        return tuple(column for column in self.vary_by if isinstance(column, str))
 
 
 def read_node(value: object, index: int, *, ttl_seconds: int = DEFAULT_TTL_SECONDS) -> RuleNode:
@@ -70,7 +81,7 @@ def read_node(value: object, index: int, *, ttl_seconds: int = DEFAULT_TTL_SECON
     fields: JsonObject = value if is_object(value) else {}
     rule_id = fields.get("id")
     action = fields["action"] if "action" in fields else default_action(fields)
-    targets = fields.get("invalidateRules")
+    targets, columns = fields.get("invalidateRules"), fields.get("varyBy")
     return RuleNode(
         value=value,
         index=index,
@@ -82,6 +93,7 @@ def read_node(value: object, index: int, *, ttl_seconds: int = DEFAULT_TTL_SECON
         ttl_seconds=_read_bounded(fields, "ttlSeconds", default=ttl_seconds),
         stale_while_revalidate=_read_bounded(fields, "staleWhileRevalidate", default=None),
         targets=targets if is_array(targets) else (),
+        vary_by=columns if is_array(columns) else (),
     )
 
 
@@ -220,10 +232,11 @@ class ValidRule:
 
 @dataclass(frozen=True)
 class RuleList:
-    """All rules in order, and those with valid conditions."""
+    """All rules in order, those with valid conditions, and the patterns of tables that differ per user."""
 
     rules: tuple[RuleNode, ...]
     valid: tuple[ValidRule, ...]
+    per_user_tables: tuple[str, ...] = ()
 
     @cached_property
     def by_id(self) -> dict[str, RuleNode]:

@@ -45,12 +45,16 @@ ANY_TENANT: Final = CachingDefaults()
 _MORE: Final = {Severity.ERROR: MORE_ERRORS, Severity.WARNING: MORE_WARNINGS}
 
 
-def lint_ruleset(document: object, *, caching: CachingDefaults = ANY_TENANT) -> LintResult:
+def lint_ruleset(
+    document: object, *, caching: CachingDefaults = ANY_TENANT, per_user_tables: Sequence[str] = ()
+) -> LintResult:
     """Return the errors and warnings of a ruleset, in document order, at most `limits.MAX_FINDINGS` of each.
 
     ``document`` is parsed JSON: ``{rules: [...]}``, with or without the read-only properties. It uses at most
     a second of processor time for 1 MiB. If that is not enough, a finding says what was not checked.
     ``caching`` are the defaults of the tenant, where it is known.
+
+    ``per_user_tables`` are patterns of tables that show each user other rows, in ``warehouse.perUserTables``.
 
     Raises:
         GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
@@ -60,7 +64,7 @@ def lint_ruleset(document: object, *, caching: CachingDefaults = ANY_TENANT) -> 
     if not is_array(rules := document.get("rules")):
         actual = name_type(rules) if "rules" in document else "absent"
         raise GrosslyMalformed("/rules", f"The rules of a ruleset must be an array; they are {actual}.")
-    lint = _Lint(document, rules, caching)
+    lint = _Lint(document, rules, caching, tuple(per_user_tables))
     errors, warnings = (lint.findings(severity) for severity in (Severity.ERROR, Severity.WARNING))
     normalized = (
         None
@@ -73,15 +77,21 @@ def lint_ruleset(document: object, *, caching: CachingDefaults = ANY_TENANT) -> 
 class _Lint:
     """Runs all checks on a document: first the form of each rule, then the meaning of the valid ones."""
 
-    def __init__(self, document: JsonObject, rules: Sequence[object], caching: CachingDefaults) -> None:
-        self._document = document
+    def __init__(
+        self,
+        document: JsonObject,
+        rules: Sequence[object],
+        caching: CachingDefaults,
+        per_user_tables: tuple[str, ...],
+    ) -> None:
+        self._document, self._per_user_tables = document, per_user_tables
         self._context = Context(caching)
         self._hits: dict[Severity, list[_Hit]] = {severity: [] for severity in Severity}
         self._counts: Counter[Severity | FindingKind] = Counter()
         self.nodes: list[RuleNode] = []
         self._run(Root(document))
         valid = self._check_meaning(self._check_form(rules))
-        self._run(RuleList(tuple(self.nodes), tuple(valid)))
+        self._run(RuleList(tuple(self.nodes), tuple(valid), self._per_user_tables))
         if self._context.incomplete:
             self._add(WARNINGS_INCOMPLETE, Problem(min(self._context.incomplete), _SPLIT))
 
@@ -118,7 +128,8 @@ class _Lint:
                 rule = ValidRule(node)
                 valid.append(rule)
                 self._run(rule)
-            elif node.action is Action.DENY:  # it may be unconditional, which is an error
+            elif node.action is Action.DENY or (self._per_user_tables and node.is_shared):
+                # It may be unconditional, or share the rows of one user: both are errors.
                 self._add(TOO_COMPLEX, Problem(node.path, _SPLIT))
             else:
                 self._context.incomplete.append(node.path)

@@ -56,6 +56,7 @@ def lint_write(
     stored_rules: Sequence[JsonObject],
     active_marker_targets: Collection[str],
     confirmed: Collection[str],
+    per_user_tables: Sequence[str],
     caching: CachingDefaults = ANY_TENANT,
 ) -> LintResult:
     """Lint a ruleset that will replace the stored one.
@@ -66,7 +67,7 @@ def lint_write(
     Raises:
         GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
     """
-    result = lint_ruleset(document, caching=caching)
+    result = lint_ruleset(document, caching=caching, per_user_tables=per_user_tables)
     deletions = lint_deletions(
         stored_rules=stored_rules,
         new_rules=document.get("rules") if is_object(document) else None,

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from accounts.serializers.tenants import IfChangedParameters
-from rules.language import Action
+from rules.language import VARY_COLUMNS, Action
 from tenantadmin.lib.http.serializers import (
     StrictCharField,
     StrictSerializer,
@@ -35,6 +35,12 @@ class RuleBody(serializers.Serializer[Any]):
     conditions = ConditionsField(required=False)
     ttlSeconds = serializers.IntegerField(min_value=1, max_value=31_536_000, required=False)
     staleWhileRevalidate = serializers.IntegerField(min_value=0, max_value=604_800, required=False)
+    varyBy = serializers.ListField(
+        child=serializers.ChoiceField(choices=VARY_COLUMNS),
+        required=False,
+        help_text="The columns of the request that a cached result depends on. `[]` says that it is the same "
+        "for everybody; absent means that too, with a warning.",
+    )
     invalidateRules = serializers.ListField(child=serializers.CharField(), required=False)
     requireInvalidation = serializers.BooleanField(required=False)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
-from accounts.models import Domain, Fqdn, Revision, Tenant
+from accounts.models import Domain, Event, Fqdn, Revision, Tenant
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
@@ -319,3 +319,85 @@ def test_an_equal_configuration_writes_nothing_if_changed(client: ApiClient, add
     assert changed.json()["seq"] == stored.json()["seq"] + 1
     # Without it, an equal document is a write.
     assert client.put(address, changed.json()).json()["seq"] == stored.json()["seq"] + 2
+
+
+class TestPerUserTables:
+    """``warehouse.perUserTables``. Rules that share results of these tables are refused, either way round."""
+
+    WAREHOUSE: ClassVar = {"adapterType": "snowflake", "serverHostname": "meridian.example"}
+    SHARED: ClassVar = {"rules": [{"id": "reports", "conditions": {"isReadOnly": True}, "varyBy": []}]}
+
+    def configure(self, client: ApiClient, address: str, *tables: str) -> Any:
+        warehouse = self.WAREHOUSE | ({"perUserTables": list(tables)} if tables else {})
+        return client.put(address, {"tenantName": "Lager", "warehouse": warehouse})
+
+    def test_they_are_read_back(self, client: ApiClient, address: str) -> None:
+        for tables in ([], ["hr.*", "Sales.Targets"]):
+            warehouse = self.WAREHOUSE | {"perUserTables": tables}
+            answer = client.put(address, {"tenantName": "Lager", "warehouse": warehouse})
+            assert answer.status_code == 200, answer.content
+            assert answer.json()["warehouse"] == warehouse
+
+    @pytest.mark.parametrize("tables", ["hr.*", [1], [""], ["x" * 501], ["hr"] * 501])
+    def test_other_values_are_refused(self, client: ApiClient, address: str, tables: Any) -> None:
+        warehouse = self.WAREHOUSE | {"perUserTables": tables}
+        answer = client.put(address, {"tenantName": "Lager", "warehouse": warehouse})
+        assert answer.status_code == 400
+        assert answer.json()["details"][0]["path"].startswith("/warehouse/perUserTables")
+
+    def test_rules_that_share_a_table_are_refused(self, client: ApiClient, address: str) -> None:
+        rules = address.removesuffix("config") + "rules"
+        assert self.configure(client, address, "HR.*").status_code == 200
+        answer = client.put(rules, self.SHARED)
+        assert answer.status_code == 400
+        assert [(error["code"], error["ruleId"]) for error in answer.json()["errors"]] == [
+            ("per-user-table-shared", "reports")
+        ]
+        # Validate knows no tenant.
+        assert client.post("/config/rules/validate", self.SHARED).status_code == 200
+
+    def test_a_restore_of_old_rules_is_checked_against_the_tables_of_today(
+        self, client: ApiClient, address: str
+    ) -> None:
+        rules = address.removesuffix("config") + "rules"
+        assert client.put(rules, self.SHARED).json()["seq"] == 1
+        assert client.put(rules, {"rules": []}).json()["seq"] == 2
+        assert self.configure(client, address, "hr.*").status_code == 200
+        history = f"{rules}/history/1/restore"
+        answer = client.post(history)
+        assert (answer.status_code, answer.json()["errors"][0]["ruleId"]) == (400, "reports")
+
+    def test_a_configuration_that_adds_a_table_which_rules_share_is_refused(
+        self, client: ApiClient, address: str, world: factories.World
+    ) -> None:
+        rules = address.removesuffix("config") + "rules"
+        assert client.put(rules, self.SHARED).status_code == 200
+        answer = self.configure(client, address, "hr.*")
+        assert answer.status_code == 400
+        (detail,) = answer.json()["details"]
+        assert (detail["path"], detail["code"]) == ("/warehouse/perUserTables", "per-user-table-shared")
+        assert "reports" in detail["message"]
+        assert Revision.objects.filter(tenant_id=world.tenant.pk, kind="config").count() == 1
+        varying = [rule | {"varyBy": ["userName"]} for rule in self.SHARED["rules"]]
+        assert client.put(rules, {"rules": varying}).status_code == 200
+        assert self.configure(client, address, "hr.*").status_code == 200
+        assert client.put(rules, self.SHARED).status_code == 400
+
+    def test_a_removed_table_leaves_an_event(
+        self, client: ApiClient, address: str, world: factories.World
+    ) -> None:
+        rules = address.removesuffix("config") + "rules"
+        self.configure(client, address, "hr.*", "pay.*")
+        self.configure(client, address, "pay.*", "hr.*")
+        events = Event.objects.filter(kind="per-user-tables.removed")
+        assert not events.exists()
+        assert self.configure(client, address, "pay.*").status_code == 200
+        event = events.get()
+        assert (event.actor, event.tenant_id) == (world.owner.email, world.tenant.pk)
+        assert (event.before, event.after) == (
+            {"perUserTables": ["pay.*", "hr.*"]},
+            {"perUserTables": ["pay.*"]},
+        )
+        assert self.configure(client, address).status_code == 200
+        assert events.count() == 2
+        assert client.put(rules, self.SHARED).status_code == 200

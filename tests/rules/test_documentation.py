@@ -17,6 +17,8 @@ TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
 LANGUAGE, _, FINDINGS = TEXT.partition("\n## Findings\n")
 SECTIONS = dict(re.findall(r"^### ([a-z-]+)\n(.*?)(?=^### |\Z)", FINDINGS, re.DOTALL | re.MULTILINE))
 DELETIONS = {"rule-removed-still-referenced", "rule-removed-active-marker"}
+#: The finding that depends on the configuration of the tenant.
+SHARED = "per-user-table-shared"
 #: Findings about rulesets that are too large for an example.
 LIMITS = {"too-complex", "more-errors", "warnings-incomplete", "more-warnings"}
 
@@ -81,7 +83,7 @@ def test_examples_of_the_language_have_no_findings(example: dict[str, Any]) -> N
     assert report_lint(lint_ruleset(example)) == RuleLintResult(valid=True, errors=[], warnings=[])
 
 
-@pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS - LIMITS))
+@pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS - LIMITS - {SHARED}))
 def test_the_example_of_a_finding_causes_it(code: str) -> None:
     (example,) = examples(SECTIONS[code])
     caching = CachingDefaults(enabled=code != "cache-disabled")
@@ -99,6 +101,23 @@ def test_the_example_of_a_finding_causes_it(code: str) -> None:
 def test_the_example_of_a_deletion_causes_its_finding(code: str) -> None:
     stored, written = examples(SECTIONS[code])
     result = lint_write(
-        written, stored_rules=stored["rules"], active_marker_targets={"orders"}, confirmed=set()
+        written,
+        stored_rules=stored["rules"],
+        active_marker_targets={"orders"},
+        confirmed=set(),
+        per_user_tables=(),
     )
     assert code in {finding.code for finding in result.errors}
+
+
+def test_the_example_of_a_shared_table_causes_its_finding_and_the_cures_cure_it() -> None:
+    (example,) = examples(SECTIONS[SHARED])
+    tables = json.loads(re.findall(r"`(\{\"perUserTables.*?\})`", SECTIONS[SHARED])[0])["perUserTables"]
+    result = lint_ruleset(example, per_user_tables=tables)
+    assert [finding.code for finding in result.errors] == [SHARED]
+    bypass = json.loads(re.findall(r"`(\{\"id.*?\})`", SECTIONS[SHARED])[0])
+    assert lint_ruleset({"rules": [bypass, *example["rules"]]}, per_user_tables=tables).valid
+    (rule,) = example["rules"]
+    excluding = json.loads(re.findall(r"`(\{\"not.*?\})`", SECTIONS[SHARED])[0])
+    for cured in (rule | {"varyBy": ["userName"]}, rule | {"conditions": excluding}):
+        assert lint_ruleset({"rules": [cured]}, per_user_tables=tables).valid

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 
-RULES = {"rules": [{"id": "orders", "conditions": {"tables": {"containsAny": ["sales.orders"]}}}]}
+RULES = {
+    "rules": [{"id": "orders", "varyBy": [], "conditions": {"tables": {"containsAny": ["sales.orders"]}}}]
+}
 
 
 @pytest.fixture
@@ -52,6 +54,7 @@ def test_a_write_answers_the_complete_ruleset_and_moves_everything_forward(
                 "action": "cache",
                 "conditions": {"tables": {"containsAny": ["sales.orders"]}},
                 "ttlSeconds": 86400,
+                "varyBy": [],
                 "requireInvalidation": False,
             }
         ],
@@ -174,7 +177,7 @@ def test_a_poll_that_fails_is_a_500_that_tells_nothing(
 def test_lint_errors_refuse_the_write_with_error_and_lint_result_in_one(
     client: ApiClient, address: str
 ) -> None:
-    answer = client.put(address, {"rules": [{"id": "a", "conditions": {"tabels": ["x"]}}]})
+    answer = client.put(address, {"rules": [{"id": "a", "varyBy": [], "conditions": {"tabels": ["x"]}}]})
     assert answer.status_code == 400
     body = answer.json()
     assert (body["error"], body["valid"]) == ("validation_failed", False)

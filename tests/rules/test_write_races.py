@@ -10,6 +10,8 @@ import pytest
 from django.db import connection
 
 from accounts.models import Revision
+from accounts.serializers.tenants import parse_config
+from accounts.tenants.config import write_config
 from rules.markers import (
     NewMarker,
     create_marker,
@@ -22,7 +24,7 @@ from rules.models import Marker
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.lib.core.errors import Conflict
+from tenantadmin.lib.core.errors import Conflict, ValidationFailed
 from tenantadmin.lib.core.timestamps import parse_timestamp
 from tests.racing import (
     PATIENCE,
@@ -224,3 +226,39 @@ def test_numbers_of_markers_never_collide(world: factories.World) -> None:
         )
         assert ids == [f"{target}.{number}-InvalidationMarker" for number in range(20)]
     assert Marker.objects.filter(tenant=tenant_id).count() == 40
+
+
+class TestPerUserTables:
+    """A ruleset and a configuration that do not go together. Whoever is second waits, and is refused."""
+
+    @staticmethod
+    def protect(tenant_id: UUID) -> object:
+        warehouse = {"adapterType": "snowflake", "serverHostname": "a.example", "perUserTables": ["hr.*"]}
+        document = {"tenantName": "Lager", "warehouse": warehouse}
+        return write_config(tenant_id=tenant_id, document=document, parse=parse_config, actor=ACTOR)
+
+    @staticmethod
+    def share(tenant_id: UUID) -> object:
+        return replace(tenant_id, {"id": "r", "conditions": {"isReadOnly": True}, "varyBy": []})
+
+    @pytest.mark.parametrize("commits", [True, False])
+    def test_rules_behind_a_configuration(self, world: factories.World, *, commits: bool) -> None:
+        tenant_id = world.tenant.pk
+        written = run_behind(
+            lambda: self.protect(tenant_id),
+            lambda: self.share(tenant_id),
+            commits=commits,
+            refusal=Conflict,
+        )
+        assert (written is None) is commits
+
+    @pytest.mark.parametrize("commits", [True, False])
+    def test_a_configuration_behind_rules(self, world: factories.World, *, commits: bool) -> None:
+        tenant_id = world.tenant.pk
+        written = run_behind(
+            lambda: self.share(tenant_id),
+            lambda: self.protect(tenant_id),
+            commits=commits,
+            refusal=ValidationFailed,
+        )
+        assert (written is None) is commits

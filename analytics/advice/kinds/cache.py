@@ -81,6 +81,7 @@ def _propose(current: Current, option: Option, value: int, taken: set[str]) -> P
             "name": f"Cache {label}",
             "conditions": scope.conditions,
             "ttlSeconds": option.ttl_seconds,
+            "varyBy": [],
         }
     )
     edits: list[RuleEdit] = [RuleEdit.insert(rule)]

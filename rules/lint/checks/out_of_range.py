@@ -67,6 +67,11 @@ def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
             f"action must be one of {', '.join(_ACTIONS)}, not {show_text(action)}.",
             context.suggester.find_nearest(action, _ACTIONS),
         )
+    for index, column in enumerate(node.vary_by):
+        if isinstance(column, str) and column in node.vary_by[:index]:
+            yield Problem(
+                (*node.path, "varyBy", index), f"varyBy names the column {show_text(column)} more than once."
+            )
     for name in ("name", "description"):
         text = node.fields.get(name)
         if isinstance(text, str) and has_forbidden_characters(text):

@@ -23,6 +23,7 @@ _FITS: Final[dict[FieldType, Callable[[object], bool]]] = {
     FieldType.INTEGER: lambda value: read_integer(value) is not None,
     FieldType.OBJECT: is_object,
     FieldType.IDS: is_array,
+    FieldType.COLUMNS: is_array,
 }
 
 
@@ -48,6 +49,12 @@ def check_rule(node: RuleNode, _context: Context) -> Iterator[Problem]:
             yield Problem(
                 (*node.path, "invalidateRules", index),
                 f"An element of invalidateRules must be the id of a rule, not {name_type(target)}.",
+            )
+    for index, column in enumerate(node.vary_by):
+        if not isinstance(column, str):
+            yield Problem(
+                (*node.path, "varyBy", index),
+                f"An element of varyBy must be the name of a column, not {name_type(column)}.",
             )
 
 

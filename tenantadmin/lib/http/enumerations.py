@@ -38,4 +38,5 @@ ENUMERATIONS: Final = {
     "TimelineStep": "analytics.reports.timeline.TimelineStep.__args__",
     "TokenRefreshGrantType": ["refresh_token"],
     "UserType": ["user"],
+    "VaryColumn": "rules.language.VARY_COLUMNS",
 }

@@ -25,6 +25,7 @@ def test_given_values_are_kept_and_fields_are_in_the_stored_order() -> None:
     sent = {
         "requireInvalidation": True,
         "invalidateRules": ["b"],
+        "varyBy": ["host"],
         "staleWhileRevalidate": 0,
         "ttlSeconds": 5,
         "conditions": {"isDDL": True},
@@ -70,3 +71,11 @@ def test_a_rule_is_read_with_its_defaults() -> None:
 )
 def test_ids_of_invalid_rules_are_found(rules: object, ids: list[str]) -> None:
     assert rule_ids(rules) == ids
+
+
+def test_an_absent_vary_by_stays_absent_and_an_empty_one_empty() -> None:
+    assert "varyBy" not in complete_rule({"id": "a"})
+    assert complete_rule({"id": "a", "varyBy": []})["varyBy"] == []
+    assert read_rule({"id": "a"}).vary_by is None
+    assert read_rule({"id": "a", "varyBy": []}).vary_by == ()
+    assert read_rule({"id": "a", "varyBy": ["host", "userName"]}).vary_by == ("host", "userName")

@@ -10,7 +10,9 @@ from rules.lint import Finding, lint_ruleset
 
 def cache_rule(rule_id: str = "r", /, **fields: Any) -> dict[str, Any]:
     """Return a rule without findings, with other fields as given."""
-    return {"id": rule_id, "conditions": {"userName": rule_id}} | fields
+    rule = {"id": rule_id, "conditions": {"userName": rule_id}} | fields
+    is_cache = rule.get("action", "cache") == "cache" and "invalidateRules" not in rule
+    return rule | ({"varyBy": []} if is_cache and "varyBy" not in rule else {})
 
 
 def rule_with(conditions: Any, **fields: Any) -> dict[str, Any]:

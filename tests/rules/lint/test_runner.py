@@ -60,11 +60,16 @@ def test_all_findings_are_reported_in_document_order() -> None:
     document = {
         "unknown": 1,
         "rules": [
-            {"ttlSeconds": 0, "id": "a b", "conditions": {"host": {"zzz": 1, "regex": "("}, "usrName": "x"}},
+            {
+                "ttlSeconds": 0,
+                "id": "a b",
+                "varyBy": [],
+                "conditions": {"host": {"zzz": 1, "regex": "("}, "usrName": "x"},
+            },
             7,
             {"id": "w", "invalidateRules": ["t", "u"], "nmae": "x"},
             {"conditions": {}, "action": "deny"},
-            {"id": "w"},
+            {"id": "w", "varyBy": []},
         ],
         "Seq": 1,
     }
@@ -228,7 +233,7 @@ def test_a_published_finding_has_no_unpaired_surrogate() -> None:
 
 
 def test_the_number_of_findings_is_limited() -> None:
-    rules = [{"id": "a"}] * (MAX_FINDINGS + 6)
+    rules = [{"id": "a", "varyBy": []}] * (MAX_FINDINGS + 6)
     result = lint_ruleset({"rules": rules})
     *errors, more_errors = result.errors
     assert len(errors) == MAX_FINDINGS
@@ -254,7 +259,7 @@ def test_one_finding_more_than_allowed_is_counted() -> None:
 
 
 def test_a_rule_with_conditions_of_a_wrong_type_has_no_meaning_checks() -> None:
-    assert find_codes(rule_with([])) == ["wrong-type"]
+    assert find_codes(rule_with([], varyBy=[])) == ["wrong-type"]
 
 
 def test_as_many_findings_as_allowed_are_not_followed_by_another() -> None:

@@ -15,7 +15,11 @@ STORED = [cache_rule("a"), cache_rule("b"), cache_rule("w", invalidateRules=["a"
 
 def lint(*rules: dict[str, Any], confirmed: set[str] | None = None) -> LintResult:
     return lint_write(
-        {"rules": list(rules)}, stored_rules=STORED, active_marker_targets=set(), confirmed=confirmed or set()
+        {"rules": list(rules)},
+        stored_rules=STORED,
+        active_marker_targets=set(),
+        confirmed=confirmed or set(),
+        per_user_tables=(),
     )
 
 

@@ -1,0 +1,137 @@
+"""Find cache rules that can serve one user's rows of a table to another user.
+
+A rule is safe for a table if it varies by user, if its conditions exclude every statement that reads the
+table, or if an earlier rule certainly decides all such statements that it matches, without sharing a result.
+Warehouses compare names of tables without case, so a condition on ``tables`` only counts if it does too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from rules.conditions.casefold import fold_case
+from rules.conditions.evaluate import matches_value
+from rules.conditions.implication import implies
+from rules.conditions.keys import CONDITION_KEYS, Kind
+from rules.conditions.model import Test
+from rules.conditions.normal import Choice, Literal
+from rules.conditions.operators import Operator
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rules.conditions.normal import Conjunction
+    from rules.lint.nodes import ValidRule
+
+#: Maximum number of patterns that a finding names.
+_MAX_NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A pattern of tables, and the test for statements that read such a table."""
+
+    pattern: str
+    reads: Literal
+
+
+def find_shared(
+    rules: Sequence[ValidRule], patterns: Sequence[str], *, is_late: Callable[[], bool] = lambda: False
+) -> Iterator[tuple[ValidRule, list[str], bool]]:
+    """Yield the rules that share results of tables that differ per user, with some of the patterns.
+
+    The last value is False if there was no time to be sure. A rule that is not yielded is safe.
+    """
+    tables = [_Table(pattern, _reading(pattern)) for pattern in dict.fromkeys(patterns)]
+    safe: list[Conjunction] = []
+    for rule in rules:
+        if not tables:
+            return
+        if not rule.rule.enabled or rule.rule.action is None or rule.normal is None:
+            continue
+        if late := is_late():
+            shared = [table.pattern for table in tables[:_MAX_NAMED]] if rule.rule.is_shared else []
+        elif not rule.rule.is_shared:
+            condition = _without_case(rule.normal)
+            safe.append(condition)
+            # No later rule decides a statement that reads one of these.
+            tables = [table for table in tables if not implies(frozenset({table.reads}), condition)]
+            continue
+        else:
+            shared, late = _find_tables(_without_case(rule.normal), tables, safe, is_late)
+        if shared:
+            yield rule, shared, not late
+
+
+def _find_tables(
+    condition: Conjunction, tables: Sequence[_Table], safe: Sequence[Conjunction], is_late: Callable[[], bool]
+) -> tuple[list[str], bool]:
+    """Return the first patterns that a rule shares, and whether there was no time for a certain answer."""
+    shared: list[str] = []
+    for table in tables:
+        if _excludes(condition, table.reads):
+            continue
+        narrow = condition | {table.reads}
+        for wide in safe:
+            if is_late():
+                return [*shared, table.pattern], True
+            if implies(narrow, wide):
+                break
+        else:
+            shared.append(table.pattern)
+            if len(shared) == _MAX_NAMED:
+                break
+    return shared, False
+
+
+def _reading(pattern: str) -> Literal:
+    test = Test(
+        CONDITION_KEYS["tables"], Operator.CONTAINS_ANY, operand=(fold_case(pattern),), ignore_case=True
+    )
+    return Literal(test)
+
+
+def _without_case(condition: Conjunction) -> Conjunction:
+    """Return a condition in which tests on tables that name no letter ignore case, as they mean the same."""
+    return frozenset(
+        Choice(frozenset(_without_case(alternative) for alternative in part.alternatives))
+        if isinstance(part, Choice)
+        else Literal(_ignoring_case(part.test), part.negated)
+        for part in condition
+    )
+
+
+def _ignoring_case(test: Test) -> Test:
+    is_caseless = test.key.kind is Kind.TABLES and all(
+        text == fold_case(text) == text.upper() for text in test.texts
+    )
+    if test.operator is Operator.EXISTS or not is_caseless:
+        return test
+    return Test(test.key, test.operator, test.operand, ignore_case=True)
+
+
+def _excludes(condition: Conjunction, reads: Literal) -> bool:
+    """Return True if no statement that matches a condition reads such a table."""
+    return any(
+        all(_excludes(alternative, reads) for alternative in part.alternatives)
+        if isinstance(part, Choice)
+        else _literal_excludes(part, reads)
+        for part in condition
+    )
+
+
+def _literal_excludes(literal: Literal, reads: Literal) -> bool:
+    test = literal.test
+    if test.key.kind is not Kind.TABLES:
+        return False
+    if literal.negated:
+        return implies(frozenset({reads}), frozenset({Literal(test)}))
+    match test.operator:
+        case Operator.EXISTS:
+            return test.operand is False
+        case Operator.EQ | Operator.IN:
+            # The statement refers to exactly one of these tables.
+            return not any(matches_value(reads.test, frozenset({name})) for name in test.texts)
+        case _:
+            return False
