@@ -84,7 +84,8 @@ class Measurer:
             columns={*STATEMENT_COLUMNS, "standardizedSql"}.union(*map(find_columns, rulesets)),
             changes=job.changes,
         )
-        self.gateway = learn_gateway(connection, job.current, known=job.gateway)
+        in_force = list(job.in_force) or [Ruleset(0, job.current)]
+        self.gateway = learn_gateway(connection, job, in_force, restarts=self._loaded.restarts)
         self.input = describe_input(job, self._loaded, self.gateway)
         self._player = Player(connection, job, self._loaded, self.gateway)
         LogView(connection).make_tolerant([file.file for file in job.files])
@@ -132,7 +133,9 @@ class Measurer:
 
     def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
         grade = self.calibration.grade
-        return find_caveats(self._job, self._loaded, grade, is_gateway_unknown=is_gateway_unknown)
+        return find_caveats(
+            self._job, self._loaded, self.gateway, grade, is_gateway_unknown=is_gateway_unknown
+        )
 
     @property
     def warehouse_ms(self) -> int:

@@ -208,17 +208,13 @@ def _load_series(
     declined = "request.is_nocache" if is_nocache_declined else "false"
     table = connection.execute(
         f"""
-        WITH size AS (
-            SELECT (SELECT count(*) FROM pair) + (SELECT count(*) FROM query_hash) + 1 AS identities,
-                max(restart) + 1 AS restarts, max(rule) + 2 AS rules
-            FROM {outcome.table}
-        )
         SELECT number, played.rule, (played.kind = 'open')::BIGINT AS is_hidden, played.requested_at,
             played.work_ms::BIGINT AS work_ms, played.is_failing::BIGINT AS is_failing,
-            (((number * rules + played.rule + 1) * restarts + restart) * 2 + is_hidden) * identities
-                + if(played.kind = 'open', played.pair, played.identity) AS key
+            dense_rank() OVER (
+                ORDER BY number, played.rule, restart, vary, is_hidden,
+                    if(played.kind = 'open', played.pair, played.identity)
+            )::BIGINT AS key
         FROM {outcome.table} AS played
-        JOIN size ON true
         JOIN request ON request.n = played.n
         JOIN statement_shape ON played.statement = statement_shape.statement
             AND played.shape = statement_shape.shape

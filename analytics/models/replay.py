@@ -37,7 +37,8 @@ class ReplayRun(models.Model):
     first_day = models.DateField()
     last_day = models.DateField()
     warmup_days = models.PositiveSmallIntegerField()
-    #: The settings of the Gateway that the caller knows: ``{nocache?, nonDeterministic?}``.
+    #: The settings of the Gateway that the caller knows: ``{nocache?, nonDeterministic?,
+    #: keysPerUser?}``.
     gateway = models.JSONField(default=dict, blank=True)
     requested_by = models.CharField(max_length=320)
     requested_at = models.DateTimeField(default=now)

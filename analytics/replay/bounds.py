@@ -43,7 +43,8 @@ class Bounds:
 def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]) -> Bounds:
     """Compute the bounds for ``table``, the outcomes of the last call of `play`.
 
-    Requests that may differ only in hidden literals are a group: they share rule, restart and pair.
+    Requests that may differ only in hidden literals are a group: they share rule, restart, the values
+    that results vary by, and pair.
     """
     certain = _count_certain_misses(connection, table, lifetimes)
     with registered(connection, certain=certain):
@@ -51,20 +52,20 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
             f"""
             CREATE OR REPLACE TEMP TABLE bounded_group AS
             WITH merged AS (
-                SELECT rule, restart, pair,
+                SELECT rule, restart, vary, pair,
                     count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
                     count(*) FILTER (lane = {KNOWN_MERGED}) AS known_misses
                 FROM played JOIN {table} AS whole USING (n)
                 WHERE lane <> 0 AND played.status = 'MISS' AND whole.is_counted
-                GROUP BY rule, restart, pair
+                GROUP BY rule, restart, vary, pair
             ), grouped AS (
-                SELECT rule, restart, pair, any_value(mean_ms) AS mean_ms,
+                SELECT rule, restart, vary, pair, any_value(mean_ms) AS mean_ms,
                     count(*) FILTER (is_counted) AS requests,
                     count(*) FILTER (is_counted AND status = 'HIT') AS hits,
                     count(*) FILTER (is_counted AND status = 'MISS' AND kind = 'known') AS own_misses,
                     bool_or(kind = 'open') AS has_open
                 FROM {table} WHERE is_cached AND kind <> 'exact'
-                GROUP BY rule, restart, pair
+                GROUP BY rule, restart, vary, pair
             )
             SELECT rule, mean_ms, hits, has_open, requests - coalesce(
                     certain.misses,
@@ -72,8 +73,8 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
                         ELSE coalesce(known_misses, 0) END
                 ) AS high
             FROM grouped
-            LEFT JOIN merged USING (rule, restart, pair)
-            LEFT JOIN certain USING (rule, restart, pair)
+            LEFT JOIN merged USING (rule, restart, vary, pair)
+            LEFT JOIN certain USING (rule, restart, vary, pair)
             """  # noqa: S608
         )
     rows = connection.execute(
@@ -102,11 +103,11 @@ def _count_certain_misses(
     rules = [index for index, lifetime in enumerate(lifetimes) if lifetime.stale_ms]
     requests = connection.execute(
         f"""
-        SELECT rule, restart, pair, requested_at, requested_at + work_ms AS done,
+        SELECT rule, restart, vary, pair, requested_at, requested_at + work_ms AS done,
             is_counted::BIGINT AS is_counted
         FROM {table}
         WHERE is_cached AND kind <> 'exact' AND list_contains($rules::BIGINT[], rule)
-        ORDER BY rule, restart, pair, n
+        ORDER BY rule, restart, vary, pair, n
         """,  # noqa: S608
         {"rules": rules},
     ).to_arrow_table()
@@ -114,14 +115,14 @@ def _count_certain_misses(
 
 
 def _count_by_group(requests: pa.Table, lifetimes: Sequence[Lifetime]) -> pa.Table:
-    rules, restarts, pairs, times, done, counted = (
+    rules, restarts, varied, pairs, times, done, counted = (
         read_numbers(requests[name])
-        for name in ("rule", "restart", "pair", "requested_at", "done", "is_counted")
+        for name in ("rule", "restart", "vary", "pair", "requested_at", "done", "is_counted")
     )
-    groups: dict[tuple[int, int, int], int] = {}
+    groups: dict[tuple[int, ...], int] = {}
     previous = None
     before = 0
-    for index, group in enumerate(zip(rules, restarts, pairs, strict=True)):
+    for index, group in enumerate(zip(rules, restarts, varied, pairs, strict=True)):
         lifetime = lifetimes[group[0]]
         is_certain = (
             group != previous
@@ -134,4 +135,4 @@ def _count_by_group(requests: pa.Table, lifetimes: Sequence[Lifetime]) -> pa.Tab
     return pa.Table.from_pylist([dict(zip(_CERTAIN.names, row, strict=True)) for row in rows], _CERTAIN)
 
 
-_CERTAIN: Final = make_schema(rule=pa.int64(), restart=pa.int64(), pair=pa.int64(), misses=pa.int64())
+_CERTAIN: Final = make_schema(**dict.fromkeys(("rule", "restart", "vary", "pair", "misses"), pa.int64()))

@@ -94,8 +94,8 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE differing AS
-        SELECT n, rule, restart, identity, requested_at,
-            n > min(n) OVER (PARTITION BY rule, restart, identity) AS is_later
+        SELECT n, rule, restart, vary, identity, requested_at,
+            n > min(n) OVER (PARTITION BY rule, restart, vary, identity) AS is_later
         FROM {outcome.table} WHERE is_cached AND logged <> status
         """  # noqa: S608
     )
@@ -103,7 +103,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
         f"""
         CREATE OR REPLACE TEMP TABLE simultaneous AS
         SELECT differing.n FROM differing JOIN {outcome.table} AS other
-            USING (rule, restart, identity, requested_at)
+            USING (rule, restart, vary, identity, requested_at)
         WHERE other.is_cached AND other.n <> differing.n
         """  # noqa: S608
     )

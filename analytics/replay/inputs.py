@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request for a replay. ``rules`` are complete, ``gateway`` is ``{nocache?, nonDeterministic?}``."""
+    """A request for a replay. ``rules`` are complete, ``gateway`` is ``{nocache?, nonDeterministic?,
+    keysPerUser?}``."""
 
     tenant_id: UUID
     rules: Sequence[Mapping[str, Any]]
@@ -76,7 +77,11 @@ class Input:
             changes=self.changes,
             markers=[Marker(rule_id, at) for rule_id, at in self.markers],
             warmup_days=request.warmup_days,
-            gateway=Gateway(request.gateway.get("nocache"), request.gateway.get("nonDeterministic")),
+            gateway=Gateway(
+                request.gateway.get("nocache"),
+                request.gateway.get("nonDeterministic"),
+                request.gateway.get("keysPerUser"),
+            ),
             cache_enabled=self.cache_enabled,
             hour=now().hour,
         )

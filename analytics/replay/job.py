@@ -30,15 +30,18 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """Whether the Gateway skips the cache for two kinds of requests; None if it is not known.
+    """What the Gateway does by itself; None if it is not known.
 
     Attributes:
-        nocache: requests with ``cacheOverride`` = ``nocache``.
-        non_deterministic: statements with non-deterministic functions, unless ``cacheOverride`` is ``cache``.
+        nocache: it skips the cache for requests with ``cacheOverride`` = ``nocache``.
+        non_deterministic: it skips the cache for statements with non-deterministic functions, unless
+            ``cacheOverride`` is ``cache``.
+        keys_per_user: it keeps the results of users apart, also under rules that do not vary.
     """
 
     nocache: bool | None = None
     non_deterministic: bool | None = None
+    keys_per_user: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from analytics.replay.arrays import registered
 from analytics.replay.chain import REVALIDATION, Lifetime, find_executions
+from analytics.replay.placing import make_placed, make_varied
 from analytics.replay.shapes import decide_shapes
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def play(
         gateway: for an unknown setting, the Gateway skips the cache.
     """
     decisions = decide_shapes(connection, rulesets)
-    _decide_requests(connection, rulesets, gateway=gateway, restarts=restarts)
+    _decide_requests(connection, rulesets, decisions, gateway=gateway, restarts=restarts)
     lifetimes = _find_lifetimes(connection, decisions, markers)
     _play_cache(connection, lifetimes)
     # An open request has no identity, so its result was never requested before.
@@ -88,11 +89,15 @@ def play(
 def _decide_requests(
     connection: DuckDBPyConnection,
     rulesets: Sequence[Ruleset],
+    decisions: Decisions,
     *,
     gateway: Gateway,
     restarts: Sequence[int],
 ) -> None:
-    """Create ``decided`` from the table ``decision``. ``status`` is null if it depends on the cache."""
+    """Create ``decided`` from the table ``decision``. ``status`` is null if it depends on the cache.
+
+    ``vary`` is the number of the values that the result varies by; 0 if it does not.
+    """
     declines = " OR ".join(
         flag
         for flag, is_declined in (
@@ -101,44 +106,27 @@ def _decide_requests(
         )
         if is_declined is not False
     )
-    starts = _numbered([ruleset.starts_at for ruleset in rulesets[1:]])
-    with registered(connection, ruleset_start=starts, restart_time=_numbered(sorted(restarts))):
-        connection.execute(
-            f"""
-            CREATE OR REPLACE TEMP TABLE decided AS
-            WITH placed AS (
-                SELECT request.*, coalesce(ruleset_start.number, 0) AS ruleset,
-                    coalesce(restart_time.number, 0) AS restart
-                FROM request
-                ASOF LEFT JOIN (
-                    SELECT starts_at, max(number) AS number FROM restart_time GROUP BY starts_at
-                ) AS restart_time ON requested_at >= restart_time.starts_at
-                ASOF LEFT JOIN (
-                    SELECT starts_at, max(number) AS number FROM ruleset_start GROUP BY starts_at
-                ) AS ruleset_start ON requested_at >= ruleset_start.starts_at
-            )
-            SELECT n, requested_at, is_counted, logged, statement, pair, table_list, mean_ms, work_ms, kind,
-                identity, bytes, is_change, shape, ruleset, restart, rule,
-                is_cache AND is_nocache AS is_nocache,
-                is_cache AND is_non_deterministic AS is_non_deterministic,
-                logged = 'ERROR' AS is_failing,
-                can_fire AND logged NOT IN ('ERROR', 'INVALIDATION_ERROR') AS fires,
-                CASE WHEN is_deny THEN 'BLOCKED'
-                    WHEN logged = 'INVALIDATION_ERROR' AND is_required THEN 'INVALIDATION_ERROR'
-                    WHEN is_cache AND NOT ({declines or "false"}) THEN NULL
-                    WHEN logged = 'ERROR' THEN 'ERROR'
-                    WHEN rule < 0 THEN 'PASSTHROUGH' ELSE 'BYPASS' END AS status
-            FROM placed JOIN decision USING (ruleset, shape)
-            """  # noqa: S608
-        )
-
-
-def _numbered(times: Sequence[int]) -> pa.Table:
-    return pa.table(
-        {
-            "starts_at": pa.array(times, pa.int64()),
-            "number": pa.arange(1, len(times) + 1),  # type: ignore[attr-defined]
-        }
+    make_placed(connection, rulesets, restarts)
+    vary_values = make_varied(connection, decisions.rules, gateway)
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE decided AS
+        SELECT n, requested_at, is_counted, logged, statement, pair, table_list, mean_ms, work_ms, kind,
+            identity, bytes, is_change, shape, ruleset, restart, rule, coalesce(vary, 0) AS vary,
+            is_cache AND is_nocache AS is_nocache,
+            is_cache AND is_non_deterministic AS is_non_deterministic,
+            logged = 'ERROR' AS is_failing,
+            can_fire AND logged NOT IN ('ERROR', 'INVALIDATION_ERROR') AS fires,
+            CASE WHEN is_deny THEN 'BLOCKED'
+                WHEN logged = 'INVALIDATION_ERROR' AND is_required THEN 'INVALIDATION_ERROR'
+                WHEN is_cache AND NOT ({declines or "false"})
+                    AND (varying_rule.vary_set IS NULL OR vary IS NOT NULL) THEN NULL
+                WHEN logged = 'ERROR' THEN 'ERROR'
+                WHEN rule < 0 THEN 'PASSTHROUGH' ELSE 'BYPASS' END AS status
+        FROM placed JOIN decision USING (ruleset, shape)
+        LEFT JOIN varying_rule USING (rule)
+        LEFT JOIN varied ON varied.vary_set = varying_rule.vary_set AND varied.vary_values = {vary_values}
+        """  # noqa: S608
     )
 
 
@@ -177,22 +165,27 @@ def _play_cache(connection: DuckDBPyConnection, lifetimes: Sequence[Lifetime]) -
         connection.execute(_PLAYED)
 
 
-#: The cache requests by key: one integer for rule, restart and identity.
+#: The cache requests by key: one integer for rule, restart, the values that results vary by, and identity.
 _CANDIDATES: Final = f"""
     WITH size AS (SELECT (SELECT count(*) FROM pair) AS pairs, (SELECT count(*) FROM query_hash) AS hashes),
+    part AS (
+        SELECT row_number() OVER () AS part, rule, restart, vary FROM decided WHERE status IS NULL
+        GROUP BY rule, restart, vary
+    ),
     candidate AS (
-        SELECT n, requested_at, work_ms, is_failing, rule, restart, {BY_IDENTITY} AS lane, identity
+        SELECT n, requested_at, work_ms, is_failing, rule, restart, vary, {BY_IDENTITY} AS lane, identity
         FROM decided WHERE status IS NULL AND kind <> 'open'
         UNION ALL
-        SELECT n, requested_at, work_ms, is_failing, rule, restart, {OPEN_MERGED}, pairs + hashes + pair
+        SELECT n, requested_at, work_ms, is_failing, rule, restart, vary, {OPEN_MERGED}, pairs + hashes + pair
         FROM decided, size WHERE status IS NULL AND kind = 'open'
         UNION ALL
-        SELECT n, requested_at, work_ms, is_failing, rule, restart, {KNOWN_MERGED}, 2 * pairs + hashes + pair
+        SELECT n, requested_at, work_ms, is_failing, rule, restart, vary, {KNOWN_MERGED},
+            2 * pairs + hashes + pair
         FROM decided, size WHERE status IS NULL AND kind = 'known'
     )
     SELECT n, lane, requested_at, work_ms::BIGINT AS work_ms, is_failing::BIGINT AS is_failing, rule,
-        (rule * (SELECT max(restart) + 1 FROM decided) + restart) * (3 * pairs + hashes + 1) + identity AS key
-    FROM candidate, size ORDER BY key, n
+        part * (3 * pairs + hashes + 1) + identity AS key
+    FROM candidate JOIN part USING (rule, restart, vary), size ORDER BY key, n
 """  # noqa: S608
 
 #: A failing request starts no execution, so it may come after the last entry has expired.

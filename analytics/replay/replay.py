@@ -41,6 +41,7 @@ class Caveat(StrEnum):
     WRITES_PAST_GATEWAY = "writes-past-gateway-invisible"
     LITERALS_HIDDEN = "literals-hidden"
     GATEWAY_UNKNOWN = "gateway-unknown"
+    KEYS_PER_USER = "keys-per-user"
     DAYS_LEFT_OUT = "days-left-out"
     COLD_START = "cold-start"
     CALIBRATION_FAIR = "calibration-fair"
@@ -118,10 +119,14 @@ class ReplayWindow(JsonStruct):
 
 
 class LearnedGateway(JsonStruct):
-    """Whether the Gateway declines by itself; null: not known, and both are within the bounds."""
+    """What the Gateway does by itself; null: not known.
+
+    Whether it declines requests is then within the bounds; that it keeps users apart is not assumed.
+    """
 
     nocache: bool | None
     non_deterministic: bool | None
+    keys_per_user: bool | None
 
 
 class ReplayInput(JsonStruct):
@@ -159,10 +164,10 @@ def replay(
         changes=job.changes,
     )
     report(0.3)
-    gateway = learn_gateway(connection, job.current, known=job.gateway)
+    in_force = list(job.in_force) or [Ruleset(0, job.current)]
+    gateway = learn_gateway(connection, job, in_force, restarts=loaded.restarts)
     player = Player(connection, job, loaded, gateway)
     # Equal rulesets are replayed once.
-    in_force = list(job.in_force) or [Ruleset(0, job.current)]
     calibrated, in_force_counts = player.play("in_force", in_force)
     calibration = calibrate(connection, calibrated)
     report(0.5)
@@ -179,6 +184,7 @@ def replay(
     caveats = find_caveats(
         job,
         loaded,
+        gateway,
         calibration.grade,
         is_gateway_unknown=any(len(runs) > 1 for runs in (in_force_counts, current_counts, counts)),
     )
@@ -243,7 +249,11 @@ def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> Replay
             known=loaded.known,
             open=loaded.open,
         ),
-        gateway=LearnedGateway(nocache=gateway.nocache, non_deterministic=gateway.non_deterministic),
+        gateway=LearnedGateway(
+            nocache=gateway.nocache,
+            non_deterministic=gateway.non_deterministic,
+            keys_per_user=gateway.keys_per_user,
+        ),
     )
 
 
@@ -335,13 +345,14 @@ def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> Bo
 
 
 def find_caveats(
-    job: Job, loaded: LoadedRequests, grade: ReplayGrade, *, is_gateway_unknown: bool
+    job: Job, loaded: LoadedRequests, gateway: Gateway, grade: ReplayGrade, *, is_gateway_unknown: bool
 ) -> list[str]:
     """Return the codes of what limits the result. Contract: docs/replay.md."""
     caveats = {
         Caveat.WRITES_PAST_GATEWAY: True,
         Caveat.LITERALS_HIDDEN: loaded.open > 0,
         Caveat.GATEWAY_UNKNOWN: is_gateway_unknown,
+        Caveat.KEYS_PER_USER: gateway.keys_per_user is True,
         Caveat.DAYS_LEFT_OUT: bool(_find_days_left_out(job, loaded)),
         Caveat.COLD_START: not any(
             file.day < job.first_day and file.day not in loaded.days_left_out for file in job.files

@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from analytics.replay.identity import load_identities
+from analytics.replay.placing import NUMBER_OF
 from logs.quoting import quote_name, quote_text, quote_texts
 
 if TYPE_CHECKING:
@@ -87,6 +88,7 @@ def load_requests(
         SELECT row_number() OVER () AS table_list, tables AS text FROM log GROUP BY tables
         """
     )
+    _load_varied(connection)
     _load_rows(connection, columns)
     decidable, exact, known = connection.execute(
         """
@@ -159,9 +161,25 @@ def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> No
     )
 
 
+def _load_varied(connection: DuckDBPyConnection) -> None:
+    """Create a table for each column that results can vary by: its texts, with a number for each."""
+    for column, number in NUMBER_OF.items():
+        connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE text_of_{number} AS
+            SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM log
+            WHERE {quote_name(column)} IS NOT NULL GROUP BY text
+            """  # noqa: S608
+        )
+
+
 def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
     same_shape = " AND ".join(
         f"shape.{quote_name(name)} IS NOT DISTINCT FROM log.{quote_name(name)}" for name in sorted(columns)
+    )
+    joins = "\n".join(
+        f"LEFT JOIN text_of_{number} ON text_of_{number}.text = log.{quote_name(column)}"
+        for column, number in NUMBER_OF.items()
     )
     connection.execute(
         f"""
@@ -183,7 +201,8 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
             coalesce(log.cacheOverride = 'nocache', false) AS is_nocache,
             coalesce(log.hasNonDeterministicFunctions, false)
                 AND log.cacheOverride IS DISTINCT FROM 'cache' AS is_non_deterministic,
-            coalesce(log.isDataChange, false) OR coalesce(log.isDDL, false) AS is_change
+            coalesce(log.isDataChange, false) OR coalesce(log.isDDL, false) AS is_change,
+            md5_number(cacheKey) AS cache_key, {", ".join(NUMBER_OF.values())}
         FROM log
         JOIN statement ON statement.text = log.standardizedSql
         JOIN pair ON pair.statement = statement.statement
@@ -191,6 +210,7 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
         JOIN shape ON {same_shape or "true"}
         JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
         LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
+        {joins}
         """  # noqa: S608
     )
 
@@ -220,7 +240,8 @@ _TYPES: Final = {
     "VARCHAR": (
         "standardizedSql", "cacheStatus", "cacheKey", "matchedRule", "queryHash", "parameterValues",
         "statementType", "cacheOverride", "tables", "logId", "operationType", "adapterType",
-        "serverHostname", "userName", "clientIp", "userAgent", "host", "origin", "referer",
+        "serverHostname", "userName", "userTokenHash", "sessionId", "clientIp", "userAgent",
+        "host", "origin", "referer",
     ),
 }  # fmt: skip
 _EMPTY: Final = "(SELECT {columns} WHERE false)".format(

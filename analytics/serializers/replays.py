@@ -20,12 +20,17 @@ from tenantadmin.lib.http.serializers import (
 
 
 class ReplayGateway(StrictSerializer):
-    """Whether the Gateway declines to use the cache by itself. What is absent is learned from the log."""
+    """What the Gateway does by itself. What is absent is learned from the log."""
 
-    nocache = JsonBooleanField(required=False, help_text="Requests with `cacheOverride` = `nocache`.")
+    nocache = JsonBooleanField(
+        required=False, help_text="It declines requests with `cacheOverride` = `nocache`."
+    )
     nonDeterministic = JsonBooleanField(
         required=False,
-        help_text="Statements with non-deterministic functions, unless `cacheOverride` is `cache`.",
+        help_text="It declines non-deterministic statements, unless `cacheOverride` is `cache`.",
+    )
+    keysPerUser = JsonBooleanField(
+        required=False, help_text="It keeps the results of users apart, also under rules that do not vary."
     )
 
 

@@ -27,7 +27,7 @@ UNKNOWN = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
 
 
 def rule(rule_id: str, **fields: Any) -> dict[str, Any]:
-    shared = {} if "invalidateRules" in fields or "action" in fields else {"varyBy": []}
+    shared: dict[str, Any] = {} if "invalidateRules" in fields or "action" in fields else {"varyBy": []}
     return {"id": rule_id, "conditions": {"userName": rule_id}, **shared, **fields}
 
 

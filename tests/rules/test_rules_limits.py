@@ -35,7 +35,11 @@ def body_of(size: int) -> bytes:
 
 
 def rules_of(count: int) -> dict[str, Any]:
-    return {"rules": [{"id": f"r{n}", "conditions": {"userName": f"user {n}"}} for n in range(count)]}
+    return {
+        "rules": [
+            {"id": f"r{n}", "varyBy": [], "conditions": {"userName": f"user {n}"}} for n in range(count)
+        ]
+    }
 
 
 def test_a_body_of_one_mebibyte_is_stored_and_one_byte_more_is_not_read(

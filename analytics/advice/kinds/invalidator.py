@@ -82,6 +82,7 @@ def _split(
     part_rule = {
         **document,
         "id": part_id,
+        "varyBy": document.get("varyBy", []),
         "name": f"{rule.name}: {', '.join(part['tables']['containsAny'])}"[:200],
         "conditions": {"all": [document["conditions"], part]},
     }

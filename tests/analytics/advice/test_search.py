@@ -48,6 +48,7 @@ def test_a_search_recommends_savings_and_explains_refusals(tenant: UUID) -> None
             "tables": {"containsAny": ["m.ads"]},
         },
         "ttlSeconds": 43200,
+        "varyBy": [],
         "requireInvalidation": False,
     }
     assert found.patch == [{"op": "insert", "ruleId": "cache-m-ads", "before": None, "rule": rule}]

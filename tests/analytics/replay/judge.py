@@ -51,6 +51,7 @@ class Request:
     rule: Rule | None
     work: int
     mean: int
+    vary: tuple[str | None, ...] = ()
     status: str = ""
     reason: str | None = None
     entry: Entry | None = None
@@ -68,7 +69,7 @@ class Request:
     @property
     def group(self) -> tuple[Hashable, ...]:
         rule_id = self.rule.id if self.rule else None
-        return rule_id, self.restart, self.row["standardizedSql"], self.row["parameterValues"]
+        return rule_id, self.restart, self.vary, self.row["standardizedSql"], self.row["parameterValues"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ def judge(
     markers: Sequence[tuple[str, int]] = (),
     nocache: bool = True,
     non_deterministic: bool = True,
+    keys_per_user: bool = False,
     rulesets: Sequence[tuple[int, Sequence[Rule]]] = (),
 ) -> Judgement:
     """Replay ``rows``.
@@ -124,11 +126,14 @@ def judge(
         changes: the times of ruleset writes.
         markers: markers made by hand, as rule id and time.
         nocache, non_deterministic: whether the Gateway declines such requests.
+        keys_per_user: whether it keeps users apart under rules that do not vary.
     """
     numbered = [(row["timestamp"], row["logId"] or "", number, row) for number, row in enumerate(rows)]
     ordered = [row for *_, row in sorted(item for item in numbered if is_decidable(item[-1]))]
     restarts = sorted([*changes, *version_restarts(ordered)])
     requests = read_requests(ordered, rulesets=rulesets or [(0, rules)], counted=counted, restarts=restarts)
+    for request in requests:
+        request.vary = vary_values(request, keys_per_user=keys_per_user)
     outside = sum(not is_decidable(row) and row["day"] in counted for row in rows)
     judgement = Judgement(requests, outside)
     marks = defaultdict(list)
@@ -146,7 +151,7 @@ def judge(
     play(
         cached,
         key=lambda request: (
-            *(request.group[:2]),
+            *(request.group[:3]),
             (request.kind, id(request) if request.kind == "open" else request.identity),
         ),
         marks=marks,
@@ -192,6 +197,15 @@ def read_requests(
             )
         )
     return requests
+
+
+def vary_values(request: Request, *, keys_per_user: bool) -> tuple[str | None, ...]:
+    """Return the values that become part of the key."""
+    rule = request.rule
+    if rule is None or rule.action is not Action.CACHE:
+        return ()
+    columns = sorted(rule.vary_by or (["userName"] if keys_per_user else []))
+    return tuple(request.row[column] for column in columns)
 
 
 def is_decidable(row: Row) -> bool:
@@ -269,7 +283,7 @@ def decide_status(request: Request, *, nocache: bool, non_deterministic: bool) -
         declines = (nocache and override == "nocache") or (
             non_deterministic and row["hasNonDeterministicFunctions"] is True and override != "cache"
         )
-        if not declines:
+        if not declines and None not in request.vary:
             return ""
     if request.is_failing:
         return "ERROR"
@@ -395,7 +409,7 @@ def merged_misses(requests: Sequence[Request], marks: Mapping[str, list[int]]) -
     return count_misses(copies)
 
 
-COPIED = ("row", "at", "counted", "kind", "identity", "restart", "decision", "rule", "work", "mean")
+COPIED = ("row", "at", "counted", "kind", "identity", "restart", "decision", "rule", "work", "mean", "vary")
 
 
 def certain_misses(requests: Sequence[Request], marks: Mapping[str, list[int]]) -> int:

@@ -41,6 +41,15 @@ STATEMENTS = (
     'INSERT INTO "sales"."items" SELECT * FROM hr.people',
     "CALL refresh(:day)",
 )
+VARY_COLUMNS = (
+    "userName",
+    "userTokenHash",
+    "sessionId",
+    "serverHostname",
+    "host",
+    "clientIp",
+    "operationType",
+)
 STATUSES = ("HIT", "MISS", "BYPASS", "PASSTHROUGH", "BLOCKED", "HOLD", "ERROR", "INVALIDATION_ERROR")
 _TYPES: dict[SqlType, pa.DataType] = {
     SqlType.VARCHAR: pa.string(),
@@ -104,6 +113,8 @@ def random_rules(chance: random.Random) -> list[dict[str, Any]]:
         rule["ttlSeconds"] = chance.choice([1, 1, 2, 5, 20, 3600])
         if rule["action"] == "cache" and chance.random() < 0.6:
             rule["staleWhileRevalidate"] = chance.choice([0, 3, 30, 300, 300])
+        if rule["action"] == "cache" and chance.random() < 0.7:
+            rule["varyBy"] = chance.sample(VARY_COLUMNS, chance.choice([0, 1, 1, 1, 2, 3]))
         if rule["action"] == "invalidate" or chance.random() < 0.3:
             targets = [f"r{chance.randrange(count)}" for _ in range(chance.randint(1, 3))]
             rule["invalidateRules"] = targets
@@ -136,6 +147,8 @@ def random_rows(chance: random.Random, count: int) -> list[Row]:
     """Return rows of two days that collide in every way: equal times, equal keys, nulls, odd texts."""
     span = chance.choice([10_000, 60_000, 600_000])
     is_keyed = chance.random()
+    # The share of requests under which the log's Gateway keeps users apart.
+    is_per_user = chance.choice([0, 0, 0.9, 1, 1])
     # Few statements and values, so that requests are often for the same result.
     statements = [*chance.sample(STATEMENTS, chance.randint(1, 3)), chance.choice(STATEMENTS[4:6])]
     parameters = chance.sample([None, "[]", "[1]", "[1, 2]", '["x"]', '{"day": 1}', "[", "3"], 2)
@@ -149,6 +162,8 @@ def random_rows(chance: random.Random, count: int) -> list[Row]:
         values = chance.choice(parameters)
         status = chance.choice([*STATUSES, *["HIT", "MISS"] * 6, None, "SPOOFED"])
         has_key = chance.random() < is_keyed
+        user = chance.choice([None, "ann", "bob", "eve"])
+        key = f"k{user}" if is_per_user and chance.random() < is_per_user else "k"
         hidden = chance.choice("abc")
         at = day * DAY_MS + chance.randrange(span) // chance.choice([1, 1000]) * chance.choice([1, 1000])
         rows.append(
@@ -158,7 +173,7 @@ def random_rows(chance: random.Random, count: int) -> list[Row]:
                 standardizedSql=chance.choice([statement] * 12 + [None]),
                 parameterValues=values,
                 cacheStatus=status,
-                cacheKey="k" if has_key else None,
+                cacheKey=key if has_key else None,
                 queryHash=chance.choice([f"{statement}{hidden}"] * 6 + [None, "shared"]) if has_key else None,
                 cacheKeyVersion=(versions[number] or None) if chance.random() < 0.1 else None,
                 matchedRule=chance.choice([None, "r0", "r1", "r2"]),
@@ -169,7 +184,13 @@ def random_rows(chance: random.Random, count: int) -> list[Row]:
                 isDDL=chance.choice([False, None, False, True]) if chance.random() < 0.1 else None,
                 cacheOverride=chance.choice([*[None] * 9, "nocache", "cache"]),
                 hasNonDeterministicFunctions=chance.choice([*[None, False] * 4, True]),
-                userName=chance.choice([None, "ann", "bob", "eve"]),
+                userName=user,
+                # Users share some of these, so that the order of columns matters.
+                userTokenHash=chance.choice([None, "ann", "bob", user, user, user]),
+                sessionId=chance.choice([user, user, "s", "s", "t", None]),
+                serverHostname=chance.choice(["w", "w", "ann"]),
+                host=chance.choice(["w", "w", "w", "\u00e9", "e\u0301", None]),
+                operationType=chance.choice(["QUERY", "QUERY", "", None]),
                 clientIp=chance.choice([None, "10.1.2.3", "192.168.0.1", "?"]),
                 tables=chance.choice(table_lists),
             )

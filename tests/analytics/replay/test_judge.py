@@ -341,3 +341,42 @@ def test_the_likely_position_is_the_median_of_keyed_groups() -> None:
     assert run(ordered).position == pytest.approx(2 / 3)
     few = [row for row in ordered if "2" not in row["standardizedSql"]]
     assert run(few).position is None
+
+
+def test_results_are_kept_apart_by_the_columns_of_the_rule() -> None:
+    rule = CACHE | {"varyBy": ["userName", "host"]}
+    requests = [("ann", "x"), ("bob", "x"), ("ann", "y"), ("ann", "x"), ("x", "ann"), ("bob", "x")]
+    rows = [read(1000 * n, userName=user, host=host) for n, (user, host) in enumerate(requests)]
+    assert statuses(run(rows, rule)) == ["MISS", "MISS", "MISS", "HIT", "MISS", "HIT"]
+    assert statuses(run(rows, CACHE | {"varyBy": []})) == ["MISS"] + ["HIT"] * 5
+
+
+def test_a_row_with_a_null_among_the_columns_does_without_the_cache() -> None:
+    rule = CACHE | {"varyBy": ["userName", "host"]}
+    rows = [read(0, userName="ann"), read(1, host="x"), read(2, host="x", cacheStatus="ERROR")]
+    assert statuses(run(rows, rule)) == ["BYPASS", "BYPASS", "ERROR"]
+    assert statuses(run([read(0, userName="", host="")], rule)) == ["MISS"]
+
+
+def test_a_rule_varies_as_it_said_at_the_time() -> None:
+    then, now = (read_rules([CACHE | {"varyBy": columns}]) for columns in ([], ["userName"]))
+    rows = [read(1000 * n, userName=user) for n, user in enumerate(["ann", "bob", "ann", "bob", "ann"])]
+    judgement = run(rows, rulesets=[(0, then), (START + 2000, now)], changes=[START + 2000])
+    assert statuses(judgement) == ["MISS", "HIT", "MISS", "MISS", "HIT"]
+
+
+def test_a_gateway_that_keeps_users_apart_does_so_where_the_rule_does_not_vary() -> None:
+    rows = [read(1000 * n, userName=user) for n, user in enumerate(["ann", "bob", "ann", None])]
+    for rule in (CACHE, CACHE | {"varyBy": []}):
+        assert statuses(run(rows, rule, keys_per_user=True)) == ["MISS", "MISS", "HIT", "BYPASS"]
+    by_operation = [row | {"operationType": "QUERY"} for row in rows]
+    varying = CACHE | {"varyBy": ["operationType"]}
+    assert statuses(run(by_operation, varying, keys_per_user=True)) == ["MISS", "HIT", "HIT", "HIT"]
+
+
+def test_bounds_keep_open_rows_of_different_users_apart() -> None:
+    hidden = {"standardizedSql": "SELECT ?"}
+    rows = [read(1000 * n, userName=user, **hidden) for n, user in enumerate(["ann", "bob", "ann"])]
+    for rule in (CACHE, CACHE | {"staleWhileRevalidate": 5}):
+        assert run(rows, rule).high_hits["c"] == 2
+        assert run(rows, rule | {"varyBy": ["userName"]}).high_hits["c"] == 1

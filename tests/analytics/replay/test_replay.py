@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,7 +86,9 @@ def expected_ruleset(judgements: Sequence[Judgement], rules: Sequence[Rule]) -> 
     }
 
 
-def learned(judgement: Judgement, rules: Sequence[Rule]) -> dict[str, bool | None]:
+def learned(
+    judgement: Judgement, rules: Sequence[Rule], in_force: Sequence[tuple[int, Sequence[Rule]]]
+) -> dict[str, bool | None]:
     cache_rules = {rule.id for rule in rules if rule.action is Action.CACHE}
     rows = [request.row for request in judgement.requests if request.row["matchedRule"] in cache_rules]
     nocache = [row for row in rows if row["cacheOverride"] == "nocache"]
@@ -96,7 +98,28 @@ def learned(judgement: Judgement, rules: Sequence[Rule]) -> dict[str, bool | Non
         bypassed = sum(row["cacheStatus"] == "BYPASS" for row in chosen)
         share = bypassed / len(chosen) if chosen else 0.5
         result[name] = True if share >= 0.99 else False if share <= 0.01 else None
+    share = share_per_user(judgement, in_force)
+    result["keysPerUser"] = True if share >= 0.99 else False if share <= 0.01 else None
     return result
+
+
+def share_per_user(judgement: Judgement, in_force: Sequence[tuple[int, Sequence[Rule]]]) -> float:
+    """Of the results that several users asked for, the share whose cache keys no two of them share."""
+    results: dict[Any, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for request in judgement.requests:
+        row = request.row
+        if None in (row["cacheKey"], row["userName"], row["matchedRule"]):
+            continue
+        applied = in_force[0][1]
+        for start, rules in in_force[1:]:
+            if start <= request.at:
+                applied = rules
+        if not any(rule.id == row["matchedRule"] and rule.vary_by for rule in applied):
+            users = results[row["matchedRule"], request.restart, request.kind, request.identity]
+            users[row["userName"]].add(row["cacheKey"])
+    shared = [users for users in results.values() if len(users) > 1]
+    apart = [users for users in shared if sum(map(len, users.values())) == len(set().union(*users.values()))]
+    return len(apart) / len(shared) if shared else 0.5
 
 
 @pytest.mark.parametrize("part", range(PARTS))
@@ -113,7 +136,11 @@ def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, direct
         (f"r{chance.randrange(4)}", START + DAY_MS * chance.randint(0, 1) + chance.randrange(60_000))
         for _ in range(chance.randint(0, 4))
     ]
-    given = Gateway(chance.choice([None, True, False]), chance.choice([None, None, True, False]))
+    given = Gateway(
+        chance.choice([None, True, False]),
+        chance.choice([None, None, True, False]),
+        chance.choice([None, None, None, True, False]),
+    )
     in_force = [(0, earlier), (START + DAY_MS + chance.randrange(30_000), current)]
     if chance.random() < 0.5:
         in_force = [(0, current)]
@@ -148,17 +175,23 @@ def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, direct
             markers=markers,
             nocache=gateway[0],
             non_deterministic=gateway[1],
+            keys_per_user=gateway[2],
         )
 
-    first = judged([(0, current)], (True, True))
-    gateway = learned(first, current)
+    first = judged([(0, current)], (True, True, False))
+    gateway = learned(first, current, in_force)
     gateway = {
         "nocache": gateway["nocache"] if given.nocache is None else given.nocache,
         "nonDeterministic": (
             gateway["nonDeterministic"] if given.non_deterministic is None else given.non_deterministic
         ),
+        "keysPerUser": gateway["keysPerUser"] if given.keys_per_user is None else given.keys_per_user,
     }
-    variants = list(product(*((True, False) if flag is None else (flag,) for flag in gateway.values())))
+    declines = [gateway["nocache"], gateway["nonDeterministic"]]
+    variants = [
+        (*flags, gateway["keysPerUser"] is True)
+        for flags in product(*((True, False) if flag is None else (flag,) for flag in declines))
+    ]
     judgements = [judged([(0, subject)], variant) for variant in variants]
     against = [judged([(0, current)], variant) for variant in variants]
     assert result["gateway"] == gateway

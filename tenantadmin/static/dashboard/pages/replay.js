@@ -20,6 +20,7 @@ const CAVEATS = {
   "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
   "gateway-unknown": "Whether the Gateway declines some requests by itself could not be learned: the bounds are wider.",
   "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
+  "keys-per-user": "The Gateway of this log keeps the results of users apart: rules that do not vary are replayed per user.",
   "days-left-out": "Some days were left out.", "cold-start": "The days before the window have no data: the cache starts cold.",
   "calibration-fair": "The replay of the rules in force differs a little from the log.",
   "calibration-poor": "The replay of the rules in force differs much from the log: do not trust these figures.",
