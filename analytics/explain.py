@@ -180,7 +180,10 @@ def explain_logged(
     chosen = choose_rules(tenant, seq=seq, draft_id=draft_id, at=moment)
     miss = None
     if entry["cacheStatus"] == "MISS" and moment is not None:
-        miss = _explain_miss(store, tenant, entry, day=day, moment=moment, reader=reader)
+        of_log = chosen if seq is None and draft_id is None else choose_rules(tenant, at=moment)
+        varying = [rule.vary_by or () for rule in read_rules(of_log.rules) if rule.id == entry["matchedRule"]]
+        key = ("queryHash", *(varying[0] if varying else ()))
+        miss = _explain_miss(store, tenant, entry, key, day=day, moment=moment, reader=reader)
     explanation = explain(read_rules(chosen.rules), entry)
     traced, logged = explanation.decision.rule_id, entry["matchedRule"]
     disagreement = None
@@ -227,6 +230,7 @@ def _explain_miss(
     store: ObjectStore,
     tenant: UUID,
     entry: Mapping[str, Any],
+    key: Sequence[str],
     *,
     day: dt.date,
     moment: dt.datetime,
@@ -235,11 +239,12 @@ def _explain_miss(
     """Return the reason of a MISS, with evidence.
 
     The first of these that applies: ``restart``, ``ttl-expired``, ``invalidation-marker``, ``not-stored``,
-    ``no-cache-entry``. If the log gives a reason, only its possible meanings are considered.
+    ``no-cache-entry``. If the log gives a reason, only its possible meanings are considered. ``key`` are the
+    columns in which requests for the same result agree.
     """
-    statement = _earlier_entries(entry, day=day)
+    statement = _earlier_entries(entry, key, day=day)
     earlier = query_rows(store, tenant=tenant, statement=statement, reader=reader)
-    own = [row for row in earlier if row["queryHash"] == entry["queryHash"]]
+    own = [row for row in earlier if row["isOwn"]]
     stored = next((row for row in own if row["cacheStatus"] == "MISS"), None)
     logged = entry["missReason"]
     findings: dict[MissReason, MissExplanation | None] = {}
@@ -259,7 +264,7 @@ def _explain_miss(
     for reason, explanation in findings.items():
         if reason in possible and explanation is not None:
             return explanation
-    nearest = next((row for row in earlier if row["queryHash"] != entry["queryHash"]), None)
+    nearest = next((row for row in earlier if not row["isOwn"]), None)
     return MissExplanation(
         # The log may refer to a marker or a store that is not stored here.
         reason=logged or "no-cache-entry",
@@ -285,16 +290,16 @@ _MEANINGS: Final[Mapping[str | None, Sequence[str]]] = {
 }
 
 
-def _earlier_entries(entry: Mapping[str, Any], *, day: dt.date) -> str:
+def _earlier_entries(entry: Mapping[str, Any], key: Sequence[str], *, day: dt.date) -> str:
     """Return the query for the newest earlier entries of the same rule and statement.
 
     It returns the newest entry of each status with the same key, and with other keys; the newest first.
     """
     first = day - dt.timedelta(days=min(HISTORY_DAYS, day.toordinal() - 1))
     timestamp = int(entry["timestamp"])
-    is_own = f"queryHash IS NOT DISTINCT FROM {quote_value(entry['queryHash'])}"
+    is_own = " AND ".join(f"{name} IS NOT DISTINCT FROM {quote_value(entry[name])}" for name in key)
     return (
-        f"SELECT {_ENTRY_COLUMNS} FROM proxy_logs"  # noqa: S608  # quoted values
+        f"SELECT {_ENTRY_COLUMNS}, {is_own} AS isOwn FROM proxy_logs"  # noqa: S608  # quoted values
         f" WHERE day BETWEEN '{first}' AND '{day}'"
         f" AND timestamp BETWEEN {timestamp - _HISTORY_MS} AND {timestamp - 1}"
         f" AND cacheStatus IN ('MISS', 'ERROR') AND {_has_statement(entry['standardizedSql'])}"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, Kind
 from rules.conditions.operators import IGNORE_CASE, OPERATORS, OperatorSpec, Shape
+from rules.language import VARY_COLUMNS
 
 _NAMES: Final = {
     Kind.TEXT: "TextOperators",
@@ -40,9 +41,17 @@ def rule_schemas() -> dict[str, Any]:
         **{name: _operators(kind) for kind, name in _NAMES.items()},
         "RequestColumns": {
             "type": "object",
-            "description": "A request: columns of `proxy_logs` that rules can test. An absent one is null.",
+            "description": "A request: columns of `proxy_logs` that rules test or vary by. Absent is null.",
             "properties": {
-                key.name: {**_VALUES[key.kind], "description": key.meaning} for key in CONDITION_KEYS.values()
+                **{
+                    key.name: {**_VALUES[key.kind], "description": key.meaning}
+                    for key in CONDITION_KEYS.values()
+                },
+                **{
+                    column: {**_VALUES[Kind.TEXT], "description": "a column that results can vary by"}
+                    for column in VARY_COLUMNS
+                    if column not in CONDITION_KEYS
+                },
             },
             "additionalProperties": False,
         },

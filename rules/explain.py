@@ -15,7 +15,7 @@ from msgspec import Meta
 from rules.conditions.evaluate import trace
 from rules.conditions.request import read_request
 from rules.language import Action
-from rules.match import STATUSES, Firing, match
+from rules.match import STATUSES, Firing, match, vary_values
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from rules.conditions.evaluate import ConditionTrace
     from rules.language import Rule
+    from rules.match import Decision
 
 #: Values are cut: a statement may have a megabyte, and each rule may test it.
 _MAX_CHARACTERS: Final = 500
@@ -48,6 +49,13 @@ class ExplainedDecision(JsonStruct):
     action: Action | None
     statuses: Annotated[tuple[str, ...], Meta(description="The cache statuses that the log can show.")]
     fired: tuple[Firing, ...]
+    vary_by: Annotated[
+        dict[str, str | None] | None,
+        Meta(
+            description="The request's values of the rule's `varyBy` columns, which keep results apart. "
+            "With a null among them, the status is `BYPASS`. Null unless a cache rule decides."
+        ),
+    ]
     note: Annotated[
         str | None, Meta(description="Why the Gateway does something else than the rule says.")
     ] = None
@@ -168,10 +176,25 @@ def explain(
             )
         )
     explained.sort(key=_closeness)
-    if decision.action is Action.CACHE and not cache_enabled:
-        declined = ExplainedDecision.of(decision, statuses=STATUSES[Action.BYPASS], note=_CACHE_DISABLED)
-        return Explanation(declined, explained)
-    return Explanation(ExplainedDecision.of(decision, note=None), explained)
+    return Explanation(_explain_decision(decision, rules, request, cache_enabled=cache_enabled), explained)
+
+
+def _explain_decision(
+    decision: Decision, rules: Sequence[Rule], request: Mapping[str, object], *, cache_enabled: bool
+) -> ExplainedDecision:
+    if decision.action is not Action.CACHE:
+        return ExplainedDecision.of(decision, vary_by=None, note=None)
+    (decides,) = (rule for rule in rules if rule.id == decision.rule_id)
+    values = {
+        column: None if value is None else str(value)
+        for column, value in vary_values(decides, request).items()
+    }
+    note = None if cache_enabled else _CACHE_DISABLED
+    if note is None and None in values.values():
+        missing = ", ".join(column for column, value in values.items() if value is None)
+        note = f"The rule varies by {missing}, which the request lacks."
+    statuses = decision.statuses if note is None else STATUSES[Action.BYPASS]
+    return ExplainedDecision.of(decision, statuses=statuses, vary_by=values, note=note)
 
 
 def _closeness(explained: ExplainedRule) -> tuple[bool, bool, int, int]:

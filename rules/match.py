@@ -113,6 +113,15 @@ def decide(rules: Iterable[Rule], request: Request) -> Decision:
     return _decide(matching)
 
 
+def vary_values(rule: Rule, request: Mapping[str, object]) -> dict[str, object]:
+    """Return the values of a rule's ``varyBy`` columns, which are a part of the key of its results.
+
+    With a None among them, the request does without the cache. The request is a row of ``proxy_logs``, in
+    which an absent column is null.
+    """
+    return {column: request.get(column) for column in rule.vary_by or ()}
+
+
 def _decide(matching: list[Rule]) -> Decision:
     if not matching:
         return Decision(None, None, ())

@@ -113,4 +113,4 @@ def find_other_gateways(connection: DuckDBPyConnection, gateway: Gateway) -> lis
         [True, False] if setting is None and is_affected else [setting is not False]
         for setting, is_affected in zip((gateway.nocache, gateway.non_deterministic), affected, strict=True)
     ]
-    return [Gateway(*choice, gateway.keys_per_user) for choice in product(*choices)][1:]
+    return [Gateway(nocache, random, gateway.keys_per_user) for nocache, random in product(*choices)][1:]

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
+from rules.language import VARY_COLUMNS
 from tenantadmin.lib.http.serializers import (
     JsonIntegerField,
     StrictSerializer,
@@ -18,21 +19,31 @@ from tenantadmin.lib.http.serializers import (
     unknown_name_message,
 )
 
+#: What a request may have: what conditions test, and what results vary by.
+_COLUMNS: Final = (*CONDITION_KEYS, *(column for column in VARY_COLUMNS if column not in CONDITION_KEYS))
+
 
 @extend_schema_field({"$ref": "#/components/schemas/RequestColumns"})
 class RequestField(serializers.JSONField):
-    """A request: condition keys to values, as in a row of ``proxy_logs``. An absent key is null."""
+    """A request: condition keys and ``varyBy`` columns to values, as in ``proxy_logs``. Absent is null."""
 
     def to_internal_value(self, data: Any) -> Any:
         if not isinstance(data, dict):
             raise serializers.ValidationError("Send an object of condition keys.", code="wrong-type")
         unknown = {
-            name: [unknown_name_message(name, CONDITION_KEYS, kind="condition key")]
+            name: [unknown_name_message(name, _COLUMNS, kind="condition key")]
             for name in data
-            if name not in CONDITION_KEYS
+            if name not in _COLUMNS
         }
         if unknown:
             raise serializers.ValidationError(unknown, code="unknown-condition-key")
+        wrong = {
+            name: [f"{name} must be a string or null."]
+            for name in VARY_COLUMNS
+            if not isinstance(data.get(name), str | None)
+        }
+        if wrong:
+            raise serializers.ValidationError(wrong, code="wrong-type")
         try:
             read_request(data)
         except InvalidRequest as error:

@@ -169,6 +169,7 @@ class TestOperation:
             "action": "cache",
             "statuses": ["HIT", "MISS"],
             "fired": [],
+            "varyBy": {},
         }
         assert [rule["ruleId"] for rule in body["rules"]] == ["b", "a"]
         assert (body["ruleset"]["seq"], body["ruleset"]["inForce"]) == (1, True)
@@ -215,3 +216,46 @@ class TestOperation:
         address = f"/config/tenants/{world.tenant.pk}"
         assert admin.delete(address).status_code == 200
         assert admin.post(f"{address}/rules/explain", {"request": {}}).status_code == 404
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("columns", "values", "statuses"),
+    [
+        (None, {}, ["HIT", "MISS"]),
+        ([], {}, ["HIT", "MISS"]),
+        (["userName"], {"userName": "ann"}, ["HIT", "MISS"]),
+        (["sessionId", "userName"], {"sessionId": None, "userName": "ann"}, ["BYPASS"]),
+        (["userTokenHash"], {"userTokenHash": ""}, ["HIT", "MISS"]),
+        (["host"], {"host": None}, ["BYPASS"]),
+    ],
+)
+def test_the_values_that_a_result_varies_by(
+    world: World, columns: list[str] | None, values: dict[str, str | None], statuses: list[str]
+) -> None:
+    rule: dict[str, Any] = {"id": "r"} | ({} if columns is None else {"varyBy": columns})
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": [rule]}, actor=world.owner.email)
+    client = ApiClient(factories.sign_in(world.owner))
+    answer = client.post(
+        f"/config/tenants/{world.tenant.pk}/rules/explain",
+        {"request": {"userName": "ann", "userTokenHash": "", "host": None}},
+    )
+    assert answer.status_code == 200, answer.content
+    decision = answer.json()["decision"]
+    assert (decision["varyBy"], decision["statuses"], decision["action"]) == (values, statuses, "cache")
+
+
+@pytest.mark.django_db
+def test_a_column_to_vary_by_is_a_text(world: World) -> None:
+    client = ApiClient(factories.sign_in(world.owner))
+    answer = client.post(
+        f"/config/tenants/{world.tenant.pk}/rules/explain", {"request": {"sessionId": 5, "userName": "ann"}}
+    )
+    assert answer.status_code == 400
+    (detail,) = answer.json()["details"]
+    assert (detail["path"], detail["code"]) == ("/request/sessionId", "wrong-type")
+
+
+def test_a_rule_that_does_not_cache_varies_by_nothing() -> None:
+    rules = read_rules([{"id": "b", "action": "bypass"}])
+    assert explain(rules, REQUEST).decision.vary_by is None

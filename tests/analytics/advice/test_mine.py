@@ -332,7 +332,8 @@ def _current(connection: duckdb.DuckDBPyConnection, files: Sequence[DayFile], ru
     loaded = load_requests(
         connection, files, first_day=files[1].day, columns=columns | find_columns(parsed), changes=()
     )
-    gateway = learn_gateway(connection, parsed, known=make_job(files, rules).gateway)
+    job = make_job(files, rules)
+    gateway = learn_gateway(connection, job, [Ruleset(0, parsed)], restarts=loaded.restarts)
     outcome = play(
         connection,
         [Ruleset(0, parsed)],
