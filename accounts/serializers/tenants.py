@@ -26,7 +26,9 @@ from tenantadmin.lib.http.serializers import (
 
 _MAX_LABELS = 100
 _MAX_FQDNS = 1000
-_MAX_PER_USER_TABLES = 500
+_MAX_PER_USER_TABLES = 100
+#: Queries of the log name all patterns, and have a limit.
+_MAX_PATTERN_BYTES = 20_000
 
 
 class FqdnListField(serializers.ListField):
@@ -64,6 +66,19 @@ class PlainText(StrictCharField):
         return text
 
 
+class TablePatternsField(serializers.ListField):
+    """Patterns of table names, in which `*` matches any characters."""
+
+    child = PlainText(max_length=500)
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        patterns: list[Any] = super().to_internal_value(data)
+        if sum(len(pattern.encode()) for pattern in patterns) > _MAX_PATTERN_BYTES:
+            message = f"The patterns may have at most {_MAX_PATTERN_BYTES} bytes together. Use '*'."
+            raise serializers.ValidationError(message, code="max-length")
+        return patterns
+
+
 class Warehouse(StrictSerializer):
     """The connection to the warehouse, without secrets."""
 
@@ -77,8 +92,7 @@ class Warehouse(StrictSerializer):
     credentialRef = PlainText(
         required=False, max_length=500, help_text="Names an entry of the Gateway's secret store."
     )
-    perUserTables = serializers.ListField(
-        child=PlainText(max_length=500),
+    perUserTables = TablePatternsField(
         required=False,
         max_length=_MAX_PER_USER_TABLES,
         help_text="Patterns of the tables whose rows or columns depend on who asks, compared without case. "

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.tenants.config import read_per_user_tables
 from accounts.viewsets import AppViewSet
 from analytics.reports.blast import InvalidationPreview, preview_invalidation
 from analytics.reports.leaks import LeaksReport, leaks_report
@@ -51,7 +52,13 @@ class ReportViewSet(AppViewSet):
     )
     def get_leaks_report(self, request: Request, tenant: UUID) -> Response:
         """By statement and rule. Sharing by itself is what a cache is for; `sharedKeys` is the base rate."""
-        return Response(leaks_report(self._log(tenant), window=self._window))
+        return Response(
+            leaks_report(
+                self._log(tenant),
+                window=self._window,
+                per_user_tables=read_per_user_tables(tenant) or (),
+            )
+        )
 
     @operation(
         summary="Hits and misses over time, with the changes and markers that fell in it",

@@ -9,6 +9,7 @@ The logs of the demo, some logs of tests and the reference Gateway of the tests 
 from __future__ import annotations
 
 import hashlib
+import json
 from bisect import bisect_right, insort
 from collections import defaultdict
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from rules.conditions.request import read_request
 from rules.language import Action
-from rules.match import decide
+from rules.match import decide, vary_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -113,13 +114,18 @@ class TenantGateway(Generic[Content]):
         """Decide a request by the rules. It has the condition keys of a row of ``proxy_logs``."""
         return decide(self._rules.values(), read_request(request))
 
-    def answer(self, decision: Decision, query_hash: str, *, at: int) -> Answer[Content]:
-        """Answer a request that came at a time."""
+    def answer(
+        self, decision: Decision, request: Mapping[str, object], query_hash: str, *, at: int
+    ) -> Answer[Content]:
+        """Answer a request that came at a time. It also has the columns that results can vary by."""
         rule = self._rules[decision.rule_id] if decision.rule_id else None
         if rule is None or decision.action is not Action.CACHE:
             (status,) = decision.statuses
             return Answer(status, rule)
-        key = self._key(rule, query_hash)
+        values = vary_values(rule, request)
+        if None in values.values():
+            return Answer("BYPASS", rule)
+        key = self._key(rule, values, query_hash)
         pending = self._pending.get(key)
         if pending is not None and pending.ready_at <= at:
             self._results[key] = self._pending.pop(key)
@@ -147,8 +153,10 @@ class TenantGateway(Generic[Content]):
         self._pending[answer.key] = result
         return result
 
-    def _key(self, rule: Rule, query_hash: str) -> str:
-        parts = (self._tenant_id, str(KEY_VERSION), self._cache_bust, rule.id, query_hash)
+    def _key(self, rule: Rule, values: Mapping[str, object], query_hash: str) -> str:
+        parts = [self._tenant_id, str(KEY_VERSION), self._cache_bust, rule.id, query_hash]
+        # JSON keeps values apart that contain a separator.
+        parts += [json.dumps(values, sort_keys=True)] if values else []
         return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()
 
 

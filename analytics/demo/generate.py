@@ -153,7 +153,7 @@ class _Log:
         entry = self._open(arrival)
         self._describe(entry, arrival.call, override=arrival.override)
         decision = self._decide(entry, arrival)
-        answer = self._gateway.answer(decision, arrival.call.cached_hash, at=arrival.at)
+        answer = self._gateway.answer(decision, entry, arrival.call.cached_hash, at=arrival.at)
         entry["cacheStatus"] = answer.status
         if answer.rule:
             entry["matchedRule"] = answer.rule.id

@@ -17,6 +17,7 @@ from django.urls import reverse
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
+from accounts.tenants.config import read_per_user_tables
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
@@ -120,7 +121,7 @@ def make_digest(
             return None
         if stored is not None and stored.source == source:
             return stored
-        with open_log(store, days) as log:
+        with open_log(store, days, read_per_user_tables(tenant) or ()) as log:
             document = msgspec.to_builtins(make_document(log, period, _read_changes(tenant, period)))
         rewritten = rewrite_texts(tenant, document)
         return _save(stored, tenant=tenant, period=period, source=source, document=document, texts=rewritten)

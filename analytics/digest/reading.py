@@ -38,6 +38,8 @@ class DigestLog:
 
     connection: DuckDBPyConnection
     days: Sequence[date]
+    #: Patterns of the tables that show each user other rows.
+    per_user_tables: Sequence[str] = ()
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Return the rows of a statement as dicts."""
@@ -60,7 +62,9 @@ class DigestLog:
 
 
 @contextmanager
-def open_log(store: ObjectStore, days: Sequence[LogDay]) -> Iterator[DigestLog]:
+def open_log(
+    store: ObjectStore, days: Sequence[LogDay], per_user_tables: Sequence[str] = ()
+) -> Iterator[DigestLog]:
     """Open the log of some days.
 
     Raises:
@@ -69,4 +73,4 @@ def open_log(store: ObjectStore, days: Sequence[LogDay]) -> Iterator[DigestLog]:
     """
     with new_engine(store) as engine:
         LogView(engine.connection).make_tolerant([store.uri(key) for day in days for key in day.files])
-        yield DigestLog(engine.connection, [day.day for day in days])
+        yield DigestLog(engine.connection, [day.day for day in days], per_user_tables)

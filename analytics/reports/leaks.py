@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
-from analytics.reports.per_user import is_per_user_sql
+from analytics.reports.per_user import is_per_user_sql, reads_tables_sql
 from analytics.reports.reading import ReportHead, ReportQuery
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import date
 
     from analytics.reports.reading import LogReader, Window
@@ -26,7 +27,8 @@ _MAX_USERS: Final = 10
 _SERVED: Final = """
 WITH served AS (
     SELECT cacheKey, matchedRule, standardizedSql, count(*) AS served, count(DISTINCT userName) AS users,
-        list(DISTINCT userName) AS names, bool_or(hasNonDeterministicFunctions) AS nonDeterministic
+        list(DISTINCT userName) AS names, bool_or(hasNonDeterministicFunctions) AS nonDeterministic,
+        bool_or({differs}) AS differs
     FROM proxy_logs
     WHERE day BETWEEN '{first}' AND '{last}' AND cacheKey IS NOT NULL AND userName IS NOT NULL
         AND cacheStatus IN ('HIT', 'MISS', 'HOLD')
@@ -38,7 +40,7 @@ _FINDINGS: Final = (
     _SERVED
     + f"""
 , graded AS (
-    SELECT *, CASE WHEN {is_per_user_sql("standardizedSql")} THEN 'certain'
+    SELECT *, CASE WHEN {is_per_user_sql("standardizedSql")} OR differs THEN 'certain'
         WHEN nonDeterministic THEN 'likely' END AS grade
     FROM served WHERE users > 1
 )
@@ -57,8 +59,8 @@ class LeakFinding(JsonStruct):
     grade: Annotated[
         LeakGrade,
         Meta(
-            description="`certain`: it calls a function of the user or session. "
-            "`likely`: a non-deterministic one."
+            description="`certain`: it calls a function of the user or session, or reads a table of "
+            "`warehouse.perUserTables`. `likely`: it calls a non-deterministic function."
         ),
     ]
     rule_id: str | None
@@ -75,17 +77,21 @@ class LeaksReport(ReportHead):
     findings: list[LeakFinding]
 
 
-def leaks_report(log: LogReader, *, window: Window) -> LeaksReport:
+def leaks_report(log: LogReader, *, window: Window, per_user_tables: Sequence[str]) -> LeaksReport:
     """Return statements whose cached results depend on the user and were served to several users.
 
-    ``certain``: the statement calls a function whose result depends on the user. ``likely``: it calls a
+    ``certain``: the statement calls a function whose result depends on the user, or reads a table whose name
+    matches one of the patterns in ``per_user_tables``. ``likely``: it calls a
     non-deterministic function. Sharing alone is normal for a cache: ``sharedKeys`` of ``keys`` are shared.
 
     Raises:
         ApiError: a query failed.
     """
     days = {"first": window.first, "last": window.last}
-    statements = {"findings": leak_findings_sql(**days), "totals": _fill(_TOTALS, **days)}
+    statements = {
+        "findings": leak_findings_sql(**days, per_user_tables=per_user_tables),
+        "totals": _fill(_TOTALS, **days),
+    }
     findings, (totals,) = (log.rows(sql) for sql in statements.values())
     return LeaksReport(
         from_=window.first,
@@ -108,10 +114,11 @@ def leaks_report(log: LogReader, *, window: Window) -> LeaksReport:
     )
 
 
-def leak_findings_sql(*, first: date, last: date) -> str:
+def leak_findings_sql(*, first: date, last: date, per_user_tables: Sequence[str]) -> str:
     """Return the query of ``grade``, ``ruleId``, ``statement``, ``keys``, ``served`` and ``users``."""
-    return _fill(_FINDINGS, first=first, last=last)
+    return _fill(_FINDINGS, first=first, last=last, per_user_tables=per_user_tables)
 
 
-def _fill(sql: str, *, first: date, last: date) -> str:
-    return sql.replace("{first}", str(first)).replace("{last}", str(last)).strip()
+def _fill(sql: str, *, first: date, last: date, per_user_tables: Sequence[str] = ()) -> str:
+    days = sql.replace("{first}", str(first)).replace("{last}", str(last))
+    return days.replace("{differs}", reads_tables_sql(per_user_tables)).strip()

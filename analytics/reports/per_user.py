@@ -5,12 +5,16 @@ A word counts where it is called, never where it is a column, an alias, a quoted
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import re2
 
 from analytics.statement_text import without_names, without_names_sql
 from logs.quoting import quote_text
+from rules.conditions import compile_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _BEFORE: Final = r"(?:^|[^\pL\pN_$#@])"
 #: SQL calls these also without parentheses.
@@ -40,3 +44,10 @@ def is_per_user_sql(statement: str) -> str:
     """Return SQL for `is_per_user` of a column."""
     text = f"regexp_replace({without_names_sql(statement)}, {quote_text(_ALIAS)}, ' ', 'g')"
     return f"regexp_matches({text}, {quote_text(_CALL)})"
+
+
+def reads_tables_sql(patterns: Sequence[str]) -> str:
+    """Return SQL for rows of ``proxy_logs`` that read a table which matches a pattern, whatever its case."""
+    return (
+        compile_sql({"tables": {"containsAny": list(patterns), "ignoreCase": True}}) if patterns else "false"
+    )

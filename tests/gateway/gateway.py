@@ -10,12 +10,14 @@ What is easy to get wrong:
 - A result is as old as the moment *before* its statement was sent to the warehouse. A marker of that
   millisecond or later makes it stale. Clocks of Gateways and service must agree (NTP).
 - The key of a cached result contains the ruleset's `cacheBust`: a written ruleset has another cache.
+- It also contains the values of the rule's `varyBy` columns. With a null among them, there is no key.
 - Markers that this Gateway records count at once. Markers of other Gateways count after the next `poll`.
 - An object of the log is written once, under a name of its own. It is never appended to or replaced.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 import uuid
@@ -174,10 +176,11 @@ class Gateway:
             "hasParameters": bool(statement.parameter_values),
             "hasNonDeterministicFunctions": False,
             "userName": user,
+            "userTokenHash": hashlib.sha256(token.encode()).hexdigest(),
         }
         decision = tenant.gateway.decide(request)
         query_hash = hash_query(statement.standardized_sql, json.dumps(statement.parameter_values))
-        found = tenant.gateway.answer(decision, query_hash, at=started_at)
+        found = tenant.gateway.answer(decision, request, query_hash, at=started_at)
         answer = Answer(found.status, rule_id=decision.rule_id)
         extra: dict[str, Any] = {}
         if found.key:

@@ -12,6 +12,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from accounts.models.users import StaffRole
+from accounts.tenants.config import read_per_user_tables
 from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
 from analytics.admin.pages.base import LogPage
 from analytics.advice.mining import read_mining, request_mining
@@ -250,7 +251,9 @@ class ReportsPage(BelowInsights):
                 log = LogReader(default_store(), self.tenant.pk, self.reader)
                 shown["stale"] = stale_report(log, window=window)
                 if self.has_access:
-                    shown["leaks"] = leaks_report(log, window=window)
+                    shown["leaks"] = leaks_report(
+                        log, window=window, per_user_tables=read_per_user_tables(self.tenant.pk) or ()
+                    )
             except ApiError as error:
                 shown["error"] = error
         return shown

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 _MOST: Final = 5
 _REASONS: Final = {
-    "certain": "calls a function whose result depends on the user",
+    "certain": "depends on the user",
     "likely": "calls a non-deterministic function",
 }
 
 
 def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     """Return the worst leaks: certain leaks first, then the most often served."""
-    findings = leak_findings_sql(first=period.first, last=period.last)
+    findings = leak_findings_sql(first=period.first, last=period.last, per_user_tables=log.per_user_tables)
     rows = log.rows(
         f"SELECT grade, ruleId, statement, md5(statement) AS hash FROM ({findings}) "
         f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST}"

@@ -6,7 +6,9 @@ import { ask, field, input, select } from "./ui.js";
 const NEW = "";
 const UNITS = /** @type {[string, string][]} */ ([["86400", "days"], ["3600", "hours"], ["60", "minutes"], ["1", "seconds"]]);
 const ACTIONS = /** @type {[string, string][]} */ ([["cache", "cache the result"], ["bypass", "do not cache"], ["deny", "refuse the statement"]]);
-const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
+const KEEP = "keep";
+const SHARING = /** @type {[string, string][]} */ ([["userName", "one user, by name"], ["", "everybody"], [KEEP, "as the text says"]]);
+const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
 
 /** @param {string} text names, separated by commas or lines */
 const names = (text) => text.split(/[,\n]/).map((part) => part.trim()).filter(Boolean);
@@ -29,14 +31,20 @@ export function isSimple(rule) {
 /**
  * The rules with one added first or last, or changed at its place. Members that the form does not show stay.
  * @param {any[]} rules
- * @param {{id: string, place: string, name: string, action: string, tables: string[], users: string[], reads: boolean, repeats: boolean, seconds: number}} given
+ * @param {{id: string, place: string, name: string, action: string, tables: string[], users: string[], reads: boolean, repeats: boolean, seconds: number, sharing: string}} given
  */
-export function withRule(rules, { id, place, name, action, tables, users, reads, repeats, seconds }) {
+export function withRule(rules, { id, place, name, action, tables, users, reads, repeats, seconds, sharing }) {
   const conditions = { ...(tables.length && { tables: { containsAny: tables } }), ...(users.length && { userName: { in: users } }), ...(reads && { isReadOnly: true }), ...(repeats && { hasNonDeterministicFunctions: false }) };
-  const made = { name, action, conditions, ...(action === "cache" && { ttlSeconds: seconds }) };
-  if (id !== NEW) return rules.map((rule) => (rule.id === id ? { ...rule, ...made } : rule));
+  const made = { name, action, conditions, ...(action === "cache" && { ttlSeconds: seconds }),
+    ...(action === "cache" && sharing !== KEEP && { varyBy: sharing ? [sharing] : [] }) };
+  if (id !== NEW) return rules.map((rule) => (rule.id === id ? { ...withoutSharing(rule, action), ...made } : rule));
   const rule = { id: freeId(name, rules), ...made };
   return place === "first" ? [rule, ...rules] : [...rules, rule];
+}
+
+/** Only cache rules have results to share. @param {any} rule @param {string} action */
+function withoutSharing({ varyBy, ...rule }, action) {
+  return action === "cache" && varyBy ? { ...rule, varyBy } : rule;
 }
 
 /** @param {string} name @param {any[]} rules */
@@ -64,6 +72,8 @@ export async function askForRule(rules) {
   const [reads, repeats] = ["reads", "repeats"].map((one) => /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", name: one })));
   const amount = input("amount", "", { type: "number", min: 1, step: 1, "aria-label": "Fresh for" });
   const unit = select("unit", UNITS, "3600", { "aria-label": "Unit" });
+  const sharing = select("sharing", SHARING, "userName");
+  const sharingField = field("A result serves", sharing, "One user, if the warehouse shows each user other rows or columns.");
   const [placeField, freshField] = [field("Place", place, "The first enabled rule that matches decides."), h("div", { class: "field" }, h("span", { class: "label" }, "Fresh for"), h("div", { class: "row nowrap" }, amount, unit))];
   const fillIn = () => {
     const rule = simple.find((one) => one.id === which.value) ?? DEFAULT;
@@ -77,10 +87,11 @@ export async function askForRule(rules) {
     unit.value = UNITS.find(([seconds]) => ttlSeconds % Number(seconds) === 0)?.[0] ?? "1";
     amount.value = String(ttlSeconds / Number(unit.value));
     placeField.hidden = which.value !== NEW;
-    freshField.hidden = action.value !== "cache";
+    sharing.value = !rule.varyBy || rule.varyBy.length > 1 || !["userName", undefined].includes(rule.varyBy[0]) ? KEEP : rule.varyBy[0] ?? "";
+    freshField.hidden = sharingField.hidden = action.value !== "cache";
   };
   which.addEventListener("change", fillIn);
-  action.addEventListener("change", () => { freshField.hidden = action.value !== "cache"; });
+  action.addEventListener("change", () => { freshField.hidden = sharingField.hidden = action.value !== "cache"; });
   fillIn();
   /** @type {any[] | null} */
   let made = null;
@@ -88,14 +99,14 @@ export async function askForRule(rules) {
     title: "A rule by form", action: "Put into the text", wide: true,
     body: h("div", { class: "form" }, field("Rule", which, simple.length < rules.length ? `Others with more conditions: ${rules.length - simple.length}. They are only in the text.` : ""), field("Name", name),
       field("Of these tables", tables, "Names, separated by commas. None: any table."), field("For these users", users, "None: everybody."),
-      field("Then", action), freshField, placeField, h("div", null, h("label", { class: "check" }, reads, "Only statements that read"),
+      field("Then", action), freshField, sharingField, placeField, h("div", null, h("label", { class: "check" }, reads, "Only statements that read"),
         h("label", { class: "check" }, repeats, "Without functions such as now()"))),
     run: () => {
       const seconds = Math.round(Number(amount.value) * Number(unit.value));
       if (!name.value.trim()) throw new Error("Give the rule a name.");
       if (action.value === "cache" && !(seconds >= 1)) throw new Error("Say for how long a result is fresh: one second or more.");
       made = withRule(rules, { id: which.value, place: place.value, name: name.value.trim(), action: action.value, tables: names(tables.value),
-        users: names(users.value), reads: reads.checked, repeats: repeats.checked, seconds });
+        users: names(users.value), reads: reads.checked, repeats: repeats.checked, seconds, sharing: sharing.value });
     },
   });
   return made;

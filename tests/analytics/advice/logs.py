@@ -60,7 +60,7 @@ def make_log(arrivals: Iterable[Arrival], *rulesets: tuple[int, Sequence[Mapping
         }
         decision = gateway.decide(columns)
         query_hash = hash_query(arrival.statement, arrival.values)
-        answer = gateway.answer(decision, query_hash, at=arrival.at)
+        answer = gateway.answer(decision, columns, query_hash, at=arrival.at)
         done = arrival.at + arrival.ms
         if answer.status == "MISS" or answer.refreshes:
             gateway.store(answer, None, as_of=done, ready_at=done)

@@ -310,8 +310,8 @@ def test_a_leak_names_no_user(world: World) -> None:
     digest = make(world)
     assert lines(digest, "Leaks") == [
         (
-            "Several users shared results of a statement that calls a function whose result depends on the "
-            "user, by r; results: 1, users: 2, requests: 3. SELECT current_user"
+            "Several users shared results of a statement that depends on the user, by r; results: 1, "
+            "users: 2, requests: 3. SELECT current_user"
         )
     ]
     assert "Ana" not in str(digest.document)

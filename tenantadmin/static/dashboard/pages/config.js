@@ -27,16 +27,19 @@ export async function show({ tenant, reload, guard }) {
     adapter: select("adapterType", [["", "none"], ["databricks", "Databricks"], ["snowflake", "Snowflake"], ["postgresql", "PostgreSQL"]], house?.adapterType ?? "", off),
     host: input("serverHostname", house?.serverHostname, off), port: input("port", house?.port, { ...off, type: "number", min: 1, max: 65535 }),
     path: input("httpPath", house?.httpPath, off), database: input("database", house?.database, off), schema: input("schema", house?.schema, off),
+    perUser: /** @type {HTMLTextAreaElement} */ (h("textarea", { ...off, name: "perUserTables", rows: 3, class: "mono", value: (house?.perUserTables ?? []).join("\n") })),
     house: input("warehouseName", house?.warehouseName, off), credential: input("credentialRef", house?.credentialRef, off),
   };
   const whole = (/** @type {HTMLInputElement} */ one) => (one.value === "" ? undefined : Number(one.value));
   const text = (/** @type {HTMLInputElement} */ one) => one.value.trim() || undefined;
+  // An empty list says that there are no such tables; an absent one says nothing.
+  const perUserTables = () => (lines(get.perUser.value).length || house?.perUserTables ? lines(get.perUser.value) : undefined);
   const document_ = () => ({
     tenantName: get.name.value.trim(), fqdns: lines(get.fqdns.value), labels: Object.fromEntries(lines(get.labels.value).map(labelOf)), seq: config.seq,
     defaults: { cacheEnabled: get.enabled.checked, ttlSeconds: whole(get.ttl), maxEntryBytes: whole(get.maxBytes) },
     logging: { retentionDays: whole(get.days), storeParameterValues: get.values.checked },
     ...(get.adapter.value && { warehouse: { adapterType: /** @type {Contract.AdapterType} */ (get.adapter.value), serverHostname: get.host.value.trim(), port: whole(get.port), httpPath: text(get.path),
-      database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential) } }),
+      database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential), perUserTables: perUserTables() } }),
   });
   let saved = JSON.stringify(document_());
   guard(() => mayWrite && JSON.stringify(document_()) !== saved);
@@ -61,7 +64,8 @@ export async function show({ tenant, reload, guard }) {
     panel("Cache", null, h("div", { class: "form" }, field("TTL in seconds", get.ttl, "Of rules that give none."), field("Largest result in bytes", get.maxBytes, "Larger ones are not stored."),
       h("label", { class: "check" }, get.enabled, "The cache is on"))),
     panel("Warehouse", null, h("div", { class: "form" }, field("Kind", get.adapter), field("Host", get.host), field("Port", get.port), field("HTTP path", get.path), field("Database", get.database),
-      field("Schema", get.schema), field("Warehouse", get.house), field("Credential", get.credential, "The name of a secret of the Gateway, never the secret."))),
+      field("Schema", get.schema), field("Warehouse", get.house), field("Credential", get.credential, "The name of a secret of the Gateway, never the secret."),
+      field("Tables that differ per user", get.perUser, "Patterns such as hr.*, one on each line: row-level security or column masks. Rules may not share their results."))),
     panel("Log", null, h("div", { class: "form" }, field("Days to keep", get.days), h("label", { class: "check" }, get.values, "Store the values of parameters"))),
     h("p", { class: "muted small" }, "Tenant ", h("code", null, config.tenantId), " of account ", h("code", null, config.accountId)));
 }

@@ -52,6 +52,15 @@ async function effectsOf(tenant) {
 }
 
 /**
+ * Whose result may serve whom.
+ * @param {Contract.Rule} rule
+ */
+export function sharedBy(rule) {
+  if (!rule.varyBy) return "everybody (the rule does not say)";
+  return rule.varyBy.length ? ["requests with the same ", h("code", null, rule.varyBy.join(", "))] : "everybody";
+}
+
+/**
  * @param {string} tenant
  * @param {Contract.Rule} rule
  * @param {number} index
@@ -91,6 +100,7 @@ function row(tenant, rule, index, effect, isOpen, blame) {
 function facts(rule, effect) {
   const known = /** @type {[string, import("../dom.js").Child][]} */ ([["Id", h("code", null, rule.id)]]);
   if (rule.action === "cache") known.push(["Fresh for", f.span(rule.ttlSeconds)]);
+  if (rule.action === "cache") known.push(["Results are shared by", sharedBy(rule)]);
   if (rule.staleWhileRevalidate) known.push(["Then stale for", f.span(rule.staleWhileRevalidate)]);
   if (rule.invalidateRules?.length) known.push(["Invalidates", rule.invalidateRules.map((id) => [h("code", null, id), " "])]);
   if (rule.requireInvalidation) known.push(["If markers fail", "the statement is refused"]);
