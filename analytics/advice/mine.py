@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 #: The most proposals that are kept. Each is replayed.
 MAX_PROPOSALS: Final = 6
+#: The caveat of proposals to share results, where the tenant does not say which tables differ per user.
+_SECURITY_INVISIBLE: Final = "row-level-security-invisible"
 
 
 class AdviceReport(JsonStruct):
@@ -104,6 +106,7 @@ def mine(
         measurer.warehouse_ms,
         job.first_day,
         job.last_day,
+        job.per_user_tables,
     )
     cached = cache.mine(current)
     proposals = [
@@ -131,7 +134,10 @@ def mine(
             rows=measurer.input.rows,
             gateway=measurer.input.gateway,
             calibration=measurer.calibration,
-            caveats=measurer.caveats,
+            caveats=[
+                *measurer.caveats,
+                *([_SECURITY_INVISIBLE] if cached.proposals and job.per_user_tables is None else []),
+            ],
             warehouse_ms=current.warehouse_ms,
             considered=cached.considered,
         ),

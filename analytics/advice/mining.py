@@ -203,7 +203,7 @@ def _find_dismissed(tenant_id: UUID) -> list[tuple[str, str, int]]:
 
 
 def _digest(collected: Input, seq: int, dismissed: Sequence[tuple[str, str, int]]) -> str:
-    parts = (_VERSION, collected.digest(), seq, dismissed)
+    parts = (_VERSION, collected.digest(), collected.per_user_tables, seq, dismissed)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 

@@ -78,6 +78,7 @@ class Current:
         lifetimes: by the index of the rule, with the rule's markers in the log.
         risk: by rule id, the low and the high count of hits at risk, and the count of all hits.
         warehouse_ms: the warehouse time in the window under these rules.
+        per_user_tables: patterns of the tables that differ per user; None if the tenant does not say.
     """
 
     connection: DuckDBPyConnection
@@ -89,6 +90,7 @@ class Current:
     warehouse_ms: int
     first_day: date
     last_day: date
+    per_user_tables: Sequence[str] | None = None
 
     @property
     def ids(self) -> Collection[str]:
@@ -118,7 +120,9 @@ class Current:
 
     def is_clean(self, edits: Sequence[RuleEdit]) -> bool:
         """Return True if lint finds no error and no new warning after the edits."""
-        result = lint_ruleset({"rules": apply_edits(self.documents, edits)})
+        result = lint_ruleset(
+            {"rules": apply_edits(self.documents, edits)}, per_user_tables=self.per_user_tables or ()
+        )
         return result.valid and not any(
             (finding.code, finding.rule_id) not in self._warnings for finding in result.warnings
         )

@@ -50,13 +50,14 @@ class Input:
     changes: Sequence[int]
     markers: Sequence[tuple[str, int]]
     cache_enabled: bool
+    per_user_tables: Sequence[str] | None
 
     @property
     def rows(self) -> int:
         return sum(rows for *_, rows in self.partitions)
 
     def digest(self) -> str:
-        """Return the digest of everything that the result depends on, except the current hour."""
+        """Return the digest of everything that a replay depends on, except the current hour."""
         request = self.request
         parts = (
             [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
@@ -83,6 +84,7 @@ class Input:
                 request.gateway.get("keysPerUser"),
             ),
             cache_enabled=self.cache_enabled,
+            per_user_tables=self.per_user_tables,
             hour=now().hour,
         )
 
@@ -118,6 +120,7 @@ def collect_input(request: Request) -> Input:
         changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
         markers=[(marker.target_rule_id, epoch_ms(marker.invalidated_at)) for marker in markers],
         cache_enabled=ruleset.caching.enabled,
+        per_user_tables=ruleset.per_user_tables,
     )
 
 

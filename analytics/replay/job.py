@@ -67,6 +67,8 @@ class Job:
         cache_enabled: False if the tenant's configuration has the Gateway decline every cache rule. The
             rulesets are replayed all the same.
         hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
+        per_user_tables: patterns of the tables that differ per user; None if the tenant does not say.
+            Only recommendations read it.
     """
 
     files: Sequence[DayFile]
@@ -81,3 +83,4 @@ class Job:
     gateway: Gateway = field(default_factory=Gateway)
     cache_enabled: bool = True
     hour: int = 0
+    per_user_tables: Sequence[str] | None = None

@@ -62,15 +62,18 @@ def mine(current: Current) -> CacheProposals:
     covered: set[int] = set()
     taken: set[str] = set()
     for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=MIN_SHARE * current.warehouse_ms):
-        proposal = _propose(current, option, value, taken)
-        if current.is_clean(proposal.edits):
+        shared, keyed = (_propose(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
+        proposal = next((one for one in (shared, keyed) if current.is_clean(one.edits)), None)
+        if proposal is not None:
             proposals.append(proposal)
             covered.update(statement.number for statement in option.scope.statements)
             taken |= {edit.rule_id for edit in proposal.edits if edit.op == "insert"}
     return CacheProposals(proposals, options, frozenset(covered))
 
 
-def _propose(current: Current, option: Option, value: int, taken: set[str]) -> Proposal:
+def _propose(
+    current: Current, option: Option, value: int, taken: set[str], *, vary_by: list[str]
+) -> Proposal:
     scope = option.scope
     label = "one statement" if scope.is_statement else scope.name
     slug = f"cache-{scope.statements[0].names and min(scope.statements[0].names)}-statement"
@@ -81,15 +84,22 @@ def _propose(current: Current, option: Option, value: int, taken: set[str]) -> P
             "name": f"Cache {label}",
             "conditions": scope.conditions,
             "ttlSeconds": option.ttl_seconds,
-            "varyBy": [],
+            "varyBy": vary_by,
         }
     )
     edits: list[RuleEdit] = [RuleEdit.insert(rule)]
     why = [
         f"No rule decides {_count(current, scope)} requests of {len(scope.statements)} statements.",
-        "They only read, and their results do not depend on who asks or when.",
+        "They only read, and call no function whose result depends on who asks or when.",
         f"Within {describe_seconds(option.ttl_seconds)}, many of them ask for the same result again.",
     ]
+    if vary_by:
+        why.append("They can read tables that differ per user, so each user gets results of their own.")
+    elif current.per_user_tables is None:
+        why.append(
+            "All users would share them. If the warehouse shows each user other rows or columns, which no "
+            "statement tells, let the rule vary by userName; warehouse.perUserTables names such tables."
+        )
     if option.invalidator is not None:
         edits.append(
             option.invalidator.edit(rule_id, name=f"Changes make {label} stale", taken={*taken, rule_id})
@@ -105,7 +115,7 @@ def _propose(current: Current, option: Option, value: int, taken: set[str]) -> P
     return Proposal(
         Kind.CACHE,
         scope.name,
-        f"Cache {label} for {describe_seconds(option.ttl_seconds)}",
+        f"Cache {label} {'per user ' if vary_by else ''}for {describe_seconds(option.ttl_seconds)}",
         tuple(why),
         tuple(edits),
         _evidence(current, scope, option),

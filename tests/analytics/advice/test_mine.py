@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -373,3 +374,28 @@ def test_estimates_match_a_replay(tmp_path: Path, name: str) -> None:
             assert totals == [row["hits"]["low"], row["risk"]["low"], row["risk"]["high"]]
             compared += totals[0]
     assert compared > 50
+
+
+@pytest.mark.parametrize(
+    ("tables", "columns", "is_warned"),
+    [
+        (("S.*",), ["userName"], False),
+        (("hr.people",), ["userName"], False),
+        ((), [], False),
+        (None, [], True),
+    ],
+)
+def test_results_of_tables_that_differ_per_user_are_never_shared(
+    tmp_path: Path, tables: Sequence[str] | None, columns: list[str], *, is_warned: bool
+) -> None:
+    """A statement that reads s.orders can read hr.people too."""
+    reads = [read("SELECT count(*) FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 10)]
+    files = write_days(make_log(reads, (0, [])), tmp_path)
+    job = replace(make_job(files, []), per_user_tables=tables)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        advice = mine(connection, job, [], dismissed={})
+    (rule,) = the(advice, "cache")["rules"]
+    assert rule["varyBy"] == columns
+    assert lint_ruleset({"rules": [rule]}, per_user_tables=tables or ()).errors == ()
+    assert ("row-level-security-invisible" in (advice.report.caveats or [])) is is_warned
+    assert advice.recommendations[0]["predicted"]["gain"]["hits"]["low"] > 100
