@@ -61,4 +61,5 @@ def test_every_key_and_every_operator_is_in_the_schema() -> None:
         for name in SCHEMAS[f"{schema}Operators"]["properties"]
     }
     assert named == {*(operator.value for operator in OPERATORS), "ignoreCase"}
-    assert list(SCHEMAS["RequestColumns"]["properties"]) == list(CONDITION_KEYS)
+    columns = [*CONDITION_KEYS, "userTokenHash", "sessionId"]
+    assert list(SCHEMAS["RequestColumns"]["properties"]) == columns

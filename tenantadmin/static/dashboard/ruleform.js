@@ -42,7 +42,11 @@ export function withRule(rules, { id, place, name, action, tables, users, reads,
   return place === "first" ? [rule, ...rules] : [...rules, rule];
 }
 
-/** Only cache rules have results to share. @param {any} rule @param {string} action */
+/**
+ * Only cache rules have results to share.
+ * @param {any} rule
+ * @param {string} action
+ */
 function withoutSharing({ varyBy, ...rule }, action) {
   return action === "cache" && varyBy ? { ...rule, varyBy } : rule;
 }
