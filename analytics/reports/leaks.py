@@ -87,10 +87,10 @@ def leaks_report(log: LogReader, *, window: Window, per_user_tables: Sequence[st
     Raises:
         ApiError: a query failed.
     """
-    days = {"first": window.first, "last": window.last}
+    first, last = window.first, window.last
     statements = {
-        "findings": leak_findings_sql(**days, per_user_tables=per_user_tables),
-        "totals": _fill(_TOTALS, **days),
+        "findings": leak_findings_sql(first=first, last=last, per_user_tables=per_user_tables),
+        "totals": _fill(_TOTALS, first=first, last=last),
     }
     findings, (totals,) = (log.rows(sql) for sql in statements.values())
     return LeaksReport(
