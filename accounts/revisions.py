@@ -158,6 +158,18 @@ def read_revision(history: DocumentHistory, seq: int) -> Revision:
     return revision
 
 
+def read_last_document(history: DocumentHistory) -> tuple[int, dict[str, Any]]:
+    """Return the newest revision that has a document, and the document: before a deletion, if there was one.
+
+    Raises:
+        RevisionNotFound: there is no such revision.
+    """
+    revision = history.revisions().filter(document__isnull=False).first()
+    if revision is None or revision.document is None:
+        raise RevisionNotFound
+    return revision.seq, revision.document
+
+
 def read_pair(history: DocumentHistory, *, earlier: int, later: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the documents of two revisions. The document of a deletion is empty.
 

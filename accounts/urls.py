@@ -101,6 +101,7 @@ urlpatterns = [
     ),
     path("config/tenants/manifest", TenantViewSet.as_view({"get": "get_tenant_manifest"}), name="manifest"),
     path(_TENANT, TenantViewSet.as_view({"get": "get_tenant", "delete": "delete_tenant"}), name="tenant"),
+    path(f"{_TENANT}/restore", TenantViewSet.as_view({"post": "restore_tenant"}), name="restore-tenant"),
     path(
         f"{_TENANT}/config",
         ConfigViewSet.as_view({"get": "get_tenant_config", "put": "replace_tenant_config"}),

@@ -1,4 +1,4 @@
-"""Read the stored ruleset; create and delete it with its tenant. Contract: Cache rules (ruleset)."""
+"""Read the stored ruleset; create, delete and restore it with its tenant. Contract: Cache rules (ruleset)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from msgspec import Meta
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import TenantConfig
+from accounts.revisions import DocumentHistory, read_last_document
 from accounts.tenants.config import per_user_tables
 from accounts.tenants.errors import TenantNotFound
 from rules.conditions.casefold import fold_case
@@ -157,7 +158,7 @@ def read_caching(tenant_id: UUID) -> CachingDefaults:
 
 
 class RulesetDocument:
-    """Creates and deletes rulesets with their tenants (``settings.TENANT_DOCUMENTS``)."""
+    """Creates, deletes and restores rulesets with their tenants (``settings.TENANT_DOCUMENTS``)."""
 
     def create(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
         """Store an empty ruleset with its first revision."""
@@ -215,3 +216,27 @@ class RulesetDocument:
                     for finding in shared
                 ],
             )
+
+    def restore(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
+        """Store the last rules again, with a new cache-bust, and append their revision."""
+        restored_from, document = read_last_document(DocumentHistory(RevisionKind.RULES, tenant.pk))
+        rules, seq = document["rules"], restored_from + 2
+        Ruleset.objects.create(
+            tenant=tenant,
+            rules=rules,
+            seq=seq,
+            cache_bust=cache_bust(seq=seq, modified_at=at),
+            modified_at=at,
+        )
+        append_revision(
+            kind=RevisionKind.RULES,
+            account_id=tenant.account_id,
+            tenant_id=tenant.pk,
+            seq=seq,
+            action=RevisionAction.RESTORE,
+            actor=actor,
+            changed_at=at,
+            restored_from=restored_from,
+            summary=summarize_rules(before=(), after=rules),
+            document=document,
+        )

@@ -151,6 +151,9 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "deleteTenant": Policy(
         Level.TENANT, Scope.CONFIG_WRITE, notes="owners of the tenant and platform admins"
     ),
+    "restoreTenant": Policy(
+        Level.TENANT, Scope.CONFIG_WRITE, notes="owners of the deleted tenant and platform admins"
+    ),
     "getTenantConfig": Policy(Level.TENANT, Scope.CONFIG_READ),
     "replaceTenantConfig": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "getTenantRules": Policy(Level.TENANT, Scope.CONFIG_READ),

@@ -16,6 +16,7 @@ urlpatterns = [
     access.AccessPage.at(f"{_TENANT}people/access/", "tenant-access"),
     access.EndAccessPage.at(f"{_TENANT}people/access/end/", "tenant-access-end"),
     config.ConfigPage.at(f"{_TENANT}config/", "tenant-config"),
+    config.RestoreTenantPage.at(f"{_TENANT}restore/", "tenant-undelete"),
     engine.EnginePage.at(f"{_TENANT}config/engine/", "tenant-engine"),
     accounts.AccountPage.at(_ACCOUNT, "account"),
     accounts.ChangeAccountPage.at(f"{_ACCOUNT}change/", "account-change"),

@@ -16,7 +16,7 @@ from accounts.access.rights import latest_rights
 from accounts.access.scopes import Scope
 from accounts.serializers.tenants import ManifestParameters, TenantCreate
 from accounts.tenants.config import TenantConfigDocument
-from accounts.tenants.lifecycle import create_tenant_for, delete_tenant
+from accounts.tenants.lifecycle import create_tenant_for, delete_tenant, restore_tenant
 from accounts.tenants.listing import (
     ManifestQuery,
     ManifestRow,
@@ -204,6 +204,21 @@ class TenantViewSet(AppViewSet):
         require_tenant_owner(self.principal, tenant)
         deleted = delete_tenant(tenant_id=tenant, actor=self.principal.email)
         return Response(Deletion(success=True, message=f"Tenant {tenant} is deleted.", deleted_files=deleted))
+
+    @operation(
+        summary="Restore a deleted tenant",
+        description="Within 30 days. Documents, FQDNs, memberships and grants are as before the deletion. "
+        "The cache-bust token is new.",
+        headers=[ETAG],
+        responses={
+            200: TenantConfigDocument,
+            409: refusal(409, "The tenant is live, or another tenant has its name or an FQDN now."),
+        },
+    )
+    def restore_tenant(self, request: Request, tenant: UUID) -> Response:
+        require_tenant_owner(self.principal, tenant)
+        restored = restore_tenant(tenant_id=tenant, actor=self.principal.email)
+        return Response(restored.answer(), headers={"ETag": restored.etag})
 
 
 def tenant_items(tenant_ids: Iterable[UUID]) -> Iterator[HalItem]:

@@ -36,6 +36,7 @@ class EventKind(models.TextChoices):
     MEMBERSHIP_ADDED = "membership.added"
     MEMBERSHIP_CHANGED = "membership.changed"
     MEMBERSHIP_REMOVED = "membership.removed"
+    TENANT_RESTORED = "tenant.restored"
     GRANT_CREATED = "grant.created"
     GRANT_REVOKED = "grant.revoked"
     DOMAIN_ADDED = "domain.added"

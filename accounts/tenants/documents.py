@@ -1,8 +1,8 @@
 """The documents of a tenant that other apps store.
 
 A tenant has two stored documents: its configuration in this app, and its ruleset in the rules app. This app
-must not import the rules app, so ``settings.TENANT_DOCUMENTS`` names the classes that create and delete such
-documents.
+must not import the rules app, so ``settings.TENANT_DOCUMENTS`` names the classes that create, delete and
+restore such documents.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class TenantDocument(Protocol):
-    """Creates and deletes one document of a tenant, in the transaction that creates or deletes the tenant."""
+    """One document of a tenant. Each method is called in the transaction that does the same to the tenant."""
 
     def create(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
         """Store the first revision of the document with ``seq`` 0."""
@@ -38,6 +38,9 @@ class TenantDocument(Protocol):
         Raises:
             ValidationFailed: the error names the place in the configuration and how to correct it.
         """
+
+    def restore(self, *, tenant: Tenant, actor: str, at: dt.datetime) -> None:
+        """Store the document that the deletion removed, and append a ``restore`` revision."""
 
 
 @cache

@@ -39,6 +39,12 @@ class TenantNotFound(NotFound):
     message = "There is no such tenant."
 
 
+class TenantNotDeleted(ApiError):
+    status = 409
+    code = "conflict"
+    message = "The tenant is not deleted, so that there is nothing to restore."
+
+
 _NAME_CONSTRAINT: Final = "tenant_name_unique"
 
 

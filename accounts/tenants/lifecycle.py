@@ -1,4 +1,4 @@
-"""Create and delete tenants. Contract: Tenants and configuration, States and transitions (Tenant).
+"""Create, delete and restore tenants. Contract: Tenants and configuration, States and transitions (Tenant).
 
 ``POST /config/tenants``, the first sign-in and commands all use `create_tenant`.
 """
@@ -11,22 +11,24 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.diff import diff_documents, summarize_fields
-from accounts.events import SYSTEM
+from accounts.events import SYSTEM, record_event
 from accounts.grants import delete_grants
 from accounts.history import append_revision
 from accounts.memberships import record_membership
 from accounts.models import Account, Membership, Tenant, TenantConfig, User
 from accounts.models.billing import GrantResource
+from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
-from accounts.tenants.config import ConfigState, complete_config
+from accounts.revisions import DocumentHistory, read_last_document
+from accounts.tenants.config import ConfigState, complete_config, read_config
 from accounts.tenants.documents import tenant_documents
-from accounts.tenants.errors import AccountNotFound, TenantNotFound, database_refusals
+from accounts.tenants.errors import AccountNotFound, TenantNotDeleted, TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import new_stamp, stamp_tenant
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -158,6 +160,74 @@ def delete_tenant(*, tenant_id: UUID, actor: str) -> int:
     return 1 + len(documents)
 
 
+def restore_tenant(*, tenant_id: UUID, actor: str) -> ConfigState:
+    """Make a deleted tenant live again, with the documents and host names that it had.
+
+    Memberships and grants stayed. The documents are written as they were, even if checks have become stricter
+    since. Markers, cache metadata and drafts of before count no more, because the cache-bust is new.
+
+    Raises:
+        TenantNotFound: there is no such tenant, or its time to be restored is over.
+        TenantNotDeleted: the tenant is live.
+        AccountNotFound: its account is deleted too.
+        PlanLimitExceeded: more tenants or FQDNs than the account's plan allows.
+        ValidationFailed: the account has lost the domain of an FQDN.
+        FqdnConflict, TenantNameConflict: another tenant has the FQDN or the name now.
+    """
+    with transaction.atomic(), database_refusals():
+        # As in `create_tenant`: the account is locked first, then the tenant.
+        account = (
+            Account.objects.live()
+            .select_for_update(no_key=True, of=("self",))
+            .filter(tenants=tenant_id)
+            .first()
+        )
+        tenant = Tenant.objects.select_for_update().filter(pk=tenant_id).first()
+        if tenant is None:
+            raise TenantNotFound
+        if tenant.deleted_at is None:
+            raise TenantNotDeleted
+        if tenant.deleted_at <= now() - settings.TOMBSTONE_LIFETIME:
+            raise TenantNotFound
+        if account is None:
+            raise AccountNotFound
+        seq, document = read_last_document(DocumentHistory(RevisionKind.CONFIG, tenant_id))
+        names = document["fqdns"]
+        _require_plan_allows(account, fqdns=len(names))
+        Tenant.objects.filter(pk=tenant_id).update(deleted_at=None)
+        restored_at = stamp_tenant(tenant_id)
+        if restored_at is None:
+            raise TenantNotFound
+        require_domains(names, account_id=account.pk, wanted=names)
+        apply_fqdns(FqdnChange.between((), names), tenant_id=tenant_id, names=names, at=restored_at)
+        config = TenantConfig.objects.create(
+            tenant=tenant, document=document, seq=seq + 2, modified_at=restored_at
+        )
+        append_revision(
+            kind=RevisionKind.CONFIG,
+            account_id=account.pk,
+            tenant_id=tenant_id,
+            seq=config.seq,
+            action=RevisionAction.RESTORE,
+            actor=actor,
+            changed_at=restored_at,
+            restored_from=seq,
+            summary=summarize_fields(diff_documents(before={}, after=document)),
+            document=document,
+        )
+        for stored in tenant_documents():
+            stored.restore(tenant=tenant, actor=actor, at=restored_at)
+        record_event(
+            EventKind.TENANT_RESTORED,
+            actor=actor,
+            subject=str(tenant_id),
+            tenant_id=tenant_id,
+            account_id=account.pk,
+            before={"deletedAt": format_timestamp(tenant.deleted_at)},
+        )
+    return read_config(tenant_id)
+
+
 def remove_old_tombstones() -> int:
     """Remove tombstones of tenants that are older than their lifetime; return how many.
 
@@ -165,8 +235,10 @@ def remove_old_tombstones() -> int:
     and run it again. Removes at most 1000 tombstones per call.
     """
     before = now() - settings.TOMBSTONE_LIFETIME
-    old = list(Tenant.objects.filter(deleted_at__lte=before).values_list("pk", flat=True)[:1000])
     with transaction.atomic():
+        # A tenant that is being restored is locked, and is live when the next call comes.
+        rows = Tenant.objects.select_for_update(skip_locked=True).filter(deleted_at__lte=before)
+        old = list(rows.values_list("pk", flat=True)[:1000])
         delete_grants(resource=GrantResource.TENANT, ids=old, actor=SYSTEM)
         for user, tenant_id, role in Membership.objects.filter(tenant__in=old).values_list(
             "user__email", "tenant_id", "role"

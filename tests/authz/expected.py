@@ -78,7 +78,7 @@ _GROUPS: Final = {
     "createDraft replaceDraft deleteDraft publishDraft": TENANT_WRITE,
     "listRulesHistory diffRules getRulesRevision": TENANT_READ,
     "replaceTenantConfig replaceTenantRules restoreConfig restoreRules": TENANT_WRITE,
-    "deleteTenant": TENANT_WRITE - {"tenant admin", "grant"},
+    "deleteTenant restoreTenant": TENANT_WRITE - {"tenant admin", "grant"},
     "createAccount deleteAccount": ADMINS,
     "createTenant createGrant": ACCOUNT_WRITE,
     "getAccount listDomains getDomain": ACCOUNT_READ,

@@ -54,8 +54,9 @@ WITHOUT: Final = {
     "previewInvalidation": "writes nothing",
 }
 
-#: The first sign-in makes an account and a tenant, whose documents have revisions.
-BOTH: Final = {"verifyMagicLink"}
+#: The first sign-in makes an account and a tenant, whose documents have revisions. A restored tenant has its
+#: documents back.
+BOTH: Final = {"verifyMagicLink", "restoreTenant"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,10 @@ class Stage:
         address = f"{self.tenant}/rules/drafts"
         return f"{address}/{self.admin.post(address, {'rules': []}).json()['draftId']}"
 
+    def deleted_tenant(self) -> Ask:
+        self.admin.delete(self.tenant)
+        return Ask("POST", f"{self.tenant}/restore")
+
     def recommendation(self, action: str, body: Any = None, **fields: Any) -> Ask:
         found = factories.recommendation(self.world.tenant, **fields)
         address = f"/tenants/{self.world.tenant.pk}/recommendations/{found.pk}"
@@ -154,6 +159,7 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
         "POST", "/config/tenants", {"accountId": str(it.world.account.pk), "tenantName": "New"}
     ),
     "deleteTenant": lambda it: Ask("DELETE", it.tenant),
+    "restoreTenant": lambda it: it.deleted_tenant(),
     "createAccount": lambda it: Ask(
         "POST", "/config/accounts", {"name": "New", "owners": [it.world.member.email]}
     ),

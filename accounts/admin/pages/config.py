@@ -1,9 +1,12 @@
-"""The page of a tenant's configuration. Shows both versions if another user saved first."""
+"""Pages of a tenant's configuration, and of the restore of a deleted tenant.
+
+The first shows both versions if another user saved first.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 
@@ -14,6 +17,7 @@ from accounts.models.users import StaffRole
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import read_config, write_config
+from accounts.tenants.lifecycle import restore_tenant
 from tenantadmin.lib.core.errors import ApiError, Conflict, Forbidden
 from tenantadmin.lib.http.difference import diff_documents
 from tenantadmin.lib.http.parsers import parse_json
@@ -106,3 +110,20 @@ class ConfigPage(TenantActPage):
 
     def done_at(self) -> str:
         return self.to("tenant-config")
+
+
+class RestoreTenantPage(TenantActPage):
+    """Make a deleted tenant live again."""
+
+    title = "Restore the tenant"
+    name = "tenant.restored"
+    button = "Restore"
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    effect = (
+        "The tenant is live again with the configuration, rules, FQDNs and members that it had. Gateways "
+        "start with an empty cache. It is refused if another tenant has its name or an FQDN now."
+    )
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        restored = restore_tenant(tenant_id=self.tenant.pk, actor=self.actor)
+        return f"{self.tenant.name} is live again.", {"seq": restored.seq}

@@ -59,6 +59,7 @@ def test_access_to_each_page(staff: Client, world: factories.World, waiting: Dom
         "check": domain_act(waiting, "check"),
         "verify": domain_act(waiting, "verify"),
         "engine": reverse("admin:tenant-engine", args=[world.tenant.pk]),
+        "restore": reverse("admin:tenant-undelete", args=[world.tenant.pk]),
     }
     require_roles(looks, acts, world, staff)
     waiting.refresh_from_db()
