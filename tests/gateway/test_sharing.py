@@ -1,0 +1,127 @@
+"""Whose result serves whom: a warehouse whose rows depend on the user, behind the reference Gateway.
+
+Where ``perUserTables`` names the tables that differ, no ruleset that lint accepts serves one user the rows of
+another. A rule that shares them does, and lint and the leak report find it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import TYPE_CHECKING, Any
+
+from analytics.demo.gateway import Markers, TenantGateway, hash_query
+from rules.language import read_rules
+from rules.lint import lint_ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PER_USER = ["hr.*", "Sales.Targets"]
+#: Statements with the tables that they read, written as drivers write them, and whether rows differ per user.
+STATEMENTS = (
+    ("SELECT * FROM hr.people", ["hr.people"], True),
+    ("SELECT * FROM HR.PAY", ["HR.PAY"], True),
+    ("SELECT * FROM sales.targets", ["sales.targets"], True),
+    ("SELECT * FROM sales.orders JOIN hr.people", ["sales.orders", "hr.people"], True),
+    ("SELECT * FROM sales.orders", ["sales.orders"], False),
+    ("SELECT * FROM shr.people", ["shr.people"], False),
+)
+USERS = ("ann", "bob", "Ann", None)
+PATTERNS = ("hr.*", "HR.*", "*.people", "sales.*", "SALES.targets", "*", "sales.orders", "s*")
+RULESETS = 2_000
+
+
+def execute(statement: str, user: str | None, *, differs: bool) -> str:
+    """Return the rows: whose they are, where they depend on who asks."""
+    return f"{statement} of {user if differs else 'all'}"
+
+
+def serve(rules: Sequence[dict[str, Any]], chance: random.Random, *, requests: int) -> tuple[int, int]:
+    """Return how many hits there were, and how many of them served rows of another user."""
+    gateway: TenantGateway[str] = TenantGateway("t", cutoff=Markers().cutoff)
+    gateway.publish(read_rules(rules), cache_bust="1")
+    hits = leaks = 0
+    for at in range(requests):
+        statement, tables, differs = chance.choice(STATEMENTS)
+        user = chance.choice(USERS)
+        request = {
+            "standardizedSql": statement,
+            "statementType": "SELECT",
+            "tables": json.dumps(tables),
+            "tableCount": len(tables),
+            "isReadOnly": True,
+            "userName": user,
+            "userTokenHash": chance.choice([user, None]),
+            "sessionId": None if user is None else f"{user} {chance.randrange(2)}",
+            "host": chance.choice(["a", "b"]),
+            "clientIp": "10.0.0.1",
+        }
+        answer = gateway.answer(gateway.decide(request), request, hash_query(statement), at=at)
+        rows = execute(statement, user, differs=differs)
+        if answer.result is not None:
+            hits += 1
+            leaks += answer.result.content != rows
+        elif answer.status == "MISS":
+            gateway.store(answer, rows, as_of=at, ready_at=at)
+    return hits, leaks
+
+
+def draw_rules(chance: random.Random) -> list[dict[str, Any]]:
+    return [
+        {"id": f"r{number}", "conditions": draw_conditions(chance), "enabled": chance.random() < 0.9}
+        | chance.choice(
+            [
+                {"action": "bypass"},
+                {"action": "deny"},
+                {"action": "cache"},
+                *({"action": "cache", "varyBy": columns} for columns in ([], ["host"], ["userName"])),
+                {"action": "cache", "varyBy": chance.choice([["userTokenHash"], ["host", "sessionId"]])},
+            ]
+        )
+        for number in range(chance.randint(1, 5))
+    ]
+
+
+def draw_conditions(chance: random.Random, depth: int = 0) -> dict[str, Any]:
+    kind = chance.randrange(8 if depth < 2 else 5)
+    if kind < 3:
+        operator = chance.choice(["containsAny", "containsAll", "in", "notIn"])
+        test = {operator: chance.sample(PATTERNS, chance.randint(1, 2))}
+        return {"tables": test | ({"ignoreCase": True} if chance.random() < 0.6 else {})}
+    if kind == 3:
+        return chance.choice([{}, {"isReadOnly": True}, {"userName": "ann"}, {"tableCount": {"gte": 2}}])
+    if kind == 4:
+        return {"userName": {chance.choice(["in", "notIn"]): chance.sample(["ann", "bob", "Ann"], 2)}}
+    parts = [draw_conditions(chance, depth + 1) for _ in range(chance.randint(1, 2))]
+    return {"not": parts[0]} if kind > 6 else {("all", "any")[kind - 5]: parts}
+
+
+def test_no_ruleset_that_lint_accepts_serves_rows_of_another_user() -> None:
+    accepted = hits = refused_leaks = 0
+    for seed in range(RULESETS):
+        chance = random.Random(seed)  # noqa: S311
+        rules = draw_rules(chance)
+        is_valid = lint_ruleset({"rules": rules}, per_user_tables=PER_USER).valid
+        served, leaks = serve(rules, chance, requests=60)
+        if is_valid:
+            assert leaks == 0, (seed, rules)
+            accepted += 1
+            hits += served
+        else:
+            refused_leaks += leaks > 0
+    # Lint does not refuse everything, and what it refuses does leak.
+    assert accepted > RULESETS / 5
+    assert hits > 4_000
+    assert refused_leaks > RULESETS / 10
+
+
+def test_a_planted_rule_that_shares_leaks_and_lint_finds_it() -> None:
+    keyed = {"id": "reports", "conditions": {"isReadOnly": True}, "varyBy": ["userName"]}
+    planted = keyed | {"varyBy": []}
+    chance = random.Random(1)  # noqa: S311
+    assert serve([keyed], chance, requests=300)[1] == 0
+    assert serve([planted], chance, requests=300)[1] > 50
+    assert lint_ruleset({"rules": [keyed]}, per_user_tables=PER_USER).valid
+    (finding,) = lint_ruleset({"rules": [planted]}, per_user_tables=PER_USER).errors
+    assert (finding.code, finding.rule_id) == ("per-user-table-shared", "reports")
