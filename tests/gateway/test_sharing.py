@@ -68,17 +68,21 @@ def serve(rules: Sequence[dict[str, Any]], chance: random.Random, *, requests: i
 
 
 def draw_rules(chance: random.Random) -> list[dict[str, Any]]:
+    actions: list[dict[str, Any]] = [
+        {"action": "bypass"},
+        {"action": "deny"},
+        {"action": "cache"},
+        *({"action": "cache", "varyBy": columns} for columns in ([], ["host"], ["userName"])),
+        {"action": "cache", "varyBy": ["userTokenHash"]},
+        {"action": "cache", "varyBy": ["host", "sessionId"]},
+    ]
     return [
-        {"id": f"r{number}", "conditions": draw_conditions(chance), "enabled": chance.random() < 0.9}
-        | chance.choice(
-            [
-                {"action": "bypass"},
-                {"action": "deny"},
-                {"action": "cache"},
-                *({"action": "cache", "varyBy": columns} for columns in ([], ["host"], ["userName"])),
-                {"action": "cache", "varyBy": chance.choice([["userTokenHash"], ["host", "sessionId"]])},
-            ]
-        )
+        {
+            "id": f"r{number}",
+            "conditions": draw_conditions(chance),
+            "enabled": chance.random() < 0.9,
+            **chance.choice(actions),
+        }
         for number in range(chance.randint(1, 5))
     ]
 
