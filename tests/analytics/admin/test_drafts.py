@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 
     from accounts.models import Tenant
 
-ADS: dict[str, Any] = {"id": "ads", "conditions": {"tables": {"containsAny": ["m.ads"]}}, "ttlSeconds": 60}
+ADS: dict[str, Any] = {
+    "id": "ads",
+    "varyBy": [],
+    "conditions": {"tables": {"containsAny": ["m.ads"]}},
+    "ttlSeconds": 60,
+}
 LONGER: dict[str, Any] = {**RULE, "ttlSeconds": 90}
 
 
@@ -261,7 +266,7 @@ class TestRebasing:
 
 class TestPublishing:
     def test_with_a_reason(self, staff: Client, tenant: Tenant) -> None:
-        draft = draft_of(tenant, RULE, ADS)
+        draft = draft_of(tenant, {**RULE, "varyBy": []}, ADS)
         publish = page_of(draft, "-publish")
         text = page_text(staff, publish)
         assert '+ "id": "ads",' in text
