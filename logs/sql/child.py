@@ -335,7 +335,7 @@ def _describe_error(text: str, request: wire.Request) -> dict[str, Any]:
     if title == "Out of Memory" or "std::bad_alloc" in message:
         return {"kind": "memory"}
     if title in {"INTERNAL", "FATAL"}:
-        return {"kind": "crashed"}
+        return {"kind": "internal"}
     if title == "IO" and str(details.get("errno")) == str(errno.EMFILE):
         message = "The query opens too many files at once. Read proxy_logs fewer times in it."
         return {"kind": "failed", "message": message, "position": None}

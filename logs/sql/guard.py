@@ -307,6 +307,9 @@ def _check_table(record: dict[str, Any], scope: frozenset[str], findings: _Findi
     if name == LOG_VIEW and (catalog, schema) in _LOG_SCHEMAS:
         findings.reads_log = True
         return
+    if "information_schema" in {catalog, schema} or "pg_catalog" in {catalog, schema} or name in _CATALOGS:
+        message = f'The catalog table "{name}" is not here: the only table is proxy_logs. {_COLUMNS}'
+        raise Refusal(message, position=record.get("query_location"))
     full_name = ".".join(part for part in (catalog, schema, record["table_name"]) if part)
     nearest = _nearest(name, {LOG_VIEW, *(known for known in scope if "." not in known)})
     hint = f' Did you mean "{nearest}"?' if nearest else ""
@@ -337,9 +340,13 @@ def _refused_function(name: str, record: dict[str, Any], *, is_table_function: b
     reason = functions.refusal_reason(name, is_table_function=is_table_function)
     if reason:
         message = f'The {kind} "{name}" {reason} and may not be called.'
+        if name in _ASKED_BY_TOOLS:
+            message += f" {_COLUMNS}"
     else:
         nearest = _nearest(name, allowed)
         hint = f' Did you mean "{nearest}"?' if nearest else ""
+        if name in _INSTEAD:
+            hint = f" Write {_INSTEAD[name]}."
         message = f'There is no {kind} "{name}" that a query may call.{hint}'
     if is_table_function:
         message += f" Allowed: {', '.join(sorted(allowed))}."
@@ -352,10 +359,45 @@ _NESTED_ENUM: Final = (
     " or use VARCHAR."
 )
 
+#: The way for tools of business intelligence, which first ask for the version and the tables.
+_COLUMNS: Final = (
+    "GET /tenants/{tenant}/query/schema lists the columns of proxy_logs; the SQLAlchemy dialect of the"
+    " documentation answers what tools ask first."
+)
+_ASKED_BY_TOOLS: Final = frozenset(
+    {"version", "current_schema", "current_schemas", "current_database", "current_catalog"}
+    | {"duckdb_columns", "duckdb_tables", "duckdb_schemas", "duckdb_databases", "pragma_table_info", "show"}
+)
+_CATALOGS: Final = frozenset({"sqlite_master", "sqlite_schema", "duckdb_tables", "duckdb_columns"}) | {
+    f"pg_{name}" for name in ("attribute", "class", "database", "namespace", "tables", "type", "views")
+}
+
+#: What to write for functions of other engines.
+_INSTEAD: Final = {
+    "charindex": "strpos(text, part)",
+    "convert": "CAST(value AS type)",
+    "convert_timezone": "timezone(zone, time)",
+    "date_format": "strftime(time, '%Y-%m-%d')",
+    "dateadd": "time + INTERVAL 1 DAY",
+    "from_unixtime": "to_timestamp(seconds); for the column timestamp, to_timestamp(timestamp / 1000)",
+    "getdate": "now(), or current_date for the day",
+    "iff": "if(condition, yes, no)",
+    "iif": "if(condition, yes, no)",
+    "nvl": "coalesce(value, other)",
+    "nvl2": "if(value IS NOT NULL, yes, no)",
+    "str_to_date": "strptime(text, '%Y-%m-%d')",
+    "sysdate": "now(), or current_date for the day",
+    "to_char": "strftime(time, '%Y-%m-%d') for times, or CAST(value AS VARCHAR)",
+    "to_date": "CAST(text AS DATE), or strptime(text, '%d.%m.%Y')",
+    "to_number": "CAST(text AS DOUBLE)",
+    "unix_timestamp": "epoch(time)",
+    "zeroifnull": "coalesce(value, 0)",
+}
+
 _TYPE_WITH_SCHEMA: Final = "Name a type without a schema."
 
 _FORM_MESSAGES: Final = {
-    "SHOW_REF": "DESCRIBE, SHOW and SUMMARIZE are not allowed. The columns are listed in the documentation.",
+    "SHOW_REF": f"DESCRIBE, SHOW and SUMMARIZE are not allowed. {_COLUMNS}",
     "PARAMETER": "Parameters are not supported. Write the value into the statement.",
     "BASE_TABLE at_clause": "AT (VERSION …) is not supported.",
     "DEFAULT": "DEFAULT has no meaning in a query.",

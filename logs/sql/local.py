@@ -243,6 +243,11 @@ def _raise_error(document: dict[str, Any], job: Job) -> None:
                 f"The query needs more memory than a query may use ({job.limits.memory_bytes >> 20} MiB)."
                 " Narrow the days it reads, or aggregate before joining and sorting."
             )
+        case "internal":
+            raise QueryFailed(
+                "The engine has a fault with this statement. Write it in another way, for example with casts"
+                " to the types that you expect."
+            )
         case "fault":
             logger.error("A query process failed: %s", document["message"])
             raise EngineUnavailable

@@ -19,7 +19,12 @@ _BACKQUOTES = """Backquotes are not quotes here. Quote a name that needs it with
 _PIVOT = "PIVOT needs its values listed: PIVOT … ON column IN ('a', 'b')."
 
 
+_COLUMNS = (
+    "GET /tenants/{tenant}/query/schema lists the columns of proxy_logs; the SQLAlchemy dialect of the"
+    " documentation answers what tools ask first."
+)
 _TABLES = "a query reads proxy_logs, its own subqueries and WITH names defined before their use."
+_TABLE_FUNCTIONS = " Allowed: generate_series, json_each, json_tree, range, repeat, repeat_row, unnest."
 _FORM = "The statement uses a form of SQL that is not allowed here"
 _SYMMETRIC = "BETWEEN SYMMETRIC is not supported. Write BETWEEN least(a, b) AND greatest(a, b)."
 _NESTED_ENUM = (
@@ -130,7 +135,7 @@ and may not be called.""",
         ("SELECT FROM LIMIT 5", 'The statement cannot be parsed: syntax error at or near "LIMIT".', 12),
         (
             "DESCRIBE proxy_logs",
-            "DESCRIBE, SHOW and SUMMARIZE are not allowed. The columns are listed in the documentation.",
+            f"DESCRIBE, SHOW and SUMMARIZE are not allowed. {_COLUMNS}",
             None,
         ),
         ("SELECT ?", "Parameters are not supported. Write the value into the statement.", None),
@@ -295,3 +300,39 @@ def test_a_checked_statement_says_whether_its_answer_lasts(statement: str, is_re
 def test_deep_nesting_is_refused_without_advice_about_settings() -> None:
     statement = "SELECT " + "abs(" * 3_000 + "1" + ")" * 3_000
     assert "SET" not in _refusal(statement).message
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "SELECT version()",
+        "SELECT current_schema()",
+        "SELECT current_database()",
+        "SELECT column_name FROM information_schema.columns WHERE table_name = 'proxy_logs'",
+        "SELECT * FROM information_schema.tables",
+        "SELECT * FROM pg_catalog.pg_class",
+        "SELECT typname FROM pg_type",
+        "SHOW TABLES",
+        "DESCRIBE proxy_logs",
+        "SELECT * FROM duckdb_columns()",
+    ],
+)
+def test_what_tools_ask_first_is_refused_with_the_way(statement: str) -> None:
+    assert _refusal(statement).message.removesuffix(_TABLE_FUNCTIONS).endswith(_COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("function", "instead"),
+    [
+        ("to_date", "CAST(text AS DATE)"),
+        ("to_char", "strftime("),
+        ("nvl", "coalesce("),
+        ("getdate", "now()"),
+        ("from_unixtime", "to_timestamp("),
+        ("iif", "if(condition"),
+    ],
+)
+def test_a_function_of_another_engine_names_ours(function: str, instead: str) -> None:
+    message = _refusal(f"SELECT {function}(day) FROM proxy_logs").message
+    assert message.startswith(f'There is no function "{function}" that a query may call. Write {instead}')
+    assert "Did you mean" not in message
