@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final
 
@@ -51,6 +52,14 @@ def _make_options(*, ignore_case: bool) -> re2.Options:
 _OPTIONS: Final = {value: _make_options(ignore_case=value) for value in (False, True)}
 
 
+#: Group 1 is there for ``\\C`` that is not quoted.
+_ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(C)|\\.", re.DOTALL)
+
+
+def _text_of(name: str | bytes) -> str:
+    return name if isinstance(name, str) else name.decode("utf-8", "replace")
+
+
 @lru_cache(maxsize=256)
 def compile_regex(pattern: str, *, ignore_case: bool = False) -> Regex:
     """Compile a pattern. ``.`` does not match a newline; ``^`` and ``$`` match only at the ends of the text.
@@ -68,4 +77,9 @@ def compile_regex(pattern: str, *, ignore_case: bool = False) -> Regex:
         ) from None
     if compiled.groupindex and "(?<" in pattern:
         raise InvalidRegex("write a named group as (?P<name>…)")
+    # Other implementations of RE2 refuse both, and a Gateway may use one of them.
+    if any(escape[1] for escape in _ESCAPES.finditer(pattern)):
+        raise InvalidRegex(r"\C is a single byte, which other implementations of RE2 refuse; write .")
+    if not "".join(map(_text_of, compiled.groupindex)).isascii():
+        raise InvalidRegex("write the names of groups with ASCII letters, digits and _")
     return Regex(compiled)

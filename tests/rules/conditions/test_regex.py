@@ -25,6 +25,11 @@ def test_patterns_match_anywhere_in_the_text(pattern: str, text: str, found: boo
     assert compile_regex(pattern).is_found_in(text) is found
 
 
+@pytest.mark.parametrize(("pattern", "text"), [(r"\\C", r"\C"), (r"\Q\C\E", r"\C"), (r"\.C", ".C")])
+def test_a_quoted_escape_is_text(pattern: str, text: str) -> None:
+    assert compile_regex(pattern).is_found_in(text)
+
+
 def test_case_can_be_ignored() -> None:
     assert compile_regex("É", ignore_case=True).is_found_in("é")
 
@@ -38,6 +43,9 @@ def test_case_can_be_ignored() -> None:
         ("((a{100}){100}){100}", "invalid repetition size"),
         (r"(\pL{100}){10}", "pattern too large"),
         ("(?<name>a)", "write a named group as"),
+        (r"a\C", "other implementations of RE2 refuse"),
+        (r"\Q\E\\\C", "other implementations of RE2 refuse"),
+        ("(?P<é>a)", "ASCII"),
     ],
 )
 def test_the_error_says_why_a_pattern_does_not_compile(pattern: str, problem: str) -> None:
