@@ -57,7 +57,7 @@ class LogTreeViewSet(AppViewSet):
                     "tenantId": "11111111-2222-4333-8444-555555555555",
                     "_links": {
                         "self": {"href": "/tenants/11111111-2222-4333-8444-555555555555/logs/2026"},
-                        "parent": {"href": "/config/tenants/11111111-2222-4333-8444-555555555555"},
+                        "parent": {"href": "/tenants/11111111-2222-4333-8444-555555555555/logs"},
                         "items": [
                             {
                                 "name": "03",
@@ -71,7 +71,7 @@ class LogTreeViewSet(AppViewSet):
     )
     def list_log_months(self, request: Request, **address: Any) -> Response:
         """Lists the months of a year in which there are logs."""
-        return self._list(parent="tenant", child="log-days", month="12")
+        return self._list(parent="log-years", child="log-days", month="12")
 
     @operation(summary="The days with logs", path=[YEAR, MONTH], responses={200: LogListing})
     def list_log_days(self, request: Request, **address: Any) -> Response:

@@ -75,7 +75,7 @@ def test_the_tree_leads_from_the_year_to_the_stored_bytes(world: World, member: 
         "tenantId": str(world.tenant.pk),
         "_links": {
             "self": {"href": f"{base}/2026"},
-            "parent": {"href": f"/config/tenants/{world.tenant.pk}"},
+            "parent": {"href": f"/tenants/{world.tenant.pk}/logs"},
             "items": [
                 {"name": "03", "href": f"{base}/2026/03"},
                 {"name": "11", "href": f"{base}/2026/11"},
