@@ -138,10 +138,10 @@ class SignInViewSet(AppViewSet):
         return self._finish(request, provider=None)
 
     def _finish(self, request: Request, *, provider: str | None) -> HttpResponse:
-        choose_provider("")
         parameters = request.query_params
         if not parameters.get("code") and not parameters.get("error"):
             raise BadRequest("'code' is missing.")
+        choose_provider("")
         pending = take_sign_in(
             state=parameters.get("state", ""), browser=_browser_of(request), provider=provider
         )

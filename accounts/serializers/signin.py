@@ -31,15 +31,16 @@ class SignInParameters(StrictSerializer):
     )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
-        if "redirect" not in self.initial_data and "return_to" in attrs:
-            attrs["redirect"] = attrs["return_to"]
+        if "redirect" not in self.initial_data:
+            # Without either, the dashboard's own page, which need not be ``/`` of its origin.
+            attrs["redirect"] = attrs.get("return_to", "")
         return attrs
 
 
 class StepUpParameters(StrictSerializer):
     """Where to go with the tokens."""
 
-    redirect = StrictCharField(default="/", allow_blank=True, help_text="As for `GET /auth/login`.")
+    redirect = StrictCharField(default="", allow_blank=True, help_text="As for `GET /auth/login`.")
 
 
 class CallbackParameters(serializers.Serializer[Any]):
@@ -56,7 +57,7 @@ class MagicLinkRequest(StrictSerializer):
     """Who wants a link, and where it leads. If ``redirect`` is not allowed, it leads to the dashboard."""
 
     email = EmailField(max_length=MAX_EMAIL_LENGTH)
-    redirect = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True, default="/")
+    redirect = StrictCharField(max_length=MAX_REDIRECT_LENGTH, required=False, allow_blank=True, default="")
 
 
 class MagicLinkParameters(StrictSerializer):

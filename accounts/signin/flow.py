@@ -139,6 +139,8 @@ def check_identity(identity: Identity) -> str:
         SignInFailed: the address is not verified or not valid.
         Forbidden: its domain may not sign in.
     """
+    if not identity.email:
+        raise SignInFailed("The identity provider gave no usable email address.")
     if not identity.email_verified:
         raise SignInFailed("The identity provider has not verified this email address.")
     try:

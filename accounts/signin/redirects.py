@@ -30,9 +30,9 @@ def resolve_redirect(target: str, *, dashboard_url: str, allowed: Iterable[str])
     """Return ``target`` as an absolute address, or ``dashboard_url`` if it is not allowed.
 
     ``allowed`` lists origins such as ``https://app.example.org`` or ``http://localhost:3000``. The default
-    scheme is ``https``. The dashboard's own origin is always allowed; ``/`` is its root.
+    scheme is ``https``. The dashboard's own origin is always allowed, and paths are paths of it.
     """
-    if target in {"", "/"} or len(target) > MAX_REDIRECT_LENGTH or not _ALLOWED_CHARACTERS.fullmatch(target):
+    if not target or len(target) > MAX_REDIRECT_LENGTH or not _ALLOWED_CHARACTERS.fullmatch(target):
         return dashboard_url
     home = origin_of(dashboard_url)
     if target.startswith("/"):

@@ -127,7 +127,7 @@ def test_a_trick_leads_to_the_dashboard(target: str) -> None:
     ("target", "address"),
     [
         ("", DASHBOARD),
-        ("/", DASHBOARD),
+        ("/", f"{DASHBOARD}/"),
         ("/reports", f"{DASHBOARD}/reports"),
         ("/reports?day=2026-11-21&x=//y#top", f"{DASHBOARD}/reports?day=2026-11-21&x=//y#top"),
         ("/a/../b", f"{DASHBOARD}/b"),
@@ -145,8 +145,9 @@ def test_allowed_redirects(target: str, address: str) -> None:
     assert resolve(target) == address
 
 
-def test_a_dashboard_under_a_path_is_its_own_root() -> None:
-    assert resolve("/", "http://127.0.0.1:8000/docs") == "http://127.0.0.1:8000/docs"
+def test_paths_are_of_the_origin_of_a_dashboard_under_a_path() -> None:
+    assert resolve("", "http://127.0.0.1:8000/docs") == "http://127.0.0.1:8000/docs"
+    assert resolve("/", "http://127.0.0.1:8000/docs") == "http://127.0.0.1:8000/"
     assert resolve("/reports", "http://127.0.0.1:8000/docs") == "http://127.0.0.1:8000/reports"
     assert resolve("//evil.example", "http://127.0.0.1:8000/docs") == "http://127.0.0.1:8000/docs"
 

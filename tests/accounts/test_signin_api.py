@@ -193,6 +193,8 @@ class TestLogin:
         for path in ("/auth/login", "/auth/callback?code=x&state=y"):
             answer = ApiClient().get(path)
             assert (answer.status_code, answer.json()["error"]) == (500, "identity_provider_unavailable")
+        answer = ApiClient().get("/auth/callback")
+        assert (answer.status_code, answer.json()["message"]) == (400, "'code' is missing.")
 
     def test_a_provider_that_does_not_answer_is_a_502(self, issuer: Issuer, settings: Any) -> None:
         issuer.status = 503
@@ -281,7 +283,9 @@ class TestCallback:
     @pytest.mark.parametrize("address", [None, "", "nonsense", "\u212aate@example.org", "a/b@example.org"])
     def test_without_a_usable_address_it_is_a_401(self, issuer: Issuer, address: object) -> None:
         issuer.user["email"] = address
-        assert Browser().sign_in(issuer).status_code == 401
+        answer = Browser().sign_in(issuer)
+        assert answer.status_code == 401
+        assert answer.json()["message"] == "The identity provider gave no usable email address."
         assert not User.objects.exists()
 
     def test_a_domain_that_may_not_sign_in_is_a_403(self, issuer: Issuer, settings: Any) -> None:
