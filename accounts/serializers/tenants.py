@@ -28,7 +28,7 @@ _MAX_LABELS = 100
 _MAX_FQDNS = 1000
 _MAX_PER_USER_TABLES = 100
 #: Queries of the log name all patterns, and have a limit.
-_MAX_PATTERN_BYTES = 20_000
+_MAX_PATTERN_BYTES = 10_000
 
 
 class FqdnListField(serializers.ListField):
