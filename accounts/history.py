@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from accounts.models import Revision
 
 if TYPE_CHECKING:
     import datetime as dt
     from uuid import UUID
+
+#: Characters of a comment on a change, which ``summary.comment`` of its revision keeps.
+MAX_COMMENT: Final = 500
 
 
 def append_revision(

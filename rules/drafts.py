@@ -241,6 +241,7 @@ def publish_draft(
     draft_id: UUID,
     actor: str,
     confirm_deletes: Collection[str] = (),
+    comment: str = "",
     expected_etag: str | None = None,
 ) -> RulesetState:
     """Write a draft's rules as the tenant's ruleset, and delete the draft.
@@ -264,6 +265,7 @@ def publish_draft(
             document={"rules": draft.rules, "seq": draft.base_seq},
             actor=actor,
             confirm_deletes=confirm_deletes,
+            comment=comment,
             summary={"draft": {"draftId": str(draft.pk), "name": draft.name}},
         )
         _delete(draft)

@@ -22,6 +22,7 @@ def restore_ruleset(
     seq: int,
     actor: str,
     confirm_deletes: Collection[str] = (),
+    comment: str = "",
     expected_etag: str | None = None,
 ) -> RulesetState:
     """Write an earlier ruleset again as a new revision, with a new cache-bust token.
@@ -37,5 +38,6 @@ def restore_ruleset(
         actor=actor,
         restored_from=seq,
         confirm_deletes=confirm_deletes,
+        comment=comment,
         expected_etag=expected_etag,
     )

@@ -50,6 +50,7 @@ def write_ruleset(
     actor: str,
     restored_from: int | None = None,
     confirm_deletes: Collection[str] = (),
+    comment: str = "",
     expected_etag: str | None = None,
     if_changed: bool = False,
     summary: Mapping[str, Any] | None = None,
@@ -62,6 +63,7 @@ def write_ruleset(
     Args:
         document: the body as sent.
         confirm_deletes: ids of rules that may be removed although they have active markers.
+        comment: why the rules change, for the summary of the new revision; at most `MAX_COMMENT` characters.
         expected_etag: a value of ``If-Match``, or None.
         if_changed: write nothing and return the stored ruleset if the rules are equal to it.
         summary: more members for the summary of the new revision.
@@ -112,7 +114,11 @@ def write_ruleset(
             actor=actor,
             changed_at=modified_at,
             restored_from=restored_from,
-            summary={**summarize_rules(before=stored.rules, after=rules), **(summary or {})},
+            summary={
+                **summarize_rules(before=stored.rules, after=rules),
+                **({"comment": comment} if comment else {}),
+                **(summary or {}),
+            },
             document={"rules": rules},
         )
     return replace(stored, seq=seq, cache_bust=token, modified_at=modified_at, rules=rules)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django_ace import AceWidget
+
+from accounts.history import MAX_COMMENT
 
 
 def rules_editor() -> AceWidget:
@@ -36,6 +39,17 @@ def _editor(*, label: str, **options: Any) -> AceWidget:
         useStrictCSP=True,
         attrs={"aria-label": label},
         **options,
+    )
+
+
+def comment_field() -> forms.CharField:
+    """Return the field of a comment on a change of rules."""
+    return forms.CharField(
+        label="Comment",
+        required=False,
+        max_length=MAX_COMMENT,
+        help_text="Why the rules change. The history keeps it, and the tenant's members read it.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
 

@@ -52,7 +52,9 @@ def sentence(change: Revision) -> str:
     if fields := summary.get("fields") or summary.get("changedFields"):
         parts.append(f"changed {', '.join(fields) if isinstance(fields, list) else f'{fields} fields'}")
     text = ", ".join(parts) or "saved it without a difference"
-    return text if change.restored_from is None else f"restored revision {change.restored_from}: {text}"
+    if change.restored_from is not None:
+        text = f"restored revision {change.restored_from}: {text}"
+    return f"{text} (“{summary['comment']}”)" if "comment" in summary else text
 
 
 def _names(summary: Mapping[str, Any], verb: str) -> str:

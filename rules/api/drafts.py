@@ -28,7 +28,7 @@ from rules.drafts import (
 from rules.errors import RulesetRefusal
 from rules.ruleset import TenantRules
 from rules.serializers.drafts import DraftBody, DraftStart
-from rules.serializers.rulesets import ConfirmParameters
+from rules.serializers.rulesets import PublishParameters
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, Link, item, link, links
@@ -162,7 +162,7 @@ class DraftViewSet(AppViewSet):
     @operation(
         summary="Publish a draft as the tenant's rules",
         description="A normal write with today's checks. Deletes the draft; the new revision names it.",
-        query=ConfirmParameters,
+        query=PublishParameters,
         headers=[IF_MATCH, ETAG],
         responses={
             200: TenantRules,
@@ -176,6 +176,7 @@ class DraftViewSet(AppViewSet):
             draft_id=draft,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
+            comment=self.query.get("comment", ""),
             expected_etag=request.headers.get("If-Match"),
         )
         return ruleset_response(written)

@@ -16,7 +16,7 @@ from rules.errors import RulesetRefusal
 from rules.restore import restore_ruleset
 from rules.ruleset import TenantRules
 from rules.serializers.blame import BlameParameters
-from rules.serializers.rulesets import ConfirmParameters
+from rules.serializers.rulesets import PublishParameters
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -67,7 +67,7 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
         summary="Restore a revision of a tenant's rules",
         description="A normal write: linted as today, with a new cache-bust token. The warm cache is lost.",
         path=[SEQ],
-        query=ConfirmParameters,
+        query=PublishParameters,
         headers=[IF_MATCH, ETAG],
         responses={200: TenantRules, 400: RulesetRefusal, 409: STALE},
     )
@@ -77,6 +77,7 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
             seq=seq,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
+            comment=self.query.get("comment", ""),
             expected_etag=request.headers.get("If-Match"),
         )
         return ruleset_response(restored)

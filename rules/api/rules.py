@@ -80,6 +80,7 @@ class RulesetViewSet(AppViewSet):
             document=request.data,
             actor=self.principal.email,
             confirm_deletes=self.query.get("confirmDeletes", frozenset()),
+            comment=self.query.get("comment", ""),
             expected_etag=request.headers.get("If-Match"),
             if_changed=self.query["ifChanged"],
         )

@@ -9,6 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from accounts.history import MAX_COMMENT
 from accounts.serializers.tenants import IfChangedParameters
 from rules.language import VARY_COLUMNS, Action
 from tenantadmin.lib.http.serializers import (
@@ -77,7 +78,13 @@ class IdListField(StrictCharField):
         return frozenset(part for part in super().to_internal_value(data).split(",") if part)
 
 
-class ConfirmParameters(StrictSerializer):
+class PublishParameters(StrictSerializer):
+    comment = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_COMMENT,
+        help_text="Why the rules change. The `summary` of the revision keeps it.",
+    )
     confirmDeletes = IdListField(
         required=False,
         allow_blank=True,
@@ -85,5 +92,5 @@ class ConfirmParameters(StrictSerializer):
     )
 
 
-class WriteRulesParameters(IfChangedParameters, ConfirmParameters):
+class WriteRulesParameters(IfChangedParameters, PublishParameters):
     pass

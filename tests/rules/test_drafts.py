@@ -234,7 +234,7 @@ class TestPublishing:
         self, world: World, client: ApiClient, rules: str
     ) -> None:
         draft = make(client, rules, rules=[rule("c")], name="Only c")
-        answer = client.post(f"{draft['href']}/publish")
+        answer = client.post(f"{draft['href']}/publish?comment=Quarter%20end")
         assert answer.status_code == 200
         assert [it["id"] for it in answer.json()["rules"]] == ["c"]
         assert (answer.json()["seq"], answer["ETag"]) == (2, client.get(rules)["ETag"])
@@ -244,6 +244,7 @@ class TestPublishing:
         assert (change["seq"], change["action"], change["userId"]) == (2, "update", world.owner.email)
         assert change["summary"]["draft"] == {"draftId": draft["draftId"], "name": "Only c"}
         assert change["summary"]["names"] == {"added": ["c"], "removed": ["a", "b"]}
+        assert change["summary"]["comment"] == "Quarter end"
 
     def test_lint_errors_are_a_400(self, client: ApiClient, rules: str) -> None:
         draft = make(client, rules, rules=[{"id": "a", "conditons": {}}])

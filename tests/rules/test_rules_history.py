@@ -80,6 +80,20 @@ def test_a_restore_moves_the_cache_bust_token_forward(client: ApiClient, address
     assert (change["action"], change["restoredFrom"]) == ("restore", 1)
 
 
+def test_a_comment_is_kept_in_the_revision(client: ApiClient, address: str) -> None:
+    write(client, address, rule("a"))
+    body = {"rules": [rule("b")]}
+    assert client.put(f"{address}?comment=Orders%20change%20hourly%20%E2%9C%93", body).status_code == 200
+    assert client.post(f"{address}/history/1/restore?comment=Too%20early").status_code == 200
+    assert client.put(f"{address}?comment=", body).status_code == 200
+    assert client.put(f"{address}?comment={'x' * 501}", body).status_code == 400
+    changes = client.get(f"{address}/history").json()["changes"]
+    assert [change["summary"].get("comment") for change in changes] == [
+        *(None, "Too early", "Orders change hourly ✓"),
+        *(None, None),
+    ]
+
+
 def test_a_revision_that_fails_todays_lint_is_not_restored(
     client: ApiClient, address: str, world: factories.World
 ) -> None:

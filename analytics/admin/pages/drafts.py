@@ -10,7 +10,7 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponseRedirect
 
-from accounts.admin.forms import split_ids
+from accounts.admin.forms import comment_field, split_ids
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
@@ -229,7 +229,8 @@ class PublishForm(SeenDraftForm):
     despite_poor = forms.BooleanField(
         label="Publish although the replay differs much from the log, so that its figures say little"
     )
-    field_order = ("confirm_deletes", "despite_poor", "reason")
+    comment = comment_field()
+    field_order = ("confirm_deletes", "despite_poor", "comment", "reason")
 
 
 class PublishPage(OneDraftPage):
@@ -259,6 +260,7 @@ class PublishPage(OneDraftPage):
         written = publish_draft(
             **self.which,
             confirm_deletes=split_ids(values.get("confirm_deletes", "")),
+            comment=values["comment"],
             expected_etag=values["etag"],
         )
         self.is_gone = True

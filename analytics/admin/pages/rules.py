@@ -8,7 +8,7 @@ from django import forms
 from django.http import JsonResponse
 from django.template.loader import render_to_string
 
-from accounts.admin.forms import rules_editor, split_ids
+from accounts.admin.forms import comment_field, rules_editor, split_ids
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
 from accounts.models.users import StaffRole
 from analytics.admin.completion import log_words, rule_words
@@ -49,7 +49,8 @@ class RulesForm(RulesTextForm):
     confirm_deletes = forms.CharField(
         label=CONFIRM_LABEL, required=False, help_text="Ids, with commas. The check names them."
     )
-    field_order = ("rules", "confirm_deletes", "reason")
+    comment = comment_field()
+    field_order = ("rules", "confirm_deletes", "comment", "reason")
 
 
 class RulesEditor(LogPage, TenantActPage):
@@ -124,6 +125,7 @@ class RulesPage(RulesEditor):
             document={"rules": rules},
             actor=self.actor,
             confirm_deletes=split_ids(values["confirm_deletes"]),
+            comment=values["comment"],
             expected_etag=values["etag"],
         )
         return f"Saved as revision {written.seq}.", {"seq": written.seq}

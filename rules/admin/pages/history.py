@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from accounts.admin.forms import split_ids
+from accounts.admin.forms import comment_field, split_ids
 from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
@@ -69,7 +69,8 @@ class RestoreForm(ReasonForm):
 
     etag = forms.CharField(widget=forms.HiddenInput, required=False)
     confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
-    field_order = ("confirm_deletes", "reason")
+    comment = comment_field()
+    field_order = ("confirm_deletes", "comment", "reason")
 
 
 class RestorePage(TenantActPage):
@@ -99,6 +100,12 @@ class RestorePage(TenantActPage):
             return "This revision replaces the rules, as a new revision. The warm cache is lost."
         return "This revision replaces the configuration, as a new revision, after today's checks."
 
+    def form(self, data: Any = None) -> ReasonForm:
+        form = super().form(data)
+        if self.kind is not RevisionKind.RULES:
+            del form.fields["comment"], form.fields["confirm_deletes"]
+        return form
+
     def initial(self) -> dict[str, Any]:
         return {"etag": read_ruleset(self.tenant.pk).etag if self.kind is RevisionKind.RULES else ""}
 
@@ -124,6 +131,7 @@ class RestorePage(TenantActPage):
                 seq=seq,
                 actor=self.actor,
                 confirm_deletes=split_ids(values["confirm_deletes"]),
+                comment=values["comment"],
                 expected_etag=values["etag"],
             ).seq
         else:

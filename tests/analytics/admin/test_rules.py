@@ -33,11 +33,12 @@ class TestRules:
     def test_saving_writes_a_revision_and_an_event_with_the_reason(
         self, staff: Client, tenant: Tenant
     ) -> None:
-        answer = staff.post(to("tenant-rules", tenant), self.form(tenant), follow=True)
+        form = self.form(tenant, comment="Reports are slow")
+        answer = staff.post(to("tenant-rules", tenant), form, follow=True)
         assert "Saved as revision 2." in answer.content.decode()
         assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["new"]
         revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)
-        assert revision.user == "admin@example.org"
+        assert (revision.user, revision.summary["comment"]) == ("admin@example.org", "Reports are slow")
         event = Event.objects.get(kind="staff.acted")
         assert (event.actor, event.reason, event.after) == (
             "admin@example.org",

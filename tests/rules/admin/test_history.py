@@ -43,12 +43,16 @@ class TestHistory:
         assert '− "id": "orders",' in shown
         same = "says the same as the live one: there is nothing to restore."
         assert same not in shown
-        assert f"Revision 1 {same}" in page_text(staff, to("tenant-restore", tenant, kind="rules", seq=1))
+        equal = staff.get(to("tenant-restore", tenant, kind="rules", seq=1)).content.decode()
+        assert f"Revision 1 {same}" in text_of(equal)
+        assert 'name="reason"' not in equal
         etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
-        assert staff.post(address, {"etag": etag, "reason": "x"}).status_code == 302
+        fields = {"etag": etag, "reason": "x", "comment": "Too early"}
+        assert staff.post(address, fields).status_code == 302
         assert Ruleset.objects.get(pk=tenant.pk).rules == []
         revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)
-        assert revision.restored_from == 0
+        assert (revision.restored_from, revision.summary["comment"]) == (0, "Too early")
+        assert "(“Too early”)" in page_text(staff, to("tenant-history", tenant))
         assert staff.post(address, {"etag": etag, "reason": "x"}).status_code == 409
         assert (
             staff.post(to("tenant-restore", tenant, kind="config", seq=0), {"reason": "x"}).status_code == 302

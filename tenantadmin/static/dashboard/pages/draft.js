@@ -8,7 +8,7 @@ import { can } from "../people.js";
 import { go, to } from "../router.js";
 import { rulesetEditor } from "../ruleset.js";
 import { a, ask, badge, button, field, input, notify, panel } from "../ui.js";
-import { removedWithMarkers } from "./rules-edit.js";
+import { commentInput, removedWithMarkers } from "./rules-edit.js";
 
 /** @type {import("../router.js").Show} */
 export async function show(context) {
@@ -36,13 +36,14 @@ export async function show(context) {
     fill(base, `of revision #${stored.baseSeq}`);
   };
 
+  const comment = commentInput();
   /**
    * @param {string} [confirmDeletes]
    * @returns {Promise<void>}
    */
   const publish = async (confirmDeletes) => {
     try {
-      await call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes });
+      await call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment: comment.value });
     } catch (error) {
       const ids = removedWithMarkers(error);
       if (ids.length && !confirmDeletes && confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) return publish(ids.join(","));
@@ -59,7 +60,7 @@ export async function show(context) {
       body: [isBehind && h("div", { class: "callout warn" }, h("p", null, `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
-      ruleDiff(difference, difference.conflicts), h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
+      ruleDiff(difference, difference.conflicts), field("Comment", comment, "Why the rules change. The history keeps it."), h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
       run: async () => {
         if (isBehind) await save(difference.from);
         await publish();

@@ -1,12 +1,14 @@
 // The revisions of rules and configuration: what each changed, compare, restore.
 
 import { call } from "../api.js";
-import { fieldTable, ruleDiff } from "../diff.js";
+import { compareRules, compareValues, fieldTable, ruleDiff } from "../diff.js";
 import { fill, h } from "../dom.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { replaceAddress, to } from "../router.js";
-import { ask, badge, button, failure, notify, panel, skeleton, tabs } from "../ui.js";
+import { validate } from "../ruleset.js";
+import { ask, badge, button, failure, field, notify, panel, skeleton, tabs } from "../ui.js";
+import { commentInput } from "./rules-edit.js";
 
 /** @typedef {import("../router.js").Context} Context */
 
@@ -86,11 +88,18 @@ async function showRevision(context, kind, change, newest, detail) {
     }
   };
   against.addEventListener("change", compare);
-  const restore = async () => {
+  const revisionOf = (/** @type {number} */ number) => (kind === "rules" ? call("GET /config/tenants/{tenant}/rules/history/{seq}", { tenant, seq: number })
+    : call("GET /config/tenants/{tenant}/config/history/{seq}", { tenant, seq: number }));
+  const restore = async (/** @type {any} */ live, /** @type {any} */ old) => {
+    const lint = kind === "rules" && await validate(old.rules, context.signal);
+    const comment = commentInput();
     const done = await ask({
-      title: `Restore revision ${seq}?`, action: "Restore",
-      body: h("p", null, `Revision ${seq} is checked as a new write, and becomes revision ${newest + 1}.`, kind === "rules" && " The Gateway starts with an empty cache."),
-      run: () => (kind === "rules" ? call("POST /config/tenants/{tenant}/rules/history/{seq}/restore", { tenant, seq })
+      title: `Restore revision ${seq}?`, action: "Restore", wide: true,
+      body: [h("p", null, `Revision ${seq} is checked as a new write, and becomes revision ${newest + 1}.`, kind === "rules" && " The Gateway starts with an empty cache."),
+        lint && h("p", null, badge(f.count(lint.errors.length, "error"), lint.valid ? "" : "bad"), " ", badge(f.count(lint.warnings.length, "warning"), lint.warnings.length ? "warn" : "")),
+        kind === "rules" ? ruleDiff(compareRules(live.rules, old.rules)) : h("div", { class: "diff" }, fieldTable(compareValues(live, old, ""))),
+        kind === "rules" && field("Comment", comment, "Why the rules change. The history keeps it.")],
+      run: () => (kind === "rules" ? call("POST /config/tenants/{tenant}/rules/history/{seq}/restore", { tenant, seq, comment: comment.value })
         : call("POST /config/tenants/{tenant}/config/history/{seq}/restore", { tenant, seq })),
     });
     if (!done) return;
@@ -101,14 +110,24 @@ async function showRevision(context, kind, change, newest, detail) {
   };
   const whole = h("details", { class: "pad" }, h("summary", { class: "muted small" }, "The whole document"));
   whole.addEventListener("toggle", async () => {
-    const revision = await (kind === "rules" ? call("GET /config/tenants/{tenant}/rules/history/{seq}", { tenant, seq })
-      : call("GET /config/tenants/{tenant}/config/history/{seq}", { tenant, seq }));
+    const revision = await revisionOf(seq);
     whole.append(h("pre", { class: "code", tabindex: 0 }, JSON.stringify(revision.document, null, 2)));
   }, { once: true });
   const isOffered = can(tenant, "write") && !isNewest && change.action !== "delete";
-  fill(detail, panel(`Revision ${seq}`, [seq > 0 || !isNewest ? against : null, isOffered && button("Restore", restore)],
-    h("p", { class: "pad muted" }, `${change.action} by ${change.userId}, ${f.when(change.changedAt)}`), body, whole));
+  const documents = async () => (await Promise.all([revisionOf(newest), revisionOf(seq)])).map((one) => one.document);
+  const offer = isOffered && button("Restore", async () => {
+    const [live, old] = await documents();
+    if (!compareValues(live, old, "").length) throw new Error(`Revision ${seq} says the same as the live one: there is nothing to restore.`);
+    await restore(live, old);
+  });
+  fill(detail, panel(`Revision ${seq}`, [seq > 0 || !isNewest ? against : null, offer],
+    h("p", { class: "pad muted" }, `${change.action} by ${change.userId}, ${f.when(change.changedAt)}`),
+    change.summary.comment && h("p", { class: "pad" }, `“${change.summary.comment}”`), body, whole));
   await compare();
+  if (!offer) return;
+  // Restoring a revision that equals the live document would only empty the cache.
+  const [live, old] = await documents();
+  if (!compareValues(live, old, "").length) offer.remove();
 }
 
 /**

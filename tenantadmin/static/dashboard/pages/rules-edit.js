@@ -7,7 +7,7 @@ import { count } from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
 import { rulesetEditor, validate } from "../ruleset.js";
-import { a, ask, badge, button, notify } from "../ui.js";
+import { a, ask, badge, button, field, input, notify } from "../ui.js";
 
 /** @type {import("../router.js").Show} */
 export async function show(context) {
@@ -16,6 +16,7 @@ export async function show(context) {
   const mayWrite = can(tenant, "write");
   const editor = await rulesetEditor({ rules: stored.rules, label: "Rules as JSON", context, readOnly: !mayWrite });
 
+  const comment = commentInput();
   const review = async () => {
     const rules = editor.read();
     if (!rules) throw new Error("The text is no JSON array. Correct it first.");
@@ -26,6 +27,7 @@ export async function show(context) {
     const done = await ask({
       title: "Publish these rules?", wide: true, action: "Publish",
       body: [lint.warnings.length > 0 && h("p", null, badge(count(lint.warnings.length, "warning"), "warn")), ruleDiff(difference),
+        field("Comment", comment, "Why the rules change. The history keeps it."),
         h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
       run: () => publish(rules, ""),
     });
@@ -40,7 +42,7 @@ export async function show(context) {
   const publish = async (rules, confirmDeletes) => {
     const body = { rules, seq: stored.seq, cacheBust: stored.cacheBust };
     try {
-      await call("PUT /config/tenants/{tenant}/rules", { tenant, body, confirmDeletes });
+      await call("PUT /config/tenants/{tenant}/rules", { tenant, body, confirmDeletes, comment: comment.value });
     } catch (error) {
       const ids = removedWithMarkers(error);
       if (ids.length && !confirmDeletes && confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) {
@@ -70,6 +72,9 @@ export async function show(context) {
     mayWrite && h("div", { class: "row" }, button("Save as a draft", saveDraft), button("Review and publish", review, "primary"))),
     editor.element);
 }
+
+/** A field for the comment on a change, which the history keeps. */
+export const commentInput = () => input("comment", "", { maxlength: 500, autocomplete: "off" });
 
 /**
  * The rules that the service removes only when told so twice.
