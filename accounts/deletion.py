@@ -12,6 +12,7 @@ from accounts.access.credentials import end_links, lock_sign_in
 from accounts.billing.accounts import remove_owner
 from accounts.events import record_event
 from accounts.grants import record_grant
+from accounts.invitations import withdraw_invitations_to
 from accounts.memberships import record_membership
 from accounts.models import Account, Membership, Tenant, User
 from accounts.models.events import EventKind
@@ -57,6 +58,7 @@ def delete_user(email: str, *, actor: str) -> list[str]:
         before = {"displayName": user.display_name, "roles": msgspec.to_builtins(roles_of(user))}
         record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
         end_links(email)
+        withdraw_invitations_to(email, actor=actor)
         user.delete()
     return ownerless
 

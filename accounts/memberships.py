@@ -5,10 +5,9 @@ Contract: Users, roles, memberships; PUT replaces, PATCH appends.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.access.assurance import require_fresh_proof
@@ -24,7 +23,16 @@ from tenantadmin.lib.core.timestamps import now
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from django.db.models import QuerySet
+
     from accounts.access.principal import Principal
+
+
+#: Why an owner may not write a user who is no member yet, or unknown: owners are not told which.
+INVITATION_NEEDED: Final = (
+    "You may change only members of your tenants. To add someone, invite the address: "
+    "POST /config/tenants/{tenant}/invitations."
+)
 
 
 class MembershipEntry(JsonStruct):
@@ -34,37 +42,45 @@ class MembershipEntry(JsonStruct):
     role: str
 
 
-def append_memberships(principal: Principal, *, email: str, entries: Sequence[MembershipEntry]) -> None:
-    """Add memberships to any existing user. Existing memberships do not change.
+def update_memberships(
+    principal: Principal, *, email: str, entries: Sequence[MembershipEntry], append: bool
+) -> None:
+    """Replace the memberships of a user in the tenants that the caller owns, or append to all.
+
+    Appending keeps existing memberships as they are. Only platform admins add memberships.
 
     Raises:
-        NotFound: there is no such user.
-        Forbidden: an entry is of a tenant that the caller does not own, or gives more than the caller has.
-        ValidationFailed: a tenant is unknown or listed more than once.
+        NotFound: there is no such user. Only platform admins are told.
+        Forbidden: the user is in no tenant whose memberships the caller may write, or is unknown.
+        ValidationFailed: as `set_memberships`, which also raises Forbidden.
     """
     with transaction.atomic():
         require_ownership(principal)
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
+        require_known(principal, user)
         if user is None:
             raise NotFound("There is no such user.")
-        _write(principal, user=user, entries=entries, path="", replace=False)
+        _write(principal, user=user, entries=entries, path="", replace=not append)
         _touch(user)
 
 
-def replace_memberships(principal: Principal, *, user: User, entries: Sequence[MembershipEntry]) -> None:
-    """Replace the memberships of a user in the tenants that the caller owns. The caller may read the user.
+def require_known(principal: Principal, user: User | None) -> None:
+    """Refuse an owner to write a user who is in none of its tenants, and an unknown one, alike.
 
     Raises:
-        Forbidden, ValidationFailed: as `set_memberships`.
-        NotFound: the user has just been deleted.
+        Forbidden: the caller is no platform admin, and the user is in no tenant whose memberships the
+            caller may write.
     """
-    with transaction.atomic():
-        require_ownership(principal)
-        locked = User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
-        if locked is None:
-            raise NotFound("There is no such user.")
-        set_memberships(principal, user=locked, entries=entries, path="")
-        _touch(locked)
+    if principal.is_platform_admin:
+        return
+    if user is None or not live_memberships(principal, Scope.USERS_WRITE).filter(user=user).exists():
+        raise Forbidden(INVITATION_NEEDED)
+
+
+def live_memberships(principal: Principal, scope: Scope) -> QuerySet[Membership]:
+    """Return the memberships in force in live tenants on which ``principal`` has ``scope``."""
+    has_scope = principal.on_tenants.as_q(scope, tenant="tenant", account="tenant__account")
+    return Membership.objects.in_force().filter(has_scope, tenant__deleted_at__isnull=True)
 
 
 def set_memberships(
@@ -76,7 +92,8 @@ def set_memberships(
     it. ``path`` is the JSON Pointer of the list in the request.
 
     Raises:
-        Forbidden: an entry is of a tenant that the caller does not own, or gives more than the caller has.
+        Forbidden: an entry is of a tenant that the caller does not own, gives more than the caller has, or
+            makes the user a new member, which only platform admins do.
         ValidationFailed: a tenant is unknown or listed more than once, or would lose its last owner.
     """
     _write(principal, user=user, entries=entries, path=path, replace=True)
@@ -136,6 +153,8 @@ def _write(
             raise ValidationFailed.at(
                 f"{path}/{index}/tenantId", "unknown-tenant", "There is no such tenant."
             )
+        if tenant_id not in stored and not principal.is_platform_admin:
+            raise Forbidden(INVITATION_NEEDED)
         if replace or tenant_id not in stored:
             _require_own_rights(principal, tenant_id=tenant_id, role=role)
             added[tenant_id] = role
@@ -158,7 +177,7 @@ def _require_proof(
     added: Mapping[UUID, str],
     removed: Collection[UUID],
 ) -> None:
-    """Refuse what needs the role of a platform admin without a fresh proof. Owners need none.
+    """Refuse what needs the role of a platform admin without a fresh proof. What owners may needs none.
 
     Raises:
         SecondFactorRequired, Forbidden: as `require_fresh_proof` and `require_lent`.
@@ -166,22 +185,22 @@ def _require_proof(
     rights = principal.rights
     changed = {*(key for key, role in added.items() if stored.get(key) != role), *removed}
     owned = {key for key in changed if Scope.USERS_WRITE in rights.from_membership(key)}
-    is_owner = principal.claims.is_sign_in and changed == owned
+    is_owner = principal.claims.is_sign_in and changed == owned and added.keys() <= stored.keys()
     if changed and not is_owner and (principal.is_platform_admin or not principal.claims.is_sign_in):
-        require_fresh_proof(principal)
         require_lent(user, added=added.keys() - owned, actor=principal.email)
+        require_fresh_proof(principal)
 
 
 def require_lent(user: User, *, added: Collection[UUID], actor: str) -> None:
-    """Refuse to let a platform admin make itself a member of a tenant. Owners may, and staff take access.
+    """Refuse to let a platform admin make itself a member of a tenant. Owners invite, and staff take access.
 
     Raises:
-        Forbidden: ``user`` is the platform admin ``actor``, and a second factor is required of staff.
+        Forbidden: ``user`` is the platform admin ``actor``.
     """
-    if settings.STAFF_SECOND_FACTOR and added and user.email == actor and user.is_platform_admin:
+    if added and user.email == actor and user.is_platform_admin:
         raise Forbidden(
-            "You may not make yourself a member of this tenant. Ask one of its owners, or take access for a "
-            "limited time on its page of the admin site."
+            "You may not make yourself a member of this tenant. Ask one of its owners to invite you, or take "
+            "access for a limited time on its page of the admin site."
         )
 
 

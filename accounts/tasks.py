@@ -6,6 +6,7 @@ from celery import shared_task
 
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.fqdns import remove_old_fqdns
+from accounts.invitations import delete_old_invitations
 from accounts.limited_access import end_expired_access
 from accounts.sessions import delete_ended_sessions
 from accounts.tenants.lifecycle import remove_old_tombstones
@@ -37,3 +38,9 @@ def end_access() -> None:
 def remove_ended_sessions() -> None:
     """Delete the sessions that expired or were ended more than a day ago."""
     delete_ended_sessions()
+
+
+@shared_task
+def remove_old_invitations() -> None:
+    """Remove the invitations that expired more than a month ago."""
+    delete_old_invitations()

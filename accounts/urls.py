@@ -11,6 +11,7 @@ from accounts.api.fqdns import FqdnViewSet
 from accounts.api.grants import GrantViewSet
 from accounts.api.history import AccountHistoryViewSet, ChangesViewSet, ConfigHistoryViewSet
 from accounts.api.introspection import IntrospectionViewSet
+from accounts.api.invitations import InvitationViewSet, OwnInvitationViewSet
 from accounts.api.keys import SigningKeyViewSet
 from accounts.api.memberships import MembershipViewSet
 from accounts.api.oauth import OAuthViewSet
@@ -72,6 +73,21 @@ urlpatterns = [
         name="user-session",
     ),
     path(
+        f"{_USER}/invitations",
+        OwnInvitationViewSet.as_view({"get": "list_own_invitations"}),
+        name="user-invitations",
+    ),
+    path(
+        f"{_USER}/invitations/<uuid:invitation>/accept",
+        OwnInvitationViewSet.as_view({"post": "accept_invitation"}),
+        name="accept-invitation",
+    ),
+    path(
+        f"{_USER}/invitations/<uuid:invitation>/decline",
+        OwnInvitationViewSet.as_view({"post": "decline_invitation"}),
+        name="decline-invitation",
+    ),
+    path(
         ".well-known/jwks.json", SigningKeyViewSet.as_view({"get": "get_signing_keys"}), name="signing-keys"
     ),
     path("oauth/token", OAuthViewSet.as_view({"post": "exchange_token"}), name="token"),
@@ -102,6 +118,16 @@ urlpatterns = [
     path("config/tenants/manifest", TenantViewSet.as_view({"get": "get_tenant_manifest"}), name="manifest"),
     path(_TENANT, TenantViewSet.as_view({"get": "get_tenant", "delete": "delete_tenant"}), name="tenant"),
     path(f"{_TENANT}/restore", TenantViewSet.as_view({"post": "restore_tenant"}), name="restore-tenant"),
+    path(
+        f"{_TENANT}/invitations",
+        InvitationViewSet.as_view({"get": "list_invitations", "post": "create_invitation"}),
+        name="invitations",
+    ),
+    path(
+        f"{_TENANT}/invitations/<uuid:invitation>",
+        InvitationViewSet.as_view({"delete": "withdraw_invitation"}),
+        name="invitation",
+    ),
     path(
         f"{_TENANT}/config",
         ConfigViewSet.as_view({"get": "get_tenant_config", "put": "replace_tenant_config"}),

@@ -15,13 +15,15 @@ from accounts.access.credentials import lock_sign_in
 from accounts.access.scopes import Scope
 from accounts.events import record_event
 from accounts.memberships import (
+    INVITATION_NEEDED,
     MembershipEntry,
-    append_memberships,
     can_see_membership,
-    replace_memberships,
+    live_memberships,
+    require_known,
     set_memberships,
+    update_memberships,
 )
-from accounts.models import Membership, User
+from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles_of
 from tenantadmin.lib.core.emails import check_email
@@ -153,6 +155,8 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> Writt
             lock_admins()
             lock_sign_in(email)
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
+        if email != principal.email:
+            require_known(principal, user)
         if user is None:
             user = _create_user(principal, email)
         elif change.created_at not in {None, user.created_at}:
@@ -204,13 +208,14 @@ def write_memberships(
     """Replace or append to a user's memberships. Return the memberships that the caller may see.
 
     Raises:
-        Forbidden, NotFound, ValidationFailed: as `replace_memberships` and `append_memberships`.
+        Forbidden, NotFound, ValidationFailed: as `update_memberships`.
     """
     with transaction.atomic():
-        if append:
-            append_memberships(principal, email=email, entries=entries)
-        else:
-            replace_memberships(principal, user=readable_user(principal, email), entries=entries)
+        if not append and email != principal.email and not may_read(principal, email):
+            if principal.is_platform_admin:
+                raise NotFound("There is no such user.")
+            raise Forbidden(INVITATION_NEEDED)
+        update_memberships(principal, email=email, entries=entries, append=append)
         return read_memberships(principal, email)
 
 
@@ -328,14 +333,12 @@ def _readable_users(principal: Principal) -> QuerySet[User]:
     """Return the users that ``principal`` may read, always including itself."""
     if Scope.USERS_READ in principal.on_tenants.everywhere:
         return User.objects.all()
-    of_tenants = _live_memberships(principal, Scope.USERS_READ)
+    of_tenants = live_memberships(principal, Scope.USERS_READ)
     return User.objects.filter(Q(pk=principal.rights.user_id) | Q(pk__in=of_tenants.values("user")))
 
 
 def _create_user(principal: Principal, email: str) -> User:
-    """Create the user with default values, or return the existing one. Lock its row."""
-    if not principal.is_platform_admin:
-        raise Forbidden("Only a platform admin creates users.")
+    """Create the user with default values, or return the existing one. Lock its row. For platform admins."""
     try:
         check_email(email)
     except ValueError as error:
@@ -354,7 +357,7 @@ def _require_writable(principal: Principal, user: User, change: UserChange) -> N
             require_fresh_proof(principal)
         return
     itself = user.pk == principal.rights.user_id
-    if not itself and (change.memberships is None or not shares_owned_tenant(principal, user)):
+    if not itself and change.memberships is None:
         raise Forbidden("You may not change this user.")
     if changes_active:
         raise Forbidden("Only a platform admin activates or deactivates users.")
@@ -362,17 +365,6 @@ def _require_writable(principal: Principal, user: User, change: UserChange) -> N
         raise Forbidden("Only a platform admin changes roles.")
     if not itself and change.display_name not in {None, user.display_name}:
         raise Forbidden("Only the user or a platform admin changes the display name.")
-
-
-def shares_owned_tenant(principal: Principal, user: User) -> bool:
-    """Return True if ``user`` is a member of a live tenant whose memberships ``principal`` may write."""
-    return _live_memberships(principal, Scope.USERS_WRITE).filter(user=user).exists()
-
-
-def _live_memberships(principal: Principal, scope: Scope) -> QuerySet[Membership]:
-    """Return the memberships in live tenants on which ``principal`` has ``scope``."""
-    has_scope = principal.on_tenants.as_q(scope, tenant="tenant", account="tenant__account")
-    return Membership.objects.filter(has_scope, tenant__deleted_at__isnull=True)
 
 
 def _apply(user: User, change: UserChange, *, actor: str) -> None:

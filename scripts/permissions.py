@@ -34,8 +34,7 @@ deletion, the end of sessions and revocation also apply to existing tokens. All 
 together.
 
 A request without a valid token gets 401, and one without the right gets 403. A caller that may not read a
-user gets 403 whether the user exists or not. Platform admins get 404 for an unknown user, and so do owners of
-a tenant from `appendMemberships`, because they may add any user.
+user gets 403 whether the user exists or not. Platform admins get 404 for an unknown user.
 
 - **Signed in** says who may call an operation with a token from signing in or refreshing. `member`, `admin`
   and `owner` are memberships of the tenant in the path. A guest's memberships give only the scopes marked as

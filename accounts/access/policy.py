@@ -101,13 +101,25 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "replaceMemberships": Policy(
         Level.USER,
         Scope.USERS_WRITE,
-        notes="owners of the tenants named, for users whom they may read; platform admins with a proof",
+        notes="owners of the tenants named, for members of these; platform admins with a proof, who alone "
+        "add members, but not themselves",
     ),
-    "appendMemberships": Policy(
-        Level.USER,
+    "appendMemberships": Policy(Level.USER, Scope.USERS_WRITE, notes="as replaceMemberships"),
+    # Invitations
+    "listInvitations": Policy(
+        Level.TENANT, Scope.USERS_READ, notes="owners of the tenant and platform admins"
+    ),
+    "createInvitation": Policy(
+        Level.TENANT,
         Scope.USERS_WRITE,
-        notes="owners of the tenants named, for any user; platform admins with a proof",
+        notes="owners of the tenant; platform admins with a proof, but not themselves",
     ),
+    "withdrawInvitation": Policy(
+        Level.TENANT, Scope.USERS_WRITE, notes="owners of the tenant and platform admins"
+    ),
+    "listOwnInvitations": Policy(Level.SELF, Scope.USERS_READ),
+    "acceptInvitation": Policy(Level.SELF, notes="signed in only"),
+    "declineInvitation": Policy(Level.SELF, notes="signed in only"),
     "listPersonalAccessTokens": Policy(
         Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"
     ),

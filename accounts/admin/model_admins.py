@@ -23,6 +23,7 @@ from accounts.models import (
     Domain,
     Event,
     Fqdn,
+    Invitation,
     Membership,
     PermissionGrant,
     PersonalAccessToken,
@@ -241,6 +242,18 @@ class EventAdmin(NamingAdmin):
     search_fields = ("actor", "subject")
     search_help_text = "The whole email, domain or hash, or the start of the name of a tenant or account."
     linked_by = named
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ReadOnlyAdmin):
+    list_display = (
+        *("email", "tenant", "role", "invited_by"),
+        *("created_at", "expires_at", "ended_at", "outcome"),
+    )
+    list_select_related = ("tenant", "invited_by")
+    ordering = ("-created_at", "-pk")
+    search_fields = ("email",)
+    search_help_text = "The whole email of the invited user."
 
 
 @admin.register(MagicLink)

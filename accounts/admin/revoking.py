@@ -14,6 +14,7 @@ from accounts.admin.rights import RightKind, left_alone, rights_of
 from accounts.billing.accounts import SentAccount, read_account, write_account
 from accounts.deletion import owned_alone
 from accounts.grants import end_grant
+from accounts.invitations import withdraw_invitations_to
 from accounts.limited_access import end_access
 from accounts.memberships import change_memberships, require_lent
 from accounts.models import Account, Membership, Tenant, User
@@ -203,6 +204,7 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
             grants=sum(end_grant(grant, actor=actor) for grant in person.grants.in_force()),
             tokens=sum(end_pat(pat, actor=actor) for pat in person.personal_access_tokens.not_revoked()),
         )
+        withdraw_invitations_to(email, actor=actor)
         set_support(person, is_support=False, actor=actor)
         # Deactivation ends the sessions.
         primary = PrimaryRole.USER if person.role == PrimaryRole.ADMIN else None

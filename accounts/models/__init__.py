@@ -5,6 +5,7 @@ from __future__ import annotations
 from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
 from accounts.models.events import Event
 from accounts.models.history import Revision
+from accounts.models.invitations import Invitation
 from accounts.models.signin import MagicLink
 from accounts.models.staff import AuditView
 from accounts.models.tenants import Tenant, TenantConfig
@@ -17,6 +18,7 @@ __all__ = [
     "Domain",
     "Event",
     "Fqdn",
+    "Invitation",
     "MagicLink",
     "Membership",
     "PermissionGrant",

@@ -7,19 +7,16 @@ stored and mailed, and the user is looked up only when the link is used.
 from __future__ import annotations
 
 import datetime as dt
-import logging
 import secrets
-import smtplib
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from django.conf import settings
-from django.core.mail import EmailMultiAlternatives
 from django.db import transaction
-from django.template.loader import render_to_string
 
 from accounts.access.credentials import digest_of, lock_sign_in
 from accounts.events import record_event, sign_in_failures_recorded
 from accounts.limits import count_use
+from accounts.mailing import MailNotSent, send_mail
 from accounts.models import MagicLink
 from accounts.models.events import EventKind
 from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, require_permitted
@@ -32,7 +29,6 @@ from tenantadmin.lib.core.timestamps import now
 if TYPE_CHECKING:
     from accounts.models.signin import MagicLink as Link
 
-logger = logging.getLogger(__name__)
 #: Links are deleted this long after they expired.
 _RETENTION: Final = dt.timedelta(days=1)
 
@@ -45,11 +41,7 @@ class LinksNotConfigured(ApiError):
     message: ClassVar[str] = "Signing in by email is not configured."
 
 
-class LinkNotSent(ApiError):
-    """The mail server refused the message or did not answer."""
-
-    status: ClassVar[int] = 502
-    code: ClassVar[str] = "identity_provider_error"
+class LinkNotSent(MailNotSent):
     message: ClassVar[str] = "The sign-in link could not be sent. Try again later."
 
 
@@ -155,15 +147,8 @@ def _send(link: Link, token: str, *, page: str) -> None:
         "minutes": settings.MAGIC_LINK_SECONDS // 60,
         "service": settings.PUBLIC_BASE_URL,
     }
-    message = EmailMultiAlternatives(
-        subject="Your sign-in link",
-        body=render_to_string("mail/magic_link.txt", context),
-        to=[link.email],
-    )
-    message.attach_alternative(render_to_string("mail/magic_link.html", context), "text/html")
     try:
-        message.send()
-    except (OSError, smtplib.SMTPException) as error:
-        logger.exception("The sign-in link could not be mailed")
+        send_mail(to=link.email, subject="Your sign-in link", template="magic_link", context=context)
+    except MailNotSent as error:
         link.delete()
         raise LinkNotSent from error

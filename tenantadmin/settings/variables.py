@@ -84,6 +84,7 @@ EMAIL_URL: str = env.mail_server("EMAIL_URL", "files" if DEBUG else None)
 DEFAULT_FROM_EMAIL: str = env.sender("EMAIL_FROM", "Tenant administration <no-reply@localhost>")
 MAGIC_LINK_EMAIL_LIMIT = env.str("MAGIC_LINK_EMAIL_LIMIT", "5 per 15 minutes", validate=check_rate_limit)
 MAGIC_LINK_ADDRESS_LIMIT = env.str("MAGIC_LINK_ADDRESS_LIMIT", "20 per 15 minutes", validate=check_rate_limit)
+INVITATION_LIMIT = env.str("INVITATION_LIMIT", "20 per hour", validate=check_rate_limit)
 PASSWORD_ADDRESS_LIMIT = env.str("PASSWORD_ADDRESS_LIMIT", "20 per 15 minutes", validate=check_rate_limit)
 #: Whether platform admins need a second factor for the admin site.
 STAFF_SECOND_FACTOR = env.bool("STAFF_SECOND_FACTOR", default=not DEBUG)

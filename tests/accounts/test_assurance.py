@@ -115,7 +115,8 @@ class TestRole:
         assert client.post("/users/me/tokens", wanted).status_code == 201
         assert client.put(f"/users/{world.member.email}/roles", {"primary": "admin"}).status_code == 200
         entries = [{"tenantId": str(world.tenant.pk), "role": "owner"}]
-        assert client.patch("/users/me/tenants", entries).status_code == 200
+        path = f"/users/{world.stranger.email}/tenants"
+        assert client.patch(path, entries).status_code == 200
 
 
 class TestActs:
@@ -159,7 +160,11 @@ class TestActs:
         path = f"/users/{world.stranger.email}/tenants"
         assert fresh(ada).request("PATCH", path, entries, headers=WHY).status_code == 200
         owner = ApiClient(factories.sign_in(world.owner))
-        assert owner.patch(f"/users/{ada.email}/tenants", entries).status_code == 200
+        invited = {"email": ada.email, "role": "member"}
+        created = owner.post(f"/config/tenants/{world.tenant.pk}/invitations", invited)
+        assert created.status_code == 201
+        path = f"/users/me/invitations/{created.json()['id']}/accept"
+        assert ApiClient(factories.sign_in(ada)).post(path).status_code == 200
 
     def test_limited_access_does_not_become_a_membership(self, ada: User, world: factories.World) -> None:
         take_access(ada, tenant_id=world.tenant.pk, hours=1)
@@ -172,9 +177,12 @@ class TestActs:
         self, ada: User, world: factories.World
     ) -> None:
         Membership.objects.create(user=ada, tenant=world.tenant, role="owner")
-        entries = [{"tenantId": str(world.tenant.pk), "role": "member"}]
-        client = ApiClient(factories.sign_in(ada))
-        assert client.patch(f"/users/{world.stranger.email}/tenants", entries).status_code == 200
+        entries = [{"tenantId": str(world.tenant.pk), "role": "admin"}]
+        for client in (ApiClient(factories.sign_in(ada)), fresh(ada)):
+            assert client.put(f"/users/{world.member.email}/tenants", entries).status_code == 200
+        # Adding a member needs the role of a platform admin.
+        answer = fresh(ada).patch(f"/users/{world.stranger.email}/tenants", entries)
+        assert (answer.status_code, answer.json()["error"]) == (403, "second_factor_required")
 
 
 class TestSteppingUp:

@@ -40,6 +40,7 @@ def test_every_path_of_a_user_takes_it(world: factories.World) -> None:
         "users/{}/sessions",
         "users/{}/tos",
         "users/{}/digests",
+        "users/{}/invitations",
     }
     for path in reads:
         mine, named = (client.get(f"/{path.format(name)}") for name in ("me", "member@example.org"))

@@ -15,6 +15,10 @@ from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db
 MEMBER = "/users/member@example.org/tenants"
+INVITATION_NEEDED = (
+    "You may change only members of your tenants. To add someone, invite the address: "
+    "POST /config/tenants/{tenant}/invitations."
+)
 UNKNOWN = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
 
 
@@ -104,16 +108,39 @@ class TestOwner:
         ]
         assert answers[0]["message"] == answers[1]["message"] == "You do not own a tenant with this id."
 
-    def test_patches_any_existing_user_into_its_tenant(self, world: factories.World) -> None:
-        owner = signed_in(world.owner)
-        answer = owner.patch("/users/stranger@example.org/tenants", [entry(world.tenant, "member")])
-        assert (answer.status_code, answer.json()) == (200, [entry(world.tenant, "member")])
-        unknown = owner.patch("/users/unknown@example.org/tenants", [entry(world.tenant, "member")])
-        assert unknown.status_code == 404
+    @pytest.mark.parametrize("email", ["stranger@example.org", "admin@example.org", "unknown@example.org"])
+    def test_adds_no_member_and_does_not_learn_who_exists(self, world: factories.World, email: str) -> None:
+        owner, before = signed_in(world.owner), Membership.objects.count()
+        entries = [entry(world.tenant, "member")]
+        answers = [
+            owner.request(method, f"/users/{email}/tenants", body)
+            for method in ("PUT", "PATCH")
+            for body in (entries, [])
+        ]
+        answers.append(owner.put(f"/users/{email}", {"tenants": entries}))
+        answers.append(owner.put(f"/users/{email}", {"createdAt": "2026-01-01T00:00:00.000Z"}))
+        for answer in answers:
+            assert (answer.status_code, answer.json()["message"]) == (
+                403,
+                INVITATION_NEEDED,
+            )
+        assert Membership.objects.count() == before
 
-    def test_puts_only_users_whom_it_may_read(self, world: factories.World) -> None:
-        answer = signed_in(world.owner).put("/users/stranger@example.org/tenants", [])
-        assert answer.status_code == 403
+    def test_adds_no_member_of_one_tenant_to_another(self, world: factories.World) -> None:
+        other = factories.make_tenant(world.account, "Second", owner=world.owner)
+        body = [entry(world.tenant, "member"), entry(other, "member")]
+        for method in ("PUT", "PATCH"):
+            answer = signed_in(world.owner).request(method, MEMBER, body)
+            assert answer.status_code == 403
+            assert "/invitations" in answer.json()["message"]
+        assert stored(world.member) == {str(world.tenant.pk): "member"}
+
+    def test_sees_who_left_no_longer(self, world: factories.World) -> None:
+        owner = signed_in(world.owner)
+        assert owner.get("/users/member@example.org").status_code == 200
+        Membership.objects.filter(user=world.member).update(ends_at=now())
+        assert owner.get("/users/member@example.org").status_code == 403
+        assert owner.put(MEMBER, []).status_code == 403
 
     def test_the_last_owner_of_a_tenant_stays(self, world: factories.World) -> None:
         owner, path = signed_in(world.owner), "/users/owner@example.org/tenants"

@@ -450,8 +450,9 @@ class TestAnswerToAWrite:
         assert not Membership.objects.filter(user=world.member).exists()
         assert signed_in(world.owner).get("/users/member@example.org").status_code == 403
 
-    def test_an_owner_appending_to_a_stranger_sees_its_own_tenant(self, world: factories.World) -> None:
+    def test_an_owner_sees_only_its_own_tenant(self, world: factories.World) -> None:
         entry = {"tenantId": str(world.tenant.pk), "role": "member"}
+        Membership.objects.create(user=world.stranger, tenant=world.tenant, role="member")
         answer = signed_in(world.owner).patch("/users/stranger@example.org/tenants", [entry])
         assert (answer.status_code, answer.json()) == (200, [entry])
 

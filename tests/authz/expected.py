@@ -65,10 +65,18 @@ _GROUPS: Final = {
     "replaceUser listPersonalAccessTokens createPersonalAccessToken revokePersonalAccessToken": ADMINS,
     "rotatePersonalAccessToken": ADMINS,
     "deleteUser deleteUser (own) replaceRoles replaceRoles (own) mergeRoles mergeRoles (own)": ADMINS,
-    "appendMemberships appendMemberships (own)": pat("users:write") | {"owner", "platform admin"},
+    "appendMemberships": pat("users:write") | {"owner", "platform admin"},
+    # A platform admin does not make itself a member.
+    "appendMemberships (own)": pat("users:write") | {"owner"},
     # A PAT that may write but not read users gets 404: it sees no user.
     "replaceMemberships": ACCOUNT_WRITE,
     "replaceMemberships (own)": pat("users:write") | ELSEWHERE | {"owner", "platform admin"},
+    # A guest who owns a tenant only reads, and invitations are for owners who may write.
+    "listInvitations": pat("users:read") | {"owner", "platform admin"},
+    "createInvitation withdrawInvitation": pat("users:write") | {"owner", "platform admin"},
+    "listOwnInvitations (own)": OWN_READ,
+    "acceptInvitation (own) declineInvitation (own)": SIGNED_IN,
+    "listOwnInvitations acceptInvitation declineInvitation": frozenset[str](),
     "listTenants getTenantManifest listChanges listAccounts listFqdns getFqdn": LISTS,
     "validateRules parseWarehouse": SIGNED_IN | EVERY_PAT,
     "getTenant getTenantConfig getTenantRules": TENANT_READ,
@@ -123,7 +131,7 @@ PROVEN: Final = frozenset(
         *("deleteUser", "deleteUser (own)", "replaceRoles", "replaceRoles (own)"),
         *("mergeRoles", "mergeRoles (own)", "appendMemberships", "replaceMemberships"),
         *("createPersonalAccessToken", "revokePersonalAccessToken"),
-        *("endSession", "endSessions", "replaceUser"),
+        *("endSession", "endSessions", "replaceUser", "createInvitation"),
     }
 )
 

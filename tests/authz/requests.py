@@ -21,6 +21,7 @@ _VALUES = {
     "domain": "example.org",
     "fqdn": "a.example.org",
     "grant": UNKNOWN_ID,
+    "invitation": UNKNOWN_ID,
     "marker": "m1",
     "rule": "r1",
     "draft": UNKNOWN_ID,
@@ -52,6 +53,7 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "acknowledgeTos": {"markdown": "# Terms"},
         "createTenant": {"accountId": str(stage.account.pk), "tenantName": "New"},
         "createAccount": {"name": "New", "owners": [TARGET]},
+        "createInvitation": {"email": "new@example.org", "role": "member"},
         "createGrant": {
             "grantee": TARGET,
             "resource": "tenant",

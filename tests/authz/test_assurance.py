@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 ADMIN = "platform admin"
 REASON = {"X-Reason": "ticket%2042%3A%20l%C3%B6schen"}
-#: Only an owner of the tenant makes a platform admin its member.
-NEVER = frozenset({"appendMemberships (own)"})
 
 
 @pytest.fixture(autouse=True)
@@ -83,8 +81,8 @@ def test_a_session_has_the_rights_that_it_has_proven(operation: Operation, stage
         assert by_link == "second_factor_required"
 
     fresh = outcome(operation, stage, "fresh", REASON)
-    assert fresh == (True if is_admins and label not in NEVER else "forbidden")
-    proven = "second_factor_required" if label in PROVEN | NEVER else True
+    assert fresh == (True if is_admins else "forbidden")
+    proven = "second_factor_required" if label in PROVEN else True
     expected = proven if is_admins else "forbidden"
     assert outcome(operation, stage, "stale", REASON) == expected
     assert outcome(operation, stage, "fresh", {}) == expected

@@ -12,13 +12,15 @@ from django.core.management import call_command
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import ALL_SCOPES, NOT_IN_MEMBERS_PATS, Scope
 from accounts.billing.domains import register_domain
-from accounts.models import PermissionGrant, PersonalAccessToken
+from accounts.invitations import LIFETIME
+from accounts.models import Invitation, PermissionGrant, PersonalAccessToken
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.preferences import unsubscribe_token
 from logs.layout import day_start_ms
 from rules.drafts import create_draft
 from rules.write import write_ruleset
+from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
@@ -97,6 +99,13 @@ def seed_service() -> Seed:
     grant = PermissionGrant.objects.create(
         grantee=world.stranger, resource="tenant", resource_id=tenant.pk, permissions=["config:read"]
     )
+    invitation = Invitation.objects.create(
+        tenant=world.stranger_tenant,
+        email=world.owner.email,
+        role="member",
+        invited_by=world.stranger,
+        expires_at=now() + LIFETIME,
+    )
     terms = publish(TERMS, actor=world.platform_admin.email)
     for person in (world.owner, world.platform_admin):
         markdown = {"markdown": TERMS}
@@ -129,6 +138,7 @@ def seed_service() -> Seed:
             "permissions": [["config:read"], ["config:read", "config:write"]],
             "pat_id": list(PersonalAccessToken.objects.values_list("pk", flat=True)),
             "grant": [str(grant.pk)],
+            "invitation": [str(invitation.pk)],
             "fqdn": [fqdn],
             "fqdns": [[], [fqdn], ["other.gateway.localhost"]],
             "domain": ["example.org", "example.net"],

@@ -133,6 +133,16 @@ class Stage:
             permissions=["config:read"],
         )
 
+    def invitation(self, email: str) -> str:
+        invitations = f"{self.tenant}/invitations"
+        body = {"email": email, "role": "member"}
+        return str(ApiClient(factories.sign_in(self.world.owner)).post(invitations, body).json()["id"])
+
+    def answer(self, action: str) -> Ask:
+        stranger = self.world.stranger.email
+        path = f"/users/{stranger}/invitations/{self.invitation(stranger)}/{action}"
+        return Ask("POST", path, None, ApiClient(factories.sign_in(self.world.stranger)))
+
     def unsubscribe_token(self) -> str:
         DigestPreference.objects.create(
             user=self.world.member, tenant=self.world.tenant, frequency=DigestFrequency.DAILY
@@ -189,6 +199,14 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "appendMemberships": lambda it: Ask(
         "PATCH", f"/users/{it.world.stranger.email}/tenants", it.membership("member")
     ),
+    "createInvitation": lambda it: Ask(
+        "POST", f"{it.tenant}/invitations", {"email": "ada@example.org", "role": "member"}
+    ),
+    "withdrawInvitation": lambda it: Ask(
+        "DELETE", f"{it.tenant}/invitations/{it.invitation('ada@example.org')}"
+    ),
+    "acceptInvitation": lambda it: it.answer("accept"),
+    "declineInvitation": lambda it: it.answer("decline"),
     "createPersonalAccessToken": lambda it: Ask(
         "POST",
         f"{it.member}/tokens",

@@ -35,6 +35,7 @@ from accounts.admin.rights import (
 )
 from accounts.deletion import owned_alone
 from accounts.events import record_event
+from accounts.invitations import invitations_into
 from accounts.limited_access import current_membership
 from accounts.models import Event, User
 from accounts.models.events import EventKind
@@ -152,6 +153,7 @@ class PeoplePage(TenantRights, RightsPage):
     def read(self) -> Mapping[str, Any]:
         return {
             "rights": self.rights(limit=MAX_ROWS),
+            "invitations": invitations_into(self.tenant.pk),
             "membership": current_membership(self.user, tenant_id=self.tenant.pk),
             "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:_EVENTS],
         }

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from accounts.models import User
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -29,7 +31,7 @@ READ = [
     "Configuration",
 ]
 WRITE = {"Edit", "Make a draft", "New draft", "Save", "Restore", "Save as a draft", "Review and publish"}
-PEOPLE = {"Add a member", "Remove"}
+PEOPLE = {"Invite someone", "Remove"}
 CHANGES = WRITE | PEOPLE
 #: By role: pages, and the words on buttons and links that change something.
 OFFERED = {
@@ -79,17 +81,36 @@ def words(page: Page) -> set[str]:
     return set(page.locator("main .button").all_inner_texts())
 
 
-def test_members_are_added_promoted_and_removed(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+def test_a_person_is_invited_accepts_is_promoted_and_removed(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    stranger = User.objects.get(email="stranger@elsewhere.example")
+    invited = "tr:has-text('stranger@elsewhere.example'):has-text('open')"
+    row = "tr:has-text('stranger@elsewhere.example'):has(select)"
     with open_as(demo.owner, home, f"/t/{demo.tenant}/members") as dashboard:
         page = dashboard.page
-        row = "tr:has-text('stranger@elsewhere.example')"
-        assert page.locator(row).count() == 0
-        page.click("text=Add a member")
-        page.fill("dialog input[name=email]", "unknown@elsewhere.example")
+        page.click("text=Invite someone")
+        page.fill("dialog input[name=email]", "member@meridian.example")
         page.click("dialog .primary")
         page.wait_for_selector("dialog [role=alert]")
-        page.fill("dialog input[name=email]", "stranger@elsewhere.example")
+        page.fill("dialog input[name=email]", "unknown@elsewhere.example")
         page.click("dialog .primary")
+        page.click("tr:has-text('unknown@elsewhere.example') >> text=Withdraw")
+        page.wait_for_selector("tr:has-text('unknown@elsewhere.example'):has-text('withdrawn')")
+        page.click("text=Invite someone")
+        page.fill("dialog input[name=email]", "stranger@elsewhere.example")
+        page.fill("dialog input[name=message]", "Our log is here.")
+        page.click("dialog .primary")
+        page.wait_for_selector(invited)
+        assert page.locator(row).count() == 0
+    with open_as(stranger, home, "/invitations") as dashboard:
+        page = dashboard.page
+        page.wait_for_selector("text=Our log is here.")
+        dashboard.go("/")
+        page.click("text=Accept")
+        page.wait_for_url(f"**/t/{demo.tenant}/overview")
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/members") as dashboard:
+        page = dashboard.page
         page.wait_for_selector(row)
         page.select_option(f"{row} select", "admin")
         page.wait_for_selector(".notice:has-text('is admin now.')")

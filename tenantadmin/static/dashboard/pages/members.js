@@ -1,8 +1,8 @@
-// Who is in the tenant: add by address, change a role, remove.
+// Who is in the tenant: invite by address, change a role, remove.
 
 import { call } from "../api.js";
 import { h } from "../dom.js";
-import { count } from "../format.js";
+import { ago, count } from "../format.js";
 import { can, person } from "../people.js";
 import { ask, badge, button, field, input, notify, panel, select, table } from "../ui.js";
 
@@ -11,10 +11,20 @@ import { ask, badge, button, field, input, notify, panel, select, table } from "
 const ROLES = /** @type {[Contract.MembershipRole, string][]} */ ([["member", "member: reads"], ["admin", "admin: writes too"], ["owner", "owner: manages members too"]]);
 const AT_ONCE = 6;
 
+const MAY = {
+  member: "reads rules and summaries, queries the log",
+  admin: "reads, queries the log, changes rules and configuration",
+  owner: "all that an admin may, and manages members",
+};
+
 /** @type {import("../router.js").Show} */
 export async function show({ tenant, reload }) {
-  const [members, who] = await Promise.all([load(tenant), person()]);
+  const who = await person();
   const isOwner = can(tenant, "owner");
+  const [members, invitations, limited] = await Promise.all([
+    load(tenant), isOwner ? call("GET /config/tenants/{tenant}/invitations", { tenant }).then((found) => found.invitations) : [],
+    isOwner ? limitedAccess(tenant) : new Map(),
+  ]);
 
   /** @param {Member} member @param {Contract.MembershipRole} [role] none to remove */
   const write = async (member, role) => {
@@ -42,21 +52,51 @@ export async function show({ tenant, reload }) {
       run: () => write(member) });
     if (done) reload();
   };
-  const add = async () => {
+  const withdraw = async (/** @type {Contract.Invitation} */ one) => {
+    await call("DELETE /config/tenants/{tenant}/invitations/{invitation}", { tenant, invitation: one.id });
+    notify(`Withdrawn: ${one.email}.`);
+    reload();
+  };
+  const invite = async () => {
     const email = input("email", "", { type: "email", placeholder: "name@example.com" });
     const role = select("role", ROLES, "member");
-    const done = await ask({ title: "Add a member", action: "Add",
-      body: h("div", null, field("Email", email, "The email of a user who has signed in before."), field("Role", role)),
-      run: () => call("PATCH /users/{email}/tenants", { email: email.value.trim(), body: [{ tenantId: tenant, role: /** @type {Contract.MembershipRole} */ (role.value) }] }) });
-    if (done) reload();
+    const message = input("message", "", { maxlength: 500, placeholder: "Optional" });
+    const done = await ask({ title: "Invite someone", action: "Invite",
+      body: h("div", null, field("Email", email, "The address gets a mail. It has 14 days to accept."), field("Role", role), field("Message", message)),
+      run: () => call("POST /config/tenants/{tenant}/invitations", { tenant, body: {
+        email: email.value.trim(), role: /** @type {Contract.MembershipRole} */ (role.value), message: message.value.trim() } }) });
+    if (!done) return;
+    notify(`Invited ${email.value.trim()}.`);
+    reload();
   };
   return h("div", null,
-    h("header", { class: "page-head" }, h("h1", null, "Members"), isOwner && button("Add a member", add, "primary")),
+    h("header", { class: "page-head" }, h("h1", null, "Members"), isOwner && button("Invite someone", invite, "primary")),
     panel(count(members.length, "member"), null, table([
       { head: "Email", cell: (row) => [row.email, row.email === who.email && [" ", badge("you", "info")]], sort: (row) => row.email },
       { head: "Role", cell: roleOf, sort: (row) => row.role },
+      { head: "May", cell: (row) => [MAY[/** @type {Contract.MembershipRole} */ (row.role)], limited.has(row.email) && h("p", { class: "muted small" }, limited.get(row.email))] },
       ...(isOwner ? [{ head: "Actions", hidden: true, number: true, cell: (/** @type {Member} */ row) => button("Remove", () => remove(row), "quiet small") }] : []),
-    ], members, { label: "Members" })));
+    ], members, { label: "Members" })),
+    isOwner && panel("Invitations", null, invitations.length ? table([
+      { head: "Email", cell: (row) => row.email, sort: (row) => row.email },
+      { head: "Role", cell: (row) => badge(row.role) },
+      { head: "State", cell: (row) => badge(row.state, row.state === "open" ? "info" : ""), sort: (row) => row.state },
+      { head: "Invited", cell: (row) => ago(row.createdAt), class: "nowrap", sort: (row) => row.createdAt },
+      { head: "Actions", hidden: true, number: true, cell: (row) => row.state === "open" && button("Withdraw", () => withdraw(row), "quiet small") },
+    ], invitations, { label: "Invitations" }) : h("p", { class: "pad muted" }, "No invitation is open. An invited person accepts after signing in.")));
+}
+
+/**
+ * Why and until when members have access for a limited time, by email: the newest events say so.
+ * @param {string} tenant
+ */
+async function limitedAccess(tenant) {
+  const read = (/** @type {"membership.added" | "membership.changed"} */ kind) => call("GET /config/events", { tenant, kind, limit: 200 });
+  const found = await Promise.all([read("membership.added"), read("membership.changed")]);
+  const events = found.flatMap((page) => page.events).sort((x, y) => x.at.localeCompare(y.at));
+  const until = new Map(events.map((event) => [event.subject, { ends: String(event.after?.endsAt ?? ""), reason: event.reason }]));
+  return new Map([...until].filter(([, { ends }]) => Date.parse(ends) > Date.now())
+    .map(([email, { ends, reason }]) => [email, `For a limited time: ends ${ago(ends)}.${reason ? ` ${reason}` : ""}`]));
 }
 
 /**

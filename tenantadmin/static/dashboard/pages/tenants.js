@@ -5,10 +5,11 @@ import { ago, count } from "../format.js";
 import { person, tenants } from "../people.js";
 import { go, to } from "../router.js";
 import { a, badge, empty, input, panel, table } from "../ui.js";
+import { waitingInvitations } from "./invitations.js";
 
 /** @type {import("../router.js").Show} */
-export async function show() {
-  const [who, all] = await Promise.all([person(), tenants()]);
+export async function show({ reload }) {
+  const [who, all, waiting] = await Promise.all([person(), tenants(), waitingInvitations(reload)]);
   const columns = [
     { head: "Tenant", cell: (/** @type {any} */ row) => a(to(row.id, "overview"), h("strong", null, row.name)),
       sort: (/** @type {any} */ row) => row.name },
@@ -19,8 +20,9 @@ export async function show() {
       sort: (/** @type {any} */ row) => Date.parse(row.modifiedAt) },
   ];
   return h("div", null, h("header", { class: "page-head" }, h("h1", null, "Tenants")),
+    waiting,
     all.length ? panel(count(all.length, "tenant"), null, table(columns, all, { label: "Tenants" }))
-      : empty("You are in no tenant yet.", h("p", { class: "muted" }, "Ask an owner to add your address, ", h("strong", null, who.email), ".")),
+      : empty("You are in no tenant yet.", h("p", { class: "muted" }, "Ask an owner to invite your address, ", h("strong", null, who.email), ".")),
     who.role === "admin" && byId());
 }
 

@@ -1,0 +1,133 @@
+"""``/config/tenants/{tenant}/invitations`` and ``/users/{email}/invitations``. Contract: Invitations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.response import Response
+
+from accounts.invitations import (
+    InvitationDocument,
+    InvitationEnded,
+    accept_invitation,
+    create_invitation,
+    decline_invitation,
+    list_invitations,
+    list_own_invitations,
+    withdraw_invitation,
+)
+from accounts.models.users import MembershipRole
+from accounts.serializers.invitations import InvitationBody
+from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.structs import JsonStruct, Success
+from tenantadmin.lib.http.hal import ListLinks, link
+from tenantadmin.lib.http.parameters import REASON
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+
+_ENDED: Final = refusal(409, InvitationEnded.message)
+
+
+class InvitationList(JsonStruct):
+    links: ListLinks = msgspec.field(name="_links")
+    invitations: list[InvitationDocument]
+
+
+class InvitationViewSet(AppViewSet):
+    """The invitations into a tenant."""
+
+    tag = "Users"
+
+    @operation(
+        summary="The invitations into a tenant, open ones first, at most 200",
+        description="Ended and expired ones are listed for another month.",
+        responses={200: InvitationList},
+    )
+    def list_invitations(self, request: Request, tenant: UUID) -> Response:
+        links = ListLinks(
+            self_=link(reverse("invitations", kwargs={"tenant": tenant})),
+            parent=link(reverse("tenant", kwargs={"tenant": tenant})),
+        )
+        found = list_invitations(self.principal, tenant_id=tenant)
+        return Response(InvitationList(links=links, invitations=found))
+
+    @operation(
+        summary="Invite someone into a tenant by email",
+        description="The address gets a mail and has 14 days to accept. Whether it is a user's makes no "
+        "difference. An open invitation of the address is replaced. A tenant has at most 50 open invitations "
+        "(409), and sends at most 20 in an hour.",
+        headers=[REASON],
+        body=InvitationBody,
+        responses={
+            201: InvitationDocument,
+            409: refusal(409, "The tenant has 50 open invitations."),
+            **{status: refusal(status) for status in (429, 502)},
+        },
+        examples=[
+            OpenApiExample(
+                "A colleague",
+                value={"email": "grace@example.org", "role": "member", "message": "Our log is here."},
+                request_only=True,
+            )
+        ],
+    )
+    def create_invitation(self, request: Request, tenant: UUID) -> Response:
+        created = create_invitation(
+            self.principal,
+            tenant_id=tenant,
+            email=self.body["email"],
+            role=MembershipRole(self.body["role"]),
+            message=self.body["message"],
+        )
+        return Response(created, status=201)
+
+    @operation(
+        summary="Withdraw an open invitation",
+        responses={200: Success, 409: _ENDED},
+    )
+    def withdraw_invitation(self, request: Request, tenant: UUID, invitation: UUID) -> Response:
+        withdraw_invitation(self.principal, tenant_id=tenant, invitation_id=invitation)
+        return Response(Success(success=True, message="The invitation is withdrawn."))
+
+
+class OwnInvitationViewSet(AppViewSet):
+    """The invitations to a user."""
+
+    tag = "Users"
+
+    @operation(
+        summary="The open invitations to the caller's address, newest first, at most 200",
+        responses={200: InvitationList},
+    )
+    def list_own_invitations(self, request: Request, email: str) -> Response:
+        links = ListLinks(
+            self_=link(reverse("user-invitations", kwargs={"email": email})),
+            parent=link(reverse("user", kwargs={"email": email})),
+        )
+        return Response(InvitationList(links=links, invitations=list_own_invitations(self.principal)))
+
+    @operation(
+        summary="Accept an invitation: become a member of the tenant",
+        description="Needs a sign-in. 409 if it was used, declined or withdrawn, has expired, or if the "
+        "inviting user may no longer invite.",
+        responses={200: InvitationDocument, 409: _ENDED},
+    )
+    def accept_invitation(self, request: Request, email: str, invitation: UUID) -> Response:
+        return Response(accept_invitation(self.principal, invitation))
+
+    @operation(
+        summary="Decline an invitation",
+        description="Needs a sign-in. 409 if it is no longer open.",
+        responses={200: InvitationDocument, 409: _ENDED},
+    )
+    def decline_invitation(self, request: Request, email: str, invitation: UUID) -> Response:
+        return Response(decline_invitation(self.principal, invitation))

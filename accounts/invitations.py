@@ -1,0 +1,320 @@
+"""Invite people into tenants. Nobody becomes a member of another user's tenant without agreeing.
+
+Known and unknown addresses are treated the same, so that owners cannot find out who is a user: an invitation
+is for an address, is always stored and mailed, and the user is looked up only when it is accepted.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+from msgspec import Meta
+
+from accounts.access.assurance import require_fresh_proof
+from accounts.access.resources import require_tenant_owner
+from accounts.access.scopes import Scope
+from accounts.events import record_event
+from accounts.limits import count_use
+from accounts.mailing import MailNotSent, send_mail
+from accounts.memberships import change_memberships, require_lent
+from accounts.models import Invitation, Membership, Tenant, User
+from accounts.models.events import EventKind
+from accounts.models.invitations import InvitationOutcome
+from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.signin.flow import require_permitted
+from accounts.tenants.errors import TenantNotFound
+from accounts.tenants.listing import require_live_tenant
+from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed
+from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+
+if TYPE_CHECKING:
+    from accounts.access.principal import Principal
+
+LIFETIME: Final = dt.timedelta(days=14)
+#: Ended and expired invitations are listed this long after they would have expired.
+_RETENTION: Final = dt.timedelta(days=30)
+MAX_OPEN: Final = 50
+#: At most this many are listed, open ones first.
+_MAX_LISTED: Final = 200
+_RANKS: Final = (MembershipRole.MEMBER, MembershipRole.ADMIN, MembershipRole.OWNER)
+_EVENTS: Final = {
+    InvitationOutcome.ACCEPTED: EventKind.INVITATION_ACCEPTED,
+    InvitationOutcome.DECLINED: EventKind.INVITATION_DECLINED,
+    InvitationOutcome.WITHDRAWN: EventKind.INVITATION_WITHDRAWN,
+}
+
+
+class InvitationNotFound(NotFound):
+    message = "There is no such invitation."
+
+
+class InvitationEnded(ApiError):
+    """It was accepted, declined or withdrawn, or is no longer valid."""
+
+    status: ClassVar[int] = 409
+    code: ClassVar[str] = "conflict"
+    message: ClassVar[str] = "The invitation has ended: it was used, declined or withdrawn, or it expired."
+
+
+class TooManyInvitations(ApiError):
+    status: ClassVar[int] = 409
+    code: ClassVar[str] = "conflict"
+    message: ClassVar[str] = f"A tenant has at most {MAX_OPEN} open invitations. Withdraw some first."
+
+
+class InvitationDocument(JsonStruct):
+    """An offer of a role in a tenant to an address. It is open for 14 days."""
+
+    id: UUID
+    tenant_id: UUID
+    tenant_name: str
+    email: Email
+    role: Annotated[str, one_of(MembershipRole.values)]
+    message: Annotated[str, Meta(description="What the inviting user wrote; may be empty.")]
+    invited_by: Annotated[Email | None, Meta(description="Null if that user is deleted.")]
+    state: Literal["open", "accepted", "declined", "withdrawn", "expired"]
+    created_at: Timestamp
+    expires_at: Timestamp
+    ended_at: Timestamp | None = None
+
+
+def create_invitation(
+    principal: Principal, *, tenant_id: UUID, email: str, role: MembershipRole, message: str
+) -> InvitationDocument:
+    """Invite the normalized ``email``. An open invitation of the address into the tenant is replaced.
+
+    Raises:
+        Forbidden: the caller neither owns the tenant nor is a platform admin, a platform admin invites
+            itself, or the domain may not sign in.
+        SecondFactorRequired: a platform admin who does not own the tenant has no fresh proof.
+        RateLimited: too many invitations of the tenant or by the caller.
+        TenantNotFound: there is no such live tenant.
+        ValidationFailed: the address is a member's.
+        TooManyInvitations: `MAX_OPEN` are open.
+        MailNotSent: the mail server failed; the invitation is withdrawn.
+    """
+    _require_inviter(principal, tenant_id=tenant_id, email=email)
+    require_permitted(email)
+    for kind, key in (("invitation-tenant", str(tenant_id)), ("invitation-caller", principal.email)):
+        count_use(limit=settings.INVITATION_LIMIT, kind=kind, key=key)
+    with transaction.atomic():
+        tenant = Tenant.objects.live().select_for_update(no_key=True).filter(pk=tenant_id).first()
+        if tenant is None:
+            raise TenantNotFound
+        if Membership.objects.filter(tenant=tenant, user__email=email, ends_at=None).exists():
+            raise ValidationFailed.at("/email", "is-member", f"{email} is a member of this tenant already.")
+        for earlier in tenant.invitations.open().filter(email=email):
+            _end(earlier, InvitationOutcome.WITHDRAWN, actor=principal.email)
+        if tenant.invitations.open().count() >= MAX_OPEN:
+            raise TooManyInvitations
+        moment = now()
+        invitation = Invitation.objects.create(
+            tenant=tenant,
+            email=email,
+            role=role,
+            message=message,
+            invited_by_id=principal.rights.user_id,
+            created_at=moment,
+            expires_at=moment + LIFETIME,
+        )
+        _record(EventKind.INVITATION_CREATED, invitation, actor=principal.email)
+    _mail(invitation, inviter=principal.email)
+    return describe_invitation(invitation)
+
+
+def list_invitations(principal: Principal, *, tenant_id: UUID) -> list[InvitationDocument]:
+    """Return a tenant's invitations, open ones first, then newest first; at most `_MAX_LISTED`.
+
+    Raises:
+        Forbidden: the caller neither owns the tenant nor is a platform admin.
+        TenantNotFound: there is no such live tenant.
+    """
+    require_tenant_owner(principal, tenant_id)
+    require_live_tenant(tenant_id)
+    return [describe_invitation(it) for it in invitations_into(tenant_id)]
+
+
+def invitations_into(tenant_id: UUID) -> list[Invitation]:
+    """Return the invitations that `list_invitations` lists, with tenant and inviting user."""
+    newest = Invitation.objects.filter(tenant=tenant_id).select_related("tenant", "invited_by")
+    return list(newest.order_by(F("ended_at").desc(nulls_first=True), "-created_at", "-id")[:_MAX_LISTED])
+
+
+def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id: UUID) -> None:
+    """End an open invitation into a tenant.
+
+    Raises:
+        Forbidden: the caller neither owns the tenant nor is a platform admin.
+        InvitationNotFound: the tenant has no such invitation.
+        InvitationEnded: it is no longer open.
+    """
+    require_tenant_owner(principal, tenant_id)
+    invitation = Invitation.objects.filter(pk=invitation_id, tenant=tenant_id).first()
+    if invitation is None:
+        raise InvitationNotFound
+    with transaction.atomic():
+        _end(invitation, InvitationOutcome.WITHDRAWN, actor=principal.email)
+
+
+def list_own_invitations(principal: Principal) -> list[InvitationDocument]:
+    """Return the open invitations to the caller's address, newest first; at most `_MAX_LISTED`."""
+    rows = Invitation.objects.open().filter(email=principal.email).select_related("tenant", "invited_by")
+    return [describe_invitation(it) for it in rows[:_MAX_LISTED]]
+
+
+def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDocument:
+    """Make the caller a member. A higher role that it has by now stays.
+
+    Raises:
+        Forbidden: the caller is not signed in, or is deactivated.
+        InvitationNotFound: there is no such invitation to the caller's address.
+        InvitationEnded: it is no longer open, or the inviting user may no longer invite.
+    """
+    require_session(principal)
+    with transaction.atomic():
+        # Locks users before tenants, like other writers of memberships. Offboarding locks the user too.
+        user = User.objects.select_for_update(no_key=True).filter(pk=principal.rights.user_id).first()
+        if user is None or not user.is_active:
+            raise Forbidden("This user is deactivated.")
+        invitation = _find_own(principal, invitation_id)
+        tenant = Tenant.objects.live().select_for_update(no_key=True).filter(pk=invitation.tenant_id).first()
+        if tenant is None or not _may_still_invite(invitation):
+            raise InvitationEnded
+        _end(invitation, InvitationOutcome.ACCEPTED, actor=user.email)
+        held = user.memberships.filter(tenant=tenant).first()
+        lasting = held.role if held is not None and held.ends_at is None else None
+        if lasting is None or _RANKS.index(MembershipRole(lasting)) < _RANKS.index(
+            MembershipRole(invitation.role)
+        ):
+            stored = {} if held is None else {tenant.pk: held.role}
+            change_memberships(
+                user, stored=stored, added={tenant.pk: invitation.role}, removed=(), actor=user.email
+            )
+            User.objects.filter(pk=user.pk).update(modified_at=now())
+    return describe_invitation(invitation)
+
+
+def decline_invitation(principal: Principal, invitation_id: UUID) -> InvitationDocument:
+    """End an open invitation to the caller's address.
+
+    Raises:
+        Forbidden, InvitationNotFound, InvitationEnded: as `accept_invitation`.
+    """
+    require_session(principal)
+    invitation = _find_own(principal, invitation_id)
+    with transaction.atomic():
+        _end(invitation, InvitationOutcome.DECLINED, actor=principal.email)
+    return describe_invitation(invitation)
+
+
+def withdraw_invitations_to(email: str, *, actor: str) -> None:
+    """End all open invitations to an address. Call it in the transaction that ends its access."""
+    for invitation in Invitation.objects.open().filter(email=email).order_by("pk"):
+        _end(invitation, InvitationOutcome.WITHDRAWN, actor=actor)
+
+
+def delete_old_invitations() -> int:
+    """Delete the invitations that expired more than `_RETENTION` ago. Return how many."""
+    return Invitation.objects.filter(expires_at__lt=now() - _RETENTION).delete()[0]
+
+
+def describe_invitation(invitation: Invitation) -> InvitationDocument:
+    """Return the contract's Invitation. Its tenant and inviting user should be loaded."""
+    inviter = invitation.invited_by
+    return InvitationDocument.of(
+        invitation,
+        tenant_name=invitation.tenant.name,
+        invited_by=None if inviter is None else inviter.email,
+    )
+
+
+def require_session(principal: Principal) -> None:
+    """Refuse a personal access token: only a user agrees to a membership.
+
+    Raises:
+        Forbidden: the token was minted from a PAT.
+    """
+    if not principal.claims.is_sign_in:
+        raise Forbidden("Sign in for this. A personal access token cannot answer an invitation.")
+
+
+def _require_inviter(principal: Principal, *, tenant_id: UUID, email: str) -> None:
+    require_tenant_owner(principal, tenant_id)
+    is_owner = Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
+    if is_owner and not principal.is_platform_wide:
+        return
+    if email == principal.email:
+        require_lent(User.objects.get(pk=principal.rights.user_id), added=[tenant_id], actor=principal.email)
+    require_fresh_proof(principal)
+
+
+def _may_still_invite(invitation: Invitation) -> bool:
+    """Return True if the inviting user is still an owner of the tenant or a platform admin."""
+    inviter = invitation.invited_by
+    if inviter is None or not inviter.is_active:
+        return False
+    owned = inviter.memberships.in_force().filter(tenant=invitation.tenant_id, role=MembershipRole.OWNER)
+    return inviter.is_platform_admin or (inviter.role != PrimaryRole.GUEST and owned.exists())
+
+
+def _find_own(principal: Principal, invitation_id: UUID) -> Invitation:
+    rows = Invitation.objects.filter(pk=invitation_id, email=principal.email)
+    invitation = rows.select_related("tenant", "invited_by").first()
+    if invitation is None:
+        raise InvitationNotFound
+    return invitation
+
+
+def _end(invitation: Invitation, outcome: InvitationOutcome, *, actor: str) -> None:
+    """End an open invitation. Of two transactions that do, one wins.
+
+    Raises:
+        InvitationEnded: it is no longer open.
+    """
+    moment = now()
+    open_ones = Invitation.objects.filter(pk=invitation.pk, ended_at=None, expires_at__gt=moment)
+    if not open_ones.update(ended_at=moment, outcome=outcome):
+        raise InvitationEnded
+    invitation.ended_at, invitation.outcome = moment, outcome
+    _record(_EVENTS[outcome], invitation, actor=actor)
+
+
+def _record(kind: EventKind, invitation: Invitation, *, actor: str) -> None:
+    record_event(
+        kind,
+        actor=actor,
+        subject=invitation.email,
+        tenant_id=invitation.tenant_id,
+        after={
+            "invitation": str(invitation.pk),
+            "role": invitation.role,
+            "expiresAt": format_timestamp(invitation.expires_at),
+        },
+    )
+
+
+def _mail(invitation: Invitation, *, inviter: str) -> None:
+    """Mail the invitation. Without a mail server, the invited user finds it after signing in."""
+    if not settings.MAGIC_LINKS_ENABLED:
+        return
+    context = {
+        "invitation": invitation,
+        "tenant": invitation.tenant.name,
+        "inviter": inviter,
+        "link": f"{settings.DASHBOARD_URL}#/invitations",
+        "days": LIFETIME.days,
+        "service": settings.PUBLIC_BASE_URL,
+    }
+    subject = f"{inviter} invites you to the tenant {invitation.tenant.name}"
+    try:
+        send_mail(to=invitation.email, subject=subject, template="invitation", context=context)
+    except MailNotSent:
+        with transaction.atomic():
+            _end(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)
+        raise
