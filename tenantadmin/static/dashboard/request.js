@@ -59,6 +59,7 @@ export async function request(operation, input, options = {}, credential = USER)
   let replaced = options.anonymous;
   for (let attempt = 1; ; attempt += 1) {
     const token = options.anonymous ? "" : await credential.token();
+    /** @type {Response} */
     const response = await fetchOnce(operation, input, options, token);
     if (response.ok) return response;
     const error = await asError(response);
