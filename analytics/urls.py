@@ -43,6 +43,11 @@ urlpatterns = [
     path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
     path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),
     path(
+        "tenants/<uuid:tenant>/invalidations/preview",
+        ReportViewSet.as_view({"post": "preview_table_invalidation"}),
+        name="table-invalidations-preview",
+    ),
+    path(
         "tenants/<uuid:tenant>/rules/<str:rule>/invalidations/preview",
         ReportViewSet.as_view({"post": "preview_invalidation"}),
         name="invalidations-preview",

@@ -131,11 +131,11 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
         if details or target is None:
             raise ValidationFailed(details=details)
         changed_at = new_stamp(Marker, "changed_at")
-        _cutoffs(tenant_id, [target.id]).update(changed_at=changed_at)
+        cutoffs(tenant_id, [target.id]).update(changed_at=changed_at)
         marker = make_marker(
             tenant_id,
             target=target,
-            at=_database_now(),
+            at=database_now(),
             changed_at=changed_at,
             marker_id=new.marker_id,
             metadata=dict(new.metadata),
@@ -165,9 +165,9 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
             raise RuleNotFound
         if not fired.invalidate_rules:
             raise BadRequest(f"The rule '{rule_id}' has no 'invalidateRules': it invalidates nothing.")
-        created_at = _database_now()
+        created_at = database_now()
         changed_at = new_stamp(Marker, "changed_at")
-        _cutoffs(tenant_id, fired.invalidate_rules).update(changed_at=changed_at)
+        cutoffs(tenant_id, fired.invalidate_rules).update(changed_at=changed_at)
         markers = []
         for target_id in fired.invalidate_rules:
             number, marker_id = _next_id(tenant_id, target_id)
@@ -224,27 +224,35 @@ def delete_marker(tenant_id: UUID, marker_id: str) -> bool:
             return False
         marker.removed_at = marker.changed_at = new_stamp(Marker, "changed_at")
         marker.save(update_fields=["removed_at", "changed_at"])
-        older = _cutoffs(tenant_id, [marker.target_rule_id]).filter(invalidated_at__lte=marker.invalidated_at)
+        older = cutoffs(tenant_id, [marker.target_rule_id]).filter(invalidated_at__lte=marker.invalidated_at)
         older.update(changed_at=marker.changed_at)
     return True
 
 
-def _cutoffs(tenant_id: UUID, targets: Sequence[str]) -> Any:
+def cutoffs(tenant_id: UUID, targets: Sequence[str]) -> Any:
     """Return the markers that are the cutoffs of rules. Pollers read them again when that changes."""
     active = Marker.objects.active().filter(tenant=tenant_id, target_rule_id__in=targets)
     return active.with_superseded().filter(superseded=False)
 
 
-def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:
-    """Lock a live tenant's ruleset until the transaction ends and return its rules by id."""
+def lock_ruleset(tenant_id: UUID) -> list[dict[str, Any]]:
+    """Lock a live tenant's ruleset until the transaction ends and return its rules.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
     # Deleting a tenant removes its ruleset.
     rules = Ruleset.objects.select_for_update().filter(pk=tenant_id).values_list("rules", flat=True).first()
     if rules is None:
         raise TenantNotFound
-    return {rule["id"]: read_rule(rule) for rule in rules}
+    return list(rules)
 
 
-def _database_now() -> dt.datetime:
+def _lock_rules(tenant_id: UUID) -> dict[str, Rule]:
+    return {rule["id"]: read_rule(rule) for rule in lock_ruleset(tenant_id)}
+
+
+def database_now() -> dt.datetime:
     """Return the time of the database's clock, in whole milliseconds."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT date_trunc('milliseconds', clock_timestamp())")

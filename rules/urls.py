@@ -65,6 +65,11 @@ urlpatterns = [
         name="marker",
     ),
     path(
+        f"{_TENANT}/invalidations",
+        MarkerViewSet.as_view({"post": "invalidate_tables"}),
+        name="table-invalidations",
+    ),
+    path(
         f"{_TENANT}/rules/<str:rule>/invalidations",
         MarkerViewSet.as_view({"post": "invalidate_rules"}),
         name="invalidations",

@@ -242,6 +242,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "replaceMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     "deleteMarker": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     "invalidateRules": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "invalidateTables": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     # Analytics
     "getYearlySummary": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     "getMonthlySummary": Policy(Level.TENANT, Scope.ANALYTICS_READ),
@@ -277,6 +278,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getLeaksReport": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
     "getTimeline": Policy(Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ),
     "previewInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),
+    "previewTableInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     # Digests
     "getDailyDigest": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     "getWeeklyDigest": Policy(Level.TENANT, Scope.ANALYTICS_READ),

@@ -10,7 +10,12 @@ from rest_framework.response import Response
 
 from accounts.tenants.config import read_per_user_tables
 from accounts.viewsets import AppViewSet
-from analytics.reports.blast import InvalidationPreview, preview_invalidation
+from analytics.reports.blast import (
+    InvalidationPreview,
+    TableInvalidationPreview,
+    preview_invalidation,
+    preview_tables,
+)
 from analytics.reports.leaks import LeaksReport, leaks_report
 from analytics.reports.reading import LogReader, Window
 from analytics.reports.stale import StaleReport, stale_report
@@ -18,6 +23,7 @@ from analytics.reports.timeline import Timeline, timeline
 from analytics.reports.traffic import Traffic, TrafficFilter, TrafficLinks, list_traffic
 from analytics.serializers.reports import ReportParameters, TimelineParameters, TrafficParameters
 from logs.audit import Reader
+from rules.serializers.markers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.budgets import QUERY
@@ -76,6 +82,16 @@ class ReportViewSet(AppViewSet):
     def preview_invalidation(self, request: Request, tenant: UUID, rule: str) -> Response:
         """The live results of each target, or of the rule itself if it has no targets. Makes no marker."""
         return Response(preview_invalidation(self._log(tenant), rule_id=rule, now=now()))
+
+    @operation(
+        summary="What invalidating tables would end",
+        budget=QUERY,
+        body=TableInvalidationRequest,
+        responses={200: TableInvalidationPreview},
+    )
+    def preview_table_invalidation(self, request: Request, tenant: UUID) -> Response:
+        """The rules that would get a marker, and their live results. Makes no marker."""
+        return Response(preview_tables(self._log(tenant), tables=self.body["tables"], now=now()))
 
     @operation(
         summary="The requests of the log, newest first",

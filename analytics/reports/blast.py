@@ -14,16 +14,22 @@ from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
+from rules.table_invalidation import find_rules
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from analytics.reports.reading import LogReader
     from rules.language import Rule
+    from rules.ruleset import RulesetState
 
 #: Older stores are ignored, even if the TTL is longer.
 MAX_DAYS: Final = 31
 _WEEKS: Final = 4
+#: The rules for which a preview of tables reads the log. Each takes two queries.
+MAX_PREVIEWED: Final = 20
 
 #: A result is born when its execution ends. It is live if it was executed under the current rules, was born
 #: at or after the last marker, and has not expired.
@@ -73,11 +79,20 @@ class PreviewTarget(JsonStruct):
     ]
 
 
-class InvalidationPreview(JsonStruct):
-    rule_id: str
+class _PreviewHead(JsonStruct):
     at: Timestamp
     targets: list[PreviewTarget]
     queries: list[ReportQuery]
+
+
+class InvalidationPreview(_PreviewHead):
+    rule_id: str
+
+
+class TableInvalidationPreview(_PreviewHead):
+    """What invalidating tables would end. Of more than 20 rules, ``targets`` has the first 20."""
+
+    rule_ids: Annotated[list[str], Meta(description="The rules that would get a marker.")]
 
 
 def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> InvalidationPreview:
@@ -92,12 +107,31 @@ def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> I
     rule = rules.get(rule_id)
     if rule is None:
         raise RuleNotFound
+    found = _preview_all(
+        log, [rules[target] for target in rule.invalidate_rules or (rule_id,)], ruleset=ruleset, now=now
+    )
+    return InvalidationPreview.of(found, rule_id=rule_id)
+
+
+def preview_tables(log: LogReader, *, tables: Sequence[str], now: dt.datetime) -> TableInvalidationPreview:
+    """Return what `rules.table_invalidation.invalidate_tables` would end.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+        ApiError: a query failed.
+    """
+    ruleset = read_ruleset(log.tenant)
+    rules = read_rules(find_rules(ruleset.rules, tables))
+    found = _preview_all(log, rules[:MAX_PREVIEWED], ruleset=ruleset, now=now)
+    return TableInvalidationPreview.of(found, rule_ids=[rule.id for rule in rules])
+
+
+def _preview_all(
+    log: LogReader, rules: Sequence[Rule], *, ruleset: RulesetState, now: dt.datetime
+) -> _PreviewHead:
     queries: list[ReportQuery] = []
-    targets = [
-        _preview(log, rules[target], now=now, written=ruleset.modified_at, queries=queries)
-        for target in rule.invalidate_rules or (rule_id,)
-    ]
-    return InvalidationPreview(rule_id=rule_id, at=format_timestamp(now), targets=targets, queries=queries)
+    targets = [_preview(log, rule, now=now, written=ruleset.modified_at, queries=queries) for rule in rules]
+    return _PreviewHead(at=format_timestamp(now), targets=targets, queries=queries)
 
 
 def _preview(

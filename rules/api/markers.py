@@ -28,9 +28,12 @@ from rules.serializers.markers import (
     MarkerCreate,
     MarkerParameters,
     MarkerUpdate,
+    TableInvalidationRequest,
 )
+from rules.table_invalidation import invalidate_tables
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.core.timestamps import Timestamp
+from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import HalLinks, ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
@@ -193,10 +196,35 @@ class MarkerViewSet(AppViewSet):
     )
     def invalidate_rules(self, request: Request, tenant: UUID, rule: str) -> Response:
         markers = invalidate_targets(tenant, rule_id=rule, statement=self.body["statement"])
-        href = hrefs("marker", tenant=tenant, marker="id")
-        hal_links = links(
-            self_href=request.path,
-            parent=reverse("markers", kwargs={"tenant": tenant}),
-            items=[item(marker.marker_id, href(marker.marker_id)) for marker in markers],
-        )
-        return Response(InvalidationResult(links=hal_links, markers=markers), status=201)
+        return _invalidation(request, tenant, markers)
+
+    @operation(
+        summary="Mark the cached results of tables as stale",
+        budget=LINT,
+        body=TableInvalidationRequest,
+        responses={201: InvalidationResult},
+        examples=[
+            OpenApiExample(
+                "Tables that were loaded",
+                value={"tables": ["sales.orders", "sales.items"], "reason": "nightly load"},
+                request_only=True,
+            )
+        ],
+    )
+    def invalidate_tables(self, request: Request, tenant: UUID) -> Response:
+        """One marker on each enabled cache rule that can decide a statement which reads such a table.
+
+        All or none. Without such a rule, no marker is made.
+        """
+        markers = invalidate_tables(tenant, tables=self.body["tables"], reason=self.body.get("reason"))
+        return _invalidation(request, tenant, markers)
+
+
+def _invalidation(request: Request, tenant: UUID, markers: list[MarkerDocument]) -> Response:
+    href = hrefs("marker", tenant=tenant, marker="id")
+    hal_links = links(
+        self_href=request.path,
+        parent=reverse("markers", kwargs={"tenant": tenant}),
+        items=[item(marker.marker_id, href(marker.marker_id)) for marker in markers],
+    )
+    return Response(InvalidationResult(links=hal_links, markers=markers), status=201)

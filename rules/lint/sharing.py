@@ -17,6 +17,7 @@ from rules.conditions.keys import CONDITION_KEYS, Kind
 from rules.conditions.model import Test
 from rules.conditions.normal import Choice, Literal
 from rules.conditions.operators import Operator
+from rules.language import Action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -62,6 +63,30 @@ def find_shared(
             shared, late = _find_tables(_without_case(rule.normal), tables, safe, is_late)
         if shared:
             yield rule, shared, not late
+
+
+def find_deciding(
+    rules: Sequence[ValidRule], patterns: Sequence[str], *, is_late: Callable[[], bool] = lambda: False
+) -> Iterator[ValidRule]:
+    """Yield the enabled cache rules that can decide a statement which reads a table with such a name.
+
+    When it is late, further cache rules are yielded without looking. A rule that is not yielded certainly
+    decides no such statement.
+    """
+    tables = [_Table(pattern, _reading(pattern)) for pattern in dict.fromkeys(patterns)]
+    earlier: list[Conjunction] = []
+    for rule in rules:
+        if not tables:
+            return
+        if not rule.rule.enabled or rule.normal is None:
+            continue
+        condition = _without_case(rule.normal)
+        if rule.rule.action is Action.CACHE and (
+            is_late() or _find_tables(condition, tables, earlier, is_late)[0]
+        ):
+            yield rule
+        earlier.append(condition)
+        tables = [table for table in tables if not implies(frozenset({table.reads}), condition)]
 
 
 def _find_tables(

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+from rest_framework.serializers import ListField
+
+from rules.conditions.globs import MAX_GLOB
 from tenantadmin.lib.http.serializers import (
     IgnoredField,
     OneOfField,
@@ -69,3 +72,15 @@ class InvalidationRequest(StrictSerializer):
     """The statement that fired a rule with ``invalidateRules``."""
 
     statement = StrictCharField(max_length=_MAX_STATEMENT, trim_whitespace=False)
+
+
+class TableInvalidationRequest(StrictSerializer):
+    """The tables whose cached results are stale."""
+
+    tables = ListField(
+        child=StrictCharField(max_length=MAX_GLOB, trim_whitespace=False),
+        min_length=1,
+        max_length=100,
+        help_text="Names or patterns such as `sales.*`; case is ignored.",
+    )
+    reason = StrictCharField(required=False, max_length=2000, trim_whitespace=False)

@@ -66,6 +66,8 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "notifyLogs": {"prefixes": []},
         "dismissRecommendation": {"reason": "x"},
         "explainRequest": {"request": {}},
+        "invalidateTables": {"tables": ["no.such"]},
+        "previewTableInvalidation": {"tables": ["no.such"]},
         "parseWarehouse": {"text": "postgresql://db.example.org/sales"},
         "explainLoggedRequest": {"logId": "x", "day": "2026-01-01"},
         "setDigestPreference": {"frequency": "off"},

@@ -261,9 +261,34 @@ def test_rules_go_from_a_file_to_the_service(
     )
     assert "HIT or MISS by orders" not in tenantctl("explain", "-t", tenant, '{"tables": ["hr.x"]}').stdout
     assert "HIT or MISS by orders" in tenantctl("explain", "-t", tenant, '{"tables": ["sales.x"]}').stdout
-    assert "ends results" in tenantctl("invalidate", "-t", tenant, "orders", "--reason", "loaded").stdout
+    stale = "orders: results from before"
+    assert stale in tenantctl("invalidate", "-t", tenant, "orders", "--reason", "loaded").stdout
+    assert stale in tenantctl("invalidate", "-t", tenant, "--table", "SALES.*").stdout
+    assert stale in tenantctl("invalidate", "-t", tenant, "--table", "hr.people").stdout
+    assert "Give the id" in tenantctl("invalidate", "-t", tenant, status=1).stderr
     counted = tenantctl("sql", "-t", tenant, "SELECT count(*) AS n FROM proxy_logs").stdout
     assert "3" in counted
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
+    with Client(service.url, service.pat) as client:
+        (tenant,) = client.tenants()
+        client.put_rules(tenant, [RULE], etag=client.rules(tenant).etag)
+    (tmp_path / "target").mkdir()
+    nodes = {"model.a": {"schema": "SALES", "alias": "orders"}, "model.b": {"schema": "hr", "alias": "x"}}
+    results = [{"unique_id": "model.a", "status": "success"}, {"unique_id": "model.b", "status": "error"}]
+    (tmp_path / "target/manifest.json").write_text(json.dumps({"nodes": nodes}))
+    (tmp_path / "target/run_results.json").write_text(json.dumps({"results": results}))
+    page = (ROOT.parents[1] / "docs/pipelines.md").read_text()
+    script = page[page.index("import json\n") :].partition("```")[0]
+    environment = _environment(TENANTADMIN_URL=service.url, TENANTADMIN_PAT=service.pat, TENANT=tenant)
+    subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, check=True)
+    with Client(service.url, service.pat) as client:
+        listed = client.request("GET", f"/tenants/{tenant}/invalidation-markers").json()["markers"]
+    assert [(marker["targetRuleId"], marker["metadata"]) for marker in listed] == [
+        ("orders", {"reason": "dbt run"})
+    ]
 
 
 @pytest.mark.django_db(transaction=True)

@@ -52,6 +52,8 @@ WITHOUT: Final = {
     "requestRecommendations": "as requestReplay",
     "draftRecommendation": "as createDraft",
     "previewInvalidation": "writes nothing",
+    "previewTableInvalidation": "writes nothing",
+    "invalidateTables": "as createMarker",
 }
 
 #: The first sign-in makes an account and a tenant, whose documents have revisions. A restored tenant has its

@@ -210,13 +210,25 @@ def savings(
 @app.command()
 def invalidate(
     tenant: Tenant,
-    rule: Annotated[str, typer.Argument(help="The id of a rule.")],
-    reason: Annotated[str, typer.Option(help="Kept with the marker.")] = "",
+    rule: Annotated[str | None, typer.Argument(help="The id of a rule.")] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="A table, or a pattern such as sales.*; may be repeated.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Kept with the markers.")] = "",
 ) -> None:
-    """Mark what a rule has cached as stale."""
+    """Mark what a rule, or all rules that read tables, have cached as stale."""
+    if (rule is None) is not bool(table):
+        _fail("Give the id of a rule or at least one --table.")
     with _client() as client:
-        marker = client.invalidate(tenant, rule, marker=f"tenantctl-{uuid.uuid4()}", reason=reason)
-    _out.print(f"{marker['markerId']} ends results from before {marker['invalidatedAt']}")
+        if rule is None:
+            markers = client.invalidate_tables(tenant, table or [], reason=reason)
+        else:
+            name = f"tenantctl-{uuid.uuid4()}"
+            markers = [client.invalidate(tenant, rule, marker=name, reason=reason)]
+    for marker in markers:
+        _out.print(f"{marker['targetRuleId']}: results from before {marker['invalidatedAt']} are stale")
+    if not markers:
+        _out.print("No rule caches statements on these tables.")
 
 
 def _compare(client: Client, file: RulesFile) -> Difference:

@@ -305,6 +305,19 @@ class Client:
         ).json()
         return made
 
+    def invalidate_tables(
+        self, tenant: str, tables: list[str], *, reason: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Mark the cached results of tables as stale; return the markers.
+
+        ``tables`` are names or patterns such as ``sales.*``.
+        """
+        body: dict[str, Any] = {"tables": tables}
+        if reason:
+            body["reason"] = reason
+        made = self.request("POST", f"/tenants/{_segment(tenant)}/invalidations", json=body).json()
+        return list(made["markers"])
+
     def _document(self, path: str) -> Document:
         response = self.request("GET", path)
         return Document(response.json(), response.headers["ETag"])

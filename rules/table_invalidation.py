@@ -1,0 +1,75 @@
+"""Invalidate by table: a marker on each rule that may have cached results of a table.
+
+Contract: Cache metadata and markers. A pipeline that has loaded tables knows their names and no rules.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from django.db import transaction
+
+from accounts.tenants.stamps import new_stamp
+from rules.language import read_rule
+from rules.lint.nodes import ValidRule, read_node
+from rules.lint.registry import Context
+from rules.lint.sharing import find_deciding
+from rules.markers import (
+    MarkerDocument,
+    cutoffs,
+    database_now,
+    describe_marker,
+    lock_ruleset,
+    make_marker,
+)
+from rules.models import Marker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+#: Processor time to look for rules, in seconds. After that, each further cache rule gets a marker.
+_SECONDS = 1.0
+#: The longest ``triggeredBy`` of a marker.
+_MAX_TRIGGER = 200
+
+
+def find_rules(rules: Sequence[dict[str, Any]], tables: Sequence[str]) -> list[dict[str, Any]]:
+    """Return the enabled cache rules, in order, that can decide a statement which reads a matching table.
+
+    ``rules`` are stored rules, and ``tables`` are globs, compared without case. A rule that is not returned
+    certainly has no such result.
+    """
+    context = Context()
+    valid = [ValidRule(read_node(rule, index)) for index, rule in enumerate(rules)]
+    deciding = find_deciding(valid, tables, is_late=lambda: context.has_used(_SECONDS))
+    return [rules[rule.rule.index] for rule in deciding]
+
+
+def invalidate_tables(tenant_id: UUID, *, tables: Sequence[str], reason: str | None) -> list[MarkerDocument]:
+    """Create one marker on each rule of `find_rules`, all or none. Return them.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    with transaction.atomic():
+        rules = find_rules(lock_ruleset(tenant_id), tables)
+        created_at, changed_at = database_now(), new_stamp(Marker, "changed_at")
+        cutoffs(tenant_id, [rule["id"] for rule in rules]).update(changed_at=changed_at)
+        token = secrets.token_hex(8)
+        trigger = f"Tables {', '.join(tables)}"
+        markers = [
+            make_marker(
+                tenant_id,
+                target=read_rule(rule),
+                at=created_at,
+                changed_at=changed_at,
+                marker_id=f"{rule['id']}.{token}-TableInvalidation",
+                metadata={} if reason is None else {"reason": reason},
+                invalidated_by={"ruleId": rule["id"], "triggeredBy": trigger[:_MAX_TRIGGER]},
+            )
+            for rule in rules
+        ]
+        Marker.objects.bulk_create(markers)
+    return [describe_marker(marker, superseded=False) for marker in markers]
