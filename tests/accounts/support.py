@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.db import connection
 
+from accounts.models import Fqdn, Tenant
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import write_config
 from tests import factories
@@ -47,3 +49,12 @@ def at_once(calls: Sequence[Callable[[], Result]]) -> list[Result]:
 
     with ThreadPoolExecutor(len(calls)) as pool:
         return list(pool.map(run, calls))
+
+
+def age(tenant: Tenant, days: float) -> None:
+    """Let a tombstone and its names be ``days`` old."""
+    delta = dt.timedelta(days=days)
+    deleted_at = Tenant.objects.get(pk=tenant.pk).deleted_at
+    assert deleted_at is not None
+    Tenant.objects.filter(pk=tenant.pk).update(deleted_at=deleted_at - delta)
+    Fqdn.objects.filter(tenant_id=tenant.pk).update(released_at=deleted_at - delta)

@@ -18,8 +18,7 @@ from accounts.tenants.lifecycle import create_tenant, delete_tenant, restore_ten
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
-from tests.accounts.support import configure, signed_in
-from tests.accounts.test_tenants_tombstones import age
+from tests.accounts.support import age, configure, signed_in
 from tests.racing import run_behind, uncommitted
 from tests.streams import body_of
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,21 +9,12 @@ import pytest
 from accounts.models import Fqdn, Membership, PermissionGrant, Revision, Tenant
 from accounts.tasks import remove_tombstones
 from accounts.tenants.lifecycle import delete_tenant
-from tests.accounts.support import configure
+from tests.accounts.support import age, configure
 
 if TYPE_CHECKING:
     from tests import factories
 
 pytestmark = pytest.mark.django_db
-
-
-def age(tenant: Tenant, days: float) -> None:
-    """Let a tombstone and its names be ``days`` old."""
-    delta = dt.timedelta(days=days)
-    deleted_at = Tenant.objects.get(pk=tenant.pk).deleted_at
-    assert deleted_at is not None
-    Tenant.objects.filter(pk=tenant.pk).update(deleted_at=deleted_at - delta)
-    Fqdn.objects.filter(tenant_id=tenant.pk).update(released_at=deleted_at - delta)
 
 
 def test_a_tombstone_lives_30_days(world: factories.World) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
 import uuid
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import pytest
 from allauth.mfa.models import Authenticator
-from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
-from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, generate_totp_secret, hotp_value
 from django.core import mail
 from django.core.cache import cache
 from django.core.management import CommandError, call_command
@@ -23,14 +20,13 @@ from accounts.models.events import Event
 from tests import factories
 from tests.accounts.issuer import Issuer, running_issuer
 from tests.admin.acting import act
+from tests.admin.second_factor import PASSWORD, add_totp, by_password, code_of
 from tests.admin.staff import prove_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.test.client import _MonkeyPatchedWSGIResponse as Answer
-
-PASSWORD = "correct horse battery"
 
 
 @pytest.fixture(autouse=True)
@@ -70,11 +66,6 @@ def issuer(settings: Any) -> Iterator[Issuer]:
         yield issuer
 
 
-def by_password(client: Client, target: str = "/admin/") -> Answer:
-    form = {"username": "ada@example.org", "password": PASSWORD, "next": target}
-    return client.post("/admin/login/", form)
-
-
 def by_provider(client: Client, issuer: Issuer, provider: str = "corp", target: str = "") -> Answer:
     begun = client.get(f"/admin/login/provider/{provider}/?{urlencode({'next': target})}")
     assert begun.status_code == 302
@@ -85,18 +76,6 @@ def said(client: Client) -> list[str]:
     """Return the messages that the next page shows."""
     answer = client.get("/admin/login/", follow=True)
     return [str(message) for message in answer.context["messages"]]
-
-
-def add_totp(user: User) -> str:
-    """Add an authenticator app and recovery codes; return the app's secret."""
-    secret = str(generate_totp_secret())
-    TOTP.activate(user, secret)
-    RecoveryCodes.activate(user)
-    return secret
-
-
-def code_of(secret: str) -> str:
-    return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30)))
 
 
 def is_in(client: Client) -> bool:

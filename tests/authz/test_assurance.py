@@ -17,7 +17,7 @@ from accounts.models import User
 from tests import factories
 from tests.authz.callers import Caller, Stage, set_stage
 from tests.authz.expected import EXPECTED, PROVEN
-from tests.authz.test_matrix import PROTECTED, REFUSED, send
+from tests.authz.sending import PROTECTED, REFUSED, send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,17 +11,15 @@ from django.db import transaction
 from accounts.access.policy import POLICIES, Level
 from tests.authz.callers import GONE, Stage, set_stage
 from tests.authz.expected import EXPECTED
-from tests.authz.requests import Operation, bodies, operations
-from tests.conftest import ApiClient
+from tests.authz.sending import OPERATIONS, PROTECTED, REFUSED, send
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from django.test.client import _MonkeyPatchedWSGIResponse as Answer
+    from tests.authz.requests import Operation
+
 
 pytestmark = pytest.mark.django_db
-OPERATIONS = operations()
-REFUSED = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
 @pytest.fixture(scope="module")
@@ -32,35 +30,11 @@ def stage(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
         transaction.set_rollback(True)
 
 
-def send(
-    operation: Operation,
-    stage: Stage,
-    caller: str,
-    *,
-    query: str = "",
-    body: Any = None,
-    headers: dict[str, str] | None = None,
-) -> Answer:
-    """Return what a caller is answered; what the request did is undone."""
-    who = stage.callers[caller]
-    path = operation.path(stage, who)
-    with transaction.atomic():
-        answer = ApiClient(who.token).request(
-            operation.method,
-            f"{path}{'&' if '?' in path else '?'}{query}" if query else path,
-            bodies(stage).get(operation.name, {}) if body is None else body,
-            headers=headers,
-        )
-        transaction.set_rollback(True)
-    return answer
-
-
 def ask(operation: Operation, stage: Stage, caller: str) -> int:
     """Return the status that a caller gets."""
     return send(operation, stage, caller).status_code
 
 
-PROTECTED = [operation for operation in OPERATIONS if POLICIES[operation.name].level is not Level.PUBLIC]
 PUBLIC = [operation for operation in OPERATIONS if POLICIES[operation.name].level is Level.PUBLIC]
 
 

@@ -266,7 +266,7 @@ class TestRebasing:
 
 class TestPublishing:
     def test_with_a_reason(self, staff: Client, tenant: Tenant) -> None:
-        draft = draft_of(tenant, {**RULE, "varyBy": []}, ADS)
+        draft = draft_of(tenant, {**RULE, "varyBy": []}, {**ADS, "varyBy": []})
         publish = page_of(draft, "-publish")
         text = page_text(staff, publish)
         assert '+ "id": "ads",' in text

@@ -16,9 +16,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
 
-import msgspec
 import pytest
 from django.conf import settings
 from django.contrib.staticfiles import finders
@@ -30,15 +28,13 @@ from django.test import override_settings
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import PersonalAccessToken
-from accounts.signin.flow import Device, Identity, complete_sign_in
 from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
 from tenantadmin.lib.objectstore import default_store, storage_settings
-from tests import factories
 from tests.browser.browsing import launched
 from tests.browser.dashboard.demo import Demo
+from tests.browser.dashboard.signing_in import sign_in
 from tests.browser.dashboard.watching import Watched, watched_dashboard
-from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,17 +142,6 @@ def browser(chromium: str) -> Iterator[Browser]:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
         yield browser
         connections.close_all()
-
-
-def sign_in(user: User) -> str:
-    """Return the query with the tokens of a new sign-in, after ``user`` has accepted the terms."""
-    user.refresh_from_db()
-    client = ApiClient(factories.sign_in(user))
-    terms = client.get("/tos").content.decode()
-    assert client.post("/users/me/tos", {"markdown": terms}).status_code == 204
-    return urlencode(
-        msgspec.structs.asdict(complete_sign_in(Identity(email=user.email, email_verified=True), Device()))
-    )
 
 
 @pytest.fixture

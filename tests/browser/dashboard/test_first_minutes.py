@@ -18,7 +18,7 @@ from accounts.models import Membership, PersonalAccessToken, RefreshToken
 from analytics.replay.execution import run_next
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.browser.dashboard.conftest import sign_in
+from tests.browser.dashboard.signing_in import sign_in
 from tests.browser.dashboard.watching import edit, watched_dashboard
 
 if TYPE_CHECKING:
