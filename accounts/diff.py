@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -42,6 +43,7 @@ def summarize_fields(changes: Sequence[FieldChange]) -> dict[str, Any]:
 
 
 def _diff_objects(before: Mapping[str, Any], after: Mapping[str, Any], path: str) -> Iterator[FieldChange]:
+    check_work()
     for name in [*before, *(name for name in after if name not in before)]:
         old, new = before.get(name), after.get(name)
         here = f"{path}/{name.replace('~', '~0').replace('/', '~1')}"

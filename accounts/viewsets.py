@@ -7,11 +7,13 @@ Contract: Authentication.
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from fnmatch import translate
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import unquote
 
+from django.conf import settings
 from django.urls import reverse
 from rest_framework.permissions import BasePermission
 
@@ -21,10 +23,19 @@ from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
 from accounts.access.rights import latest_rights
 from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY
-from accounts.budgets import require_budget, use_budget
+from accounts.budgets import on_budget
 from accounts.models import Tenant
+from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import BadRequest, Forbidden, MethodNotAllowed, TosRequired, Unauthorized
-from tenantadmin.lib.core.request_context import MAX_REASON, acting_for, describe_request, give_reason
+from tenantadmin.lib.core.request_context import (
+    MAX_REASON,
+    acting_for,
+    current_address,
+    describe_request,
+    give_reason,
+)
+from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.core.work import Work, working
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
@@ -36,7 +47,6 @@ if TYPE_CHECKING:
     from rest_framework.views import APIView
 
     from accounts.access.scopes import Scope
-    from tenantadmin.lib.http.budgets import Budget
 
 #: Means the caller in every ``/users/{email}`` path.
 ME: Final = "me"
@@ -72,29 +82,29 @@ class AppViewSet(ApiViewSet):
 
     permission_classes = (OperationPermission,)
 
-    #: The operation's budget, and its clock when the request began.
-    _running: tuple[Budget, float] | None = None
+    #: Ends with the request.
+    _during: ExitStack
 
     def check_throttles(self, request: Request) -> None:
-        """Refuse a caller who has used up the operation's budget, if it has one.
+        """Refuse a caller who has used up the operation's budget, else count the rest of the request.
+
+        Callers without a token are told apart by their address.
 
         Raises:
             RateLimited: with the time to wait.
         """
         super().check_throttles(request)
-        budget = None if self.current_operation is None else self.current_operation.budget
-        if budget is not None:
-            require_budget(budget, caller=self.principal.email)
-            self._running = budget, budget.clock()
-
-    def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
-        if self._running is not None:
-            budget, started = self._running
-            use_budget(budget, caller=self.principal.email, seconds=budget.clock() - started)
-        return super().finalize_response(request, response, *args, **kwargs)
+        if self.current_operation is not None:
+            caller = (
+                request.auth.email if isinstance(request.auth, Principal) else network_of(current_address())
+            )
+            self._during.enter_context(on_budget(self.current_operation.budget, caller=caller))
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
-        with acting_for(""):  # events keep the reason of this request, if it gives one
+        work = Work(seconds=settings.REQUEST_SECONDS, is_abandoned=disconnection_of(request.META).happened)
+        with ExitStack() as self._during, working(work):
+            # Events keep the reason of this request, if it gives one.
+            self._during.enter_context(acting_for(""))
             return super().dispatch(request, *args, **kwargs)
 
     def handle_exception(self, exc: Exception) -> Response:

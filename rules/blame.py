@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from accounts.diff import equal_values
+from rules.diff import is_reordered
 from rules.json_text import is_object, join_pointer
+from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from rules.json_text import JsonObject, Path
 
@@ -35,7 +37,12 @@ class Blame:
         return not self.unknown
 
 
-def blame(revisions: Iterable[tuple[int, Sequence[JsonObject]]], *, limit: int) -> Blame:
+def blame(
+    revisions: Iterable[tuple[int, Sequence[JsonObject]]],
+    *,
+    limit: int,
+    is_late: Callable[[], bool] = lambda: False,
+) -> Blame:
     """Blame the rules of the first revision.
 
     A value is a member of a rule that is not an object, an array as a whole, or an empty object. The order
@@ -44,6 +51,7 @@ def blame(revisions: Iterable[tuple[int, Sequence[JsonObject]]], *, limit: int) 
     Args:
         revisions: ``seq`` and rules, newest first, down to the first revision. At least one.
         limit: the maximum number of revisions to read.
+        is_late: asked before each further revision whether to stop reading.
     """
     seqs: dict[Place, int] = {}
     open_places: set[Place] = set()
@@ -51,7 +59,7 @@ def blame(revisions: Iterable[tuple[int, Sequence[JsonObject]]], *, limit: int) 
     newer_ids: list[object] = []
     newer_seq = -1
     for number, (seq, rules) in enumerate(revisions):
-        if number == limit:
+        if number == limit or (number and is_late()):
             return Blame({**seqs, **dict.fromkeys(open_places, newer_seq)}, frozenset(open_places))
         values, ids = _values(rules), [rule["id"] for rule in rules]
         if number == 0:
@@ -61,7 +69,7 @@ def blame(revisions: Iterable[tuple[int, Sequence[JsonObject]]], *, limit: int) 
                 place
                 for place in open_places
                 if (
-                    _is_reordered(ids, newer_ids)
+                    is_reordered(ids, newer_ids)
                     if place == (None, ORDER)
                     else place not in values or not equal_values(values[place], newer[place])
                 )
@@ -81,13 +89,9 @@ def _values(rules: Sequence[JsonObject]) -> dict[Place, object]:
 
 
 def _leaves(value: JsonObject, path: Path) -> Iterator[tuple[Path, object]]:
+    check_work()
     for name, member in value.items():
         if is_object(member) and member:
             yield from _leaves(member, (*path, name))
         else:
             yield (*path, name), member
-
-
-def _is_reordered(before: Sequence[object], after: Sequence[object]) -> bool:
-    old, new = set(before), set(after)
-    return [name for name in before if name in new] != [name for name in after if name in old]

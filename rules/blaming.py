@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from time import thread_time
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from accounts.models import Revision
 
 MAX_REVISIONS: Final = 1_000
+#: Seconds of processor time after which no older revision is read.
+_SECONDS: Final = 2.0
 #: A ruleset may have a megabyte.
 _CHUNK: Final = 20
 
@@ -61,7 +64,12 @@ def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> RulesBlame:
         changes[revision.seq] = Change.of(revision)
         return revision.seq, (revision.document or {}).get("rules", [])
 
-    result = blame(map(read, chain([newest], revisions)), limit=MAX_REVISIONS)
+    started = thread_time()
+    result = blame(
+        map(read, chain([newest], revisions)),
+        limit=MAX_REVISIONS,
+        is_late=lambda: thread_time() - started > _SECONDS,
+    )
     ids = [rule["id"] for rule in newest.document.get("rules", [])]
     fields: dict[str | None, list[BlamedField]] = {rule_id: [] for rule_id in ids}
     for rule_id, path in result.seqs:

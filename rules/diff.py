@@ -67,13 +67,15 @@ def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]
         "removed": [str(rule["id"]) for rule in diff.removed],
         "changed": [change.rule_id for change in diff.changed],
     }
-    old_ids = {rule["id"] for rule in before}
-    new_ids = {rule["id"] for rule in after}
-    kept_before = [rule["id"] for rule in before if rule["id"] in new_ids]
-    kept_after = [rule["id"] for rule in after if rule["id"] in old_ids]
     return {
         "rules": len(after),
         **{kind: len(ids) for kind, ids in names.items()},
-        "reordered": kept_before != kept_after,
+        "reordered": is_reordered([rule["id"] for rule in before], [rule["id"] for rule in after]),
         "names": {kind: ids[:_MAX_NAMES] for kind, ids in names.items() if ids},
     }
+
+
+def is_reordered(before: Sequence[object], after: Sequence[object]) -> bool:
+    """Return True if the ids that both have are in another order."""
+    old, new = set(before), set(after)
+    return [name for name in before if name in new] != [name for name in after if name in old]

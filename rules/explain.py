@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from rules.language import Action
 from rules.match import STATUSES, Firing, match, vary_values
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
+from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 
 #: Values are cut: a statement may have a megabyte, and each rule may test it.
 _MAX_CHARACTERS: Final = 500
+_MAX_ELEMENTS: Final = 50
 _CACHE_DISABLED: Final = (
     "The tenant's configuration has defaults.cacheEnabled false, so the Gateway declines every cache rule."
 )
@@ -230,6 +233,7 @@ def _failed(conditions: ConditionTrace, *, target: bool) -> Iterator[FailedTest]
         for part in conditions.parts:
             yield from _failed(part, target=target)
     else:
+        check_work()
         yield FailedTest(
             path=conditions.path,
             key=conditions.key or "",
@@ -245,6 +249,7 @@ def _traced(conditions: ConditionTrace) -> TracedCondition:
     if conditions.key is None:
         parts = [_traced(part) for part in conditions.parts]
         return TracedGroup(path=path, operator=operator, matched=matched, parts=parts)
+    check_work()
     return TracedTest(
         path=path,
         operator=operator,
@@ -256,11 +261,10 @@ def _traced(conditions: ConditionTrace) -> TracedCondition:
 
 
 def _shown(value: object) -> Any:
-    """Return a value as JSON. Long texts are cut."""
+    """Return a value as JSON. Long texts and lists are cut."""
     if isinstance(value, str) and len(value) > _MAX_CHARACTERS:
         return value[: _MAX_CHARACTERS - 1] + "…"
-    if isinstance(value, frozenset):
-        return sorted(_shown(name) for name in value)
-    if isinstance(value, tuple):
-        return [_shown(element) for element in value]
+    if isinstance(value, frozenset | tuple):
+        elements = nsmallest(_MAX_ELEMENTS, value) if isinstance(value, frozenset) else value[:_MAX_ELEMENTS]
+        return [*map(_shown, elements), *(["…"] if len(value) > _MAX_ELEMENTS else [])]
     return value

@@ -12,6 +12,7 @@ from analytics.explain import LoggedExplanationAnswer, explain_logged
 from analytics.serializers.explain import ExplainLoggedBody
 from logs.audit import Reader
 from tenantadmin.lib.core.addresses import client_address
+from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
@@ -28,6 +29,7 @@ class ExplainViewSet(AppViewSet):
 
     @operation(
         summary="Explain which rule decides a logged request, and why it was a miss",
+        budget=QUERY,
         body=ExplainLoggedBody,
         responses={200: LoggedExplanationAnswer},
         examples=[

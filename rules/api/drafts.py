@@ -30,6 +30,7 @@ from rules.ruleset import TenantRules
 from rules.serializers.drafts import DraftBody, DraftStart
 from rules.serializers.rulesets import PublishParameters
 from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, Link, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
@@ -93,6 +94,7 @@ class DraftViewSet(AppViewSet):
 
     @operation(
         summary="Make a draft",
+        budget=LINT,
         description="By default a copy of the current rules. It may have lint errors.",
         body=DraftStart,
         headers=[ETAG, LOCATION],
@@ -114,6 +116,7 @@ class DraftViewSet(AppViewSet):
 
     @operation(
         summary="Replace a draft",
+        budget=LINT,
         description="It may have lint errors. An absent `name` or `baseSeq` stays as it is.",
         body=DraftBody,
         headers=[IF_MATCH, ETAG],
@@ -140,7 +143,9 @@ class DraftViewSet(AppViewSet):
         )
         return Response(status=204)
 
-    @operation(summary="Compare a draft with the current rules", responses={200: DraftDifference})
+    @operation(
+        summary="Compare a draft with the current rules", budget=LINT, responses={200: DraftDifference}
+    )
     def diff_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
         """What publishing it would change. `conflicts` are rules that others have changed since its base."""
         diff = diff_draft(tenant, draft)
@@ -161,6 +166,7 @@ class DraftViewSet(AppViewSet):
 
     @operation(
         summary="Publish a draft as the tenant's rules",
+        budget=LINT,
         description="A normal write with today's checks. Deletes the draft; the new revision names it.",
         query=PublishParameters,
         headers=[IF_MATCH, ETAG],

@@ -13,6 +13,7 @@ from rules.in_force import choose_rules
 from rules.language import read_rules
 from rules.ruleset import read_caching
 from rules.serializers.explain import ExplainRequestBody
+from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class ExplainViewSet(AppViewSet):
 
     @operation(
         summary="Explain which rule decides a request",
+        budget=LINT,
         body=ExplainRequestBody,
         responses={200: RequestExplanation},
         examples=[

@@ -17,6 +17,7 @@ from rules.restore import restore_ruleset
 from rules.ruleset import TenantRules
 from rules.serializers.blame import BlameParameters
 from rules.serializers.rulesets import PublishParameters
+from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -45,7 +46,10 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
     owner = "a tenant's rules"
 
     @operation(
-        summary="Compare two revisions of {owner}", query=DiffParameters, responses={200: RulesDifference}
+        summary="Compare two revisions of {owner}",
+        budget=LINT,
+        query=DiffParameters,
+        responses={200: RulesDifference},
     )
     def diff(self, request: Request, **address: UUID) -> Response:
         return super().diff(request, **address)
@@ -56,15 +60,19 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
 
     @operation(
         summary="Find the revision that last changed each value of a tenant's rules",
+        budget=LINT,
         query=BlameParameters,
         responses={200: RulesBlame},
     )
     def blame(self, request: Request, tenant: UUID) -> Response:
-        """For the current rules or the rules of a revision. At most 1,000 revisions are read."""
+        """For the current rules or the rules of a revision. At most 1,000 revisions are read, and fewer
+        if that takes two seconds of processor time.
+        """
         return Response(blame_ruleset(tenant, seq=self.query.get("seq")))
 
     @operation(
         summary="Restore a revision of a tenant's rules",
+        budget=LINT,
         description="A normal write: linted as today, with a new cache-bust token. The warm cache is lost.",
         path=[SEQ],
         query=PublishParameters,

@@ -16,6 +16,7 @@ from rules.conditions.networks import Address, Network, parse_address, parse_net
 from rules.conditions.operators import Operator
 from rules.conditions.regex import compile_regex
 from rules.json_text import join_pointer
+from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,12 @@ class ConditionTrace:
 
 
 def trace(condition: Condition, request: Request) -> ConditionTrace:
-    """Evaluate a condition and all its parts, even if they do not affect the result."""
+    """Evaluate a condition and all its parts, even if they do not affect the result.
+
+    Raises:
+        TooCostly, CallerGone: see `check_work`.
+    """
+    check_work()
     match condition:
         case Test():
             value = request.get(condition.key.name)
@@ -153,15 +159,16 @@ def _search(test: Test, value: Present) -> bool:
 
 
 def _contains_any(test: Test, value: Present) -> bool:
-    return isinstance(value, frozenset) and any(
-        glob_matches(pattern, name) for pattern in test.texts for name in value
-    )
+    return isinstance(value, frozenset) and any(_matches_a_name(pattern, value) for pattern in test.texts)
 
 
 def _contains_all(test: Test, value: Present) -> bool:
-    return isinstance(value, frozenset) and all(
-        any(glob_matches(pattern, name) for name in value) for pattern in test.texts
-    )
+    return isinstance(value, frozenset) and all(_matches_a_name(pattern, value) for pattern in test.texts)
+
+
+def _matches_a_name(pattern: str, names: frozenset[str]) -> bool:
+    check_work()
+    return any(glob_matches(pattern, name) for name in names)
 
 
 def _is_in_networks(test: Test, value: Present) -> bool:

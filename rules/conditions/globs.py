@@ -6,6 +6,10 @@ from typing import Final
 
 #: Maximum length of a pattern in characters.
 MAX_GLOB: Final = 2_000
+#: The most patterns of one test, and the most names in ``tables`` of a request to explain. Each pattern is
+#: compared with each name.
+MAX_GLOBS: Final = 1_000
+MAX_NAMES: Final = 1_000
 
 
 def glob_matches(pattern: str, name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from rules.language import CachingDefaults
 from rules.lint.finding import Finding, Severity
 from rules.lint.suggest import Suggester
+from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -62,6 +63,7 @@ class Context:
         """
         if self._questions % _QUESTIONS_PER_READING == 0:
             self._used = thread_time() - self._started
+            check_work()
         self._questions += 1
         return self._used > seconds
 

@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
+from rules.conditions.globs import MAX_NAMES
 from rules.language import VARY_COLUMNS
 from tenantadmin.lib.http.serializers import (
     JsonIntegerField,
@@ -45,9 +46,12 @@ class RequestField(serializers.JSONField):
         if wrong:
             raise serializers.ValidationError(wrong, code="wrong-type")
         try:
-            read_request(data)
+            tables = read_request(data)["tables"]
         except InvalidRequest as error:
             raise serializers.ValidationError({error.key: [f"{error}."]}, code="wrong-type") from error
+        if isinstance(tables, frozenset) and len(tables) > MAX_NAMES:
+            message = f"A request to explain has at most {MAX_NAMES:,} tables, not {len(tables):,}."
+            raise serializers.ValidationError({"tables": [message]}, code="out-of-range")
         return data
 
 

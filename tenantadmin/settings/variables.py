@@ -96,7 +96,10 @@ TOS_REFRESH_SECONDS = env.float("TOS_REFRESH_SECONDS", 30.0, validate=Range(0, 8
 CALLER_BUDGETS = {
     "lint": env.str("LINT_BUDGET", "30 per minute", validate=check_rate_limit),
     "query": env.str("QUERY_BUDGET", "600 per minute", validate=check_rate_limit),
+    "request": env.str("REQUEST_BUDGET", "60 per minute", validate=check_rate_limit),
 }
+#: Seconds of processor time after which a request that computes ends (`tenantadmin.lib.core.work`).
+REQUEST_SECONDS = env.float("REQUEST_SECONDS", 5.0, validate=Range(0.1, 600))
 PAT_LIMIT = env.str("PAT_LIMIT", "1000 per hour", validate=check_rate_limit)
 
 # Tenants

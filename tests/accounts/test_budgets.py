@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.urls import URLPattern
 
-from accounts.budgets import require_budget, use_budget
+from accounts.access.policy import POLICIES
+from accounts.budgets import on_budget, require_budget, use_budget
 from rules.api.rules import RulesetViewSet
 from tenantadmin.lib.core.errors import RateLimited
-from tenantadmin.lib.http.budgets import LINT, QUERY
+from tenantadmin.lib.http.budgets import LINT, QUERY, REQUEST, Budget
+from tenantadmin.lib.http.viewsets import ApiViewSet
+from tenantadmin.urls import urlpatterns
 from tests import factories
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -26,7 +32,7 @@ RULES = {"rules": [{"id": "orders", "conditions": {"isReadOnly": True}}]}
 
 @pytest.fixture(autouse=True)
 def budgets(settings: Any) -> None:
-    settings.CALLER_BUDGETS = {"lint": "2 per hour", "query": "3 per hour"}
+    settings.CALLER_BUDGETS = {"lint": "2 per hour", "query": "3 per hour", "request": "1 per hour"}
 
 
 @pytest.fixture
@@ -96,3 +102,80 @@ def test_the_time_of_an_operation_is_counted_and_the_next_is_refused(world: fact
 def test_a_refused_body_is_counted_too(world: factories.World) -> None:
     client = ApiClient(factories.sign_in(world.tenant_admin))
     assert [client.post(VALIDATE, {"rules": 7}).status_code for _ in range(3)] == [400, 400, 429]
+
+
+def operations() -> dict[str, Budget]:
+    """Return the budget of each operation by its id, as the routes find them."""
+    found: dict[str, Budget] = {}
+    for route in iterate_routes(urlpatterns):
+        view: Any = route.callback
+        viewset: Any = getattr(view, "cls", None)
+        if viewset is not None and issubclass(viewset, ApiViewSet):
+            for action in view.actions.values():
+                found[viewset.operation_id(action)] = getattr(viewset, action).operation.budget
+    return found
+
+
+def iterate_routes(patterns: Any) -> Iterator[URLPattern]:
+    for pattern in patterns:
+        if isinstance(pattern, URLPattern):
+            yield pattern
+        else:
+            yield from iterate_routes(pattern.url_patterns)
+
+
+def test_every_operation_has_a_budget() -> None:
+    budgets = operations()
+    assert budgets.keys() == set(POLICIES)
+    assert set(budgets.values()) == {REQUEST, LINT, QUERY}
+
+
+def test_what_computes_with_rules_counts_as_lint() -> None:
+    assert {name for name, budget in operations().items() if budget is LINT} == {
+        "blameRules",
+        "createDraft",
+        "diffDraft",
+        "diffRules",
+        "explainRequest",
+        "publishDraft",
+        "replaceDraft",
+        "replaceTenantRules",
+        "requestReplay",
+        "restoreRules",
+        "validateRules",
+    }
+
+
+def test_cheap_requests_are_refused_after_expensive_ones_only(
+    world: factories.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A caller of whom no request counts costs no question to Redis."""
+    with monkeypatch.context() as without_redis:
+        without_redis.setattr("accounts.budgets.storage", None)
+        require_budget(REQUEST, caller=world.owner.email)
+    client, address = ApiClient(factories.sign_in(world.owner)), f"/config/tenants/{world.tenant.pk}"
+    use_budget(REQUEST, caller=world.owner.email, seconds=1.0)
+    answer = client.get(address)
+    assert (answer.status_code, answer.json()["error"]) == (429, "rate_limited")
+    assert 0 < int(answer.headers["Retry-After"]) <= 3600
+    assert ApiClient(factories.sign_in(world.member)).get(address).status_code == 200
+
+
+def test_without_a_token_the_network_of_the_address_is_the_caller(anonymous: ApiClient) -> None:
+    use_budget(REQUEST, caller="127.0.0.1", seconds=1.0)
+    assert anonymous.get("/auth/providers").status_code == 429
+    answer = anonymous.get("/auth/providers", **{"X-Unrelated": "1"})
+    assert answer.json()["error"] == "rate_limited"
+
+
+def test_a_caller_has_four_places_in_a_process() -> None:
+    with ExitStack() as running:
+        for _ in range(4):
+            running.enter_context(on_budget(LINT, caller="ada@example.org"))
+        with pytest.raises(RateLimited) as refusal, on_budget(LINT, caller="ada@example.org"):
+            pass
+        assert refusal.value.headers == {"Retry-After": "1"}
+        with on_budget(LINT, caller="bob@example.org"), on_budget(QUERY, caller="ada@example.org"):
+            pass
+    with on_budget(LINT, caller="ada@example.org"):
+        pass

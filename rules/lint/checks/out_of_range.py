@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.globs import MAX_GLOB
+from rules.conditions.globs import MAX_GLOB, MAX_GLOBS
 from rules.conditions.keys import Kind
 from rules.conditions.operators import Operator
 from rules.conditions.regex import MAX_PATTERN
@@ -80,14 +80,21 @@ def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
 
 @OUT_OF_RANGE.check(Operation)
 def check_operand(node: Operation, _context: Context) -> Iterator[Problem]:
-    """Check the size of numbers, the length of patterns and the characters of texts."""
+    """Check the size of numbers, the length and number of patterns, and the characters of texts."""
     if is_array(node.operand):
+        if node.operator in _GLOBS and len(node.operand) > MAX_GLOBS:
+            yield Problem(
+                node.path,
+                f"{node.operator} takes at most {MAX_GLOBS:,} patterns, not {len(node.operand):,}. Use '*', "
+                "or several tests in 'any' or 'all'.",
+            )
         for index, element in enumerate(node.operand):
             yield from _check_scalar(node, element, (*node.path, index))
     else:
         yield from _check_scalar(node, node.operand, node.path)
 
 
+_GLOBS: Final = frozenset({Operator.CONTAINS_ANY, Operator.CONTAINS_ALL})
 _MAX_LENGTHS: Final = {
     Operator.REGEX: MAX_PATTERN,
     Operator.CONTAINS_ANY: MAX_GLOB,

@@ -17,15 +17,26 @@ REFUSAL_KEY: Final = "tenantadmin.refusal"
 
 
 class Disconnection:
-    """Tells whether the caller of one request has closed the connection."""
+    """Tells whether the caller of one request has closed the connection.
 
-    def __init__(self) -> None:
+    Args:
+        watch: begins to watch the connection. Most requests end before anything asks.
+    """
+
+    def __init__(self, watch: Callable[[], object] = lambda: None) -> None:
+        self._watch: Callable[[], object] | None = watch
         self._lock = threading.Lock()
         self._happened = False
         self._callback: Callable[[], None] | None = None
 
     def happened(self) -> bool:
+        self._begin()
         return self._happened
+
+    def _begin(self) -> None:
+        watch, self._watch = self._watch, None
+        if watch:
+            watch()
 
     def set(self) -> None:
         """Record that the caller has disconnected, and call the function of `calling`."""
@@ -40,6 +51,7 @@ class Disconnection:
 
         Any thread may call it, and it must return at once. It is not called after the block.
         """
+        self._begin()
         with self._lock:
             self._callback = function
             if self._happened:

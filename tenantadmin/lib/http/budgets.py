@@ -1,4 +1,7 @@
-"""Budgets: limits on the time that one caller's expensive requests may take. Contract: Errors (429)."""
+"""Budgets: limits on the time that the requests of one caller may take. Contract: Errors (429).
+
+Every operation has one.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A kind of expensive work. Its limit is the setting ``CALLER_BUDGETS[name]``, in seconds per period.
+    """A kind of work. Its limit is the setting ``CALLER_BUDGETS[name]``, in seconds per period.
 
-    ``clock`` measures a request: the processor time of this thread, or elapsed time if the work is elsewhere.
+    Attributes:
+        clock: measures a request: processor time of this thread, or elapsed time if the work is elsewhere.
+        places: how many requests of a caller one process works on at a time. None: any number.
+        is_cheap: most requests take less than what counts, so Redis is asked only about callers with others.
     """
 
     name: str
     clock: Callable[[], float]
+    places: int | None = None
+    is_cheap: bool = False
 
 
-LINT: Final = Budget("lint", time.thread_time)
+#: Of every operation that declares no other.
+REQUEST: Final = Budget("request", time.thread_time, is_cheap=True)
+#: Of operations that check, compare or explain rules.
+LINT: Final = Budget("lint", time.thread_time, places=4)
 QUERY: Final = Budget("query", time.monotonic)

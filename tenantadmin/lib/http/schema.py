@@ -95,15 +95,13 @@ class ContractSchema(AutoSchema):
         }
 
     def _common_errors(self, operation: Mapping[str, Any]) -> list[str]:
-        statuses = ["400", "500", "503"]
+        statuses = ["400", "429", "500", "503"]
         if operation.get("security"):
             statuses += ["401", "403"]
         if "{" in self.path:
             statuses.append("404")
         if self.method in {"POST", "PUT", "PATCH"}:
             statuses += ["408", "413"]
-        if isinstance(self.view, ApiViewSet) and getattr(self.view, self.view.action).operation.budget:
-            statuses.append("429")
         return statuses
 
 

@@ -15,6 +15,7 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.viewsets import ViewSet
 
 from tenantadmin.lib.core.errors import BadRequest, Detail, ValidationFailed
+from tenantadmin.lib.http.budgets import REQUEST, Budget
 from tenantadmin.lib.http.handler import validation_details
 from tenantadmin.lib.http.serializers import unknown_name_message, validated
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from rest_framework.parsers import BaseParser
     from rest_framework.request import Request
     from rest_framework.serializers import BaseSerializer, Serializer
-
-    from tenantadmin.lib.http.budgets import Budget
 
     Action = TypeVar("Action", bound=Callable[..., Any])
 
@@ -54,7 +53,7 @@ class Operation:
     takes_body: bool = False
     any_query: bool = False
     parsers: tuple[type[BaseParser], ...] | None = None
-    budget: Budget | None = None
+    budget: Budget = REQUEST
     only_reads: bool = False
 
 
@@ -70,7 +69,7 @@ def operation(
     body: BaseSerializer[Any] | type[Serializer[Any]] | None = None,
     document: Any = None,
     parsers: tuple[type[BaseParser], ...] | None = None,
-    budget: Budget | None = None,
+    budget: Budget = REQUEST,
     only_reads: bool = False,
     examples: Sequence[OpenApiExample] = (),
 ) -> Callable[[Action], Action]:

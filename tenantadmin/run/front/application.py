@@ -53,6 +53,7 @@ class Front:
         request = make_environ(scope)
         is_chunked = "HTTP_TRANSFER_ENCODING" in request
         if not is_chunked and request.get("CONTENT_LENGTH", "0") == "0":
+            request[DISCONNECTION_KEY] = exchange.disconnection
             await exchange.answer(self._threads, request)
             return
         with self._bodies.body() as body:
@@ -76,7 +77,6 @@ class Front:
             request["CONTENT_LENGTH"] = str(len(content))
             request["wsgi.input"] = io.BytesIO(content)
             request[DISCONNECTION_KEY] = exchange.disconnection
-            exchange.watch()
             await exchange.answer(self._threads, request)
 
 
@@ -88,13 +88,16 @@ class _Exchange:
         self._receive = receive
         self._send = send
         self._loop = asyncio.get_running_loop()
-        self.disconnection = Disconnection()
+        # The thread that answers asks.
+        self.disconnection = Disconnection(partial(self._loop.call_soon_threadsafe, self._watch))
         self._watching: asyncio.Task[None] | None = None
         self._is_started = False
+        self._is_answered = False
 
-    def watch(self) -> None:
+    def _watch(self) -> None:
         """Watch from now on whether the client closes the connection."""
-        self._watching = self._loop.create_task(self._wait_for_disconnect())
+        if self._watching is None and not self._is_answered:
+            self._watching = self._loop.create_task(self._wait_for_disconnect())
 
     async def _wait_for_disconnect(self) -> None:
         while (await self._receive())["type"] == "http.request":
@@ -113,6 +116,7 @@ class _Exchange:
         except _ClientGone:
             return
         finally:
+            self._is_answered = True
             if self._watching:
                 self._watching.cancel()
 
@@ -155,8 +159,7 @@ class _Exchange:
         """
         if not self._is_started:
             self._is_started = True
-            if self._watching is None:
-                self.watch()
+            self._watch()
             await self._send(start)
         if self.disconnection.happened():
             raise _ClientGone

@@ -357,6 +357,24 @@ class TestFront:
         ask(Front(app(wait), threads=1, limits=LIMITS), client, (b"content-length", b"2"))
         assert 0.0 < heard[0] < 2
 
+    def test_without_a_body_the_connection_is_watched_once_the_thread_asks(self) -> None:
+        def wait(environ: dict[str, Any]) -> list[bytes]:
+            connection = disconnection_of(environ)
+            until = time.monotonic() + 5
+            while not connection.happened():
+                assert time.monotonic() < until
+                time.sleep(0.01)
+            return []
+
+        client = Client(piece(b"", more=False), (0.05, DISCONNECT))
+        ask(Front(app(wait), threads=1, limits=LIMITS), client)
+        assert client.messages == []
+
+    def test_a_request_that_nothing_asks_about_is_not_watched(self) -> None:
+        client = Client(piece(b"", more=False))
+        ask(Front(app(lambda _: [b"fine"]), threads=1, limits=LIMITS), client)
+        assert len(client.messages) == 1
+
     def test_a_failing_application_is_a_failure_of_the_request_alone(self) -> None:
         def fail(environ: dict[str, Any]) -> list[bytes]:
             if environ["PATH_INFO"] == "/x":

@@ -50,6 +50,17 @@ def test_a_long_pattern_is_reported() -> None:
     ]
 
 
+@pytest.mark.parametrize("operator", ["containsAny", "containsAll"])
+def test_a_test_has_at_most_a_thousand_patterns(operator: str) -> None:
+    names = [f"t{number}" for number in range(1_001)]
+    assert find_places(CODE, rule_with({"tables": {operator: names[:1_000]}})) == []
+    assert find_places(CODE, rule_with({"tables": {operator: names}})) == [
+        f"/rules/0/conditions/tables/{operator}"
+    ]
+    # Names that are compared as a whole may be many.
+    assert find_places(CODE, rule_with({"tables": {"in": names}})) == []
+
+
 def test_a_number_that_is_not_exact_in_json_is_reported() -> None:
     assert find_places(CODE, rule_with({"tableCount": {"in": [2**53, 2**53 + 1, -(10**400)]}})) == [
         "/rules/0/conditions/tableCount/in/1",

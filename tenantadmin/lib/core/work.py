@@ -1,0 +1,100 @@
+"""The deadline of a request: what computes asks `check_work` whether it may go on."""
+
+from __future__ import annotations
+
+import math
+from contextlib import contextmanager
+from contextvars import ContextVar
+from time import thread_time
+from typing import TYPE_CHECKING, Final
+
+from tenantadmin.lib.core.errors import BadRequest, RequestTimeout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+#: Reading the clock takes microseconds.
+_QUESTIONS_PER_READING: Final = 20
+
+
+class TooCostly(BadRequest):
+    code = "too_costly"
+    message = (
+        "This takes more processor time than one request may use. Ask with fewer table names, or use a "
+        "ruleset with fewer rules, conditions and patterns."
+    )
+
+
+class CallerGone(RequestTimeout):
+    """The caller has closed the connection. Only the access log shows this error."""
+
+    message = "The connection was closed before the answer was ready."
+
+
+class Work:
+    """The processor time that a request uses, in the thread that made this object.
+
+    Args:
+        seconds: the most that it may use.
+        is_abandoned: tells whether the caller has closed the connection.
+    """
+
+    def __init__(
+        self, *, seconds: float = math.inf, is_abandoned: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._seconds = seconds
+        self._is_abandoned = is_abandoned
+        self._started = thread_time()
+        self._used = 0.0
+        self._questions = 0
+
+    def has_used(self, seconds: float) -> bool:
+        """Return True if the request has used more than ``seconds``.
+
+        The clock is read only at every `_QUESTIONS_PER_READING`th call, because a reading is slow.
+        """
+        if self._questions % _QUESTIONS_PER_READING == 0:
+            self._used = thread_time() - self._started
+            if self._is_abandoned():
+                raise CallerGone
+        self._questions += 1
+        return self._used > seconds
+
+    def check(self) -> None:
+        """End the request if its time is used up, or if its caller is gone.
+
+        Raises:
+            TooCostly, CallerGone
+        """
+        if self.has_used(self._seconds):
+            raise TooCostly
+
+
+#: Outside of a request, nothing ends.
+_work: ContextVar[Work] = ContextVar("work", default=Work())  # noqa: B039  # no deadline
+
+
+def current_work() -> Work:
+    """Return the work of the current request."""
+    return _work.get()
+
+
+def check_work() -> None:
+    """End the current request if its time is used up, or if its caller is gone.
+
+    Code that computes calls it for each rule, test, pattern and value.
+
+    Raises:
+        TooCostly, CallerGone
+    """
+    _work.get().check()
+
+
+@contextmanager
+def working(work: Work) -> Iterator[None]:
+    """Make ``work`` the current one in the block."""
+    token = _work.set(work)
+    try:
+        yield
+    finally:
+        _work.reset(token)
