@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from uuid import UUID
 
 import msgspec
+from cachetools import TTLCache
+from django.conf import settings
 from msgspec import Meta
 
 from accounts.cursors import cut_page, read_cursor, write_cursor
+from accounts.models import Tenant
 from accounts.tenants.listing import require_live_tenant
+from accounts.tenants.plans import limits_of, require_within
+from accounts.tenants.stored_bytes import count_stored
 from rules.models import CacheMetadata
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
@@ -109,13 +116,14 @@ def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any])
     Raises:
         TenantNotFound: there is no such live tenant.
         ValidationFailed: ``tenantId`` or ``cacheKey`` differs from the path.
+        PlanLimitExceeded, RateLimited: the tenant has too many entries, or stores too many bytes in a day.
     """
     in_path = {"tenantId": tenant_id, "cacheKey": cache_key}
     if details := _read_only(document, in_path, path=""):
         raise ValidationFailed(details=details)
     require_live_tenant(tenant_id)
     row = _make_row(tenant_id, cache_key, document)
-    _save([row])
+    _save(tenant_id, [row])
     return describe_metadata(row)
 
 
@@ -125,6 +133,7 @@ def write_many(tenant_id: UUID, documents: Sequence[Mapping[str, Any]]) -> list[
     Raises:
         TenantNotFound: there is no such live tenant.
         ValidationFailed: a ``tenantId`` differs from the path, or a key is given more than once.
+        PlanLimitExceeded, RateLimited: the tenant has too many entries, or stores too many bytes in a day.
     """
     details: list[Detail] = []
     first: dict[str, int] = {}
@@ -138,7 +147,7 @@ def write_many(tenant_id: UUID, documents: Sequence[Mapping[str, Any]]) -> list[
         raise ValidationFailed(details=details)
     require_live_tenant(tenant_id)
     # Sorted, so that two writers of the same keys do not deadlock.
-    _save([_make_row(tenant_id, key, documents[first[key]]) for key in sorted(first)])
+    _save(tenant_id, [_make_row(tenant_id, key, documents[first[key]]) for key in sorted(first)])
     return list(first)
 
 
@@ -178,10 +187,42 @@ def _make_row(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> C
     )
 
 
-def _save(rows: Sequence[CacheMetadata]) -> None:
+def _save(tenant_id: UUID, rows: Sequence[CacheMetadata]) -> None:
+    _require_space(tenant_id, [row.cache_key for row in rows])
+    count_stored(tenant_id, *(row.document for row in rows))
     CacheMetadata.objects.bulk_create(
         rows,
         update_conflicts=True,
         unique_fields=["tenant", "cache_key"],
         update_fields=["rule_id", "created_at", "expires_at", "last_accessed_at", "document"],
     )
+
+
+#: How many entries each tenant has at most. Counting takes long where there are many, so this process does
+#: that once a minute, and else only near the limit. Other processes may write in the meantime.
+_at_most: Final[TTLCache[UUID, int]] = TTLCache(maxsize=10_000, ttl=60)
+_lock: Final = Lock()
+
+
+def _require_space(tenant_id: UUID, keys: Sequence[str]) -> None:
+    """Raises `PlanLimitExceeded` if new keys would exceed the limit of the tenant's plan."""
+    smallest = min((limits_of(plan).cache_entries or sys.maxsize for plan in settings.PLAN_LIMITS), default=0)
+    with _lock:
+        at_most = _at_most.get(tenant_id, sys.maxsize) + len(keys)
+        if at_most <= smallest:
+            _at_most[tenant_id] = at_most
+            return
+    rows = CacheMetadata.objects.filter(tenant=tenant_id)
+    stored, known = rows.count(), rows.filter(cache_key__in=keys).count()
+    count = stored + len(keys) - known
+    if known < len(keys) and count > smallest:
+        plan = Tenant.objects.values_list("account__plan", flat=True).get(pk=tenant_id)
+        require_within(
+            limits_of(plan).cache_entries,
+            count=count,
+            what="entries of cache metadata per tenant",
+            plan=plan,
+            path="",
+        )
+    with _lock:
+        _at_most[tenant_id] = count

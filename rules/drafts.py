@@ -19,7 +19,8 @@ from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
-from rules.diff import RulesDiff, diff_rules
+from accounts.tenants.stored_bytes import count_stored
+from rules.diff import RulesDiff, diff_rules, is_reordered
 from rules.language import complete_rule
 from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
@@ -131,6 +132,7 @@ def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) ->
         TenantNotFound: there is no such live tenant.
         TooManyDrafts: the tenant has the maximum number of drafts.
         ValidationFailed: there is no revision ``baseSeq``.
+        RateLimited: see `count_stored`.
     """
     current = read_ruleset(tenant_id)
     rules = document.get("rules", current.rules)
@@ -143,6 +145,7 @@ def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) ->
         created_by=actor,
         modified_by=actor,
     )
+    count_stored(tenant_id, draft.rules, draft.lint)
     with transaction.atomic():
         # Locks the ruleset: drafts of a tenant are created one at a time, and not after its deletion.
         if not Ruleset.objects.select_for_update(no_key=True).filter(pk=tenant_id).exists():
@@ -170,6 +173,7 @@ def replace_draft(
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
         Conflict: the draft changed since it was read.
         ValidationFailed: there is no revision ``baseSeq``.
+        RateLimited: see `count_stored`.
     """
     draft = find_draft(tenant_id, draft_id)
     require_etag(draft_etag(draft), expected=expected_etag)
@@ -183,6 +187,7 @@ def replace_draft(
         "modified_by": actor,
         "modified_at": now(),
     }
+    count_stored(tenant_id, changes["rules"], changes["lint"])
     with transaction.atomic():
         if not RuleDraft.objects.filter(pk=draft.pk, version=draft.version).update(**changes):
             raise Conflict
@@ -224,13 +229,11 @@ def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
     changed_there = _changed_ids(diff_rules(before=base_rules, after=current.rules))
     changes = diff_rules(before=current.rules, after=drafted)
     still_different = _changed_ids(changes)
-    ids, current_ids = [rule["id"] for rule in drafted], [rule["id"] for rule in current.rules]
     return DraftDiff(
         base_seq=draft.base_seq,
         current_seq=current.seq,
         changes=changes,
-        is_reordered=[name for name in ids if name in current_ids]
-        != [name for name in current_ids if name in ids],
+        is_reordered=is_reordered([rule["id"] for rule in current.rules], [rule["id"] for rule in drafted]),
         conflicts=tuple(sorted(changed_here & changed_there & still_different)),
     )
 

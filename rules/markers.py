@@ -19,8 +19,10 @@ from django.db import connection, transaction
 from django.db.models import Max
 from msgspec import Meta
 
+from accounts.models import Tenant
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
+from accounts.tenants.plans import limits_of
 from accounts.tenants.stamps import new_stamp
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 
 MANUAL: Final = "Manual"
 CROSS_RULE: Final = "Cross-rule invalidation"
+_MADE_PER_COUNT: Final = 100
 
 
 class MarkerNotFound(NotFound):
@@ -145,7 +148,7 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
                 **new.invalidated_by,
             },
         )
-        marker.save()
+        save_markers(tenant_id, [marker])
     return describe_marker(marker, superseded=False)
 
 
@@ -182,8 +185,26 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
                     invalidated_by={"ruleId": rule_id, "statement": statement, "triggeredBy": CROSS_RULE},
                 )
             )
-        Marker.objects.bulk_create(markers)
+        save_markers(tenant_id, markers)
     return [describe_marker(marker, superseded=False) for marker in markers]
+
+
+def save_markers(tenant_id: UUID, made: Sequence[Marker]) -> None:
+    """Store new markers. Remove the oldest superseded ones above the limit of the tenant's plan.
+
+    Counting takes long where there are many markers, so only every hundredth one leads to it. Cutoffs stay.
+    """
+    Marker.objects.bulk_create(made)
+    if not any(marker.pk % _MADE_PER_COUNT == 0 for marker in made):
+        return
+    active = Marker.objects.active().filter(tenant=tenant_id)
+    plan = Tenant.objects.values_list("account__plan", flat=True).get(pk=tenant_id)
+    limit = limits_of(plan).markers
+    if limit is None or (surplus := active.count() - limit) <= 0:
+        return
+    superseded = active.with_superseded().filter(superseded=True).order_by("invalidated_at", "pk")
+    stamp = new_stamp(Marker, "changed_at")
+    Marker.objects.filter(pk__in=superseded.values("pk")[:surplus]).update(removed_at=stamp, changed_at=stamp)
 
 
 def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -> MarkerDocument:

@@ -22,6 +22,7 @@ from rules.markers import (
     describe_marker,
     lock_ruleset,
     make_marker,
+    save_markers,
 )
 from rules.models import Marker
 
@@ -71,5 +72,5 @@ def invalidate_tables(tenant_id: UUID, *, tables: Sequence[str], reason: str | N
             )
             for rule in rules
         ]
-        Marker.objects.bulk_create(markers)
+        save_markers(tenant_id, markers)
     return [describe_marker(marker, superseded=False) for marker in markers]

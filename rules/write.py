@@ -14,6 +14,7 @@ from accounts.tenants.config import read_per_user_tables
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
+from accounts.tenants.stored_bytes import count_stored
 from rules.diff import summarize_rules
 from rules.errors import RulesetRejected, malformed_ruleset
 from rules.json_text import read_integer
@@ -77,6 +78,7 @@ def write_ruleset(
             limit of the plan.
         Conflict: the ruleset or ``perUserTables`` changed since it was read, or ``seq`` or ``cacheBust`` is
             stale.
+        RateLimited: the tenant stores more bytes than the plan allows in a day. Imports do not count.
     """
     stored = read_ruleset(tenant_id)
     require_etag(stored.etag, expected=expected_etag)
@@ -85,6 +87,8 @@ def write_ruleset(
     rules = _validate(document, stored, confirm_deletes=confirm_deletes)
     if if_changed and equal_values(rules, stored.rules):
         return stored
+    if changed_at is None:
+        count_stored(tenant_id, rules)
     removed = {rule["id"] for rule in stored.rules} - {rule["id"] for rule in rules} - {*confirm_deletes}
     with transaction.atomic(), database_refusals():
         stamp = stamp_tenant(tenant_id)

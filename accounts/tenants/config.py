@@ -22,6 +22,7 @@ from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
+from accounts.tenants.stored_bytes import count_stored
 from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
@@ -198,6 +199,7 @@ def write_config(
         ValidationFailed: the document is invalid, or the stored rules share tables that it adds to
             ``perUserTables``.
         PlanLimitExceeded: it has more FQDNs than the plan allows, or released too many.
+        RateLimited: the tenant stores more bytes than the plan allows in a day.
         FqdnConflict, TenantNameConflict: another tenant has the FQDN or the name.
         Conflict: the document changed since it was read, or ``seq`` is stale.
     """
@@ -219,6 +221,7 @@ def write_config(
     limits = limits_of(stored.plan)
     names = checked["fqdns"]
     require_within(limits.fqdns, count=len(names), what="FQDNs per tenant", plan=stored.plan, path="/fqdns")
+    count_stored(tenant_id, checked)
     change = FqdnChange.between(stored.document["fqdns"], names)
     with transaction.atomic(), database_refusals():
         modified_at = stamp_tenant(tenant_id)

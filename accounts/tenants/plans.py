@@ -11,11 +11,19 @@ from tenantadmin.lib.core.errors import Detail, PlanLimitExceeded
 
 @dataclass(frozen=True, slots=True)
 class PlanLimits:
-    """How many of each a plan allows; None means no limit. ``fqdns`` is per tenant."""
+    """How many of each a plan allows; None means no limit. All but ``tenants`` are per tenant.
+
+    Attributes:
+        stored_bytes: of new revisions, drafts and cache metadata in a day.
+        markers: that are not expired.
+    """
 
     tenants: int | None
     fqdns: int | None
     rules: int | None
+    stored_bytes: int | None = None
+    markers: int | None = None
+    cache_entries: int | None = None
 
 
 def limits_of(plan: str) -> PlanLimits:

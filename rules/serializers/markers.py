@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from rest_framework.serializers import ListField
 
 from rules.conditions.globs import MAX_GLOB
@@ -18,7 +20,23 @@ from tenantadmin.lib.http.serializers import (
 
 _MARKER_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z"
 _RULE_ID = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}\Z"
-_MAX_STATEMENT = 1_000_000
+#: In bytes of UTF-8.
+_MAX_STATEMENT = 64 << 10
+
+
+class StatementField(StrictCharField):
+    """A statement that is stored with a marker."""
+
+    default_error_messages: ClassVar = {"max_bytes": f"At most {_MAX_STATEMENT:,} bytes of UTF-8 are stored."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(max_length=_MAX_STATEMENT, trim_whitespace=False, **options)
+
+    def to_internal_value(self, data: Any) -> str:
+        statement = super().to_internal_value(data)
+        if len(statement.encode(errors="surrogatepass")) > _MAX_STATEMENT:
+            self.fail("max_bytes")
+        return statement
 
 
 class MarkerMetadata(StrictSerializer):
@@ -31,7 +49,7 @@ class InvalidatedBy(StrictSerializer):
     """What invalidated the results: a rule, a statement, a source."""
 
     ruleId = StrictRegexField(_RULE_ID, required=False)
-    statement = StrictCharField(required=False, max_length=_MAX_STATEMENT, trim_whitespace=False)
+    statement = StatementField(required=False)
     triggeredBy = StrictCharField(required=False, max_length=200)
 
 
@@ -71,7 +89,7 @@ class FeedParameters(StrictSerializer):
 class InvalidationRequest(StrictSerializer):
     """The statement that fired a rule with ``invalidateRules``."""
 
-    statement = StrictCharField(max_length=_MAX_STATEMENT, trim_whitespace=False)
+    statement = StatementField()
 
 
 class TableInvalidationRequest(StrictSerializer):

@@ -344,11 +344,19 @@ CORS_EXPOSE_HEADERS = [
 
 #: Classes that create and delete a tenant's other documents together with the tenant.
 TENANT_DOCUMENTS = ["rules.ruleset.RulesetDocument"]
-#: The limits of each plan. None: no limit.
+#: The limits of each plan (`accounts.tenants.plans`). None: no limit.
 PLAN_LIMITS: dict[str, dict[str, int | None]] = {
-    "free": {"tenants": 1, "fqdns": 2, "rules": 25},
-    "team": {"tenants": 10, "fqdns": 10, "rules": 250},
-    "enterprise": {"tenants": None, "fqdns": None, "rules": None},
+    plan: {
+        **limits,
+        "stored_bytes": size * (20 << 20),
+        "markers": size * 100_000,
+        "cache_entries": size * 100_000,
+    }
+    for plan, size, limits in (
+        ("free", 1, {"tenants": 1, "fqdns": 2, "rules": 25}),
+        ("team", 10, {"tenants": 10, "fqdns": 10, "rules": 250}),
+        ("enterprise", 100, {"tenants": None, "fqdns": None, "rules": None}),
+    )
 }
 #: How many drafts of its rules a tenant may have at a time.
 MAX_RULE_DRAFTS = 25
