@@ -13,6 +13,7 @@ import pytest
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.test import Client
 
+from accounts import budgets
 from accounts.access.rights import clear_principal_cache
 from tests import factories
 from tests.objects import use_store
@@ -94,6 +95,7 @@ def _not_durable() -> Iterator[None]:
 def _fresh_rights() -> Iterator[None]:
     """Clear cached rights before and after each test."""
     clear_principal_cache()
+    budgets._spenders.clear()
     yield
     clear_principal_cache()
 
