@@ -226,6 +226,7 @@ def _restrict_process(connection: Any, limits: wire.ProcessLimits) -> None:
     sandbox.prefer_for_oom_kill()
     sandbox.limit_files(open_files=_OPEN_FILES)
     sandbox.forbid_new_privileges()
+    sandbox.drop_capabilities()
     connection.execute(f"SET memory_limit = '{limits.memory_bytes}B'")
     # All forks have the same state of the engine's random numbers.
     connection.execute(f"SELECT setseed({secrets.SystemRandom().uniform(-1, 1)})")

@@ -1,4 +1,4 @@
-"""Restrict a process with the kernel's means: limits, no new privileges, seccomp, landlock.
+"""Restrict a process with the kernel's means: limits, no privileges, seccomp, landlock.
 
 Linux only, through ctypes, without privileges. A kernel may lack seccomp or landlock; the other restrictions
 work without them. docs/decisions/0007-sql-guard-and-engine.md says how a query is restricted then.
@@ -28,6 +28,7 @@ _PR_SET_DUMPABLE: Final = 4
 _PR_SET_SECCOMP: Final = 22
 _PR_SET_NO_NEW_PRIVS: Final = 38
 _SECCOMP_MODE_FILTER: Final = 2
+_CAPABILITY_VERSION: Final = 0x20080522
 
 
 def die_with_parent() -> None:
@@ -52,6 +53,16 @@ def forbid_new_privileges() -> None:
     """Make set-user-id programs harmless, and this process's memory unreadable to its user's processes."""
     _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+
+
+def drop_capabilities() -> None:
+    """Give up all capabilities, which a process of root has.
+
+    Raises:
+        OSError: the kernel refused.
+    """
+    version, data = struct.pack("=Ii", _CAPABILITY_VERSION, 0), bytes(24)
+    _checked(_libc.capset(version, data))
 
 
 def limit_files(*, open_files: int) -> None:
@@ -85,109 +96,90 @@ def _lower_limit(kind: int, value: int) -> None:
 
 # Seccomp -----------------------------------------------------------------------------------------
 
-# Calls that a query never needs: for programs, processes, sockets, other processes' memory, privileges and
-# changes to the file tree. The list names refused calls, because the harmless calls that DuckDB's libraries
-# use are many and change. Values: (x86_64 number, aarch64 number), None if the architecture lacks the call.
-_REFUSED_CALLS: Final[dict[str, tuple[int | None, int | None]]] = {
-    "socket": (41, 198),
-    "connect": (42, 203),
-    "accept": (43, 202),
-    "sendto": (44, 206),
-    "bind": (49, 200),
-    "listen": (50, 201),
-    "socketpair": (53, 199),
-    "accept4": (288, 242),
-    "sendmmsg": (307, 269),
-    "fork": (57, None),
-    "vfork": (58, None),
-    "execve": (59, 221),
-    "execveat": (322, 281),
-    "kill": (62, 129),
-    "tkill": (200, 130),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "pidfd_open": (434, 434),
-    "pidfd_send_signal": (424, 424),
-    "pidfd_getfd": (438, 438),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440),
-    "kcmp": (312, 272),
-    "setuid": (105, 146),
-    "setgid": (106, 144),
-    "setreuid": (113, 145),
-    "setregid": (114, 143),
-    "setresuid": (117, 147),
-    "setresgid": (119, 149),
-    "setgroups": (116, 159),
-    "capset": (126, 91),
-    "chroot": (161, 51),
-    "pivot_root": (155, 41),
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "move_mount": (429, 429),
-    "open_tree": (428, 428),
-    "fsopen": (430, 430),
-    "unshare": (272, 97),
-    "setns": (308, 268),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "keyctl": (250, 219),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "kexec_load": (246, 104),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "acct": (163, 89),
-    "rename": (82, None),
-    "renameat": (264, 38),
-    "renameat2": (316, 276),
-    "mkdir": (83, None),
-    "mkdirat": (258, 34),
-    "rmdir": (84, None),
-    "unlink": (87, None),
-    "unlinkat": (263, 35),
-    "link": (86, None),
-    "linkat": (265, 37),
-    "symlink": (88, None),
-    "symlinkat": (266, 36),
-    "mknod": (133, None),
-    "mknodat": (259, 33),
-    "chmod": (90, None),
-    "fchmod": (91, 52),
-    "fchmodat": (268, 53),
-    "chown": (92, None),
-    "fchown": (93, 55),
-    "lchown": (94, None),
-    "fchownat": (260, 54),
-    "truncate": (76, 45),
-    "utimensat": (280, 88),
-    "setxattr": (188, 5),
-    "setpgid": (109, 154),
-    "setsid": (112, 157),
-    "setpriority": (141, 140),
-    "prlimit64": (302, 261),
-    "setrlimit": (160, 164),
+# What a query calls, seen in its tests (`python -m scripts.system_calls`), and what the C library calls
+# in their place elsewhere. All other calls are refused, also those of later kernels. There are none for other
+# processes, sockets, names and attributes of files, privileges, and System V IPC.
+# Values: (x86_64 number, aarch64 number), None if the architecture lacks the call. Frequent ones come first.
+ALLOWED: Final[dict[str, tuple[int | None, int | None]]] = {
+    "futex": (202, 98),
+    "fstat": (5, 80),
+    "pread64": (17, 67),
+    # Files by name. Landlock says which; `openat` opens them for reading only.
+    "readlink": (89, None),
+    "readlinkat": (267, 78),
+    "newfstatat": (262, 79),
+    "stat": (4, None),
+    "lstat": (6, None),
+    "statx": (332, 291),
+    "access": (21, None),
+    "faccessat": (269, 48),
+    "faccessat2": (439, 439),
+    "getcwd": (79, 17),
+    "getdents64": (217, 61),
+    # Open files, and the socket of the service.
+    "read": (0, 63),
+    "readv": (19, 65),
+    "preadv": (295, 69),
+    "write": (1, 64),
+    "writev": (20, 66),
+    "lseek": (8, 62),
+    "fcntl": (72, 25),
+    "fadvise64": (221, 223),
+    "readahead": (187, 213),
+    "close": (3, 57),
+    "poll": (7, None),
+    "ppoll": (271, 73),
+    # Memory.
+    "mmap": (9, 222),
+    "munmap": (11, 215),
+    "mremap": (25, 216),
+    "mprotect": (10, 226),
+    "madvise": (28, 233),
+    "brk": (12, 214),
+    "membarrier": (324, 283),
+    # Threads, signals and time.
+    "rseq": (334, 293),
+    "set_robust_list": (273, 99),
+    "gettid": (186, 178),
+    "getpid": (39, 172),
+    "getcpu": (309, 168),
+    "sched_getaffinity": (204, 123),
+    "sched_yield": (24, 124),
+    "getrusage": (98, 165),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "restart_syscall": (219, 128),
+    "sigaltstack": (131, 132),
+    "clock_gettime": (228, 113),
+    "clock_getres": (229, 114),
+    "clock_nanosleep": (230, 115),
+    "gettimeofday": (96, 169),
+    "nanosleep": (35, 101),
+    "setitimer": (38, 103),
+    "getrandom": (318, 278),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+    # The first request comes after the filter, and brings the folder for landlock.
+    "landlock_create_ruleset": (444, 444),
+    "landlock_add_rule": (445, 445),
+    "landlock_restrict_self": (446, 446),
 }
+_OPENAT: Final = (257, 56)
+_PRCTL: Final = (157, 167)
 _CLONE: Final = (56, 220)
 _CLONE3: Final = (435, 435)
 _TGKILL: Final = (234, 131)
 _AUDIT_ARCH: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _CLONE_THREAD: Final = 0x0001_0000
+_PR_SET_NAME: Final = 15
+#: Flags of `openat` that write, create or empty a file.
+_O_CHANGING: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | (os.O_TMPFILE & ~os.O_DIRECTORY)
 
-_LOAD, _JUMP_EQ, _JUMP_SET, _JUMP_GE, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _JUMP_EQ, _JUMP_SET, _RETURN = 0x20, 0x15, 0x45, 0x06
 _INSTRUCTION: Final = struct.Struct("=HBBI")
 _ALLOW, _KILL, _ERRNO = 0x7FFF_0000, 0x8000_0000, 0x0005_0000
-_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARG0 = 0, 4, 16
+_OFFSET_NUMBER, _OFFSET_ARCH, _OFFSET_ARG0, _OFFSET_ARG2 = 0, 4, 16, 32
 
 
 class _Program(ctypes.Structure):
@@ -206,46 +198,42 @@ def compile_filter() -> bytes | None:
 def refuse_system_calls(program: bytes) -> bool:
     """Install a compiled filter for this thread and its descendants. Return False without seccomp.
 
-    Call `forbid_new_privileges` first. The process can still start threads, but no processes; it can send
-    signals to itself (``abort``), but not to others.
+    Call `forbid_new_privileges` first. The process can make the calls of `ALLOWED`, open files for reading,
+    start threads, name them, and send signals to itself (``abort``).
     """
     block = _Program(len(program) // _INSTRUCTION.size, program)
     return bool(_libc.prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(block), 0, 0) == 0)
 
 
 def _filter(arch: int, *, column: int, pid: int) -> list[bytes]:
-    refused = [numbers[column] for numbers in _REFUSED_CALLS.values()]
     program = [
         _instruction(_LOAD, 0, 0, _OFFSET_ARCH),
         _instruction(_JUMP_EQ, 1, 0, arch),
         _instruction(_RETURN, 0, 0, _KILL),
         _instruction(_LOAD, 0, 0, _OFFSET_NUMBER),
-        # The x32 ABI has other numbers for the same calls. Refuse all of them.
-        _instruction(_JUMP_GE, 0, 1, 0x4000_0000),
-        _instruction(_RETURN, 0, 0, _ERRNO | errno.EPERM),
     ]
-    for number in refused:
-        if number is not None:
-            program += [
-                _instruction(_JUMP_EQ, 0, 1, number),
-                _instruction(_RETURN, 0, 0, _ERRNO | errno.EPERM),
-            ]
+    # The numbers of the x32 ABI are none of these.
+    for numbers in ALLOWED.values():
+        if (number := numbers[column]) is not None:
+            program += [_instruction(_JUMP_EQ, 0, 1, number), _instruction(_RETURN, 0, 0, _ALLOW)]
     # A filter cannot read the flags of clone3. Without clone3, the C library uses clone.
     program += [
         _instruction(_JUMP_EQ, 0, 1, _CLONE3[column]),
         _instruction(_RETURN, 0, 0, _ERRNO | errno.ENOSYS),
     ]
-    program += _allow_if(_CLONE[column], _JUMP_SET, _CLONE_THREAD)
-    program += _allow_if(_TGKILL[column], _JUMP_EQ, pid)
-    return [*program, _instruction(_RETURN, 0, 0, _ALLOW)]
+    program += _allow_if(_OPENAT[column], _OFFSET_ARG2, _JUMP_SET, _O_CHANGING, negated=True)
+    program += _allow_if(_CLONE[column], _OFFSET_ARG0, _JUMP_SET, _CLONE_THREAD)
+    program += _allow_if(_TGKILL[column], _OFFSET_ARG0, _JUMP_EQ, pid)
+    program += _allow_if(_PRCTL[column], _OFFSET_ARG0, _JUMP_EQ, _PR_SET_NAME)
+    return [*program, _instruction(_RETURN, 0, 0, _ERRNO | errno.EPERM)]
 
 
-def _allow_if(number: int, test: int, value: int) -> list[bytes]:
-    """Allow a call if its first argument passes the test, else refuse it."""
+def _allow_if(number: int, argument: int, test: int, value: int, *, negated: bool = False) -> list[bytes]:
+    """Allow a call if the argument at the offset ``argument`` passes (or fails) the test, else refuse it."""
     return [
         _instruction(_JUMP_EQ, 0, 4, number),
-        _instruction(_LOAD, 0, 0, _OFFSET_ARG0),
-        _instruction(test, 0, 1, value),
+        _instruction(_LOAD, 0, 0, argument),
+        _instruction(test, *((1, 0) if negated else (0, 1)), value),
         _instruction(_RETURN, 0, 0, _ALLOW),
         _instruction(_RETURN, 0, 0, _ERRNO | errno.EPERM),
     ]
