@@ -62,7 +62,7 @@ class KeptResult:
         if entry is None:
             return None
         builds, other_days, body = entry
-        if builds != _builds(source, without=other_days):
+        if builds != _builds(source, without=set(other_days)):
             return None
         elapsed_ms = round((time.monotonic() - started) * 1000)
         return replace(transfer.decode_result(body), elapsed_ms=elapsed_ms, is_kept=True)

@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 
+from tenantadmin.run.scrubbing import SpanScrubber, scrub_event
+
 
 def start() -> None:
     """Report errors to ``SENTRY_DSN`` and traces to ``OTEL_EXPORTER_OTLP_ENDPOINT``, if they are set.
@@ -26,6 +28,9 @@ def start() -> None:
             send_default_pii=False,
             max_request_body_size="never",
             include_local_variables=False,
+            before_send=scrub_event,
+            before_send_transaction=scrub_event,
+            before_breadcrumb=scrub_event,
         )
     # OpenTelemetry reads this and its other variables itself.
     if os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
@@ -33,6 +38,10 @@ def start() -> None:
             "opentelemetry.instrumentation.auto_instrumentation", variable="OTEL_EXPORTER_OTLP_ENDPOINT"
         )
         automatic.initialize()
+        trace = _import("opentelemetry.trace", variable="OTEL_EXPORTER_OTLP_ENDPOINT")
+        # Without a provider of the SDK (OTEL_SDK_DISABLED), nothing is sent.
+        if hasattr(provider := trace.get_tracer_provider(), "add_span_processor"):
+            provider.add_span_processor(SpanScrubber())
 
 
 def _import(module: str, *, variable: str) -> Any:

@@ -141,7 +141,9 @@ CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
         "LOCATION": REDIS_URL,
-        "OPTIONS": REDIS_OPTIONS,
+        # Releases before version 2 pickled values, which this one neither reads nor writes.
+        "VERSION": 2,
+        "OPTIONS": {**REDIS_OPTIONS, "serializer": "tenantadmin.lib.core.cache_values.CacheSerializer"},
     }
 }
 RATE_LIMIT_NAMESPACE = "tenantadmin-limits"

@@ -98,3 +98,14 @@ def test_the_proxy_finds_another_container_while_one_is_replaced() -> None:
     assert not [line for line in directives if line.startswith("keepalive")]
     # Docker's own name server, which knows the new containers.
     assert re.search(r"^resolver 127\.0\.0\.11 valid=2s", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize("service", [*OURS, "sql"])
+def test_a_service_has_no_privileges_and_writes_only_into_volumes(service: str) -> None:
+    definition = SERVICES[service]
+    assert definition["read_only"] is True
+    assert definition["cap_drop"] == ["ALL"]
+    assert definition["security_opt"] == ["no-new-privileges:true"]
+    assert "mem_limit" in definition
+    places = [entry.rpartition(":")[2] for entry in [*definition["volumes"], *definition.get("tmpfs", [])]]
+    assert {"/tmp", "/var/lib/tenantadmin"} <= {*places}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from tenantadmin.run import telemetry
+from tenantadmin.run.scrubbing import scrub_event
 
 _AUTOMATIC = "opentelemetry.instrumentation.auto_instrumentation"
 
@@ -22,6 +23,11 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any] | str]:
     sentry.init = lambda **options: calls.append(options)
     automatic: Any = ModuleType(_AUTOMATIC)
     automatic.initialize = lambda: calls.append("traces")
+    trace: Any = ModuleType("opentelemetry.trace")
+    trace.get_tracer_provider = lambda: SimpleNamespace(
+        add_span_processor=lambda processor: calls.append(type(processor).__name__)
+    )
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", trace)
     for name in ("opentelemetry", "opentelemetry.instrumentation"):
         monkeypatch.setitem(sys.modules, name, ModuleType(name))
     monkeypatch.setitem(sys.modules, "sentry_sdk", sentry)
@@ -47,8 +53,12 @@ def test_each_starts_by_its_variable(
             "send_default_pii": False,
             "max_request_body_size": "never",
             "include_local_variables": False,
+            "before_send": scrub_event,
+            "before_send_transaction": scrub_event,
+            "before_breadcrumb": scrub_event,
         },
         "traces",
+        "SpanScrubber",
     ]
 
 
