@@ -1,11 +1,13 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
 from django.db.models.functions import Left
 
 from accounts.admin.names import NamingAdmin
+from accounts.admin.pages.base import may
+from accounts.models.users import StaffRole
 from logs.models import (
     DayPart,
     LogRead,
@@ -21,6 +23,8 @@ from logs.pending import ATTEMPTS_TO_WAIT_FOR
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
@@ -122,8 +126,26 @@ class LogReadAdmin(NamingAdmin):
     search_fields = ("email",)
 
 
+class StatementsAdmin(ReadOnlyAdmin):
+    """Hides from support what members wrote. The Audit page shows it to support with access to the tenant."""
+
+    #: Fields, and columns of the list.
+    written_by_members: ClassVar[frozenset[str]] = frozenset({"statement", "opening", "message"})
+
+    def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        return self._shown_to(request, super().get_fields(request, obj))
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        return self._shown_to(request, super().get_list_display(request))
+
+    def _shown_to(self, request: HttpRequest, names: Sequence[Any]) -> Sequence[Any]:
+        if may(request, StaffRole.ADMIN):
+            return names
+        return [it for it in names if getattr(it, "__name__", it) not in self.written_by_members]
+
+
 @admin.register(QueryRun)
-class QueryRunAdmin(NamingAdmin):
+class QueryRunAdmin(StatementsAdmin, NamingAdmin):
     list_display = (
         *("at", "email", "tenant_id", "outcome", "duration_ms", "rows", "bytes"),
         shortened("opening", heading="statement"),
@@ -140,7 +162,7 @@ class QueryRunAdmin(NamingAdmin):
 
 
 @admin.register(SavedQuery)
-class SavedQueryAdmin(ReadOnlyAdmin):
+class SavedQueryAdmin(StatementsAdmin):
     list_display = ("name", "user", "saved_at", shortened("statement"))
     list_select_related = ("user",)
     ordering = ("pk",)

@@ -229,7 +229,7 @@ class QueryRun(MonthlyModel):
         )
 
     def __str__(self) -> str:
-        return f"{self.email}: {self.statement[:80]}"
+        return f"query of {self.email}"
 
 
 class SavedQuery(models.Model):

@@ -15,19 +15,30 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from accounts.access.rights import rights_of
+from accounts.access.scopes import Scope
 from accounts.admin.finding import tenants_matching
 from accounts.admin.names import names_of
-from accounts.admin.pages.base import StaffPage
+from accounts.admin.pages.base import StaffPage, may
 from accounts.events import record_event
 from accounts.models import AuditView, Tenant, User
 from accounts.models.events import EventKind
-from tenantadmin.backoffice.audit import KIND_CHOICES, KINDS, AuditFilter, parse_day, read_audit, walk_audit
+from accounts.models.users import StaffRole
+from tenantadmin.backoffice.audit import (
+    KIND_CHOICES,
+    KINDS,
+    AuditFilter,
+    Source,
+    parse_day,
+    read_audit,
+    walk_audit,
+)
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.http.csv_files import stream_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from django.http import HttpRequest, HttpResponse, QueryDict
     from django.http.response import HttpResponseBase
@@ -115,7 +126,12 @@ class AuditListPage(StaffPage):
         except BadRequest as error:
             return {**content, "error": error}
         ids = _ids_of(page.entries, filters)
-        return {**content, "entries": page.entries, "cursor": page.cursor, "names": names_of(ids)}
+        return {
+            **content,
+            "entries": self._readable(page.entries),
+            "cursor": page.cursor,
+            "names": names_of(ids),
+        }
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
         if request.GET.get("format") == "csv":
@@ -128,7 +144,11 @@ class AuditListPage(StaffPage):
         filters = parse_filters(given)
         # The file leaves the service, so the download is recorded.
         self._record("audit.exported", {"filters": given})
-        return stream_csv("audit.csv", _HEADER, _cells(filters))
+        return stream_csv("audit.csv", _HEADER, _cells(filters, readable=self._readable))
+
+    def _readable(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Return the entries as the user may see them: platform admins see all."""
+        return entries if may(self.request, StaffRole.ADMIN) else hide_statements(entries, reader=self.user)
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Save the filters as a named view, or delete a view."""
@@ -173,14 +193,32 @@ class AuditListPage(StaffPage):
         record_event(EventKind.STAFF_ACTED, actor=self.actor, subject=self.actor, after={"act": act, **more})
 
 
+def hide_statements(entries: Iterable[Entry], *, reader: User) -> list[Entry]:
+    """Return entries without the statements of tenants that ``reader`` has no access to, in one query.
+
+    Statements of ``reader`` itself stay.
+    """
+    own = rights_of(reader).own_on_tenants.tenants
+    return [
+        replace(it, code="", reason="The statement is shown to staff with access to the tenant.")
+        if it.source is Source.QUERY
+        and it.who != reader.email
+        and Scope.LOGS_QUERY not in own.get(it.row.tenant_id, ())
+        else it
+        for it in entries
+    ]
+
+
 def _ids_of(entries: Sequence[Entry], filters: AuditFilter) -> set[UUID]:
     found = chain.from_iterable((entry.tenant_id, entry.account_id) for entry in entries)
     return {it for it in (*found, filters.tenant, filters.account) if it is not None}
 
 
-def _cells(filters: AuditFilter) -> Iterator[list[Any]]:
+def _cells(
+    filters: AuditFilter, *, readable: Callable[[Sequence[Entry]], Sequence[Entry]]
+) -> Iterator[list[Any]]:
     for entries in walk_audit(filters, page=_PIECE, most=MOST_IN_FILE):
-        for entry in entries:
+        for entry in readable(entries):
             yield [
                 entry.at,
                 entry.kind,

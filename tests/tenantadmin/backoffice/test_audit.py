@@ -13,7 +13,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import AuditView, Event, Revision
+from accounts.limited_access import take_access
+from accounts.models import AuditView, Event, Revision, User
 from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
 from tenantadmin.backoffice.audit import (
@@ -336,6 +337,24 @@ class TestViews:
         answer = staff.post(AUDIT, {"kind": "queries", "name": "two"}, follow=True)
         assert "Forget one first." in answer.content.decode()
         assert [(it.name, it.filters) for it in AuditView.objects.all()] == [("one", {"kind": "tokens"})]
+
+    @pytest.mark.parametrize("has_access", [False, True])
+    def test_support_reads_statements_only_of_tenants_with_access(
+        self, world: factories.World, has_access: bool
+    ) -> None:
+        support = support_client()
+        user = User.objects.get(email="support@example.org")
+        if has_access:
+            take_access(user, tenant_id=world.tenant.pk, hours=1)
+        run = make_query(tenant_id=world.tenant.pk, statement="SELECT 4711", message="about 4711")
+        make_query(email=user.email, statement="SELECT 4712")
+        for query in ({"kind": "queries"}, {"kind": "queries", "format": "csv"}):
+            answer = support.get(AUDIT, query)
+            text = (b"".join(answer.streaming_content) if answer.streaming else answer.content).decode()
+            assert ("SELECT 4711" in text, "about 4711" in text) == (has_access, has_access)
+            assert "SELECT 4712" in text
+        for path in ("/admin/logs/queryrun/", f"/admin/logs/queryrun/{run.pk}/change/"):
+            assert "4711" not in support.get(path).content.decode()
 
     def test_it_goes_with_its_user(self, world: factories.World) -> None:
         client = signed_in(world.platform_admin)
