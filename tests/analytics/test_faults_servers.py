@@ -97,7 +97,7 @@ def postgresql(
         for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT"):
             patch.setitem(connection.settings_dict, name, address[name])
         with connection.schema_editor() as editor:
-            for app in ("accounts", "logs", "analytics"):
+            for app in ("accounts", "mfa", "logs", "analytics"):
                 for model in apps.get_app_config(app).get_models():
                     editor.create_model(model)
         yield server

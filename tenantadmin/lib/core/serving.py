@@ -38,6 +38,10 @@ class Disconnection:
         if watch:
             watch()
 
+    def forget(self) -> None:
+        """Forget how to watch. The connection closes only when nothing refers to it."""
+        self._watch = None
+
     def set(self) -> None:
         """Record that the caller has disconnected, and call the function of `calling`."""
         with self._lock:

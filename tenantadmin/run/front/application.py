@@ -117,6 +117,7 @@ class _Exchange:
             return
         finally:
             self._is_answered = True
+            self.disconnection.forget()
             if self._watching:
                 self._watching.cancel()
 

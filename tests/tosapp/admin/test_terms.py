@@ -96,7 +96,7 @@ class TestPublishing:
         )
 
     def test_the_first_terms(self, staff: Client) -> None:
-        assert "No terms were published yet." in show(staff)
+        assert "No terms are published yet" in show(staff)
         assert staff.post(EDIT, form(FIRST)).status_code == 302
         assert "Be kind." in show(staff)
 
