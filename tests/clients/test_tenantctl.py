@@ -208,6 +208,29 @@ def test_it_imports_quickly_and_lightly() -> None:
     assert done.stdout == "[]\n"
 
 
+def test_a_user_without_a_home_is_told_what_to_set(tmp_path: Path) -> None:
+    code = (
+        "import os, pwd, sys, tenantadmin_client.cli as cli\n"
+        "def refuse(uid): raise KeyError(uid)\n"
+        "pwd.getpwuid = refuse\n"
+        "os.environ.pop('HOME', None), os.environ.pop('XDG_CONFIG_HOME', None)\n"
+        "cli._client()"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "COLUMNS": "200", "TENANTADMIN_PAT": ""}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "There is no home directory. Set XDG_CONFIG_HOME, or TENANTADMIN_URL and TENANTADMIN_PAT.\n"
+    )
+
+
 # --- With the service ---------------------------------------------------------------------------
 
 

@@ -307,7 +307,11 @@ def _client() -> Client:
 
 
 def _config_file() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    base = os.environ.get("XDG_CONFIG_HOME")
+    try:
+        base = base or str(Path.home() / ".config")
+    except RuntimeError:  # a user without HOME and without an entry in /etc/passwd, as in some containers
+        _fail("There is no home directory. Set XDG_CONFIG_HOME, or TENANTADMIN_URL and TENANTADMIN_PAT.")
     return Path(base) / "tenantctl" / "config.json"
 
 
