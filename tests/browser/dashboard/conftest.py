@@ -153,7 +153,10 @@ def open_as(demo: Demo, browser: Browser, service: str) -> Callable[..., Abstrac
         query = sign_in(user)
         with watched_dashboard(browser, home=home, api=service, **context) as watched:
             # As if the sign-in had been begun in this tab.
-            watched.page.add_init_script("sessionStorage.setItem('dashboard.signin', String(Date.now()))")
+            watched.page.add_init_script(
+                "if (location.protocol.startsWith('http'))"
+                " sessionStorage.setItem('dashboard.signin', String(Date.now()))"
+            )
             watched.page.goto(f"{home}?{query}#{path}")
             watched.settle()
             yield watched

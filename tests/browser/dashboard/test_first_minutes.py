@@ -137,7 +137,12 @@ def test_an_access_token_is_renewed_before_it_expires(
         del dashboard.asked[:]
         page.reload()
         page.wait_for_selector("tbody tr")
-        assert dashboard.asked == ["POST /oauth/token", "GET /users/me", "GET /config/tenants/manifest"]
+        assert dashboard.asked == [
+            "POST /oauth/token",
+            "GET /users/me",
+            "GET /config/tenants/manifest",
+            "GET /users/me/invitations",
+        ]
 
 
 def test_calls_that_are_refused_together_share_one_new_token(

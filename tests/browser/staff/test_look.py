@@ -53,7 +53,8 @@ def test_the_keyboard_reaches_all_that_a_page_offers_and_shows_where_it_is(
     with signed_in(chromium, service, world) as (page, _):
         for path in pages:
             page.goto(f"{service}{path}")
-            page.wait_for_load_state("load")
+            # The findings of a draft come after the page.
+            page.wait_for_load_state("networkidle")
             offered = page.evaluate(_NUMBER_CONTROLS)
             # Behind the navigation, which all pages share.
             page.evaluate(
