@@ -197,17 +197,6 @@ def explain(
 
 
 @app.command()
-def savings(
-    tenant: Tenant,
-    first: Annotated[str, typer.Option("--from", help="The first day.")],
-    last: Annotated[str, typer.Option("--to", help="The last day.")],
-) -> None:
-    """Print what the cache saved, as JSON."""
-    with _client() as client:
-        _print_json(client.savings(tenant, first=first, last=last))
-
-
-@app.command()
 def invalidate(
     tenant: Tenant,
     rule: Annotated[str | None, typer.Argument(help="The id of a rule.")] = None,

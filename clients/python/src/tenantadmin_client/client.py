@@ -287,14 +287,6 @@ class Client:
         params = {name.rstrip("_"): value for name, value in filters.items()}
         return self.pages(f"/tenants/{_segment(tenant)}/requests", "requests", params=params)
 
-    def savings(self, tenant: str, *, first: str, last: str) -> dict[str, Any]:
-        """Return what the cache saved from one day to another."""
-        params = {"from": first, "to": last}
-        body: dict[str, Any] = self.request(
-            "GET", f"/tenants/{_segment(tenant)}/savings", params=params
-        ).json()
-        return body
-
     def invalidate(self, tenant: str, rule: str, *, marker: str, reason: str = "") -> dict[str, Any]:
         """Mark what a rule has cached as stale. ``marker`` is a new id, unique in the tenant."""
         body: dict[str, Any] = {"markerId": marker, "targetRuleId": rule}
