@@ -1,7 +1,7 @@
 """Have days and periods built again that another release of the service made.
 
-After an upgrade, documents of the earlier release are built again, and after a return to the earlier release
-those of the later one. During a rolling update both run; then the later one alone replaces documents.
+After an upgrade, documents of the earlier release are built again. After a return to the earlier release,
+documents of the later one are. During a rolling update both run, and only the later one replaces documents.
 """
 
 from __future__ import annotations

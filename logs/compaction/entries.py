@@ -72,8 +72,8 @@ _FIELDS: Final[dict[str, Any]] = {
     column.name: msgspec.Raw if column.json_text else _TYPES[column.type] | None for column in COLUMNS
 } | {"timestamp": Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMESTAMP)] | None}
 _INTEGERS: Final = {column.name for column in COLUMNS if column.type in {SqlType.BIGINT, SqlType.INTEGER}}
-#: A number with a fraction or an exponent.
 _INTEGER: Final = re.compile(rb"-?[0-9]+")
+#: A number that may have a fraction or an exponent.
 _FLOAT: Final = re.compile(rb"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
 _AnyObject = msgspec.defstruct("_AnyObject", [], gc=False)
 

@@ -97,7 +97,7 @@ def _lower_limit(kind: int, value: int) -> None:
 # Seccomp -----------------------------------------------------------------------------------------
 
 # What a query calls, seen in its tests (`python -m scripts.system_calls`), and what the C library calls
-# in their place elsewhere. All other calls are refused, also those of later kernels. There are none for other
+# in their place elsewhere. All other calls are refused, also new ones. There are none for other
 # processes, sockets, names and attributes of files, privileges, and System V IPC.
 # Values: (x86_64 number, aarch64 number), None if the architecture lacks the call. Frequent ones come first.
 ALLOWED: Final[dict[str, tuple[int | None, int | None]]] = {

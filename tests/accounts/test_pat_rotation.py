@@ -146,7 +146,7 @@ def test_tokens_without_an_end_got_one(world: factories.World) -> None:
     before, after = ("accounts", "0023_canonical_addresses"), ("accounts", "0024_pat_life")
     executor = MigrationExecutor(connection)
     with connection.cursor() as cursor:
-        # The rows are of this transaction, unlike those of an upgrade.
+        # This transaction made the rows; in an upgrade they are older.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         executor.migrate([before])
         for expires in (None, "2999-01-01T00:00:00Z"):

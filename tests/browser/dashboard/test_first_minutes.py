@@ -202,7 +202,7 @@ def test_tokens_of_a_sign_in_from_elsewhere_are_asked_about(
             assert tab.evaluate("sessionStorage.length") == 0
             tab.click(".primary" if taken else "text=Do not sign in")
             tab.wait_for_selector("text=Your account" if taken else "text=Mail me a sign-in link")
-        # Tokens of the same user are taken, those of another are not.
+        # The tab takes tokens of the same user, and no tokens of another user.
         tab.goto(f"{home}?{sign_in(demo.owner)}#/")
         tab.wait_for_selector("tbody tr")
         tab.goto(f"{home}?{sign_in(demo.member)}#/")

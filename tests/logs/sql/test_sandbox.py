@@ -151,13 +151,13 @@ _FORGOTTEN = {
 }
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are those of x86_64")
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the numbers are for x86_64")
 def test_every_call_that_is_not_allowed_is_refused() -> None:
     by_argument = {"openat": 257, "clone": 56, "clone3": 435, "tgkill": 234, "prctl": 157}
     allowed = {number for number, _ in sandbox.ALLOWED.values()} | {*by_argument.values()}
     # Seccomp does not see the calls of the kernel's own probes.
     allowed |= {335, 336}
-    # The last ones do not exist: those of the x32 ABI, and one of a later kernel.
+    # The last numbers do not exist: they belong to the x32 ABI, or to a later kernel.
     numbers = [*sorted({*range(475)} - allowed), 600, *(0x4000_0000 | it for it in (0, 2, 59, 322))]
     assert {*_FORGOTTEN.values()} <= {*numbers}
     code = _EVERY_CALL.format(root=str(_ROOT), numbers=json.dumps(numbers))
