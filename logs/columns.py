@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+#: The last millisecond (epoch) of the year 9999. Later timestamps are read as null, and so are negative ones.
+MAX_TIMESTAMP: Final = 253_402_300_799_999
+
 
 class Group(StrEnum):
     """The section of the contract that lists a column."""

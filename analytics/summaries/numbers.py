@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from logs.columns import MAX_TIMESTAMP
+
 #: The first and last millisecond (epoch) of the years 0001 to 9999, which ISO 8601 can write.
 FIRST_MS: Final = -62_135_596_800_000
-LAST_MS: Final = 253_402_300_799_999
+LAST_MS: Final = MAX_TIMESTAMP
 
 
 def mean(total: int, count: int) -> int:

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from logs.columns import COLUMNS, SqlType
+from logs.compaction.corrections import unrepeated
 from logs.compaction.engine import HOUR_COLUMN, PREFIX_HOUR_COLUMN
-from logs.compaction.entries import unrepeated
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 from logs.quoting import quote_text
 

@@ -21,31 +21,23 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from decimal import Decimal
-from functools import lru_cache
 from itertools import islice, pairwise
 from operator import length_hint
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import msgspec
 import pyarrow as pa
 
-from logs.columns import COLUMNS, SqlType
+from logs.compaction.corrections import corrected_entry
+from logs.compaction.decoders import DECODE_ERRORS, MAX_ENTRY_BYTES, decoder_for, entry_decoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    JsonBytes = bytes | memoryview
-    _Decoder = msgspec.json.Decoder[Any]
-
-#: The largest entry, in bytes. DuckDB holds it in memory as a whole.
-MAX_ENTRY_BYTES: Final = 16 * 1024 * 1024
+    from logs.compaction.decoders import Decoder, JsonBytes
 
 #: The most bytes of a compressed file when it is unpacked.
 MAX_UNPACKED_BYTES: Final = 256 << 20
-#: The timestamps of the years 1970 to 9999, in milliseconds.
-MAX_TIMESTAMP: Final = 253_402_300_799_999
-
 #: The number of values from which a decoder for the order of their fields is worth its cost.
 _MIN_VALUES_FOR_OWN_DECODER: Final = 200
 #: Bytes of values that are decoded in one call. They stay in the processor's cache.
@@ -62,27 +54,13 @@ _GZIP: Final = b"\x1f\x8b"
 _TRUNCATED: Final = "Input data was truncated"
 _ERROR_OFFSET: Final = re.compile(r" \(byte (\d+)\)$")
 _ENDS_BEFORE_BREAK: Final = frozenset({b"}\n", b"}\r"})
-_TYPES: Final[dict[SqlType, Any]] = {
-    SqlType.VARCHAR: str,
-    SqlType.BIGINT: Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)],
-    SqlType.INTEGER: Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)],
-    SqlType.BOOLEAN: bool,
-}
-_FIELDS: Final[dict[str, Any]] = {
-    column.name: msgspec.Raw if column.json_text else _TYPES[column.type] | None for column in COLUMNS
-} | {"timestamp": Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMESTAMP)] | None}
-_INTEGERS: Final = {column.name for column in COLUMNS if column.type in {SqlType.BIGINT, SqlType.INTEGER}}
-_INTEGER: Final = re.compile(rb"-?[0-9]+")
-#: A number that may have a fraction or an exponent.
-_FLOAT: Final = re.compile(rb"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,4})?")
+
 _AnyObject = msgspec.defstruct("_AnyObject", [], gc=False)
 
 #: Checks the syntax of an object and keeps none of its fields.
 _check_object: Callable[[JsonBytes], Any] = msgspec.json.Decoder(_AnyObject).decode
-_decode_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _decode_any = msgspec.json.Decoder().decode
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
-_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BadFile(Exception):
@@ -178,7 +156,7 @@ def _split_lines(body: bytes, lines: Lines, invalid: Sequence[int]) -> SplitFile
 
 def check_values(values: Sequence[JsonBytes]) -> SplitFile:
     """Return the values with their errors and corrections. All values must be UTF-8."""
-    decoder = _decoder_for(values[0] if len(values) >= _MIN_VALUES_FOR_OWN_DECODER else b"")
+    decoder = decoder_for(values[0] if len(values) >= _MIN_VALUES_FOR_OWN_DECODER else b"")
     return _correct(values, _find_invalid_one_by_one(values, decoder))
 
 
@@ -203,7 +181,7 @@ def find_invalid(content: bytes, starts: array[int]) -> list[int]:
     invalid: list[int] = []
     count, first = len(starts) - 1, 0
     view = memoryview(content)
-    decoder = _decoder_for(content[: starts[1] - 1] if count >= _MIN_VALUES_FOR_OWN_DECODER else b"")
+    decoder = decoder_for(content[: starts[1] - 1] if count >= _MIN_VALUES_FOR_OWN_DECODER else b"")
     while first < count:
         end = bisect_left(starts, starts[first] + _BLOCK_BYTES, first + 1, count)
         bounds = starts[first : end + 1]
@@ -231,22 +209,22 @@ def _look_like_objects(content: bytes, bounds: array[int]) -> bool:
     return True
 
 
-def _holds_entries(content: memoryview, decoder: _Decoder, *, count: int) -> bool:
+def _holds_entries(content: memoryview, decoder: Decoder, *, count: int) -> bool:
     """Return True if ``content`` is ``count`` log entries, with any white space or none between them."""
     try:
         return len(content) <= MAX_ENTRY_BYTES and len(decoder.decode_lines(content)) == count
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return False
 
 
-def _find_invalid_one_by_one(values: Sequence[JsonBytes], decoder: _Decoder) -> list[int]:
+def _find_invalid_one_by_one(values: Sequence[JsonBytes], decoder: Decoder) -> list[int]:
     invalid: list[int] = []
     remaining = iter(values)
     while length_hint(remaining):
         try:
             # `deque` runs the loop in C.
             deque(map(decoder.decode, islice(remaining, _DECODED_AT_ONCE)), maxlen=0)
-        except _DECODE_ERRORS:
+        except DECODE_ERRORS:
             # The iterator has just passed the value that failed.
             invalid.append(len(values) - length_hint(remaining) - 1)
     if max(map(len, values), default=0) > MAX_ENTRY_BYTES:
@@ -261,7 +239,7 @@ def _correct(values: Sequence[JsonBytes], invalid: Iterable[int]) -> SplitFile:
     corrected: dict[int, bytes] = {}
     for index in invalid:
         value = bytes(values[index])
-        text, error = _corrected(value)
+        text, error = corrected_entry(value) if len(value) <= MAX_ENTRY_BYTES else (None, "")
         if text is not None:
             corrected[index] = text
         else:
@@ -269,65 +247,6 @@ def _correct(values: Sequence[JsonBytes], invalid: Iterable[int]) -> SplitFile:
         if error:
             errors[index] = error
     return SplitFile(values, errors, corrected)
-
-
-def _corrected(value: bytes) -> tuple[bytes | None, str]:
-    """Return the entry that a value is after its corrections, and what to say of it; else None."""
-    if len(value) > MAX_ENTRY_BYTES:
-        return None, ""
-    try:
-        fields = {name: bytes(raw) for name, raw in _decode_members(value).items()}
-    except _DECODE_ERRORS:
-        return None, ""
-    for name in _INTEGERS & fields.keys():
-        fields[name] = _as_integer(fields[name])
-    error = ""
-    moment = fields.get("timestamp", b"null")
-    if _INTEGER.fullmatch(moment) and not (len(moment) < 20 and 0 <= int(moment) <= MAX_TIMESTAMP):
-        fields["timestamp"] = b"null"
-        error = f"timestamp {moment.decode()[:40]} is outside of the years 1970 to 9999 and read as null"
-    text = b"{%b}" % b",".join(b"%b:%b" % (json.dumps(name).encode(), raw) for name, raw in fields.items())
-    try:
-        _entry_decoder(()).decode(text)
-    except _DECODE_ERRORS:
-        return None, ""
-    return text, error
-
-
-def _as_integer(number: bytes) -> bytes:
-    """Return a number without a fraction as an integer: 12 for ``12.0``. Return other values as they are."""
-    if _FLOAT.fullmatch(number) and not _INTEGER.fullmatch(number):
-        value = Decimal(number.decode())
-        if value.adjusted() < len(str(2**63)) and value == value.to_integral_value():
-            return str(int(value)).encode()
-    return number
-
-
-def unrepeated(value: bytes) -> bytes:
-    """Return an entry with each field once. Of a repeated one, the last value counts."""
-    text, _ = _corrected(value)
-    if text is None:
-        raise AssertionError("the caller found that it is an entry")
-    return text
-
-
-@lru_cache(maxsize=16)
-def _entry_decoder(field_order: tuple[str, ...]) -> _Decoder:
-    """Return a decoder of log entries. It takes a third less time if their fields have this order.
-
-    msgspec looks for each field next to the one that it found last.
-    """
-    names = dict.fromkeys([*field_order, *_FIELDS])
-    entry = msgspec.defstruct("Entry", [(name, _FIELDS[name], None) for name in names], gc=False)
-    return msgspec.json.Decoder(entry)
-
-
-def _decoder_for(value: JsonBytes) -> _Decoder:
-    """Return the decoder for entries whose fields are in the same order as in ``value``."""
-    try:
-        return _entry_decoder(tuple(name for name in _decode_members(value) if name in _FIELDS))
-    except _DECODE_ERRORS:
-        return _entry_decoder(())
 
 
 def is_utf8(body: bytes) -> bool:
@@ -355,19 +274,19 @@ def _starts_of_lines(body: bytes) -> array[int]:
 def _is_object(value: JsonBytes) -> bool:
     try:
         _check_object(value)
-    except _DECODE_ERRORS:
+    except DECODE_ERRORS:
         return False
     return True
 
 
 def _entry_error(value: bytes) -> str:
     try:
-        _entry_decoder(()).decode(value)
+        entry_decoder(()).decode(value)
     except RecursionError:
         return "nested too deeply"
     except msgspec.ValidationError as error:
         return str(error)
-    except _DECODE_ERRORS as error:
+    except DECODE_ERRORS as error:
         if _is_json(value):
             return "contains an unpaired surrogate, which is not a character"
         return str(error)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
-    from logs.compaction.entries import JsonBytes
+    from logs.compaction.decoders import JsonBytes
     from tenantadmin.lib.objectstore.batch import Batch, Entry
 
 #: Bytes of entries in a chunk. Each conversion has a fixed cost, so small chunks are slow.

@@ -25,6 +25,7 @@ from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, pruning, sandbox, spark_sql, wire
 from logs.sql.collecting import ResultError, collect, serialize
 from logs.sql.messages import add_hint, character_offset, clean_message
+from logs.sql.refusals import Refusal
 from logs.sql.spark_scope import NoTranslation
 from logs.sql.view import (
     EMPTY_VIEW,
@@ -158,7 +159,7 @@ class _Session:
         """Return the JSON and the body of the answer to a request."""
         try:
             return self._check_and_run(request)
-        except guard.Refusal as refusal:
+        except Refusal as refusal:
             document = {"kind": "rejected", "message": refusal.message, "position": refusal.position}
         except ResultError as failure:
             document = {"kind": "failed", "message": str(failure), "position": None}

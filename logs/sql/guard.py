@@ -7,7 +7,6 @@ Parsing a hostile statement can hang or crash DuckDB, so only query processes ca
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -17,9 +16,19 @@ from logs.sql import functions, tokens
 from logs.sql.grammar import GRAMMAR, SELECTORS, Plain
 from logs.sql.messages import character_offset, clean_message
 from logs.sql.names import LOG_VIEW, fold
+from logs.sql.refusals import (
+    CATALOGS,
+    COLUMNS_HINT,
+    NESTED_ENUM,
+    TYPE_WITH_SCHEMA,
+    Refusal,
+    nearest_name,
+    refused_form,
+    refused_function,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Generator, Iterator
 
 #: The maximum length of a statement, in bytes of UTF-8. DuckDB's parser hangs on much longer text.
 MAX_STATEMENT_BYTES: Final = 64 * 1024
@@ -43,15 +52,6 @@ _NESTED_ENUM_MESSAGE: Final = "Cannot serialize non-constant type parameter"
 
 #: Empty lists are kept, because ROLLUP has one among its group sets: the group of all rows.
 _SERIALIZE: Final = "SELECT json_serialize_sql($1::VARCHAR, skip_null := true, skip_default := true)"
-
-
-class Refusal(Exception):
-    """The statement may not run. ``position`` is the offset of the cause in characters, if known."""
-
-    def __init__(self, message: str, *, position: int | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.position = position
 
 
 class Connection(Protocol):
@@ -182,7 +182,7 @@ def _single_statement(document: dict[str, Any], text: bytes) -> dict[str, Any]:
             offsets = tokens.find_word(text, "ENUM")
             # If there are several, it is not known which one is inside another type.
             raise Refusal(
-                _NESTED_ENUM, position=character_offset(text, offsets[0]) if len(offsets) == 1 else None
+                NESTED_ENUM, position=character_offset(text, offsets[0]) if len(offsets) == 1 else None
             )
         # The position of a parse error is in characters already.
         position = document.get("position")
@@ -211,7 +211,7 @@ def _walk(statement: dict[str, Any]) -> _Findings:
             pending.extend(_visit_record(visit, findings))
     for name, record in findings.implicit_calls:
         if name not in findings.column_names:
-            raise _refused_function(name, record)
+            raise refused_function(name, record)
     return findings
 
 
@@ -223,7 +223,7 @@ def _visit_record(visit: _Visit, findings: _Findings) -> Generator[_Visit, None,
     variant = str(record[selector]) if (selector := SELECTORS.get(visit.family)) else ""
     fields = GRAMMAR.get((visit.family, variant))
     if fields is None:
-        raise _refused_form(variant or visit.family, record)
+        raise refused_form(variant or visit.family, record)
     scope = visit.scope
     if "cte_map" in record:
         scope = yield from _visit_ctes(record["cte_map"], scope)
@@ -231,7 +231,7 @@ def _visit_record(visit: _Visit, findings: _Findings) -> Generator[_Visit, None,
     for name, value in record.items():
         family = fields.get(name)
         if family is None:
-            raise _refused_form(f"{variant or visit.family} {name}", record)
+            raise refused_form(f"{variant or visit.family} {name}", record)
         if isinstance(family, Plain):
             continue
         field_scope = scope
@@ -263,14 +263,14 @@ def _check_record(
     elif family == "expression" and variant in {"FUNCTION", "WINDOW"}:
         name = fold(record["function_name"])
         if name not in functions.ALLOWED_FUNCTIONS:
-            raise _refused_function(name, record)
+            raise refused_function(name, record)
     elif family == "expression" and variant == "COLUMN_REF":
         path = [fold(part) for part in record["column_names"]]
         findings.names_day = findings.names_day or path[-1] == columns.DAY
         if len(path) == 1 and path[0] in IMPLICIT_CALLS:
             findings.implicit_calls.append((path[0], record))
     elif family == "type info" and variant == "UNBOUND_TYPE_INFO" and record.get("schema", "main") != "main":
-        raise Refusal(_TYPE_WITH_SCHEMA)
+        raise Refusal(TYPE_WITH_SCHEMA)
 
 
 def _is_volatile(family: str, variant: str, record: dict[str, Any]) -> bool:
@@ -307,11 +307,11 @@ def _check_table(record: dict[str, Any], scope: frozenset[str], findings: _Findi
     if name == LOG_VIEW and (catalog, schema) in _LOG_SCHEMAS:
         findings.reads_log = True
         return
-    if "information_schema" in {catalog, schema} or "pg_catalog" in {catalog, schema} or name in _CATALOGS:
-        message = f'The catalog table "{name}" is not here: the only table is proxy_logs. {_COLUMNS}'
+    if "information_schema" in {catalog, schema} or "pg_catalog" in {catalog, schema} or name in CATALOGS:
+        message = f'The catalog table "{name}" is not here: the only table is proxy_logs. {COLUMNS_HINT}'
         raise Refusal(message, position=record.get("query_location"))
     full_name = ".".join(part for part in (catalog, schema, record["table_name"]) if part)
-    nearest = _nearest(name, {LOG_VIEW, *(known for known in scope if "." not in known)})
+    nearest = nearest_name(name, {LOG_VIEW, *(known for known in scope if "." not in known)})
     hint = f' Did you mean "{nearest}"?' if nearest else ""
     raise Refusal(
         f'There is no table "{full_name}" here: a query reads proxy_logs, its own subqueries and WITH names'
@@ -323,92 +323,12 @@ def _check_table(record: dict[str, Any], scope: frozenset[str], findings: _Findi
 def _check_table_function(record: dict[str, Any]) -> None:
     call = record["function"]
     if call.get("class") != "FUNCTION":
-        raise _refused_form("TABLE_FUNCTION", record)
+        raise refused_form("TABLE_FUNCTION", record)
     name = fold(call["function_name"])
     schema = (fold(call.get("catalog", "")), fold(call.get("schema", "")))
     if name not in functions.ALLOWED_TABLE_FUNCTIONS:
-        raise _refused_function(name, call, is_table_function=True)
+        raise refused_function(name, call, is_table_function=True)
     if schema not in _BUILT_IN_SCHEMAS:
         raise Refusal(
             f'Call the table function "{name}" without a schema.', position=call.get("query_location")
         )
-
-
-def _refused_function(name: str, record: dict[str, Any], *, is_table_function: bool = False) -> Refusal:
-    kind = "table function" if is_table_function else "function"
-    allowed = functions.ALLOWED_TABLE_FUNCTIONS if is_table_function else functions.ALLOWED_FUNCTIONS
-    reason = functions.refusal_reason(name, is_table_function=is_table_function)
-    if reason:
-        message = f'The {kind} "{name}" {reason} and may not be called.'
-        if name in _ASKED_BY_TOOLS:
-            message += f" {_COLUMNS}"
-    else:
-        nearest = _nearest(name, allowed)
-        hint = f' Did you mean "{nearest}"?' if nearest else ""
-        if name in _INSTEAD:
-            hint = f" Write {_INSTEAD[name]}."
-        message = f'There is no {kind} "{name}" that a query may call.{hint}'
-    if is_table_function:
-        message += f" Allowed: {', '.join(sorted(allowed))}."
-    return Refusal(message, position=record.get("query_location"))
-
-
-_NESTED_ENUM: Final = (
-    "A type with values, such as ENUM('a', 'b'), is not supported inside another type. Cast the values alone:"
-    " list_transform(x, lambda v: v::ENUM('a', 'b')) or struct_pack(k := x.k::ENUM('a', 'b'));"
-    " or use VARCHAR."
-)
-
-#: The way for tools of business intelligence, which first ask for the version and the tables.
-_COLUMNS: Final = (
-    "GET /tenants/{tenant}/query/schema lists the columns of proxy_logs; the SQLAlchemy dialect of the"
-    " documentation answers what tools ask first."
-)
-_ASKED_BY_TOOLS: Final = frozenset(
-    {"version", "current_schema", "current_schemas", "current_database", "current_catalog"}
-    | {"duckdb_columns", "duckdb_tables", "duckdb_schemas", "duckdb_databases", "pragma_table_info", "show"}
-)
-_CATALOGS: Final = frozenset({"sqlite_master", "sqlite_schema", "duckdb_tables", "duckdb_columns"}) | {
-    f"pg_{name}" for name in ("attribute", "class", "database", "namespace", "tables", "type", "views")
-}
-
-#: What to write for functions of other engines.
-_INSTEAD: Final = {
-    "charindex": "strpos(text, part)",
-    "convert": "CAST(value AS type)",
-    "convert_timezone": "timezone(zone, time)",
-    "date_format": "strftime(time, '%Y-%m-%d')",
-    "dateadd": "time + INTERVAL 1 DAY",
-    "from_unixtime": "to_timestamp(seconds); for the column timestamp, to_timestamp(timestamp / 1000)",
-    "getdate": "now(), or current_date for the day",
-    "iff": "if(condition, yes, no)",
-    "iif": "if(condition, yes, no)",
-    "nvl": "coalesce(value, other)",
-    "nvl2": "if(value IS NOT NULL, yes, no)",
-    "str_to_date": "strptime(text, '%Y-%m-%d')",
-    "sysdate": "now(), or current_date for the day",
-    "to_char": "strftime(time, '%Y-%m-%d') for times, or CAST(value AS VARCHAR)",
-    "to_date": "CAST(text AS DATE), or strptime(text, '%d.%m.%Y')",
-    "to_number": "CAST(text AS DOUBLE)",
-    "unix_timestamp": "epoch(time)",
-    "zeroifnull": "coalesce(value, 0)",
-}
-
-_TYPE_WITH_SCHEMA: Final = "Name a type without a schema."
-
-_FORM_MESSAGES: Final = {
-    "SHOW_REF": f"DESCRIBE, SHOW and SUMMARIZE are not allowed. {_COLUMNS}",
-    "PARAMETER": "Parameters are not supported. Write the value into the statement.",
-    "BASE_TABLE at_clause": "AT (VERSION …) is not supported.",
-    "DEFAULT": "DEFAULT has no meaning in a query.",
-    "UNBOUND_TYPE_INFO catalog": _TYPE_WITH_SCHEMA,
-}
-
-
-def _refused_form(form: str, record: dict[str, Any]) -> Refusal:
-    message = _FORM_MESSAGES.get(form, f"The statement uses a form of SQL that is not allowed here ({form}).")
-    return Refusal(message, position=record.get("query_location"))
-
-
-def _nearest(name: str, known: Iterable[str]) -> str | None:
-    return next(iter(difflib.get_close_matches(name, sorted(known), cutoff=0.7)), None)

@@ -21,6 +21,7 @@ from logs.sql.messages import with_position
 from logs.sql.pool import PoolBroken, ProcessPool
 from logs.sql.priority import QueryPriority
 from logs.sql.protocol import DuckdbStatement, Limits, LogSource, QueryResult, SparkStatement
+from logs.sql.refusals import Refusal
 from logs.sql.semaphore import FairSemaphore
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class LocalEngine:
         """
         try:
             guard.check_text(job.statement)
-        except guard.Refusal as refusal:
+        except Refusal as refusal:
             raise QueryRejected(with_position(refusal.message, job.statement, refusal.position)) from None
         is_cancelled = job.cancellation.is_cancelled if job.cancellation else None
         try:

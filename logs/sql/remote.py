@@ -19,6 +19,7 @@ from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
 from logs.sql import guard, transfer
 from logs.sql.errors import EngineUnavailable, QueryCancelled, QueryRejected, QueryTimeout
 from logs.sql.messages import with_position
+from logs.sql.refusals import Refusal
 from tenantadmin.lib.core.request_context import REQUEST_ID_HEADER, current_request_id
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class RemoteEngine:
         """See `protocol.Engine.execute`."""
         try:
             guard.check_text(statement)
-        except guard.Refusal as refusal:
+        except Refusal as refusal:
             raise QueryRejected(with_position(refusal.message, statement, refusal.position)) from None
         query = transfer.Query.over(source, statement, limits)
         token = _cancellation.set(cancellation)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from logs.sql import guard
+from logs.sql.refusals import Refusal
 from tests.logs.sql.statements import ALLOWED, REFUSED
 
 _connection = duckdb.connect(config={"errors_as_json": True})
@@ -34,8 +35,8 @@ _NESTED_ENUM = (
 )
 
 
-def _refusal(statement: str) -> guard.Refusal:
-    with pytest.raises(guard.Refusal) as caught:
+def _refusal(statement: str) -> Refusal:
+    with pytest.raises(Refusal) as caught:
         guard.check(statement, _connection)
     return caught.value
 
@@ -77,7 +78,7 @@ def test_refused_statements_are_refused_inside_of_others(statement: str, nesting
 
 @given(st.text(max_size=200))
 def test_any_text_is_allowed_or_refused(text: str) -> None:
-    with suppress(guard.Refusal):
+    with suppress(Refusal):
         assert guard.check(text, _connection).text == text
 
 
@@ -176,7 +177,7 @@ def test_a_refusal_has_a_message_and_the_position(statement: str, message: str, 
 def test_a_text_that_is_no_statement_is_refused_before_it_is_parsed(
     statement: str, message: str, position: int | None
 ) -> None:
-    with pytest.raises(guard.Refusal) as caught:
+    with pytest.raises(Refusal) as caught:
         guard.check_text(statement)
     assert (caught.value.message, caught.value.position) == (message, position)
 
@@ -208,7 +209,7 @@ class _Parser:
     ],
 )
 def test_a_tree_that_cannot_be_read_is_refused(answer: str, message: str) -> None:
-    with pytest.raises(guard.Refusal) as caught:
+    with pytest.raises(Refusal) as caught:
         guard.check("SELECT 1", _Parser(answer))
     assert caught.value.message == message
 
