@@ -192,7 +192,7 @@ class _Parser:
     def __init__(self, answer: str) -> None:
         self._answer = answer
 
-    def execute(self, query: str, parameters: list[str], /) -> _Parser:
+    def execute(self, query: str, /) -> _Parser:
         return self
 
     def fetchone(self) -> tuple[str]:
