@@ -6,6 +6,7 @@ import asyncio
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -213,6 +214,24 @@ class TestThreads:
             return len(set(in_turn)), len(set(at_once))
 
         assert asyncio.run(run()) == (1, 2)
+
+    def test_the_thread_that_became_idle_last_takes_the_next_function(self) -> None:
+        async def run() -> tuple[int, list[int]]:
+            threads = Threads(3)
+            doors = [threading.Event() for _ in range(3)]
+
+            def through(door: threading.Event) -> int:
+                assert door.wait(10)
+                return threading.get_ident()
+
+            pending = [threads.run(partial(through, door)) for door in doors]
+            for number in (2, 0, 1):
+                doors[number].set()
+                last = await pending[number]
+            return last, [await threads.run(threading.get_ident) for _ in range(5)]
+
+        last, following = asyncio.run(run())
+        assert following == [last] * 5
 
     def test_an_error_is_raised_to_the_awaiter_and_the_thread_keeps_working(self) -> None:
         async def run() -> int:
