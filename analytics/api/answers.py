@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING, Final
 from django.http import StreamingHttpResponse
 from rest_framework.response import Response
 
-from analytics.summaries.store import read_document, read_etag
+from analytics.summaries.store import read_document
 from analytics.summaries.userdocs import find_user_source, user_document
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.file_chunks import FileChunks
@@ -26,20 +26,17 @@ _NO_DATA: Final = "There is no log entry in this period."
 
 
 def answer_stored(request: Request, *, tenant: UUID, kind: Kind, period: str) -> HttpResponseBase:
-    """Answer with a stored document. The body is read only if it is sent.
+    """Answer with a stored document.
 
     Raises:
         NotFound: the period has no entry.
     """
-    etag = read_etag(tenant=tenant, kind=kind, period=period)
-    if etag is None:
-        raise NotFound(_NO_DATA)
-    unchanged = not_modified(request, etag)
-    if unchanged is not None:
-        return unchanged
     document = read_document(tenant=tenant, kind=kind, period=period)
     if document is None:
         raise NotFound(_NO_DATA)
+    unchanged = not_modified(request, document.etag)
+    if unchanged is not None:
+        return unchanged
     if not document.file:
         return Response(document.body, headers={"ETag": document.etag})
     return _send(default_store().open(document.file), etag=document.etag, size=document.bytes)

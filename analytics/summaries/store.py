@@ -129,15 +129,6 @@ def read_document(*, tenant: UUID, kind: Kind, period: str) -> StoredDocument | 
     return None if row is None else StoredDocument(bytes(row[0]), *row[1:])
 
 
-def read_etag(*, tenant: UUID, kind: Kind, period: str) -> str | None:
-    """Return the stored document's ETag, or None if the period has no log entry."""
-    return (
-        SummaryDocument.objects.filter(tenant_id=tenant, kind=kind, period=period)
-        .values_list("etag", flat=True)
-        .first()
-    )
-
-
 def day_builds(*, tenant: UUID, period: str = HISTORY) -> list[DayBuild]:
     """Return the builds of the days of a tenant in ``period`` that have rollups, oldest first."""
     rows = DayRollup.objects.filter(tenant_id=tenant, day__range=period_bounds(period)).order_by("day")
