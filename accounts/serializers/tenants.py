@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.serializers.fields import FqdnField, NameField
+from accounts.serializers.pricing import PricingField
 from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
 from accounts.tenants.warehouse_urls import ADAPTER_TYPES
@@ -98,6 +99,7 @@ class Warehouse(StrictSerializer):
         help_text="Patterns of the tables whose rows or columns depend on who asks, compared without case. "
         "Rules may not share results of statements that read them. `[]`: there are none.",
     )
+    pricing = PricingField(required=False)
 
 
 class WarehouseText(StrictSerializer):

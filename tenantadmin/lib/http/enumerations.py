@@ -7,6 +7,7 @@ from typing import Final
 #: Name, and the values or their dotted path. Other enumerations are named after their member.
 ENUMERATIONS: Final = {
     "AdapterType": "accounts.tenants.warehouse_urls.ADAPTER_TYPES",
+    "Billing": "accounts.tenants.pricing.BILLINGS",
     "CacheStatus": "logs.columns.CACHE_STATUSES",
     "ChallengeType": ["TXT"],
     "DigestFrequency": "analytics.models.DigestFrequency.values",

@@ -39,7 +39,8 @@ export async function show({ tenant, reload, guard }) {
     defaults: { cacheEnabled: get.enabled.checked, ttlSeconds: whole(get.ttl), maxEntryBytes: whole(get.maxBytes) },
     logging: { retentionDays: whole(get.days), storeParameterValues: get.values.checked },
     ...(get.adapter.value && { warehouse: { adapterType: /** @type {Contract.AdapterType} */ (get.adapter.value), serverHostname: get.host.value.trim(), port: whole(get.port), httpPath: text(get.path),
-      database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential), perUserTables: perUserTables() } }),
+      database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential), perUserTables: perUserTables(),
+      pricing: house?.pricing } }),
   });
   let saved = JSON.stringify(document_());
   guard(() => mayWrite && JSON.stringify(document_()) !== saved);

@@ -1,0 +1,95 @@
+"""What an hour of a tenant's warehouse costs, and from which day on. Contract: TenantConfig."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Billing: TypeAlias = Literal["suspending", "busy", "always-on"]
+BILLINGS: Final[tuple[Billing, ...]] = get_args(Billing)
+MAX_PRICES: Final = 100
+#: A week: the longest time until a warehouse suspends, and the longest minimum of a start.
+MAX_SECONDS: Final = 604_800
+DEFAULT_SUSPEND: Final = 300
+DEFAULT_MINIMUM: Final = 60
+_PER_HOUR_DECIMALS: Final = 4
+#: Digits after the point in amounts (ISO 4217). All other currencies have two.
+_DIGITS: Final[Mapping[str, int]] = {
+    **dict.fromkeys(
+        ("BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV"), 0
+    ),
+    **dict.fromkeys(("XAF", "XOF", "XPF"), 0),
+    **dict.fromkeys(("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND"), 3),
+    **dict.fromkeys(("CLF", "UYW"), 4),
+}
+_MS_PER_HOUR: Final = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a day is billed. ``per_hour`` is in ten-thousandths of the currency; None without a price."""
+
+    first: date
+    billing: Billing
+    suspend_seconds: int
+    minimum_seconds: int
+    per_hour: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pricing:
+    """The prices of a warehouse.
+
+    Days before the first price are billed like it, without money. Without any price, the warehouse suspends
+    after `DEFAULT_SUSPEND` seconds.
+    """
+
+    currency: str | None
+    terms: Sequence[Terms]
+
+    @classmethod
+    def of(cls, prices: Sequence[Mapping[str, Any]]) -> Pricing:
+        """Return the prices in ``warehouse.pricing`` of a tenant's configuration."""
+        terms = [
+            Terms(
+                first=date.fromisoformat(price["from"]),
+                billing=price["billing"],
+                suspend_seconds=price.get("autoSuspendSeconds", DEFAULT_SUSPEND),
+                minimum_seconds=price.get("minimumSeconds", DEFAULT_MINIMUM),
+                per_hour=_in_ten_thousandths(price["perHour"]),
+            )
+            for price in prices
+        ]
+        if not terms:
+            return cls(None, [Terms(date.min, "suspending", DEFAULT_SUSPEND, DEFAULT_MINIMUM, None)])
+        if terms[0].first > date.min:
+            first = terms[0]
+            before = Terms(date.min, first.billing, first.suspend_seconds, first.minimum_seconds, None)
+            terms.insert(0, before)
+        return cls(prices[0]["currency"], terms)
+
+    def on(self, day: date) -> Terms:
+        """Return the terms in force on a day."""
+        return self.terms[bisect_right(self.terms, day, key=lambda terms: terms.first) - 1]
+
+    def money(self, amount: int) -> str:
+        """Return an amount in milliseconds times ten-thousandths per hour, with all digits of the currency.
+
+        It is rounded here only: half up, away from zero.
+        """
+        digits = _DIGITS.get(self.currency or "", 2)
+        divisor = _MS_PER_HOUR * 10**_PER_HOUR_DECIMALS
+        units = (2 * abs(amount) * 10**digits + divisor) // (2 * divisor)
+        whole, part = divmod(units, 10**digits)
+        sign = "-" if amount < 0 and units else ""
+        return f"{sign}{whole}" + (f".{part:0{digits}}" if digits else "")
+
+
+def _in_ten_thousandths(text: str) -> int:
+    whole, _, part = text.partition(".")
+    return int(whole + part.ljust(_PER_HOUR_DECIMALS, "0"))
