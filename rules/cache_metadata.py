@@ -11,20 +11,28 @@ from uuid import UUID
 import msgspec
 from cachetools import TTLCache
 from django.conf import settings
+from django.db.models import TextField
+from django.db.models.functions import Cast, Length
 from msgspec import Meta
 
-from accounts.cursors import cut_page, read_cursor, write_cursor
+from accounts.cursors import read_cursor, write_cursor
 from accounts.models import Tenant
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stored_bytes import count_stored
 from rules.models import CacheMetadata
+from rules.statements import with_short_statement
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+
+#: A page of metadata ends before the entry with which it would have more characters of JSON.
+_PAGE_CHARACTERS: Final = 4_000_000
+_CHUNK: Final = 20
 
 
 class CacheMetadataNotFound(NotFound):
@@ -86,28 +94,40 @@ def read_metadata(tenant_id: UUID, cache_key: str) -> CacheMetadataDocument:
 
 @dataclass(frozen=True, slots=True)
 class MetadataPage:
-    """A page of metadata by cache key. ``cursor`` is None on the last page."""
+    """A page of metadata by cache key. Long statements are cut. ``cursor`` is None on the last page."""
 
-    rows: Sequence[CacheMetadata]
+    documents: Sequence[CacheMetadataDocument]
     cursor: str | None
 
 
 def list_metadata(tenant_id: UUID, *, rule_id: str | None, limit: int, cursor: str | None) -> MetadataPage:
     """Return a page of a tenant's metadata, in the order of the cache keys.
 
+    It has fewer than ``limit`` entries if these are large.
+
     Raises:
         TenantNotFound: there is no such live tenant.
         BadRequest: the cursor is not from this list.
     """
     require_live_tenant(tenant_id)
-    rows = CacheMetadata.objects.filter(tenant=tenant_id).order_by("cache_key")
+    rows: Any = CacheMetadata.objects.filter(tenant=tenant_id).order_by("cache_key").defer("document")
+    rows = rows.annotate(shortened=with_short_statement("document")).annotate(
+        size=Length(Cast("shortened", TextField()))
+    )
     if rule_id is not None:
         rows = rows.filter(rule_id=rule_id)
     if cursor is not None:
         (after,) = read_cursor(cursor, (str,))
         rows = rows.filter(cache_key__gt=after)
-    page, more = cut_page(rows, limit)
-    return MetadataPage(page, write_cursor([page[-1].cache_key]) if more else None)
+    page: list[CacheMetadata] = []
+    size = 0
+    for row in rows[: limit + 1].iterator(chunk_size=_CHUNK):
+        size += row.size
+        if page and (len(page) == limit or size > _PAGE_CHARACTERS):
+            return MetadataPage(list(map(describe_metadata, page)), write_cursor([page[-1].cache_key]))
+        row.document = row.shortened
+        page.append(row)
+    return MetadataPage(list(map(describe_metadata, page)), None)
 
 
 def write_metadata(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> CacheMetadataDocument:

@@ -15,10 +15,12 @@ from django.db.models.functions import Extract, Now
 from msgspec import Meta
 
 from accounts.access.scopes import Scope
+from accounts.cursors import cut_page, older_than, write_cursor
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.stamps import newest_settled, settled_before
 from rules.markers import MarkerDocument, describe_marker
 from rules.models import Marker
+from rules.statements import with_short_statement
 from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
@@ -34,11 +36,19 @@ _CHUNK: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class MarkerFilter:
-    """The filters of a list of markers. ``status`` is ``active`` or ``expired``."""
+    """The filters of a list of markers, and its page.
+
+    Attributes:
+        status: ``active`` or ``expired``.
+        limit: how many markers a page has. None: one page has all.
+        cursor: where the page begins, from the page before it.
+    """
 
     since: dt.datetime | None = None
     status: str | None = None
     target_rule_id: str | None = None
+    limit: int | None = None
+    cursor: str | None = None
 
 
 class FeedMarker(MarkerDocument):
@@ -52,14 +62,16 @@ class FeedMarker(MarkerDocument):
 
 @dataclass(frozen=True, slots=True)
 class MarkerList:
-    """A list of markers, newest first; iterating it reads the database.
+    """A list of markers or a page of it, newest first; iterating it reads the database.
 
-    ``generated_at`` is a safe ``since`` for the next poll.
+    Long statements are cut. ``generated_at`` is a safe ``since`` for the next poll. ``cursor`` is None on the
+    last page.
     """
 
     etag: str
     generated_at: Timestamp
     markers: Iterator[Any]
+    cursor: str | None
 
 
 def list_markers(tenant_id: UUID, filters: MarkerFilter) -> MarkerList:
@@ -67,6 +79,7 @@ def list_markers(tenant_id: UUID, filters: MarkerFilter) -> MarkerList:
 
     Raises:
         TenantNotFound: there is no such live tenant.
+        BadRequest: the cursor is not from such a list.
     """
     require_live_tenant(tenant_id)
     scope = Marker.objects.filter(tenant=tenant_id)
@@ -78,18 +91,21 @@ def list_markers(tenant_id: UUID, filters: MarkerFilter) -> MarkerList:
     return _read(scope, rows, filters, _describe)
 
 
-def read_feed(principal: Principal, *, since: dt.datetime | None) -> MarkerList:
+def read_feed(principal: Principal, filters: MarkerFilter) -> MarkerList:
     """Return the markers of all live tenants on which the caller has ``cache-admin``.
 
     With ``since``, all markers that were created, changed or removed later. Without it, all markers that are
     neither removed nor expired. Each has ``tenantId`` and ``deleted``.
+
+    Raises:
+        BadRequest: the cursor is not from such a list.
     """
     scope = Marker.objects.filter(
         principal.on_tenants.as_q(Scope.CACHE_ADMIN, tenant="tenant", account="tenant__account"),
         tenant__deleted_at__isnull=True,
     )
-    rows = scope.active() if since is None else scope
-    return _read(scope, rows, MarkerFilter(since=since), _describe_in_feed)
+    rows = scope.active() if filters.since is None else scope
+    return _read(scope, rows, filters, _describe_in_feed)
 
 
 def _read(
@@ -106,15 +122,30 @@ def _read(
         active=Count("pk", filter=Q(expires_at__gt=Now())),
         sum=Sum(Extract(F("changed_at"), "epoch")),
     )
-    newest_first = rows.with_superseded().order_by("-invalidated_at", "-pk")
+    newest_first: Any = (
+        rows.with_superseded()
+        .defer("invalidated_by")
+        .annotate(shortened=with_short_statement("invalidated_by"))
+        .order_by("-invalidated_at", "-pk")
+    )
+    if filters.cursor is not None:
+        newest_first = older_than(newest_first, filters.cursor, time="invalidated_at")
+    cursor = None
+    if filters.limit is None:
+        found = newest_first.iterator(chunk_size=_CHUNK)
+    else:
+        found, more = cut_page(newest_first, filters.limit)
+        cursor = write_cursor([found[-1].invalidated_at.isoformat(), found[-1].pk]) if more else None
     return MarkerList(
         etag=strong_etag("markers", filters, generated_at, *state.values()),
         generated_at=generated_at,
-        markers=map(describe, newest_first.iterator(chunk_size=_CHUNK)),
+        markers=map(describe, found),
+        cursor=cursor,
     )
 
 
 def _describe(marker: Any) -> MarkerDocument:
+    marker.invalidated_by = marker.shortened
     return describe_marker(marker, superseded=marker.superseded)
 
 

@@ -26,6 +26,7 @@ from accounts.tenants.plans import limits_of
 from accounts.tenants.stamps import new_stamp
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
+from rules.statements import cut_statement
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
@@ -153,7 +154,7 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
 
 
 def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list[MarkerDocument]:
-    """Create one marker for each target of a rule that fired, all or none. Return them.
+    """Create one marker for each target of a rule that fired, all or none. Return them with a cut statement.
 
     A disabled rule is accepted: it was enabled when the Gateway saw it fire.
 
@@ -186,6 +187,8 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
                 )
             )
         save_markers(tenant_id, markers)
+    for marker in markers:
+        marker.invalidated_by = cut_statement(marker.invalidated_by)
     return [describe_marker(marker, superseded=False) for marker in markers]
 
 

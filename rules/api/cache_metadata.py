@@ -14,7 +14,6 @@ from accounts.viewsets import AppViewSet
 from rules.cache_metadata import (
     CacheMetadataDocument,
     delete_metadata,
-    describe_metadata,
     list_metadata,
     read_metadata,
     write_many,
@@ -39,7 +38,10 @@ _MAX_ENTRIES: Final = 1000
 
 
 class CacheKeyPage(JsonStruct):
-    """A page of cache metadata, in the order of the cache keys, each with a link."""
+    """A page of cache metadata, in the order of the cache keys, each with a link.
+
+    Statements are cut at 1,000 characters.
+    """
 
     links: PageLinks = msgspec.field(name="_links")
     cache_keys: list[CacheMetadataDocument]
@@ -98,10 +100,10 @@ class CacheMetadataViewSet(AppViewSet):
         hal_links = page_links(
             request,
             parent=reverse("tenant", kwargs={"tenant": tenant}),
-            items=[item(row.cache_key, href(row.cache_key)) for row in page.rows],
+            items=[item(document.cache_key, href(document.cache_key)) for document in page.documents],
             cursor=page.cursor,
         )
-        return Response(CacheKeyPage(links=hal_links, cache_keys=list(map(describe_metadata, page.rows))))
+        return Response(CacheKeyPage(links=hal_links, cache_keys=list(page.documents)))
 
     @operation(
         summary="Replace the metadata of many cache keys, all or none",

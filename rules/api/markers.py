@@ -35,7 +35,7 @@ from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import HalLinks, ItemList, hrefs, item, links
+from tenantadmin.lib.http.hal import HalLinks, PageLinks, hrefs, item, links, page_links
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH, LOCATION
 from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.streaming import stream_documents
@@ -48,16 +48,21 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-class MarkerSummary(ItemList):
-    """Markers, newest first, each with a link."""
+class MarkerSummary(JsonStruct):
+    """Markers, newest first, each with a link. Statements are cut at 1,000 characters."""
 
+    links: PageLinks = msgspec.field(name="_links")
     markers: list[MarkerDocument]
     generated_at: Annotated[Timestamp, Meta(description="A safe `since` for the next request.")]
 
 
-class MarkerFeed(ItemList):
-    """Markers of all tenants in the caller's scope, newest first, each with a link."""
+class MarkerFeed(JsonStruct):
+    """Markers of all tenants in the caller's scope, newest first, each with a link.
 
+    Statements are cut at 1,000 characters.
+    """
+
+    links: PageLinks = msgspec.field(name="_links")
     markers: list[FeedMarker]
     generated_at: Annotated[Timestamp, Meta(description="A safe `since` for the next request.")]
 
@@ -88,13 +93,15 @@ class MarkerViewSet(AppViewSet):
                 since=self.query.get("since"),
                 status=self.query.get("status"),
                 target_rule_id=self.query.get("targetRuleId"),
+                limit=self.query.get("limit"),
+                cursor=self.query.get("cursor"),
             ),
         )
         href = hrefs("marker", tenant=tenant, marker="id")
         parent = reverse("tenant", kwargs={"tenant": tenant})
         return not_modified(request, listing.etag) or stream_documents(
             MarkerSummary(
-                links=links(self_href=request.get_full_path(), parent=parent),
+                links=page_links(request, parent=parent, items=(), cursor=listing.cursor),
                 markers=[],
                 generated_at=listing.generated_at,
             ),
@@ -112,11 +119,18 @@ class MarkerViewSet(AppViewSet):
         responses={200: MarkerFeed, 304: NOT_MODIFIED},
     )
     def poll_markers(self, request: Request) -> HttpResponseBase:
-        feed = read_feed(self.principal, since=self.query.get("since"))
+        feed = read_feed(
+            self.principal,
+            MarkerFilter(
+                since=self.query.get("since"),
+                limit=self.query.get("limit"),
+                cursor=self.query.get("cursor"),
+            ),
+        )
         href_of = cache(lambda tenant: hrefs("marker", tenant=tenant, marker="id"))
         return not_modified(request, feed.etag) or stream_documents(
             MarkerFeed(
-                links=links(self_href=request.get_full_path(), parent=reverse("contract")),
+                links=page_links(request, parent=reverse("contract"), items=(), cursor=feed.cursor),
                 markers=[],
                 generated_at=feed.generated_at,
             ),

@@ -8,11 +8,14 @@ from typing import Any, ClassVar
 
 from rest_framework.serializers import ListField
 
+from accounts.revisions import MAX_LIMIT
+from accounts.serializers.history import PageParameters
 from rules.conditions.globs import MAX_GLOB
 from tenantadmin.lib.http.serializers import (
     IgnoredField,
     OneOfField,
     StrictCharField,
+    StrictIntegerField,
     StrictRegexField,
     StrictSerializer,
     TimestampField,
@@ -76,13 +79,24 @@ class MarkerUpdate(StrictSerializer):
     superseded = IgnoredField(required=False)
 
 
-class MarkerParameters(StrictSerializer):
+class MarkerPageParameters(PageParameters):
+    """Pages only for callers that ask for them: Gateways poll the whole list."""
+
+    limit = StrictIntegerField(
+        required=False,
+        min_value=1,
+        max_value=MAX_LIMIT,
+        help_text="How many markers a page has. Without it, one page has all.",
+    )
+
+
+class MarkerParameters(MarkerPageParameters):
     since = TimestampField(required=False, help_text="Only markers made or changed after this time.")
     status = OneOfField(choices=["active", "expired"], required=False)
     targetRuleId = StrictCharField(required=False, max_length=128)
 
 
-class FeedParameters(StrictSerializer):
+class FeedParameters(MarkerPageParameters):
     since = TimestampField(required=False, help_text="Only markers made, changed or deleted after this time.")
 
 

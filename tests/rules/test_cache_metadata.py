@@ -137,6 +137,26 @@ class TestMany:
         assert [entry["cacheKey"] for entry in last["cacheKeys"]] == ["k6"]
         assert "next" not in last["_links"]
 
+    def test_long_statements_are_cut_in_the_list_alone(self, client: ApiClient, keys: str) -> None:
+        client.put(keys, [{"cacheKey": "k1", "ruleId": "a", "statement": "é" * 1_100, "hitCount": 3}])
+        (entry,) = client.get(keys).json()["cacheKeys"]
+        assert (entry["statement"], entry["hitCount"]) == ("é" * 1_000, 3)
+        assert client.get(f"{keys}/k1").json()["statement"] == "é" * 1_100
+
+    def test_a_page_of_large_entries_ends_early(
+        self, client: ApiClient, keys: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("rules.cache_metadata._PAGE_CHARACTERS", 5_000)
+        entries = [{"cacheKey": f"k{n}", "ruleId": "a", "tables": ["x" * 400] * 5} for n in range(4)]
+        client.put(keys, [*entries, {"cacheKey": "k4", "ruleId": "a", "tables": ["x" * 500] * 20}])
+        address, pages = f"{keys}?limit=3", []
+        while address:
+            body = client.get(address).json()
+            pages.append([entry["cacheKey"] for entry in body["cacheKeys"]])
+            address = body["_links"].get("next", {}).get("href")
+        # The last one alone is larger than a page.
+        assert pages == [["k0", "k1"], ["k2", "k3"], ["k4"]]
+
     def test_a_replaced_entry_keeps_nothing_of_the_old_one(self, client: ApiClient, keys: str) -> None:
         client.put(keys, [{"cacheKey": "k1", "ruleId": "a", "hitCount": 3}])
         client.put(keys, [{"cacheKey": "k1", "ruleId": "b"}, {"cacheKey": "k2", "ruleId": "b"}])

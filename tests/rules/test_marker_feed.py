@@ -75,6 +75,44 @@ class TestTenant:
         assert body["_links"]["self"] == {"href": address}
         assert body["_links"]["parent"] == {"href": f"/config/tenants/{world.tenant.pk}"}
 
+    def test_long_statements_are_cut_in_lists_alone(self, gateway: ApiClient, world: factories.World) -> None:
+        statement = "DELETE FROM " + "é" * 1_100
+        fired = gateway.post(
+            f"/tenants/{world.tenant.pk}/rules/written/invalidations", {"statement": statement}
+        )
+        make(world.tenant.pk, "by-hand")
+        address = f"/tenants/{world.tenant.pk}/invalidation-markers"
+        listed = poll(gateway, address=address)["markers"], poll(gateway)["markers"], fired.json()["markers"]
+        for markers in listed:
+            sources = [marker["invalidatedBy"] for marker in markers if marker["markerId"] != "by-hand"]
+            assert [source["statement"] for source in sources] == [statement[:1000]] * 2
+            assert sources[0]["triggeredBy"] == "Cross-rule invalidation"
+        single = gateway.get(f"{address}/orders.0-InvalidationMarker").json()
+        assert single["invalidatedBy"]["statement"] == statement
+
+    def test_pages_only_where_a_limit_is_sent(self, gateway: ApiClient, world: factories.World) -> None:
+        names = [f"m{number}" for number in range(5)]
+        for name in names:
+            make(world.tenant.pk, name)
+        for list_ in (f"/tenants/{world.tenant.pk}/invalidation-markers", FEED):
+            whole = poll(gateway, address=list_)
+            assert ids(whole) == names[::-1]
+            assert "next" not in whole["_links"]
+            address, pages = f"{list_}?limit=2", []
+            while address:
+                body = poll(gateway, address=address)
+                pages.append(ids(body))
+                assert body["markers"] == [it for it in whole["markers"] if it["markerId"] in pages[-1]]
+                address = body["_links"].get("next", {}).get("href")
+            assert pages == [["m4", "m3"], ["m2", "m1"], ["m0"]]
+            tags = {gateway.get(f"{list_}{query}")["ETag"] for query in ("", "?limit=2", "?limit=3")}
+            assert len(tags) == 3
+
+    @pytest.mark.parametrize("query", ["limit=0", "limit=201", "limit=2&cursor=x", "limit=2&cursor=WzFd"])
+    def test_a_bad_page_is_a_400(self, gateway: ApiClient, world: factories.World, query: str) -> None:
+        for list_ in (f"/tenants/{world.tenant.pk}/invalidation-markers", FEED):
+            assert gateway.get(f"{list_}?{query}").status_code == 400
+
     def test_since_returns_changed_markers(self, gateway: ApiClient, world: factories.World) -> None:
         address = f"/tenants/{world.tenant.pk}/invalidation-markers"
         make(world.tenant.pk, "m1")
