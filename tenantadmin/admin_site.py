@@ -12,6 +12,7 @@ from unfold.sites import UnfoldAdminSite
 
 from accounts.signin.staff.login import StaffLoginView, confirm_sign_in
 from accounts.signin.staff.sessions import assurance_of, second_factors
+from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -22,6 +23,7 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
     """The admin site under the service's name. Only staff may sign in, with a second factor."""
 
     index_title = "All records"
+    empty_value_display = formats.NONE
     #: The sidebar links to lists by task. Django's list of all models is the page "All records".
     enable_nav_sidebar = True
 

@@ -22,6 +22,7 @@ urlpatterns = [
     path("", include("analytics.urls")),
 ]
 
-handler400 = "tenantadmin.lib.http.middleware.answer_bad_request"
-handler404 = "tenantadmin.lib.http.middleware.answer_not_found"
-handler500 = "tenantadmin.lib.http.middleware.answer_failure"
+handler400 = "tenantadmin.lib.http.pages.answer_bad_request"
+handler403 = "tenantadmin.lib.http.pages.answer_forbidden"
+handler404 = "tenantadmin.lib.http.pages.answer_not_found"
+handler500 = "tenantadmin.lib.http.pages.answer_failure"

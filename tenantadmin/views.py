@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.utils.cache import patch_vary_headers
 from drf_spectacular.types import OpenApiTypes
@@ -14,6 +14,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.negotiation import accepts_gzip
+from tenantadmin.lib.http.pages import wants_page
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.lib.http.published_contract import compressed_contract, published_contract
 from tenantadmin.lib.http.schema import NOT_MODIFIED
@@ -21,6 +22,7 @@ from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
     from rest_framework.request import Request
     from rest_framework.response import Response
 
@@ -57,6 +59,15 @@ class ContractViewSet(AppViewSet):
     """The committed OpenAPI document."""
 
     tag = "Discovery"
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Answer machines. A browser opens the dashboard, which asks for the sign-in."""
+        if wants_page(request):
+            answer: HttpResponseBase = HttpResponseRedirect(settings.DASHBOARD_URL)
+        else:
+            answer = super().dispatch(request, *args, **kwargs)
+        patch_vary_headers(answer, ["Accept"])
+        return answer
 
     @operation(
         summary="The contract of this service (OpenAPI 3.0.3)",

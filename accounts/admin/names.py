@@ -15,6 +15,7 @@ from django.utils.http import urlencode
 
 from accounts.admin.finding import tenants_matching
 from accounts.models import Account, Tenant
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin
 from tenantadmin.lib.http.admin_search import MAX_RELATED
 
@@ -114,7 +115,7 @@ def named_ids(field: Any, *, short: bool = False) -> Callable[[Any], str]:
     def show(obj: Any) -> str:
         ids = ids_in(obj, field)
         if not ids:
-            return "*" if getattr(obj, field.attname) else "-"
+            return "*" if getattr(obj, field.attname) else formats.NONE
         return format_html_join(", ", "{}", [(_linked_id(it, obj.found_names, short=short),) for it in ids])
 
     show.__name__ = field.name

@@ -22,7 +22,7 @@ from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles
 from accounts.support_role import set_support
 from accounts.tenants.errors import TenantNotFound
-from tenantadmin.lib.core.errors import NotFound, ValidationFailed
+from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.admin_actions import Refused
 
@@ -213,11 +213,14 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
 
 
 def _require_heirs(alone: set[UUID], heirs: Mapping[UUID, str], people: Mapping[str, User]) -> None:
+    details = []
     for resource in sorted(alone):
         heir = heirs.get(resource, "")
         if not heir:
             message = "There is no other owner. Name a new one."
-            raise ValidationFailed.at(f"/{resource}", "no-heir", message)
-        if heir not in people or not people[heir].is_active:
+            details.append(Detail(f"/{resource}", "no-heir", message))
+        elif heir not in people or not people[heir].is_active:
             message = f"There is no other active user '{heir}'."
-            raise ValidationFailed.at(f"/{resource}", "unknown-user", message)
+            details.append(Detail(f"/{resource}", "unknown-user", message))
+    if details:
+        raise ValidationFailed(details=details)

@@ -49,12 +49,12 @@ if TYPE_CHECKING:
 _PAGE_HEADERS: Final = {
     **NO_STORE,
     "Referrer-Policy": "same-origin",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; "
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; "
     "frame-ancestors 'none'; base-uri 'none'",
 }
 #: The message on the page of a link if signing in failed, by error code.
 _PROBLEMS: Final = {
-    "unauthorized": "This link is invalid, expired or already used. Ask for a new one.",
+    "unauthorized": "This link is invalid, expired or already used.",
     "forbidden": "This address may not sign in here.",
 }
 
@@ -203,8 +203,13 @@ class SignInViewSet(AppViewSet):
         token, problem = self.query.get("t", ""), ""
         if not token:
             problem = _PROBLEMS.get(self.query.get("problem", ""), _PROBLEMS["unauthorized"])
-        page = render_to_string("signin/link.html", {"title": "Sign in", "token": token, "problem": problem})
-        return HttpResponse(page, headers=_PAGE_HEADERS)
+        context = {
+            "title": "Sign in",
+            "token": token,
+            "problem": problem,
+            "dashboard": settings.DASHBOARD_URL,
+        }
+        return HttpResponse(render_to_string("signin/link.html", context), headers=_PAGE_HEADERS)
 
     @operation(
         summary="Sign in by a one-time link",

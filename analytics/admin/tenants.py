@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
+from django.db.models import Count, Q
 
 from accounts.models import Fqdn, Revision
 from accounts.models.history import RevisionKind
@@ -58,6 +59,15 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
+class Daily:
+    """Means of the days with a log, or their change: periods with and without gaps can be compared."""
+
+    hits: float
+    misses: float
+    warehouse_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class Overview:
     """A tenant's figures in a range. ``before`` is None if the range before has no log."""
 
@@ -78,13 +88,15 @@ class Overview:
         return None if before is None or self.sums.rate is None else self.sums.rate - before
 
     @property
-    def change(self) -> Sums | None:
-        """The sums minus the sums of the range before."""
-        before = self.before
-        return before and Sums(
-            self.sums.hits - before.hits,
-            self.sums.misses - before.misses,
-            self.sums.warehouse_ms - before.warehouse_ms,
+    def change(self) -> Daily | None:
+        """The means of a day with a log minus those of the range before; None if either has no log."""
+        own, before, days, days_before = self.sums, self.before, len(self.counts), self.days_before
+        if before is None or not days:
+            return None
+        return Daily(
+            own.hits / days - before.hits / days_before,
+            own.misses / days - before.misses / days_before,
+            own.warehouse_ms / days - before.warehouse_ms / days_before,
         )
 
 
@@ -110,8 +122,9 @@ def read_overview(tenant_id: UUID, *, days: int) -> Overview:
         .only("day", "hits", "misses", "warehouse_ms")
         .order_by("day")
     )
-    counts = [row for row in rows if row.day >= chosen.first]
-    before = [row for row in rows if row.day < chosen.first]
+    logged = [row for row in rows if row.hits or row.misses]
+    counts = [row for row in logged if row.day >= chosen.first]
+    before = [row for row in logged if row.day < chosen.first]
     return Overview(
         range=chosen,
         health=health,
@@ -133,11 +146,21 @@ def _sum_of(days: Sequence[DayRollup]) -> Sums:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeParts:
-    """Rules of a range, each with the range before, and top statements; read from rollups."""
+class RuleChange:
+    """The change of a rule's figures against the range before: means of the days with a log, and hit rate."""
 
-    rules: Sequence[tuple[RuleRecord, RuleRecord | None]]
+    requests: float
+    rate: float
+    saved_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class RangeParts:
+    """Rules of a range, each with its change (None: new, or no log before), and top statements."""
+
+    rules: Sequence[tuple[RuleRecord, RuleChange | None]]
     statements: Sequence[dict[str, Any]]
+    has_before: bool
 
 
 def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
@@ -156,7 +179,33 @@ def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
     except (StoreError, duckdb.Error) as error:
         logger.warning("The rollups of %s to %s cannot be read: %s", chosen.first, chosen.last, error)
         return None
-    return RangeParts([(rule, earlier.get(rule.rule_id)) for rule in rules], statements)
+    days, days_before = _count_logged_days(tenant_id, chosen)
+    changes = [
+        _change_of(rule, earlier.get(rule.rule_id), days=days, days_before=days_before) for rule in rules
+    ]
+    return RangeParts(list(zip(rules, changes, strict=True)), statements, has_before=days_before > 0)
+
+
+def _count_logged_days(tenant_id: UUID, chosen: Range) -> tuple[int, int]:
+    """Return the numbers of days with a log, in a range and in the range before."""
+    own = Q(day__gte=chosen.first)
+    logged = DayRollup.objects.filter(
+        Q(hits__gt=0) | Q(misses__gt=0), tenant_id=tenant_id, day__range=(chosen.before_first, chosen.last)
+    )
+    counts = logged.aggregate(own=Count("pk", filter=own), before=Count("pk", filter=~own))
+    return counts["own"], counts["before"]
+
+
+def _change_of(
+    rule: RuleRecord, before: RuleRecord | None, *, days: int, days_before: int
+) -> RuleChange | None:
+    if before is None or not days or not days_before:
+        return None
+    return RuleChange(
+        rule.total_executions / days - before.total_executions / days_before,
+        rule.hit_rate - before.hit_rate,
+        rule.warehouse_time_saved_ms / days - before.warehouse_time_saved_ms / days_before,
+    )
 
 
 def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
@@ -175,9 +224,7 @@ def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
         ],
         "line": {
             "label": "Hit rate, %",
-            "values": [
-                round(100 * hits / (hits + misses), 1) if hits + misses else None for hits, misses in counts
-            ],
+            "values": [100 * hits / (hits + misses) if hits + misses else None for hits, misses in counts],
         },
         "marks": [
             {

@@ -67,7 +67,7 @@ _FORM_RESPONSES: Final = {
 _PAGE_HEADERS: Final = {
     **NO_STORE,
     "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'",
 }
 

@@ -109,7 +109,8 @@ def show_fact(fact: Mapping[str, Any]) -> str:
     text = f"{int(value):,}" if value == int(value) else f"{value:,}"
     match fact["unit"]:
         case Unit.PERCENT:
-            return f"{text}%"
+            # 100 is all, and 0 none (`percent_sql`).
+            return f"{value:.0f}%" if value in {0, 100} else f"{value:.1f}%"
         case Unit.COUNT:
             return text
         case unit:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 
 from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class DayRollup(models.Model):
@@ -136,6 +141,20 @@ class TenantHealth(models.Model):
         return f"health of {self.tenant_id}"
 
 
+class BuildQuerySet(models.QuerySet["Build"]):
+    """Queries of builds."""
+
+    def unrepaired(self) -> Self:
+        """Return failed builds that no ended build of the same period follows."""
+        later = Build.objects.filter(
+            tenant_id=models.OuterRef("tenant_id"),
+            period=models.OuterRef("period"),
+            started_at__gt=models.OuterRef("started_at"),
+            state__in=[Build.State.DONE, Build.State.FAILED],
+        )
+        return self.filter(~models.Exists(later), state=Build.State.FAILED)
+
+
 class Build(models.Model):
     """The record of one build of a period, for the admin site."""
 
@@ -151,6 +170,8 @@ class Build(models.Model):
     finished_at = models.DateTimeField(null=True)
     rows = models.PositiveBigIntegerField(null=True)
     error = models.TextField(blank=True)
+
+    objects = BuildQuerySet.as_manager()
 
     class Meta:
         ordering = ("-started_at",)

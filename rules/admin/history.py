@@ -83,6 +83,25 @@ def compare(tenant_id: UUID, kind: RevisionKind, *, earlier: int, later: int) ->
     return Comparison(earlier, later, diff_documents(before, after))
 
 
+def compare_with_live(tenant_id: UUID, kind: RevisionKind, *, seq: int) -> Comparison:
+    """Compare the newest revision with another one: its lines are what a restore would change.
+
+    Raises:
+        RevisionNotFound: there is no such revision.
+    """
+    newest = DocumentHistory(kind, tenant_id).revisions().values_list("seq", flat=True)[0]
+    return compare(tenant_id, kind, earlier=newest, later=seq)
+
+
+def find_restorable(tenant_id: UUID, kind: RevisionKind, compared: Comparison) -> list[int]:
+    """Return which of two compared revisions differ from the live document, the later first."""
+    return [
+        seq
+        for seq in dict.fromkeys((compared.later, compared.earlier))
+        if compare_with_live(tenant_id, kind, seq=seq).lines
+    ]
+
+
 @dataclass(frozen=True, slots=True)
 class BlamedRule:
     """A rule of the live ruleset and the revision that last changed it."""

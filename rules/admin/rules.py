@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.models.history import RevisionKind
@@ -50,10 +50,18 @@ def parse_rules(text: str) -> list[Any]:
     try:
         rules = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValidationFailed(f"The text is not JSON: {error}.") from error
+        raise ValidationFailed(f"The text is not JSON. {_describe(error)}") from error
     if not isinstance(rules, list):
         raise ValidationFailed("The rules must be an array: [ … ].")
     return rules
+
+
+def _describe(error: ValueError | RecursionError) -> str:
+    """Return in words where a text stops being JSON, and what stands there."""
+    if not isinstance(error, json.JSONDecodeError):
+        return "It is nested too deeply." if isinstance(error, RecursionError) else f"{error}."
+    fault = error.msg.replace("delimiter", "").strip()
+    return f"Line {error.lineno}, column {error.colno}: {fault[:1].lower()}{fault[1:]}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,8 @@ class TextCheck:
     #: Ids of removed rules whose removal must be confirmed.
     to_confirm: Sequence[str] = ()
     diff: RulesDiff | None = None
-    lines: Sequence[tuple[str, str]] = field(default=())
+    #: None if the text holds no rules to compare.
+    lines: Sequence[tuple[str, str]] | None = ()
 
     @property
     def blocking(self) -> int:
@@ -97,7 +106,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
         rules = json.loads(text)
     except (ValueError, RecursionError) as error:
         line = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
-        return TextCheck([LineFinding(line, "error", "not-json", str(error))])
+        return TextCheck([LineFinding(line, "error", "not-json", _describe(error))], lines=None)
     try:
         result = lint_write(
             {"rules": rules},
@@ -108,7 +117,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             per_user_tables=stored.per_user_tables or (),
         )
     except GrosslyMalformed as error:
-        return TextCheck([LineFinding(0, "error", "wrong-type", str(error))])
+        return TextCheck([LineFinding(0, "error", "wrong-type", str(error))], lines=None)
     places = find_lines(text)
     report = report_lint(result)
     findings = [*report.errors, *report.warnings]

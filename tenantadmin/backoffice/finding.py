@@ -1,4 +1,4 @@
-"""The search of the command palette: tenants first, then people, accounts, domains and lists."""
+"""The search of the command palette: pages first, then tenants, people, accounts, domains and lists."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from unfold.dataclasses import SearchResult
 
 from accounts.admin.finding import tenants_matching
 from accounts.models import Account, Domain, Tenant, User
+from tenantadmin.backoffice.navigation import find_pages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,6 +35,10 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
     accounts = Account.objects.filter(_by_id(term) | Q(name__istartswith=term))[:_MAX_FOUND]
     domains = Domain.objects.filter(name=term.lower()).select_related("account")[:_MAX_FOUND]
     return [
+        *(
+            SearchResult(title=title, description="Page", link=link, icon=icon)
+            for title, icon, link in find_pages(term)
+        ),
         *(
             SearchResult(
                 title=tenant.name,

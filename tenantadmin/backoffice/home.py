@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
-    from django.db.models import QuerySet
-
 _ROWS: Final = 10
 #: A smaller drop of the hit rate, or one over fewer requests, is noise.
 _LEAST_DROP: Final = 0.02
@@ -67,8 +65,8 @@ def read_home() -> Home:
     )
     stale = list(health.filter(stale_days__gt=0).order_by("tenant_id")[:_ROWS])
     quarantined = list(health.filter(quarantined__gt=0).order_by("tenant_id")[:_ROWS])
-    failures = Build.objects.filter(state=Build.State.FAILED, started_at__gte=at - _FAILED_FOR)
-    failed = list(failures.filter(is_live, ~Exists(_later_end()))[:_ROWS])
+    failures = Build.objects.unrepaired().filter(is_live, started_at__gte=at - _FAILED_FOR)
+    failed = list(failures[:_ROWS])
     changes = list(
         Revision.objects.filter(changed_at__gte=at - _CHANGED_FOR)
         .defer("document")
@@ -85,16 +83,6 @@ def read_home() -> Home:
         **account_names(change.account_id for change in changes if not change.tenant_id),
     }
     return Home(drops, late, stale, quarantined, failed, changes, domains, names)
-
-
-def _later_end() -> QuerySet[Build]:
-    """Return a subquery for later ended builds of the same period: only the last build counts."""
-    return Build.objects.filter(
-        tenant_id=OuterRef("tenant_id"),
-        period=OuterRef("period"),
-        started_at__gt=OuterRef("started_at"),
-        state__in=[Build.State.DONE, Build.State.FAILED],
-    )
 
 
 @dataclass(frozen=True, slots=True)

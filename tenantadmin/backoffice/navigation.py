@@ -37,7 +37,7 @@ _TASKS: Final = (
             ("Access tokens", "key", "accounts_personalaccesstoken_changelist"),
             ("Sessions", "devices", "accounts_refreshtoken_changelist"),
             ("Grants", "handshake", "accounts_permissiongrant_changelist"),
-            ("Terms acknowledged", "contract", "tosapp_acknowledgement_changelist"),
+            ("Acknowledgements", "contract", "tosapp_acknowledgement_changelist"),
         ),
     ),
     (
@@ -61,6 +61,16 @@ _TASKS: Final = (
 )
 
 
+def find_pages(term: str) -> list[tuple[str, str, str]]:
+    """Return title, icon and address of each page of which a word begins with ``term``."""
+    return [
+        (title, icon, reverse(f"admin:{name}"))
+        for _, links in _TASKS
+        for title, icon, name in links
+        if f" {term.lower()}" in f" {title.lower()}"
+    ]
+
+
 def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
     """Return the groups of links, in the form of django-unfold."""
     return [
@@ -78,7 +88,11 @@ def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
 
 def account_links(_request: HttpRequest) -> list[dict[str, str]]:
     """Return the links of the signed-in user's menu."""
-    return [{"title": "Ways to sign in", "link": reverse("staff-ways-in")}]
+    return [
+        {"title": "Ways to sign in", "link": reverse("staff-ways-in")},
+        # The page's script names the zone, and changes it.
+        {"title": "Times in UTC or my zone", "link": "#zone"},
+    ]
 
 
 def stylesheet(_request: HttpRequest) -> str:

@@ -168,6 +168,7 @@ FORMAT_MODULE_PATH = "tenantadmin.formats"
 
 # --- Security -------------------------------------------------------------------------------
 
+CSRF_FAILURE_VIEW = "tenantadmin.lib.http.pages.answer_csrf_failure"
 #: Of pages that send no policy of their own. No inline script or style, no other host.
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

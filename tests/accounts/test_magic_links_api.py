@@ -296,7 +296,7 @@ class TestPage:
     def test_the_token_in_the_address_is_escaped(self, anonymous: ApiClient) -> None:
         page = anonymous.get(f'{VERIFY}?t="><script>alert(1)</script>').content.decode()
         assert "<script>" not in page
-        assert "Ask for a new one" in anonymous.get(VERIFY).content.decode()
+        assert "Ask for a new link" in anonymous.get(VERIFY).content.decode()
 
 
 class TestRefusals:

@@ -138,7 +138,7 @@ def test_an_account_shows_its_deletion_and_counts_only_existing_tenants(
     listed = page(staff, "accounts_account_changelist", deleted_at__isempty="1", q=str(world.account.pk))
     assert cells(listed, "tenant_count", "deleted_at") == [
         ("tenant_count", "1"),
-        ("deleted_at", "-"),
+        ("deleted_at", "–"),
     ]
     assert ">Gone</a>" not in listed
 

@@ -262,10 +262,15 @@ class ActPage(StaffPage):
         raise NotImplementedError
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
-        """Show the form again, with the error."""
-        return self.show(
-            self.template_name, {"form": form, "error": error, **self.read()}, status=error.status
-        )
+        """Show the form again, with the error. What concerns a field stands at the field."""
+        fields = {name.replace("_", ""): name for name, it in form.fields.items() if not it.widget.is_hidden}
+        places = [fields.get(detail.path.strip("/").split("/")[0].lower()) for detail in error.details]
+        for name, detail in zip(places, error.details, strict=True):
+            if name is not None:
+                form.add_error(name, detail.message)
+        # The error itself says no more if all of its details have a field.
+        told = {} if places and all(places) else {"error": error}
+        return self.show(self.template_name, {"form": form, **told, **self.read()}, status=error.status)
 
     def done_at(self) -> str:
         """Return the address of the next page."""

@@ -47,7 +47,11 @@ class BuildsPage(TenantPage):
         tenant_id = self.tenant.pk
         shown: dict[str, Any] = {
             "pending": PendingBuild.objects.filter(tenant_id=tenant_id).order_by("day")[:_ROWS],
-            "builds": Build.objects.filter(tenant_id=tenant_id)[:_ROWS],
+            # However old: Home links here.
+            "builds": [
+                *(failed := Build.objects.filter(tenant_id=tenant_id).unrepaired()[:_ROWS]),
+                *Build.objects.filter(tenant_id=tenant_id).exclude(pk__in=[row.pk for row in failed])[:_ROWS],
+            ],
         }
         if self.request.GET.get(PART) == "builds":
             return shown

@@ -12,6 +12,7 @@ from analytics.advice.requests import ByTable
 from analytics.advice.saving import find_saving
 from logs.quoting import quote_text
 from rules.language import complete_rule
+from tenantadmin.lib.core.formats import number, ratio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -94,8 +95,8 @@ def _consider(
         subject,
         f"Do not store results of {rule.name} for {name}",
         (
-            f"{keys} results were stored for {requests} requests.",
-            f"{saving.high.hits} of these were hits ({saving.high.hits / requests:.1%}).",
+            f"{number(keys)} results were stored for {number(requests)} requests.",
+            f"{number(saving.high.hits)} of these were hits ({ratio(saving.high.hits, requests)}).",
             "The cache would have room for results that are asked for again.",
         ),
         edits,

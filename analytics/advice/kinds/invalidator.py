@@ -13,6 +13,7 @@ from analytics.advice.requests import plain_name
 from analytics.advice.saving import find_saving
 from rules.conditions import parse_conditions
 from rules.language import complete_rule
+from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -109,8 +110,9 @@ def _propose(
     hits: int,
 ) -> Proposal:
     tables = ", ".join(invalidator.tables)
+    at_risk = f"{number(low)} of {number(hits)} hits of {rule.name}"
     why = [
-        f"{low} of {hits} hits of {rule.name} got a result that is older than a change of a table it reads.",
+        f"{at_risk} got a result that is older than a change of a table it reads.",
         f"{tables} changed {len(invalidator.times)} times, and not every change invalidates the rule.",
         f"The repair turns about {lost} hits into misses.",
     ]

@@ -7,18 +7,26 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 
 from accounts.admin.forms import comment_field, split_ids
-from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
+from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage, may
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
 from accounts.revisions import DocumentHistory, read_revision
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.restore import restore_config
-from rules.admin.history import KINDS, blame_rules, compare, read_page, sentence
+from rules.admin.history import (
+    KINDS,
+    blame_rules,
+    compare,
+    compare_with_live,
+    find_restorable,
+    read_page,
+    sentence,
+)
 from rules.admin.rules import check_text, rules_text
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from rules.wording import CONFIRM_LABEL
-from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,13 +61,14 @@ class HistoryPage(TenantPage):
         if later is not None:
             before = max(later - 1, 0) if earlier is None else earlier
             compared = compare(self.tenant.pk, kind, earlier=before, later=later)
+        is_admin = may(self.request, StaffRole.ADMIN) and self.tenant.deleted_at is None
         return {
             "kind": kind,
             "kinds": KINDS,
             "changes": [(change, sentence(change)) for change in page.changes],
             "cursor": page.cursor,
             "compared": compared,
-            "newest": page.changes[0].seq if page.changes else None,
+            "restorable": find_restorable(self.tenant.pk, kind, compared) if compared and is_admin else (),
             "blame": blame_rules(self.tenant.pk) if kind is RevisionKind.RULES else [],
         }
 
@@ -113,18 +122,19 @@ class RestorePage(TenantActPage):
         seq: int = self.kwargs["seq"]
         history = DocumentHistory(self.kind, self.tenant.pk)
         revision = read_revision(history, seq)
-        newest = history.revisions().values_list("seq", flat=True)[0]
         checked = None
         if self.kind is RevisionKind.RULES and revision.document is not None:
             checked = check_text(self.tenant.pk, rules_text(revision.document.get("rules", [])))
         return {
             "revision": revision,
-            "compared": compare(self.tenant.pk, self.kind, earlier=newest, later=seq),
+            "compared": compare_with_live(self.tenant.pk, self.kind, seq=seq),
             "checked": checked,
         }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         seq: int = self.kwargs["seq"]
+        if not compare_with_live(self.tenant.pk, self.kind, seq=seq).lines:
+            raise Conflict(f"Revision {seq} says the same as the live one: there is nothing to restore.")
         if self.kind is RevisionKind.RULES:
             restored = restore_ruleset(
                 tenant_id=self.tenant.pk,

@@ -10,8 +10,9 @@ from django.conf import settings
 from django.utils.html import format_html, json_script
 
 from rules.wording import label_of, say
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import from_epoch_ms
-from tenantadmin.lib.http.formats import moment
+from tenantadmin.lib.http.formats import ago, moment
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -60,6 +61,7 @@ def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
 
 
 register.filter(moment)
+register.filter(ago)
 
 
 @register.filter
@@ -68,94 +70,53 @@ def day_of(milliseconds: int) -> str:
     return from_epoch_ms(milliseconds).date().isoformat()
 
 
-@register.filter
-def percent(value: float | None) -> str:
-    """Show a share (0 to 1) as percent with one decimal place. Only all is 100 %, and only none is 0 %."""
-    if value is None:
-        return "-"
-    if 0 < value < 0.0005:
-        return "<0.1 %"
-    if 0.9995 <= value < 1:
-        return ">99.9 %"
-    return f"{100 * value:.1f} %"
-
-
-@register.filter
-def points(value: float | None) -> str:
-    """Show a difference of shares in percentage points, with its sign."""
-    return "-" if value is None else f"{100 * value:+.1f} points"
-
-
-@register.filter
-def whole(value: float | None) -> str:
-    """Show a number with thin spaces between thousands."""
-    return "-" if value is None else f"{value:,.0f}".replace(",", "\u202f")
-
-
-@register.filter
-def duration(value: float | None) -> str:
-    """Show milliseconds in the largest unit that fits."""
-    if value is None:
-        return "-"
-    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s")):
-        if abs(value) >= size:
-            return f"{value / size:.1f} {unit}"
-    return f"{value:.0f} ms"
+for _name, _show in {
+    "percent": formats.percent,
+    "points": formats.points,
+    "whole": formats.number,
+    "duration": formats.duration,
+    "span": formats.span,
+    "size": formats.size,
+}.items():
+    register.filter(_name, _show)
 
 
 @register.filter
 def seconds(value: float | None) -> str:
     """Show seconds in the largest unit that fits."""
-    return duration(None if value is None else value * 1000)
-
-
-@register.filter
-def size(value: float | None) -> str:
-    """Show bytes in the largest unit that fits."""
-    if value is None:
-        return "-"
-    for unit in ("B", "kB", "MB", "GB"):
-        if abs(value) < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
-@register.filter
-def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
-    """Show a difference with its bounds, ``{low, likely?, high}``: "+40 to +60, likely +50".
-
-    ``unit`` is ``whole`` or ``duration`` (milliseconds).
-    """
-    return _between(value, lambda number: change(number, unit))
-
-
-@register.filter
-def between(value: Mapping[str, Any], unit: str = "whole") -> str:
-    """Show a number with its bounds, in the form of `bounds`."""
-    return _between(value, duration if unit == "duration" else whole)
-
-
-def _between(value: Mapping[str, Any] | None, show: Callable[[float | None], str]) -> str:
-    if value is None:
-        return "-"
-    low, high, likely = (show(value.get(name)) for name in ("low", "high", "likely"))
-    if low == high:
-        return low
-    return f"{low} to {high}" + ("" if value.get("likely") is None else f", likely {likely}")
-
-
-def signed(value: float | None, show: Callable[[float | None], str]) -> str:
-    if value is None:
-        return "-"
-    sign = "+" if value > 0 else "−" if value < 0 else ""
-    return f"{sign}{show(abs(value))}"
+    return formats.duration(None if value is None else value * 1000)
 
 
 @register.filter
 def change(value: float | None, unit: str = "whole") -> str:
     """Show a difference with its sign. ``unit`` is ``whole`` or ``duration`` (milliseconds)."""
-    return signed(value, duration if unit == "duration" else whole)
+    return formats.duration_change(value) if unit == "duration" else formats.change(value)
+
+
+@register.filter
+def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
+    """Show a difference with its bounds, ``{low, likely?, high}``: "≈ +50 (+40 to +60)".
+
+    ``unit`` is ``whole`` or ``duration`` (milliseconds).
+    """
+    if value is not None and value["low"] == value["high"]:
+        return change(value["low"], unit)
+    return _between(value, lambda number: change(number, unit) if number else "0")
+
+
+@register.filter
+def between(value: Mapping[str, Any], unit: str = "whole") -> str:
+    """Show a number with its bounds, in the form of `bounds`."""
+    return _between(value, formats.duration if unit == "duration" else formats.number)
+
+
+def _between(value: Mapping[str, Any] | None, show: Callable[[float | None], str]) -> str:
+    if value is None:
+        return formats.NONE
+    low, high, likely = (show(value.get(name)) for name in ("low", "high", "likely"))
+    if low == high:
+        return low
+    return f"{low} to {high}" if value.get("likely") is None else f"≈ {likely} ({low} to {high})"
 
 
 @register.filter
@@ -186,12 +147,6 @@ def at(values: Mapping[Any, Any], key: Any) -> Any:
 def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | None:
     """Return address and name of a tenant or account, or None if it is deleted."""
     return names.get(key)
-
-
-@register.filter
-def less(value: float | None, other: float | None) -> float | None:
-    """Return the difference of two numbers, or None if one is missing."""
-    return None if value is None or other is None else value - other
 
 
 @register.filter

@@ -15,6 +15,7 @@ from django.utils.html import format_html
 from django.utils.text import Truncator
 from unfold.admin import ModelAdmin, TabularInline
 
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.http import admin_search
 from tenantadmin.lib.http.admin_actions import FROM_RECORD, is_offered
 from tenantadmin.lib.http.admin_lists import LightList
@@ -62,8 +63,17 @@ class ReadOnlyAdmin(_ModelAdmin):
         return [self.shown_as(field) for field in fields if field.name not in (self.exclude or ())]
 
     def shown_as(self, field: models.Field[Any, Any]) -> Shown:
-        """Return how a page shows ``field``: as Django does, or JSON indented."""
+        """Return how a page shows ``field``: as Django does, JSON indented, or a share as percent."""
+        if isinstance(field, models.FloatField):
+            return percentage(field)
         return indented(field) if isinstance(field, models.JSONField) else field.name
+
+    def get_list_display(self, request: HttpRequest) -> Any:
+        shares = {field.name for field in self.model._meta.fields if isinstance(field, models.FloatField)}
+        return [
+            percentage(self.model._meta.get_field(column)) if column in shares else column
+            for column in super().get_list_display(request)
+        ]
 
     #: Fields besides ``list_filter`` by which links on this site filter the list.
     linked_by: ClassVar[tuple[str, ...]] = ()
@@ -198,8 +208,19 @@ def indented(field: models.Field[Any, Any]) -> Callable[[Any], str]:
     def show(obj: Any) -> str:
         value = getattr(obj, field.name)
         if value is None:
-            return "-"
+            return formats.NONE
         return format_html('<pre class="json">{}</pre>', json.dumps(value, indent=2, ensure_ascii=False))
+
+    show.__name__ = field.name
+    return show
+
+
+def percentage(field: Any) -> Callable[[Any], str]:
+    """Return a function that shows the share in ``field`` of an object as percent."""
+
+    @admin.display(description=field.verbose_name, ordering=field.name)
+    def show(obj: Any) -> str:
+        return formats.percent(getattr(obj, field.name))
 
     show.__name__ = field.name
     return show

@@ -38,8 +38,8 @@ from tenantadmin.lib.core.request_context import (
     set_address,
 )
 from tenantadmin.lib.core.serving import REFUSAL_KEY
-from tenantadmin.lib.http.handler import as_api_error
 from tenantadmin.lib.http.health import DatabaseUnreachable, readiness
+from tenantadmin.lib.http.pages import ErrorPage, answer_error, error_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,16 +70,6 @@ _PERMISSIONS: Final = ", ".join(
         *(f"publickey-credentials-{act}=(self)" for act in ("create", "get")),
     ]
 )
-
-
-def error_response(error: ApiError) -> HttpResponse:
-    """Return ``error`` as a response outside of DRF."""
-    return HttpResponse(
-        dump_json(error.body()),
-        content_type="application/json",
-        status=error.status,
-        headers=error.headers,
-    )
 
 
 def request_id(get_response: GetResponse) -> GetResponse:
@@ -213,18 +203,20 @@ def _read_at_most(stream: io.BufferedIOBase, size: int) -> bytes:
 
 
 def json_errors(get_response: GetResponse) -> GetResponse:
-    """Add the error body to responses of Django itself: unknown path, wrong method, fault outside DRF."""
+    """Answer for Django itself: unknown path, wrong method, fault outside DRF. Browsers get a page."""
 
     def middleware(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         if response.status_code < 400 or request.path.startswith(_HTML_PREFIXES):
+            return response
+        if isinstance(response, ErrorPage):
             return response
         if response.get("Content-Type", "").startswith(("application/json", "application/problem")):
             return response
         error = _plain_error(response.status_code)
         if error is None:
             return response
-        replacement = error_response(error)
+        replacement = answer_error(request, error)
         if "Allow" in response:
             replacement["Allow"] = response["Allow"]
         return replacement
@@ -261,18 +253,3 @@ class PageUsers(ForPages, AuthenticationMiddleware):
 
 class PageMessages(ForPages, MessageMiddleware):
     """`MessageMiddleware` for pages."""
-
-
-def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
-    """``handler404``."""
-    return error_response(NotFound())
-
-
-def answer_bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
-    """``handler400``."""
-    return error_response(as_api_error(exception) or BadRequest())
-
-
-def answer_failure(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """``handler500``. Django has logged the traceback."""
-    return error_response(InternalError())

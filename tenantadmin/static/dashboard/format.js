@@ -1,91 +1,225 @@
-// Numbers, sizes and times in the reader's locale. Days and hours of the log are UTC, and stay so.
+// Numbers, shares, durations, sizes, money and times, for people to read. The staff pages import them too.
+//
+// tenantadmin/lib/core/formats.py has these functions for Python; tests/formats.json holds both to the same texts.
 
-const whole = new Intl.NumberFormat();
-const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
-const share = new Intl.NumberFormat(undefined, { style: "percent", maximumFractionDigits: 1 });
-const oneDigit = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const monthName = new Intl.DateTimeFormat(undefined, { month: "long", year: "numeric", timeZone: "UTC" });
-const dayName = new Intl.DateTimeFormat(undefined, {
+const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const tenths = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+const monthName = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
+const dayName = new Intl.DateTimeFormat("en-GB", {
   weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC",
 });
-const shortDay = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto" });
+const shortDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+
+/** @typedef {number | null | undefined} Value */
 
 export const NONE = "–";
+const MINUS = "\u2212";
 
-/** @param {number | null | undefined} value */
-export const number = (value) => (value === null || value === undefined ? NONE : whole.format(value));
+// Units, each with its size in the smallest.
+/** @typedef {[number, string][]} Units */
+/** @type {Units} */
+const TIMES = [[1, "ms"], [1000, "s"], [60_000, "min"], [3_600_000, "h"], [86_400_000, "d"]];
+/** @type {Units} */
+const SIZES = [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"], [1e15, "PB"]];
+/** @type {Units} */
+const SPANS = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+/** @type {Units} */
+const AGES = [[365 * 86_400, "year"], [30 * 86_400, "month"], [86_400, "day"], [3600, "hour"], [60, "minute"]];
+// Fewer days are not shown as months.
+const LEAST_MONTHS = 60 * 86_400;
+
+/** @type {(value: number, text: string) => string} */
+const signed = (value, text) => `${value < 0 && text !== "0" ? MINUS : ""}${text}`;
 
 /**
+ * @param {number} value not negative
+ * @param {Units} units
+ */
+function scaled(value, units) {
+  if (value > 0 && value < 1) return `<1 ${units[0][1]}`;
+  for (const [index, [size, unit]] of units.entries()) {
+    const inUnit = value / size;
+    const text = (size === 1 || Number.isInteger(inUnit) ? whole : tenths).format(inUnit);
+    // 59.96 s are not 60.0 s but a minute.
+    const following = units[index + 1]?.[0];
+    if (!following || Number(text.replaceAll(",", "")) * size < following) return `${text} ${unit}`;
+  }
+  return NONE;
+}
+
+/** @type {(value: Value, show: (value: number) => string) => string} */
+function difference(value, show) {
+  if (value === null || value === undefined) return NONE;
+  return value === 0 ? "no change" : `${value > 0 ? "+" : MINUS}${show(Math.abs(value))}`;
+}
+
+/**
+ * Without decimals: `2,276`.
+ * @param {Value} value
+ */
+export const number = (value) =>
+  value === null || value === undefined ? NONE : signed(value, whole.format(Math.abs(value)));
+
+/**
+ * How many there are: `1 rule`, `2,276 rules`.
  * @param {number} value
  * @param {string} noun what is counted, one of it
  */
-export const count = (value, noun) => `${whole.format(value)} ${noun}${value === 1 ? "" : "s"}`;
-
-/** @param {number | null | undefined} value */
-export const compact = (value) =>
-  value === null || value === undefined ? NONE : value < 10_000 ? whole.format(value) : short.format(value);
+export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
 /**
- * Only all is 100 %, and only none is 0 %.
- * @param {number | null | undefined} value of 0 to 1
+ * For axes and other narrow places: `11.1K`. Columns have `number`.
+ * @param {Value} value
+ */
+export const compact = (value) =>
+  value === null || value === undefined ? NONE : value < 10_000 ? number(value) : short.format(value);
+
+/**
+ * A share with one decimal: `42.9%`. Only all is `100%`, and only none is `0%`.
+ * @param {Value} value of 0 to 1
  */
 export function percent(value) {
   if (value === null || value === undefined) return NONE;
-  if (value > 0 && value < 0.0005) return `<${share.format(0.001)}`;
-  if (value >= 0.9995 && value < 1) return `>${share.format(0.999)}`;
-  return share.format(value);
+  if (value === 0 || value === 1) return value ? "100%" : "0%";
+  if (value > 0 && value < 0.0005) return "<0.1%";
+  if (value >= 0.9995 && value < 1) return ">99.9%";
+  return signed(value, `${tenths.format(100 * Math.abs(value))}%`);
+}
+
+/** @type {(part: number, all: number) => string} */
+export const ratio = (part, all) => percent(all ? part / all : null);
+
+/**
+ * A difference of two shares: `+1.3 points`.
+ * @param {Value} value
+ */
+export const points = (value) =>
+  difference(value, (it) => (it < 0.0005 ? "<0.1 points" : `${tenths.format(100 * it)} points`));
+
+/**
+ * Milliseconds in the largest unit that fits: `2.4 h`. Without a decimal it is exact: `2 h`.
+ * @param {Value} ms
+ */
+export const duration = (ms) =>
+  ms === null || ms === undefined ? NONE : signed(ms, scaled(Math.abs(ms), TIMES));
+
+/**
+ * Seconds exactly, in the largest unit of which they are a multiple: `90 s`, `2 min`.
+ * @param {Value} seconds
+ */
+export function span(seconds) {
+  if (seconds === null || seconds === undefined) return NONE;
+  const [size, unit] = SPANS.find(([it]) => (seconds && seconds % it === 0) || it === 1) ?? SPANS[3];
+  return `${number(seconds / size)} ${unit}`;
 }
 
 /**
- * @param {number} part
- * @param {number} all
+ * Bytes in the largest unit that fits, of 1,000 each: `1.5 MB`.
+ * @param {Value} value
  */
-export const ratio = (part, all) => (all ? percent(part / all) : NONE);
+export const bytes = (value) =>
+  value === null || value === undefined ? NONE : signed(value, scaled(Math.abs(value), SIZES));
 
-/** @param {number | null | undefined} value */
-export function bytes(value) {
-  if (value === null || value === undefined) return NONE;
-  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
-  let unit = 0;
-  while (value >= 1000 && unit < units.length - 1) [value, unit] = [value / 1000, unit + 1];
-  return `${oneDigit.format(value)} ${units[unit]}`;
+/**
+ * An amount, which is decimal text with all its digits: `1,234.50 USD`.
+ * @param {string | null | undefined} amount
+ * @param {string} currency
+ */
+export function money(amount, currency) {
+  if (amount === null || amount === undefined) return NONE;
+  const [, minus, digits, decimals] = /^(-?)(\d+)(\.\d+)?$/.exec(amount) ?? [];
+  if (digits === undefined) return NONE;
+  const isNone = /^[0.]*$/.test(digits + (decimals ?? ""));
+  return `${minus && !isNone ? MINUS : ""}${whole.format(BigInt(digits))}${decimals ?? ""} ${currency}`;
 }
 
-/** @param {number | null | undefined} ms */
-export function duration(ms) {
-  if (ms === null || ms === undefined) return NONE;
-  if (ms < 1000) return `${whole.format(Math.round(ms))} ms`;
-  if (ms < 60_000) return `${oneDigit.format(ms / 1000)} s`;
-  if (ms < 3_600_000) return `${oneDigit.format(ms / 60_000)} min`;
-  return `${oneDigit.format(ms / 3_600_000)} h`;
+/**
+ * A difference of two numbers: `+40`.
+ * @param {Value} value
+ */
+export const change = (value) => difference(value, (it) => (it < 0.5 ? "<1" : number(it)));
+
+/**
+ * A difference of two durations in milliseconds: `−34.1 s`.
+ * @param {Value} value
+ */
+export const durationChange = (value) => difference(value, duration);
+
+/** @typedef {string | number | null | undefined} Time ISO 8601, or milliseconds since 1970 */
+
+const ZONE_KEY = "times";
+
+/** The zone in which the reader wants times: UTC, or that of the browser. */
+export const zone = () =>
+  (localStorage.getItem(ZONE_KEY) === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
+
+/** @param {boolean} isUtc */
+export const chooseUtc = (isUtc) =>
+  (isUtc ? localStorage.setItem(ZONE_KEY, "UTC") : localStorage.removeItem(ZONE_KEY));
+
+/** @type {Map<string, Intl.DateTimeFormat>} */
+const clocks = new Map();
+
+/**
+ * A time in a zone, and the short name of the zone: `2026-11-24 23:34:10`, `CET`.
+ * @param {Date} date
+ * @param {string} inZone
+ */
+function timeIn(date, inZone) {
+  let clock = clocks.get(inZone);
+  if (!clock) {
+    clock = new Intl.DateTimeFormat("en-GB", {
+      year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+      hourCycle: "h23", timeZoneName: "short", timeZone: inZone,
+    });
+    clocks.set(inZone, clock);
+  }
+  const by = Object.fromEntries(clock.formatToParts(date).map(({ type, value }) => [type, value]));
+  const day = `${by.year.padStart(4, "0")}-${by.month}-${by.day}`;
+  return [`${day} ${by.hour}:${by.minute}:${by.second}`, by.timeZoneName];
 }
 
-/** @param {number | null | undefined} seconds */
-export function span(seconds) {
-  if (seconds === null || seconds === undefined) return NONE;
-  if (seconds % 86_400 === 0) return `${whole.format(seconds / 86_400)} d`;
-  if (seconds % 3600 === 0) return `${whole.format(seconds / 3600)} h`;
-  if (seconds % 60 === 0) return `${whole.format(seconds / 60)} min`;
-  return `${whole.format(seconds)} s`;
-}
-
-/** @param {string | number | null | undefined} value a time, in the reader's zone; as it is if no date can hold it */
-export function when(value) {
+/**
+ * To the second, with the zone: `2026-11-24 23:34:10 UTC`; as it is if no date can hold it.
+ * @param {Time} value
+ * @param {string} [inZone] the reader's own, if it is not given
+ */
+export function when(value, inZone = zone()) {
   if (value === null || value === undefined) return NONE;
   const date = new Date(value);
-  return Number.isNaN(date.getTime()) ? String(value) : moment.format(date);
+  if (Number.isNaN(date.getTime())) return String(value);
+  return timeIn(date, inZone).join(" ");
 }
 
-/** @param {string | number | null | undefined} value */
-export function ago(value) {
+/**
+ * In UTC and in the browser's zone, for a tooltip.
+ * @param {Time} value
+ */
+export function inBothZones(value) {
+  const date = new Date(value ?? NaN);
+  if (Number.isNaN(date.getTime())) return "";
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+  return [...new Set(["UTC", own])].map((it) => `${timeIn(date, it)[0]} ${it}`).join("\n");
+}
+
+/**
+ * How long ago a time was, or how far ahead it is: `8 days ago`, `in 3 hours`.
+ * @param {Time} value
+ * @param {number} [now] milliseconds since 1970
+ */
+export function ago(value, now = Date.now()) {
   if (value === null || value === undefined) return NONE;
-  const seconds = (new Date(value).getTime() - Date.now()) / 1000;
-  for (const [unit, size] of /** @type {const} */ ([["day", 86_400], ["hour", 3600], ["minute", 60]])) {
-    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+  const passed = now - new Date(value).getTime();
+  const seconds = Math.floor(Math.abs(passed) / 1000);
+  for (const [size, unit] of AGES) {
+    if (seconds >= (unit === "month" ? LEAST_MONTHS : size)) {
+      const text = count(Math.floor(seconds / size), unit);
+      return passed > 0 ? `${text} ago` : `in ${text}`;
+    }
   }
-  return relative.format(0, "minute");
+  // Also up to a minute ahead: clocks differ.
+  return "just now";
 }
 
 /** @param {string} period `2026`, `2026-11` or `2026-11-22` */

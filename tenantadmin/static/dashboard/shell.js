@@ -2,6 +2,7 @@
 
 import { ApiError, SignedOut, mustAcceptTerms, signOut } from "./api.js";
 import { fill, h, icon } from "./dom.js";
+import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
 import { session } from "./session.js";
@@ -101,6 +102,7 @@ async function drawSide(context, route) {
           : h("ul", null, link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
       h("div", { class: "who" },
         h("ul", null, link("#/account", "account", who.name, route?.pattern === "/account")),
+        button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
 }
 
@@ -147,6 +149,12 @@ function choices(tenant) {
   const names = new Map(listed().map((entry) => [entry.id, entry.name]));
   if (!names.has(tenant)) names.set(tenant, tenant.slice(0, 8));
   return [...names, ["", "All tenants…"]];
+}
+
+/** Show times in UTC, or again in the zone of the browser. */
+function changeZone() {
+  chooseUtc(zone() !== "UTC");
+  location.reload();
 }
 
 async function leave() {

@@ -1,8 +1,9 @@
-"use strict";
+import * as f from "../dashboard/format.js";
+
 // Ace would start its worker from a blob, which the content policy forbids. The service lints instead.
 window.ace?.config.setDefaultValue("session", "useWorker", false);
 
-// What every page of the staff does: the reader's own time beside UTC, and charts.
+// --- Times, in the zone that the reader chose ---
 
 // Django's lists and records show a time as mere text.
 function markTimes(root) {
@@ -13,33 +14,32 @@ function markTimes(root) {
             const [, day, clock] = /^\s*([\d-]{10}) ([\d:]{8}) UTC\s*$/.exec(text.data) ?? [];
             if (!day || text.parentElement.localName === "time") continue;
             const time = document.createElement("time");
-            time.className = "with-local";
+            time.className = place.closest("#result_list") ? "moment ago" : "moment";
             time.dateTime = `${day}T${clock}Z`;
             text.replaceWith(time);
-            time.append(text);
         }
     }
 }
 
-function showLocalTimes(root) {
+function showTimes(root) {
     markTimes(root);
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    if (!zone || zone === "UTC") return;
-    const format = new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" });
-    for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
-        const moment = new Date(time.dateTime);
-        if (!time.dateTime.includes("T") || Number.isNaN(moment.getTime())) continue;
-        time.dataset.local = "";
-        time.title = `${format.format(moment)} ${zone}`;
-        const local = document.createElement("span");
-        local.className = "local-time";
-        local.textContent = ` (${format.format(moment)} here)`;
-        if (time.classList.contains("with-local")) time.after(local);
+    for (const time of root.querySelectorAll("time.moment")) {
+        time.title = f.inBothZones(time.dateTime);
+        time.textContent = time.classList.contains("ago") ? f.ago(time.dateTime) : f.when(time.dateTime);
+    }
+    for (const link of document.querySelectorAll("a[href='#zone']")) {
+        link.textContent = f.zone() === "UTC" ? "Times in UTC: show mine" : `Times in ${f.zone()}: show UTC`;
     }
 }
 
-document.addEventListener("DOMContentLoaded", () => showLocalTimes(document));
-document.addEventListener("htmx:load", (event) => showLocalTimes(event.target));
+document.addEventListener("DOMContentLoaded", () => showTimes(document));
+document.addEventListener("htmx:load", (event) => showTimes(event.target));
+document.addEventListener("click", (event) => {
+    if (!event.target.closest?.("a[href='#zone']")) return;
+    event.preventDefault();
+    f.chooseUtc(f.zone() !== "UTC");
+    showTimes(document);
+});
 
 // --- Enter in the command palette opens the first result ---
 
@@ -120,12 +120,15 @@ function drawChart(canvas) {
             },
             plugins: {
                 legend: { labels: { color: text, boxWidth: 12 } },
-                tooltip: { callbacks: { footer: (items) => data.marks.filter((one) => one.at === items[0].label).map((one) => one.text) } },
+                tooltip: { callbacks: {
+                    label: ({ dataset, raw }) => `${dataset.label}: ${dataset.yAxisID === "rate" ? f.percent(raw === null ? null : raw / 100) : f.number(raw)}`,
+                    footer: (items) => data.marks.filter((one) => one.at === items[0].label).map((one) => one.text),
+                } },
             },
             scales: {
                 x: { stacked: true, grid: { display: false }, ticks: { color: text, maxRotation: 0, autoSkipPadding: 12 } },
-                y: { stacked: true, beginAtZero: true, grid: { color: grid }, ticks: { color: text } },
-                rate: { position: "right", min: 0, max: 100, grid: { display: false }, ticks: { color: text, callback: (value) => `${value} %` } },
+                y: { stacked: true, beginAtZero: true, grid: { color: grid }, ticks: { color: text, precision: 0, callback: (value) => f.number(value) } },
+                rate: { position: "right", min: 0, max: 100, grid: { display: false }, ticks: { color: text, callback: (value) => `${value}%` } },
             },
         },
         plugins: [changeLines],

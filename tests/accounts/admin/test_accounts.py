@@ -208,7 +208,7 @@ class TestChange:
         text = page_text(staff, change_of(world.account))
         assert "free 1 0 0 tenants (2), FQDNs of Warehouse (1)" in text
         assert "team now 10 10 250 nothing" in text
-        assert "enterprise - - - nothing" in text
+        assert "enterprise – – – nothing" in text
 
 
 class TestDomain:

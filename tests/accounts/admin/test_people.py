@@ -487,6 +487,16 @@ class TestOffboarding:
         assert [it.email for it in world.account.owners.all()] == ["owner@example.org"]
         assert acts() == []
 
+    def test_each_wrong_heir_is_told_at_its_field(self, staff: Client, world: factories.World) -> None:
+        fields = {str(world.tenant.pk): "a@example.org", str(world.account.pk): "b@example.org"}
+        answer = staff.post(of(world.owner, "person-offboard"), self.form(world, **fields))
+        form = answer.context["form"]
+        assert form.errors == {
+            str(world.tenant.pk): ["There is no other active user 'a@example.org'."],
+            str(world.account.pk): ["There is no other active user 'b@example.org'."],
+        }
+        assert f"/{world.tenant.pk}:" not in text_of(answer.content.decode())
+
     def test_staff_lose_their_role(self, staff: Client, world: factories.World) -> None:
         admin = factories.make_user("two@example.org", role="admin", is_support=True)
         wildcard = make_pat(admin, tenants=["*"])

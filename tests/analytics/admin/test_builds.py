@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
@@ -34,12 +35,27 @@ class TestBuilds:
         shown = page_text(support, to("tenant-builds", tenant))
         assert "2026-03-01 running" in shown
         assert "2026-03-01 not JSON 3 Try again" in shown
-        assert "Builds the first 30 that wait, the last 30 that began" in shown
+        assert "Builds pending first, then failed ones, then the last 30" in shown
         assert "Quarantine the last 100 by day and reason" in shown
         assert "Days the last 30" in shown
         part = support.get(to("tenant-builds", tenant), {"part": "builds"}).content.decode()
         assert "<html" not in part
         assert 'hx-trigger="every 4s"' in part
+
+    def test_a_failed_build_that_home_shows_is_listed_however_old(
+        self, staff: Client, tenant: Tenant
+    ) -> None:
+        at = now() - dt.timedelta(days=2)
+        failed = Build.objects.create(
+            tenant_id=tenant.pk, period="2026-11-21", state="failed", error="no room", started_at=at
+        )
+        for number in range(31):
+            Build.objects.create(tenant_id=tenant.pk, period=f"2026-10-{number + 1:02d}", state="done")
+        assert "2026-11-21 failed no room" in page_text(staff, "/admin/")
+        assert page_text(staff, to("tenant-builds", tenant)).count("no room") == 1
+        # A later build of the same day repairs it.
+        Build.objects.create(tenant_id=tenant.pk, period=failed.period, state="done")
+        assert "no room" not in page_text(staff, to("tenant-builds", tenant))
 
     def test_days_are_built_again(
         self, support: Client, tenant: Tenant, object_store: Path, django_capture_on_commit_callbacks: Any
@@ -52,8 +68,8 @@ class TestBuilds:
             answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
         shown = text_of(answer.content.decode())
         assert "2 days will be built again. 2 of the chosen days have no log." in shown
-        assert "2026-02-27 waits marked" in shown
-        assert "2026-03-01 waits marked" in shown
+        assert "2026-02-27 pending due just now" in shown
+        assert "2026-03-01 pending due just now" in shown
         assert len(tasks) == 2
         row.refresh_from_db()
         assert (row.listing_digest, row.hours, row.file) == ("", {}, "f")
@@ -76,7 +92,7 @@ class TestBuilds:
         refresh_day(str(tenant.pk), "2026-03-01")
         assert Build.objects.get(period="2026-03-01").state == "done"
         assert list(PendingBuild.objects.values_list("day", flat=True)) == [None]
-        assert "months and years waits" in page_text(support, to("tenant-builds", tenant))
+        assert "months and years pending" in page_text(support, to("tenant-builds", tenant))
 
     @pytest.mark.parametrize("last", ["2026-01-31", "2026-03-31", "never"])
     def test_of_a_few_days_only(self, support: Client, tenant: Tenant, last: str) -> None:

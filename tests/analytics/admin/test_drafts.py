@@ -329,9 +329,9 @@ class TestReplays:
         run = replay(access, draft)
         assert run.state == "done", run.error
         text = text_of(access.get(page_of(draft), {"part": "replays"}).content.decode())
-        assert "Agreement with the log: 100.0 % of 2 requests good" in text
-        assert "All 2 0 1 +1 0 ms 2.0 s +2.0 s 0 0 0" in text
-        assert "orders 2 0 1 +1 0 ms 2.0 s +2.0 s 0 0 0" in text
+        assert "Agreement with the log: 100% of 2 requests good" in text
+        assert "All 2 0 1 +1 0 ms 2 s +2 s 0 0 no change" in text
+        assert "orders 2 0 1 +1 0 ms 2 s +2 s 0 0 no change" in text
         assert "MISS HIT 1 log-1" in text
         assert "In this hour that costs about" in text
         html = access.get(page_of(draft)).content.decode()
@@ -344,8 +344,8 @@ class TestReplays:
         RuleDraft.objects.update(rules=[ADS])
         replay(access, draft)
         text = page_text(access, page_of(draft))
-        assert "no rule 2 0 0 0 0 ms 0 ms 0 ms 0 0 0" in text
-        assert "orders 0 0 0 0 0 ms 0 ms 0 ms 0 0 0" in text
+        assert "no rule 2 0 0 no change 0 ms 0 ms no change 0 0 no change" in text
+        assert "orders 0 0 0 no change 0 ms 0 ms no change 0 0 no change" in text
         assert "MISS PASSTHROUGH 2" in text
 
     def test_a_replay_of_an_earlier_text_says_so(
@@ -415,6 +415,6 @@ class TestReplays:
 
 
 def test_a_number_with_bounds() -> None:
-    assert between({"low": 2, "likely": 3, "high": 4}) == "2 to 4, likely 3"
+    assert between({"low": 2, "likely": 3, "high": 4}) == "≈ 3 (2 to 4)"
     assert between({"low": 2, "likely": 2, "high": 2}) == "2"
-    assert between({"low": 2000, "high": 4000}, "duration") == "2.0 s to 4.0 s"
+    assert between({"low": 2000, "high": 4000}, "duration") == "2 s to 4 s"

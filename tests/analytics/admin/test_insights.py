@@ -69,7 +69,7 @@ class TestRecommendations:
         html = staff.get(to("tenant-insights", tenant)).content.decode()
         page = text_of(html)
         assert "Cache m.ads for a minute cache open 60 requests read m.ads." in page
-        assert "Warehouse time saved +5.0 s Hits +40 to +60, likely +50" in page
+        assert "Warehouse time saved +5 s Hits ≈ +50 (+40 to +60)" in page
         assert f"by a replay of {DAY} to {DAY} with the rules of revision 1" in page
         assert "SELECT standardizedSql FROM proxy_logs" in page
         assert "SELECT &lt;b&gt;" in html
@@ -130,7 +130,7 @@ class TestRecommendations:
         assert "hx-trigger" not in part.content.decode()
         page = page_text(support, address)
         assert "Nothing is recommended now" in page
-        assert "Its data changes too often. 2 9 2.0 s" in page
+        assert "Its data changes too often. 2 9 2 s" in page
         Mining.objects.update(state="failed", error="The search failed. Request it again.")
         assert "failed The search failed." in page_text(support, address)
 
@@ -231,8 +231,8 @@ class TestRecommendations:
             result={"hits": measure, "savedMs": saved, "closedBy": 3},
         )
         page = page_text(staff, to("tenant-insights", tenant), show="decided")
-        assert "Hits +48 +52 -" in page
-        assert "Time saved −4.0 s +6.0 s +1.0 s inconclusive" in page
+        assert "Hits +48 +52 –" in page
+        assert "Time saved −4 s +6 s +1 s inconclusive" in page
         assert "The measurement ended with revision 3." in page
         Effect.objects.update(result=None)
         assert "before three whole days had passed" in page_text(
@@ -271,10 +271,11 @@ class TestRecommendations:
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
     [
-        (None, "whole", "-"),
-        ({"low": 0, "high": 0}, "whole", "0"),
+        (None, "whole", "–"),
+        ({"low": 0, "high": 0}, "whole", "no change"),
+        ({"low": 0, "likely": 20, "high": 40}, "whole", "≈ +20 (0 to +40)"),
         ({"low": -2, "likely": None, "high": 3}, "whole", "−2 to +3"),
-        ({"low": 1500, "likely": 2000, "high": 2500}, "duration", "+1.5 s to +2.5 s, likely +2.0 s"),
+        ({"low": 1500, "likely": 2000, "high": 2500}, "duration", "≈ +2 s (+1.5 s to +2.5 s)"),
     ],
 )
 def test_bounds(value: Any, unit: str, text: str) -> None:
@@ -282,7 +283,7 @@ def test_bounds(value: Any, unit: str, text: str) -> None:
 
 
 def test_changes() -> None:
-    assert [change(value) for value in (None, 0, 12, -1200)] == ["-", "0", "+12", "−1\u202f200"]
+    assert [change(value) for value in (None, 0, 12, -1200)] == ["–", "no change", "+12", "−1,200"]
 
 
 class TestDigests:

@@ -94,6 +94,10 @@ class TestRules:
         assert (marks[0]["row"], marks[0]["type"]) == (3, "error")
         broken = support.post(f"{to('tenant-rules', tenant)}?part=check", {"rules": "[\n1,\n,"})
         assert [(mark["row"], mark["type"]) for mark in broken.json()["marks"]] == [(2, "error")]
+        said = text_of(broken.json()["html"])
+        assert "not-json Line 3, column 1: expecting value." in said
+        assert "No difference" not in said
+        assert "Mend the text first" in said
         assert Ruleset.objects.get(pk=tenant.pk).seq == 1
 
     def test_support_looks_but_does_not_save(self, support: Client, tenant: Tenant) -> None:

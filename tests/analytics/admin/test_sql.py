@@ -296,9 +296,9 @@ class TestRunning:
             "query_cancelled",
             "The query was cancelled on the admin site of this service.",
         )
-        assert seen[0].startswith("support@example.org since")
+        assert seen[0].startswith("support@example.org just now")
         assert "SELECT 1 AS slow Cancel" in seen[0]
-        assert "Running since" in seen[1]
+        assert "Began just now , for support@example.org" in seen[1]
         event = Event.objects.get(kind="staff.acted")
         assert (event.reason, event.after) == (
             "too heavy",

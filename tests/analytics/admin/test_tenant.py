@@ -79,13 +79,14 @@ class TestTenant:
             )
         shown = page_text(staff, to("tenant", tenant), days=7)
         assert "2026-03-22 to 2026-03-28, UTC, against 2026-03-15 to 2026-03-21" in shown
-        assert "Hit rate 60.0 % +15.0 points;" in shown
-        assert "Hits 60 −30 Misses 40 −70 Warehouse time 400 ms −700 ms" in shown
-        assert "of which only" not in shown
+        assert "Hit rate 60.0% +15.0 points;" in shown
+        assert "Hits 60 +15 a day Misses 40 −15 a day Warehouse time spent 400 ms −150 ms a day" in shown
+        assert "Changes are of the mean day with a log: 1 day against 2" in shown
         assert "there is no log of the 365 days before" in page_text(staff, to("tenant", tenant), days=365)
         DayRollup.objects.filter(day=last - dt.timedelta(days=13)).delete()
         shown = page_text(staff, to("tenant", tenant), days=7)
-        assert "2026-03-15 to 2026-03-21, of which only 1 day has a log" in shown
+        assert "2026-03-21. Changes are of the mean day with a log: 1 day against 1" in shown
+        assert "Hits 60 −30 a day" in shown
 
     def test_every_figure_links_to_its_requests(self, staff: Client, tenant: Tenant) -> None:
         put_log(tenant, ENTRY, {**ENTRY, "cacheStatus": "MISS"})
@@ -116,12 +117,15 @@ class TestTenant:
         assert 'hx-get="?part=range&amp;days=7"' in html
         part = staff.get(f"{to('tenant', tenant)}?days=7&part=range").content.decode()
         shown = text_of(part)
-        assert "Rules 2026-02-23 to 2026-03-01, and change against 2026-02-16 to 2026-02-22" in shown
-        assert "Orders orders 3 +2 33.3 % -66.7 points" in shown
+        assert (
+            "Rules 2026-02-23 to 2026-03-01, and the change of the mean day against 2026-02-16 to 2026-02-22"
+            in shown
+        )
+        assert "Orders orders 3 +2 a day 33.3% −66.7 points" in shown
         assert "Top statements 2026-02-23 to 2026-03-01" in shown
         assert "SELECT <b> orders 3 1" in shown
         longer = text_of(staff.get(f"{to('tenant', tenant)}?days=28&part=range").content.decode())
-        assert "Orders orders 4 new 50.0 %" in longer
+        assert "Orders orders 4 50.0%" in longer
         # The number of a statement leads to SQL that counts the same requests.
         href = unescape(re.findall(rf'href="({to("tenant-sql", tenant)}\?sql=[^"]+)"', part)[0])
         sql = re.findall(r"<textarea[^>]*>(.*?)</textarea>", access.get(href).content.decode(), re.DOTALL)[0]
@@ -140,7 +144,7 @@ class TestTenant:
     def test_a_range_without_log(self, staff: Client, tenant: Tenant) -> None:
         shown = text_of(staff.get(to("tenant", tenant), {"part": "range"}).content.decode())
         assert "No rule decided a request of these days." in shown
-        assert "No day of these is built." in shown
+        assert "No statement is in the log of these days." in shown
 
     def test_a_tenant_that_never_was(self, staff: Client, db: None) -> None:
         answer = staff.get(reverse("admin:tenant", args=[uuid4()]))

@@ -266,7 +266,7 @@ def test_values_of_a_result_are_exact(demo: Demo, home: str, open_as: Callable[.
 
 @pytest.mark.parametrize(
     ("part", "text"),
-    [(0, "0%"), (1, "<0.1%"), (4_000, "4%"), (99_949, "99.9%"), (99_996, ">99.9%"), (100_000, "100%")],
+    [(0, "0%"), (1, "<0.1%"), (4_000, "4.0%"), (99_949, "99.9%"), (99_996, ">99.9%"), (100_000, "100%")],
 )
 def test_only_all_is_a_hundred_percent(
     demo: Demo, home: str, open_as: Callable[..., Any], part: int, text: str

@@ -14,6 +14,7 @@ from analytics.models import Build
 from rules.markers import MANUAL, NewMarker, create_marker
 from rules.models import RuleDraft
 from rules.write import write_ruleset
+from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.advice import recommend
@@ -146,8 +147,15 @@ def test_lists_and_records_show_the_time_of_the_reader(
             arguments = [revision.pk] if path == "change" else []
             page.goto(f"{service}{reverse(f'admin:accounts_revision_{path}', args=arguments)}")
             time = page.locator("time[datetime='2026-11-21T02:45:07Z']").first
-            assert time.inner_text() == "2026-11-21 02:45:07 UTC"
-            assert "3:45" in time.locator("xpath=following-sibling::span").inner_text()
+            shown = {"changelist": ago(moment, now=now()), "change": "2026-11-21 03:45:07 CET"}
+            assert time.inner_text() == shown[path]
+            both = "2026-11-21 02:45:07 UTC\n2026-11-21 03:45:07 Europe/Berlin"
+            assert time.get_attribute("title") == both
+        page.click("text=admin@example.org >> nth=0")
+        page.click("text=Times in Europe/Berlin: show UTC")
+        assert time.inner_text() == "2026-11-21 02:45:07 UTC"
+        page.reload()
+        assert time.inner_text() == "2026-11-21 02:45:07 UTC"
 
 
 #: The panels of which a part is off to the side, and the days that are broken at a hyphen.

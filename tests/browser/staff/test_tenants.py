@@ -37,7 +37,7 @@ def test_find_a_tenant_and_see_how_it_does(
         clicks.find(said)
         assert clicks.count <= 2
         assert page.url == f"{service}/admin/tenants/{tenant.pk}/"
-        assert page.inner_text(".figure .value") == "46.0 %"
+        assert page.inner_text(".figure .value") == "46.0%"
         page.wait_for_function("Chart.getChart('days')?.data.labels.length === 28")
 
 

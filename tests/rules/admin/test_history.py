@@ -9,7 +9,9 @@ import pytest
 
 from accounts.models import Event, Revision, Tenant
 from rules.models import Ruleset
-from tests.admin.logs import to
+from rules.write import write_ruleset
+from tests.accounts.support import configure
+from tests.admin.logs import RULE, to
 from tests.admin.reading import text_of
 from tests.admin.staff import page_text
 
@@ -54,11 +56,37 @@ class TestHistory:
         assert (revision.restored_from, revision.summary["comment"]) == (0, "Too early")
         assert "(“Too early”)" in page_text(staff, to("tenant-history", tenant))
         assert staff.post(address, {"etag": etag, "reason": "x"}).status_code == 409
-        assert (
-            staff.post(to("tenant-restore", tenant, kind="config", seq=0), {"reason": "x"}).status_code == 302
+        config = to("tenant-restore", tenant, kind="config", seq=0)
+        refused = staff.post(config, {"reason": "x"})
+        assert refused.status_code == 409
+        assert "Revision 0 says the same as the live one: there is nothing to restore." in text_of(
+            refused.content.decode()
         )
+        configure(tenant.pk, name="Warehouse", labels={"team": "sales"})
+        assert staff.post(config, {"reason": "x"}).status_code == 302
         acts = Event.objects.filter(kind="staff.acted").order_by("pk").values_list("after__act", flat=True)
         assert list(acts) == ["rules.restored", "config.restored"]
+
+    def test_only_what_differs_from_the_live_document_can_be_restored(
+        self, staff: Client, support: Client, tenant: Tenant
+    ) -> None:
+        for seq, ttl in ((2, 3600), (3, 60)):
+            write_ruleset(tenant_id=tenant.pk, document={"rules": [{**RULE, "ttlSeconds": ttl}]}, actor="x")
+            assert Ruleset.objects.get(pk=tenant.pk).seq == seq
+        # Revision 3 says what revision 1 said.
+        offered = [
+            ({"to": 3, "from": 1}, []),
+            ({"to": 2, "from": 1}, [2]),
+            ({"to": 3}, [2]),
+            ({"to": 2, "from": 0}, [2, 0]),
+        ]
+        for query, seqs in offered:
+            html = staff.get(to("tenant-history", tenant), query).content.decode()
+            assert re.findall(r"/history/rules/(\d+)/restore/", html) == [str(seq) for seq in seqs]
+        assert "/restore/" not in support.get(to("tenant-history", tenant), {"to": 2}).content.decode()
+        before = Revision.objects.count()
+        answer = staff.post(to("tenant-restore", tenant, kind="rules", seq=1), {"reason": "x"})
+        assert (answer.status_code, Revision.objects.count()) == (409, before)
 
     def test_no_other_kind_is_restored(self, staff: Client, tenant: Tenant) -> None:
         assert staff.get(to("tenant-restore", tenant, kind="account", seq=0)).status_code == 404

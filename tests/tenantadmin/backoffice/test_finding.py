@@ -37,6 +37,13 @@ class TestFinding:
         assert found.status_code == 200
         assert to("tenant", tenant) not in found.content.decode()
 
+    @pytest.mark.parametrize(
+        ("said", "name"), [("audit", "audit"), ("Terms", "terms"), ("review", "people"), ("sys", "system")]
+    )
+    def test_a_page_comes_first(self, staff: Client, said: str, name: str) -> None:
+        found = staff.get("/admin/search/", {"s": said}).content.decode()
+        assert re.findall(r'href="([^"]+)"', found)[0] == reverse(f"admin:{name}")
+
     def test_people_and_accounts_are_found(self, support: Client, tenant: Tenant) -> None:
         found = support.get("/admin/search/", {"s": "acme"}).content.decode()
         assert reverse("admin:account", args=[tenant.account_id]) in found

@@ -43,7 +43,7 @@ class TestHome:
         html = staff.get("/admin/").content.decode()
         shown = text_of(html)
         assert "All is calm" not in shown
-        assert "Warehouse 40.0 % 50.0 % -10.0 points 1 000" in shown
+        assert "Warehouse 40.0% 50.0% −10.0 points 1,000" in shown
         assert f"Warehouse {today - dt.timedelta(days=3)}" in shown
         assert "Warehouse 2026 failed no such file" in shown
         assert "Warehouse stale 2 days" in shown

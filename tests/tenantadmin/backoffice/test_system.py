@@ -77,8 +77,8 @@ class TestJobs:
         assert "Builds that failed several times 1" in shown
         assert "Builds under way 1" in shown
         assert shown.count("Warehouse") == 2
-        assert "Warehouse running 25.0 %" in shown
-        assert "Warehouse queued 0.0 %" in shown
+        assert "Warehouse running 25.0%" in shown
+        assert "Warehouse queued 0%" in shown
         assert "Service 0.2.0 Contract " in shown
 
     def test_repeatedly_failed_builds_have_a_list(self, staff: Client, world: factories.World) -> None:
@@ -121,7 +121,7 @@ class TestServers:
             assert f"{name} no answer" not in shown
         assert "Workers none answers" in shown
         assert "building 3 15.0 min" in shown
-        assert "celery 0 -" in shown
+        assert "celery 0 –" in shown
         assert html.count('class="number bad"') == 1
         assert "Beat not seen" not in shown
 

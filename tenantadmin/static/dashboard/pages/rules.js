@@ -80,7 +80,7 @@ function row(tenant, rule, index, effect, isOpen, blame) {
       h("span", { class: "place" }, index + 1),
       h("div", null, h("div", { class: "rule-name" }, rule.name || rule.id), h("div", { class: "rule-text" }, asSentence(rule.conditions))),
       h("span", null, badge(rule.enabled ? rule.action : "off", rule.enabled ? ACTION[rule.action] : "")),
-      h("span", { class: "num wide-only" }, effect && rule.action !== "deny" ? f.compact(effect.totalExecutions) : f.NONE),
+      h("span", { class: "num wide-only" }, effect && rule.action !== "deny" ? f.number(effect.totalExecutions) : f.NONE),
       h("span", { class: "num wide-only" }, rate !== null && h("progress", { class: "meter", max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
       h("span", { class: "num wide-only" }, effect && rule.action === "cache" ? f.duration(effect.warehouseTimeSavedMs) : f.NONE)),
     h("div", { class: "rule-more" },

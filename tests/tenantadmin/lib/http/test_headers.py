@@ -57,7 +57,7 @@ def test_a_page_runs_only_scripts_of_this_host(client: Client, path: str, script
 def test_the_page_of_a_link_runs_no_script(client: Client) -> None:
     answer = client.get("/auth/magic-link/verify")
     assert answer["Content-Security-Policy"] == (
-        "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'"
+        "default-src 'none'; style-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'"
     )
 
 

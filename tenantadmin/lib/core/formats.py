@@ -1,0 +1,148 @@
+"""Numbers, shares, durations, sizes, money and times, for people to read.
+
+The same on staff pages, in mails and in commands. `tenantadmin/static/dashboard/format.js` has these
+functions for browsers; `tests/formats.json` holds both to the same texts.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import ROUND_HALF_UP, Decimal
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: Shown for a value that is missing.
+NONE: Final = "–"
+_MINUS: Final = "\u2212"
+_TENTH: Final = Decimal("0.1")
+_ONE: Final = Decimal(1)
+
+_DAY: Final = 86_400
+#: Units, each with its size in the smallest.
+_TIMES: Final = ((1, "ms"), (1000, "s"), (60_000, "min"), (3_600_000, "h"), (86_400_000, "d"))
+_SIZES: Final = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
+_SPANS: Final = ((_DAY, "d"), (3600, "h"), (60, "min"), (1, "s"))
+_AGES: Final = ((365 * _DAY, "year"), (30 * _DAY, "month"), (_DAY, "day"), (3600, "hour"), (60, "minute"))
+#: Fewer days are not shown as months.
+_LEAST_MONTHS: Final = 60 * _DAY
+
+
+def number(value: float | None) -> str:
+    """Show a number without decimals: ``2,276``."""
+    return NONE if value is None else _signed(value, _rounded(abs(value), _ONE))
+
+
+def count(value: int, noun: str) -> str:
+    """Show how many there are: ``1 rule``, ``2,276 rules``."""
+    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+
+
+def percent(value: float | None) -> str:
+    """Show a share (0 to 1) with one decimal: ``42.9%``. Only all is ``100%``, and only none is ``0%``."""
+    if value is None:
+        return NONE
+    if value in {0, 1}:
+        return "100%" if value else "0%"
+    if 0 < value < 0.0005:
+        return "<0.1%"
+    if 0.9995 <= value < 1:
+        return ">99.9%"
+    return _signed(value, f"{_rounded(100 * abs(value), _TENTH)}%")
+
+
+def ratio(part: float, whole: float) -> str:
+    """Show ``part`` of ``whole`` as `percent` does."""
+    return percent(part / whole if whole else None)
+
+
+def points(value: float | None) -> str:
+    """Show a difference of two shares: ``+1.3 points``."""
+    return _change(value, lambda it: "<0.1 points" if it < 0.0005 else f"{_rounded(100 * it, _TENTH)} points")
+
+
+def duration(value: float | None) -> str:
+    """Show milliseconds in the largest unit that fits: ``2.4 h``. Without a decimal it is exact: ``2 h``."""
+    return NONE if value is None else _signed(value, _scaled(abs(value), _TIMES))
+
+
+def span(seconds: int | None) -> str:
+    """Show seconds exactly, in the largest unit of which they are a multiple: ``90 s``, ``2 min``."""
+    if seconds is None:
+        return NONE
+    for size, unit in _SPANS:
+        if seconds and seconds % size == 0:
+            return f"{number(seconds // size)} {unit}"
+    return "0 s"
+
+
+def size(value: float | None) -> str:
+    """Show bytes in the largest unit that fits, of 1,000 each: ``1.5 MB``."""
+    return NONE if value is None else _signed(value, _scaled(abs(value), _SIZES))
+
+
+def money(amount: str | None, currency: str) -> str:
+    """Show an amount, which is decimal text with all its digits: ``1,234.50 USD``."""
+    if amount is None:
+        return NONE
+    value = Decimal(amount)
+    return f"{_MINUS if value < 0 else ''}{abs(value):,f} {currency}"
+
+
+def change(value: float | None) -> str:
+    """Show a difference of two numbers: ``+40``."""
+    return _change(value, lambda it: "<1" if it < 0.5 else number(it))
+
+
+def duration_change(value: float | None) -> str:
+    """Show a difference of two durations in milliseconds: ``−34.1 s``."""
+    return _change(value, duration)
+
+
+def exact_time(at: dt.datetime) -> str:
+    """Show a time to the second, in UTC: ``2026-11-24 23:34:10 UTC``."""
+    # strftime would write years before 1000 with fewer than four digits.
+    return f"{at.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
+
+
+def ago(at: dt.datetime, *, now: dt.datetime) -> str:
+    """Show how long ago a time was, or how far ahead it is: ``8 days ago``, ``in 3 hours``."""
+    passed = (now - at) // dt.timedelta(milliseconds=1)
+    seconds = abs(passed) // 1000
+    for size, unit in _AGES:
+        if seconds >= (_LEAST_MONTHS if unit == "month" else size):
+            text = count(seconds // size, unit)
+            return f"{text} ago" if passed > 0 else f"in {text}"
+    # Also up to a minute ahead: clocks differ.
+    return "just now"
+
+
+def _change(value: float | None, show: Callable[[float], str]) -> str:
+    if value is None:
+        return NONE
+    return "no change" if value == 0 else f"{'+' if value > 0 else _MINUS}{show(abs(value))}"
+
+
+def _signed(value: float, text: str) -> str:
+    return f"{_MINUS if value < 0 and text.strip('0') else ''}{text}"
+
+
+def _rounded(value: float, step: Decimal) -> str:
+    if isinstance(value, int):
+        return f"{value:,}" if step is _ONE else f"{value:,}.0"
+    # A number is rounded as it is written: 0.25 is 0.3, and 1.005 no less than it seems.
+    return f"{Decimal(repr(value)).quantize(step, ROUND_HALF_UP):,}"
+
+
+def _scaled(value: float, units: tuple[tuple[int, str], ...]) -> str:
+    if 0 < value < 1:
+        return f"<1 {units[0][1]}"
+    for (size, unit), (following, _) in zip(units, (*units[1:], (0, "")), strict=True):
+        in_unit = value / size
+        step = _ONE if size == 1 or in_unit == int(in_unit) else _TENTH
+        text = _rounded(in_unit, step)
+        # 59.96 s are not 60.0 s but a minute.
+        if not following or Decimal(text.replace(",", "")) * size < following:
+            return f"{text} {unit}"
+    raise AssertionError

@@ -1,0 +1,77 @@
+"""The dashboard's formats are those of Python (`tests/formats.json`), also for random values."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+
+from tenantadmin.lib.core import formats
+from tests.browser.browsing import browsing
+from tests.tenantadmin.lib.core.test_formats import CASES, NOW
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Page
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+#: Names in the dashboard's module that differ.
+_NAMES: Final = {"size": "bytes", "duration_change": "durationChange"}
+_CALL: Final = """(calls) => import("/static/dashboard/format.js")
+    .then((f) => calls.map(([name, ...args]) => f[name](...args)))"""
+
+
+@pytest.fixture
+def page(chromium: str, service: str) -> Iterator[Page]:
+    with browsing(chromium, locale="de-DE", timezone_id="Europe/Berlin") as opened:
+        opened.goto(f"{service}/docs")
+        yield opened
+
+
+def call(page: Page, *calls: tuple[Any, ...]) -> list[str]:
+    """Call functions of the module, each with its arguments."""
+    found: list[str] = page.evaluate(_CALL, [[_NAMES.get(name, name), *args] for name, *args in calls])
+    return found
+
+
+def test_a_value_is_shown_as_in_python(page: Page) -> None:
+    assert call(page, *[(name, value) for name, value, _ in CASES]) == [text for *_, text in CASES]
+    draw = random.Random(0)  # noqa: S311
+    values = [0, 1, *(draw.random() for _ in range(500)), *(draw.uniform(-1, 1) for _ in range(200))]
+    values += [draw.random() * 10 ** draw.uniform(-3, 15) for _ in range(500)]
+    values += [draw.randrange(2_000_000) / 20 for _ in range(500)]
+    for name in ("number", "percent", "points", "duration", "size", "change", "duration_change"):
+        expected = [getattr(formats, name)(value) for value in values]
+        assert call(page, *[(name, value) for value in values]) == expected
+    spans = [draw.randrange(10**6) for _ in range(500)]
+    assert call(page, *[("span", it) for it in spans]) == [formats.span(it) for it in spans]
+    amounts = ["12.30", "1234567.05", "-0.50", "0.00", "1200", None, "-0.00"]
+    assert call(page, *[("money", it, "EUR") for it in amounts]) == [
+        formats.money(it, "EUR") for it in amounts
+    ]
+
+
+def test_a_time_is_shown_as_in_python(page: Page) -> None:
+    draw = random.Random(0)  # noqa: S311
+    now = NOW.timestamp() * 1000
+    for _ in range(300):
+        at = NOW + dt.timedelta(seconds=round(draw.choice([-1, 1]) * 10 ** draw.uniform(0, 8)))
+        iso = at.isoformat()
+        expected = [formats.ago(at, now=NOW), formats.exact_time(at)]
+        assert call(page, ("ago", iso, now), ("when", iso, "UTC")) == expected
+
+
+def test_the_reader_chooses_the_zone(page: Page) -> None:
+    at = "2026-11-24T23:34:10.123Z"
+    both = "2026-11-24 23:34:10 UTC\n2026-11-25 00:34:10 Europe/Berlin"
+    assert call(page, ("when", at), ("inBothZones", at)) == ["2026-11-25 00:34:10 CET", both]
+    call(page, ("chooseUtc", True))
+    assert call(page, ("when", at), ("zone",)) == ["2026-11-24 23:34:10 UTC", "UTC"]
+    call(page, ("chooseUtc", False))
+    assert call(page, ("zone",)) == ["Europe/Berlin"]
+    assert call(page, ("when", "no time"), ("inBothZones", None)) == ["no time", ""]
+    assert call(page, ("when", "0033-01-02T03:04:00Z", "UTC")) == ["0033-01-02 03:04:00 UTC"]

@@ -1,0 +1,95 @@
+"""Formats of numbers and times. `tests/browser/test_formats.py` compares the dashboard's with them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tenantadmin.lib.core import formats
+
+CASES: Final = json.loads((Path(__file__).parents[3] / "formats.json").read_text())
+NOW: Final = dt.datetime(2026, 11, 25, 9, 0, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(("name", "value", "text"), CASES)
+def test_a_value_is_shown_as_this_text(name: str, value: Any, text: str) -> None:
+    assert getattr(formats, name)(value) == text
+
+
+@given(st.floats(0, 1))
+def test_only_all_is_all_and_only_none_is_none(share: float) -> None:
+    text = formats.percent(share)
+    assert (text == "100%") == (share == 1)
+    assert (text == "0%") == (share == 0)
+    assert text not in {"0.0%", "100.0%"}
+
+
+@given(st.integers(1, 10**18))
+def test_a_unit_is_never_full(value: int) -> None:
+    number, unit = formats.size(value).split(" ")
+    assert unit == "PB" or 1 <= float(number) < 1000
+    number, unit = formats.duration(value).split(" ")
+    assert float(number.replace(",", "")) < {"ms": 1000, "s": 60, "min": 60, "h": 24, "d": 10**12}[unit]
+
+
+@given(st.integers(0, 10**9))
+def test_a_span_is_exact(seconds: int) -> None:
+    number, unit = formats.span(seconds).split(" ")
+    assert int(number.replace(",", "")) * {"s": 1, "min": 60, "h": 3600, "d": 86_400}[unit] == seconds
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        ("12.30", "12.30 USD"),
+        ("1234567.05", "1,234,567.05 USD"),
+        ("-0.50", "−0.50 USD"),
+        ("0.00", "0.00 USD"),
+        ("1200", "1,200 USD"),
+        (None, "–"),
+    ],
+)
+def test_money_keeps_its_digits(amount: str | None, text: str) -> None:
+    assert formats.money(amount, "USD") == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "just now"),
+        (-1, "just now"),
+        (59.999, "just now"),
+        (60, "1 minute ago"),
+        (3599, "59 minutes ago"),
+        (7200, "2 hours ago"),
+        (129_600, "1 day ago"),
+        (8 * 86_400, "8 days ago"),
+        (59 * 86_400, "59 days ago"),
+        (60 * 86_400, "2 months ago"),
+        (364 * 86_400, "12 months ago"),
+        (365 * 86_400, "1 year ago"),
+        (-3 * 3600, "in 3 hours"),
+        (-86_400, "in 1 day"),
+    ],
+)
+def test_how_long_ago_a_time_was(seconds: float, text: str) -> None:
+    assert formats.ago(NOW - dt.timedelta(seconds=seconds), now=NOW) == text
+
+
+def test_an_exact_time_is_in_utc() -> None:
+    berlin = dt.timezone(dt.timedelta(hours=1))
+    assert (
+        formats.exact_time(dt.datetime(2026, 11, 25, 0, 34, 10, tzinfo=berlin)) == "2026-11-24 23:34:10 UTC"
+    )
+    assert formats.exact_time(dt.datetime(33, 1, 2, 3, 4, tzinfo=dt.UTC)) == "0033-01-02 03:04:00 UTC"
+
+
+def test_a_number_that_is_counted() -> None:
+    assert [formats.count(number, "rule") for number in (0, 1, 2276)] == ["0 rules", "1 rule", "2,276 rules"]
+    assert [formats.ratio(*pair) for pair in ((0, 0), (0, 5), (99_999, 100_000))] == ["–", "0%", ">99.9%"]
