@@ -3,7 +3,7 @@
 Where a statement leaves a doubt, all its tables count as changed: one too many warns of hits that are fine,
 one too few hides stale ones.
 
-Names are compared in lower case and without quotes.
+Names are compared without case and quotes.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ import re2
 
 from analytics.statement_text import without_text, without_text_sql
 from logs.quoting import quote_text
+from rules.conditions.casefold import fold_case, fold_case_sql
 from rules.conditions.request import read_table_names
 
 _QUOTES: Final = '"`[]'
+_WITHOUT_QUOTES: Final = str.maketrans("", "", _QUOTES)
 
 #: A name of up to four parts. Each part may be quoted.
 _PART: Final = r'(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[\pL\pN_$#@-]+)'
@@ -65,7 +67,7 @@ _AROUND_DOTS: Final = r"\s*\.\s*"
 def read_tables(text: str | None) -> frozenset[str]:
     """Return the table names in the JSON text of the column ``tables``."""
     names = None if text is None else read_table_names(text)
-    return frozenset(map(_plain, names or ()))
+    return frozenset(map(plain_name, names or ()))
 
 
 def find_changed_tables(statement: str, tables: frozenset[str]) -> frozenset[str]:
@@ -75,12 +77,13 @@ def find_changed_tables(statement: str, tables: frozenset[str]) -> frozenset[str
     """
     plain = without_text(statement)
     match = None if _COMPILED_SEVERAL.search(plain) else _COMPILED.match(plain)
-    target = _plain(re.sub(_AROUND_DOTS, ".", match[1])) if match else None
+    target = plain_name(re.sub(_AROUND_DOTS, ".", match[1])) if match else None
     return frozenset({target}) if target and target in tables else tables
 
 
-def _plain(name: str) -> str:
-    return name.translate(dict.fromkeys(map(ord, _QUOTES))).lower()
+def plain_name(name: str) -> str:
+    """Return the name of a table without case and quotes."""
+    return fold_case(name.translate(_WITHOUT_QUOTES))
 
 
 def target_sql(statement: str) -> str:
@@ -98,4 +101,5 @@ def tables_sql(tables: str) -> str:
 
 
 def _plain_sql(name: str) -> str:
-    return f"translate(lower({name}), {quote_text(_QUOTES)}, '')"
+    unquoted = f"translate({name}, {quote_text(_QUOTES)}, '')"
+    return f"list_transform([{unquoted}], lambda unquoted: {fold_case_sql('unquoted')})[1]"

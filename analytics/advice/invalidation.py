@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.edits import RuleEdit, new_rule_id
-from analytics.advice.requests import merge_times, plain_name
+from analytics.advice.requests import merge_times
+from analytics.changed_tables import plain_name
 from rules.conditions import parse_conditions
 from rules.language import complete_rule
 

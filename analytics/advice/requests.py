@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions")
 NO_RULE: Final = -1
 
-_QUOTES: Final = str.maketrans("", "", '"`[]')
-
 
 @dataclass(frozen=True, eq=False)
 class Statement:
@@ -47,7 +45,7 @@ class Statement:
 
     @cached_property
     def tables(self) -> frozenset[str]:
-        """The names of its tables in lower case and without quotes."""
+        """The names of its tables without case and quotes."""
         return read_tables(self.tables_text)
 
     @cached_property
@@ -158,11 +156,6 @@ class Requests:
 def merge_times(writes: Iterable[Write], more: Iterable[int] = ()) -> list[int]:
     """Return the distinct times of the writes and of ``more``, sorted."""
     return sorted({*more, *(at for write in writes for at in write.times)})
-
-
-def plain_name(name: str) -> str:
-    """Return the name of a table in lower case and without quotes."""
-    return name.lower().translate(_QUOTES)
 
 
 def load_statements(

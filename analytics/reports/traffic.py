@@ -14,6 +14,7 @@ from accounts.cursors import invalid_cursor, read_cursor, write_cursor
 from analytics.explain import show_time
 from logs.columns import CACHE_STATUSES
 from logs.quoting import quote_value
+from rules.conditions.casefold import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.http.hal import Link, ListLinks
@@ -106,7 +107,8 @@ class TrafficFilter:
         elif self.rule is not None:
             found.append(f"matchedRule = {quote_value(self.rule)}")
         if self.statement is not None:
-            found.append(f"contains(lower(standardizedSql), lower({quote_value(self.statement)}))")
+            part = quote_value(fold_case(self.statement))
+            found.append(f"contains({fold_case_sql('standardizedSql')}, {part})")
         if self.min_ms is not None:
             found.append(f"responseTimeMs >= {self.min_ms}")
         return found

@@ -108,7 +108,7 @@ def matches_value(test: Test, value: Value) -> bool:
 
 
 def fold_operand(test: Test) -> Test:
-    """Return a test that ignores case with operands in lower case.
+    """Return a test that ignores case with folded operands.
 
     Patterns of ``regex`` are not changed, because RE2 ignores case itself.
     """

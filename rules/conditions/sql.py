@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 import re2
 
 from rules.conditions.addresses_sql import compile_network
+from rules.conditions.casefold import fold_case_sql
 from rules.conditions.evaluate import fold_operand
 from rules.conditions.keys import Kind
 from rules.conditions.literals import quote_text
@@ -95,7 +96,7 @@ def _compile_text(test: Test) -> str:
     if test.operator is Operator.REGEX:
         flags = ", 'i'" if test.ignore_case else ""
         return f"regexp_matches({column}, {quote_text(test.text)}{flags})"
-    subject = f"lower({column})" if test.ignore_case else column
+    subject = fold_case_sql(column) if test.ignore_case else column
     if (function := _TEXT_FUNCTIONS.get(test.operator)) is not None:
         return f"{function}({subject}, {quote_text(test.text)})"
     return _compile_equality(subject, [quote_text(text) for text in test.texts])
@@ -129,7 +130,9 @@ _TABLE_NAMES: Final = (
 
 
 def _compile_tables(test: Test) -> str:
-    names = f"list_transform({_TABLE_NAMES}, lambda n: lower(n))" if test.ignore_case else _TABLE_NAMES
+    names = _TABLE_NAMES
+    if test.ignore_case:
+        names = f"list_transform({names}, lambda n: {fold_case_sql('n')})"
     if test.operator in {Operator.EQ, Operator.IN}:
         return _compile_equality(f"list_distinct({names})", [f"[{quote_text(text)}]" for text in test.texts])
     globs = [_compile_glob("n", pattern) for pattern in test.texts]

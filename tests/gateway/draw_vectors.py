@@ -20,9 +20,22 @@ FILE: Final = Path(__file__).parent / "vectors" / "decisions.json"
 COUNT: Final = 1_000
 _SEED: Final = 20_261_125
 #: Composed and decomposed letters are different, and so are cases, except where the rule ignores them.
-_NAMES: Final = ("ann", "Ann", "Zoë", "Zoë", "ΣΟΦΊΑ", "σοφία", "İnci", "日本", "😀", "")
+_NAMES: Final = (
+    *("ann", "Ann", "Zo\u00eb", "Zoe\u0308", "ΣΟΦΌΣ", "σοφός", "σοφόσ", "İnci", "inci", "ınci", "INCI"),
+    *("STRAẞE", "straße", "strasse", "日本", "😀", ""),
+)
 _TABLES: Final = ("sales.orders", "Sales.Orders", "sales.eu.orders", "hr.people", "straße.a", "表.一")
-_PATTERNS: Final = ("sales.*", "*.orders", "*", "hr.people", "SALES.*", "表.*", "s*.*s", "straße.*")
+_PATTERNS: Final = (
+    "sales.*",
+    "*.orders",
+    "*",
+    "hr.people",
+    "SALES.*",
+    "表.*",
+    "s*.*s",
+    "straẞe.*",
+    "STRASSE.*",
+)
 _VARY: Final = (
     "userName",
     "userTokenHash",

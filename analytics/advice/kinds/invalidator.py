@@ -9,8 +9,8 @@ from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.evidence import changes_evidence, rule_evidence
 from analytics.advice.invalidation import Invalidator
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal
-from analytics.advice.requests import plain_name
 from analytics.advice.saving import find_saving
+from analytics.changed_tables import plain_name
 from rules.conditions import parse_conditions
 from rules.language import complete_rule
 from tenantadmin.lib.core.formats import number

@@ -57,10 +57,16 @@ function compare(operator, operand, seen, ignores) {
 
 const glob = (pattern, name) => new RegExp(`^${pattern.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join(".*")}$`, "su").test(name);
 
-/** Lower case, character by character: a final sigma is no special case, and İ becomes i. */
+/** Unicode's simple case folding: one character for each. */
 function fold(value) {
   if (Array.isArray(value)) return value.map(fold);
-  return typeof value === "string" ? Array.from(value, (one) => (one === "İ" ? "i" : one.toLowerCase())).join("") : value;
+  return typeof value === "string" ? Array.from(value, foldCharacter).join("") : value;
+}
+
+function foldCharacter(character) {
+  if ("İı".includes(character)) return character;
+  const upper = character.toUpperCase();
+  return ([...upper].length === 1 ? upper : character).toLowerCase();
 }
 
 const vectors = JSON.parse(readFileSync(new URL("decisions.json", import.meta.url), "utf8"));

@@ -89,10 +89,13 @@ def glob(pattern: str, name: str) -> bool:
 
 
 def fold(value: Any) -> Any:
-    """Lower case, character by character: a final sigma is no special case, and İ becomes i."""
+    """Unicode's simple case folding: one character for each. Python's ``casefold`` may give several."""
     if isinstance(value, list):
         return [fold(one) for one in value]
-    return "".join("i" if c == "İ" else c.lower() for c in value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    choices = ((c.casefold(), c.lower(), c) for c in value)
+    return "".join(next(folded for folded in choice if len(folded) == 1) for choice in choices)
 
 
 if __name__ == "__main__":

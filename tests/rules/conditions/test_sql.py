@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -12,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.conditions import CONDITION_KEYS, Kind, compile_sql, matches, parse_conditions, read_request
-from rules.conditions.casefold import fold_case
+from rules.conditions.casefold import fold_case, fold_case_sql
 from rules.conditions.literals import quote_text
+from rules.conditions.regex import compile_regex
 from tests.rules.conditions.strategies import conditions, rows
 
 if TYPE_CHECKING:
@@ -103,17 +105,93 @@ ENTRY: dict[str, Any] = dict.fromkeys(CONDITION_KEYS) | {
 def test_sql_and_evaluator_give_the_expected_result(
     engine: duckdb.DuckDBPyConnection, document: dict[str, Any], expected: bool
 ) -> None:
-    assert select(engine, [compile_sql(document)], [ENTRY]) == [(expected,)]
-    assert matches(parse_conditions(document), read_request(ENTRY)) is expected
+    assert_result(engine, document, ENTRY, expected=expected)
 
 
-def test_fold_case_is_the_same_as_duckdbs_lower(engine: duckdb.DuckDBPyConnection) -> None:
-    characters = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
-    engine.register("characters", pa.table({"c": characters}))
+def assert_result(
+    engine: duckdb.DuckDBPyConnection, document: dict[str, Any], entry: dict[str, Any], *, expected: bool
+) -> None:
+    assert select(engine, [compile_sql(document)], [entry]) == [(expected,)]
+    assert matches(parse_conditions(document), read_request(entry)) is expected
 
-    lowered = [row[0] for row in engine.execute("SELECT lower(c) FROM characters").fetchall()]
 
-    assert lowered == [fold_case(character) for character in characters]
+CHARACTERS = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
+
+
+def test_fold_case_is_the_same_in_sql(engine: duckdb.DuckDBPyConnection) -> None:
+    engine.register("characters", pa.table({"c": CHARACTERS}))
+
+    folded = [row[0] for row in engine.execute(f"SELECT {fold_case_sql('c')} FROM characters").fetchall()]
+
+    assert folded == [fold_case(character) for character in CHARACTERS]
+
+
+@given(text=st.text(st.sampled_from("İiIıẞßΣςσſsK\u0345é1")))
+def test_texts_fold_character_by_character(engine: duckdb.DuckDBPyConnection, text: str) -> None:
+    folded = "".join(map(fold_case, text))
+
+    assert fold_case(text) == folded
+    assert engine.execute(f"SELECT {fold_case_sql('?1')}", [text]).fetchall() == [(folded,)]
+
+
+def test_regexes_that_ignore_case_fold_in_the_same_way(engine: duckdb.DuckDBPyConnection) -> None:
+    groups = defaultdict[str, str](str)
+    for character in CHARACTERS:
+        groups[fold_case(character)] += character
+    folding = [group for group in groups.values() if len(group) > 1]
+    others = "".join(group for group in groups.values() if len(group) == 1)
+    letters = "".join(folding)
+    engine.register("folding", pa.table({"letters": folding}))
+
+    found = engine.execute(
+        "SELECT array_to_string(regexp_extract_all(?, letters[1], 0, 'i'), '') FROM folding", [letters]
+    ).fetchall()
+
+    assert [group for (group,) in found] == folding
+    for group in folding:
+        assert compile_regex(f"^{group[0]}+$", ignore_case=True).is_found_in(group)
+    assert not compile_regex(f"[{letters}]", ignore_case=True).is_found_in(others)
+
+
+@pytest.mark.parametrize(
+    ("value", "operator", "operand", "expected"),
+    [
+        ("İ", "endsWith", "i", False),
+        ("i", "endsWith", "İ", False),
+        ("İ", "eq", "İ", True),
+        ("İl", "eq", "İL", True),
+        ("ı", "eq", "I", False),
+        ("ı", "eq", "i", False),
+        ("ẞ", "eq", "ß", True),
+        ("ß", "eq", "ss", False),
+        ("ΟΔΟΣ", "eq", "οδος", True),
+        ("οδοσ", "endsWith", "Σ", True),
+        ("\u212a", "eq", "k", True),
+        ("ſ", "startsWith", "S", True),
+        ("µ", "in", ["Μ"], True),
+        ("ᾈ", "eq", "ᾀ", True),
+        ("Ǆ", "contains", "ǅ", True),
+        ("ŉ", "contains", "n", False),
+        ("ﬀ", "eq", "ff", False),
+    ],
+)
+@pytest.mark.parametrize("as_table", [False, True])
+def test_ignore_case_is_simple_case_folding(
+    engine: duckdb.DuckDBPyConnection,
+    value: str,
+    operator: str,
+    operand: object,
+    expected: bool,
+    as_table: bool,
+) -> None:
+    entry, key = (
+        ({"tables": json.dumps([value])}, "tables") if as_table else ({"userName": value}, "userName")
+    )
+    if as_table and operator not in {"eq", "in"}:
+        globs = {"endsWith": f"*{operand}", "startsWith": f"{operand}*", "contains": f"*{operand}*"}
+        operator, operand = "containsAny", [globs[operator]]
+    document = {key: {operator: operand, "ignoreCase": True}}
+    assert_result(engine, document, entry, expected=expected)
 
 
 def test_quotes_in_a_literal_are_escaped(engine: duckdb.DuckDBPyConnection) -> None:
