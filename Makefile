@@ -18,11 +18,12 @@ export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/c
 
 NODE := .cache/clients
 SPARK := .cache/spark
+SUPERSET := .cache/superset
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-sail test-spark browser coverage mutants lint bench fuzz contract screenshots clients lock clean
+.PHONY: help run test test-sail test-spark test-superset browser coverage mutants lint bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -44,6 +45,9 @@ test-sail: $(SPARK)/stamp ## Compare SQL on Spark Connect with DuckDB, on Sail, 
 test-spark: $(SPARK)/stamp ## The same on the Apache Spark that TEST_SPARK_URL names: sc://localhost:15002
 	@test -n "$$TEST_SPARK_URL" || { echo "Set TEST_SPARK_URL. docs/scaling.md says how to start a server."; exit 1; }
 	@$(SPARK)/bin/python -m pytest tests/logs/sql/test_spark.py -q -p no:cacheprovider $(ARGS)
+
+test-superset: .venv/dev.stamp $(SUPERSET)/stamp ## Let Apache Superset, which is installed for it, draw a chart of the log
+	@$(BIN)/pytest -q tests/clients/test_superset.py
 
 coverage: ## The same, and what they do not cover; takes a quarter longer
 	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
@@ -94,6 +98,13 @@ $(NODE)/stamp: tests/clients/scripts/package.json
 $(SPARK)/stamp: $(DEV_REQUIREMENTS) requirements-spark.txt .venv/base.stamp
 	@$(PYTHON) -m venv $(SPARK)
 	@$(call install,$(DEV_REQUIREMENTS) requirements-spark.txt,$(SPARK)/bin/python)
+	@touch $@
+
+# Superset 6.1 does not start with a newer Flask-Caching, and does not name cachetools among its requirements.
+$(SUPERSET)/stamp: .venv/base.stamp clients/python/pyproject.toml
+	@$(PYTHON) -m venv $(SUPERSET)
+	@$(SUPERSET)/bin/python -m pip install --quiet 'apache-superset==6.1.*' 'flask-caching<2.4' cachetools \
+		'./clients/python[sqlalchemy]'
 	@touch $@
 
 # Each file has only what the files before it lack, so they are installed together. A requirement of some systems or

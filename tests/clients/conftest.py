@@ -1,4 +1,4 @@
-"""A served tenant with logs, for clients in other processes. Without Node or Java, tests are left out."""
+"""A tenant with logs, served for clients. Tests are left out if their programs are not installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.core.management import call_command
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from tests import factories
-from tests.clients.programs import NODE_MODULES, OPENAPI_GENERATOR, Service
+from tests.clients.programs import NODE_MODULES, OPENAPI_GENERATOR, SUPERSET, Service
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     has = {
         "node": shutil.which("node") is not None and NODE_MODULES.is_dir(),
         "java": shutil.which("java") is not None and OPENAPI_GENERATOR.is_dir(),
+        "superset": SUPERSET.is_dir(),
     }
     left_out = [
         item
@@ -47,7 +48,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     if _left_out:
         terminalreporter.write_line(
-            f"{len(_left_out)} tests of clients were LEFT OUT: `make clients` needs Node and Java.",
+            f"{len(_left_out)} tests of clients were LEFT OUT: they need Node, Java or `make test-superset`.",
             yellow=True,
         )
 

@@ -10,10 +10,14 @@ from typing import Final
 
 from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 
-_INSTALLED: Final = Path(__file__).parents[2] / ".cache" / "clients"
+SCRIPTS: Final = Path(__file__).with_name("scripts")
+_CACHE: Final = Path(__file__).parents[2] / ".cache"
+_INSTALLED: Final = _CACHE / "clients"
 #: Where `make clients` installs what Node needs, and openapi-generator, which needs Java.
 NODE_MODULES: Final = _INSTALLED / "node_modules"
 OPENAPI_GENERATOR: Final = _INSTALLED / "openapi-generator"
+#: The environment of Apache Superset, which `make test-superset` installs.
+SUPERSET: Final = _CACHE / "superset"
 
 
 @dataclass(frozen=True, slots=True)

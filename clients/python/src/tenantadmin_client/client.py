@@ -73,7 +73,6 @@ class Client:
         url: the address of the service.
         pat: a personal access token. It is exchanged for short-lived tokens.
         attempts: how often a request is sent where the service asks for a pause (429, 503) or is away.
-            answer.
         timeout: of one attempt, in seconds.
         transport: for tests.
     """

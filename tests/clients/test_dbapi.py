@@ -1,0 +1,189 @@
+"""The DB-API module and the SQLAlchemy dialect of clients/python."""
+
+from __future__ import annotations
+
+import datetime as dt
+from contextlib import closing
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pytest
+import sqlalchemy as sa
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy.dialects import registry
+from tenantadmin_client import dbapi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.clients.programs import Service
+
+registry.register("tenantadmin", "tenantadmin_client.sqlalchemy_dialect", "TenantadminDialect")
+
+LOGS = sa.table(
+    "proxy_logs",
+    *(sa.column(name, kind) for name, kind in [("day", sa.String()), ("cacheStatus", sa.String())]),
+    *(sa.column(name, sa.BigInteger()) for name in ("timestamp", "responseTimeMs")),
+)
+_TIMES = st.datetimes(min_value=dt.datetime(1, 1, 1), max_value=dt.datetime(9999, 12, 31))  # noqa: DTZ001
+
+
+# --- Without a service --------------------------------------------------------------------------
+
+
+@given(
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**63), 2**63 - 1),
+        st.floats(allow_nan=False),
+        st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9),
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
+        _TIMES,
+        _TIMES.map(lambda time: time.replace(tzinfo=dt.UTC)),
+        st.dates(),
+        st.times(),
+    )
+)
+def test_a_parameter_arrives_at_the_engine_as_it_was(value: object) -> None:
+    statement = dbapi.with_parameters("SELECT %(value)s, '100 %%'", {"value": value})
+    table = duckdb.sql("SET TimeZone = 'UTC'; " + statement).to_arrow_table()
+    assert [column[0].as_py() for column in table.columns] == [value, "100 %"]
+
+
+def test_a_parameter_without_a_literal_is_refused() -> None:
+    with pytest.raises(dbapi.ProgrammingError, match="A bytes cannot be a parameter"):
+        dbapi.with_parameters("SELECT %s", [b"x"])
+    with pytest.raises(dbapi.ProgrammingError, match="NUL"):
+        dbapi.with_parameters("SELECT %s", ["a\0"])
+    with pytest.raises(dbapi.ProgrammingError, match="do not fit"):
+        dbapi.with_parameters("SELECT %(a)s", {})
+
+
+def test_an_unknown_option_of_the_address_is_refused() -> None:
+    with pytest.raises(dbapi.InterfaceError, match="sheme"):
+        sa.create_engine("tenantadmin://token:p@host/tenant?sheme=http")
+
+
+def test_the_address_hides_the_token() -> None:
+    engine = sa.create_engine("tenantadmin://token:tas_pat_secret@host/tenant")
+    assert "secret" not in f"{engine!r} {engine.url}"
+
+
+# --- Against the running service ----------------------------------------------------------------
+
+
+@pytest.fixture
+def connection(service: Service) -> Iterator[dbapi.Connection]:
+    connection = dbapi.connect(service.url, tenant=service.tenant, pat=service.pat)
+    yield connection
+    connection.close()
+
+
+@pytest.fixture
+def engine(service: Service) -> Iterator[sa.Engine]:
+    host = service.url.removeprefix("http://")
+    engine = sa.create_engine(f"tenantadmin://token:{service.pat}@{host}/{service.tenant}?scheme=http")
+    yield engine
+    engine.dispose()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_values_have_the_types_of_the_answer(connection: dbapi.Connection) -> None:
+    columns: list[tuple[str, Any, str]] = [
+        ("42::BIGINT", 42, "BIGINT"),
+        ("170141183460469231731687303715884105727::HUGEINT", 2**127 - 1, "HUGEINT"),
+        ("0.1::DOUBLE", 0.1, "DOUBLE"),
+        ("2::DOUBLE", 2.0, "DOUBLE"),
+        ("12.340::DECIMAL(9,3)", Decimal("12.340"), "DECIMAL"),
+        ("true", True, "BOOLEAN"),
+        ("DATE '2026-03-01'", dt.date(2026, 3, 1), "DATE"),
+        ("TIME '07:00:01.5'", dt.time(7, 0, 1, 500_000), "TIME"),
+        ("TIMESTAMP '2026-03-01 07:00:01'", dt.datetime(2026, 3, 1, 7, 0, 1), "TIMESTAMP"),  # noqa: DTZ001
+        (
+            "TIMESTAMPTZ '2026-03-01 07:00:01.25+02'",
+            dt.datetime(2026, 3, 1, 5, 0, 1, 250_000, tzinfo=dt.UTC),
+            "TIMESTAMP WITH TIME ZONE",
+        ),
+        ("'infinity'::TIMESTAMP", "infinity", "TIMESTAMP"),
+        ("[1, 2]", [1, 2], "JSON"),
+        ("NULL::DOUBLE", None, "DOUBLE"),
+    ]
+    cursor = connection.cursor()
+    cursor.execute("SELECT " + ", ".join(expression for expression, _, _ in columns))
+    assert cursor.fetchall() == [tuple(value for _, value, _ in columns)]
+    assert cursor.description is not None
+    assert [column[1] for column in cursor.description] == [kind for _, _, kind in columns]
+    kinds = [dbapi.NUMBER, dbapi.DATETIME, dbapi.STRING]
+    assert [[column[1] == kind for kind in kinds] for column in cursor.description][4:7] == [
+        [True, False, False],
+        [False, False, False],
+        [False, True, False],
+    ]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_are_fetched_in_parts(connection: dbapi.Connection) -> None:
+    cursor = connection.cursor()
+    with pytest.raises(dbapi.InterfaceError):
+        cursor.fetchone()
+    cursor.execute("SELECT i FROM range(%(count)s) t(i) ORDER BY i", {"count": 6})
+    assert (cursor.rowcount, cursor.fetchone(), cursor.fetchmany(2)) == (6, (0,), [(1,), (2,)])
+    assert (next(iter(cursor)), cursor.fetchall(), cursor.fetchone()) == ((3,), [(4,), (5,)], None)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_errors_say_what_to_do(connection: dbapi.Connection, service: Service) -> None:
+    cursor = connection.cursor()
+    with pytest.raises(dbapi.ProgrammingError, match='Did you mean "proxy_logs"'):
+        cursor.execute("SELECT * FROM proxy_log")
+    with pytest.raises(dbapi.DataError, match=r"after 10,000 rows. Aggregate, or write a LIMIT"):
+        cursor.execute("SELECT * FROM range(20000)")
+    with pytest.raises(dbapi.NotSupportedError):
+        cursor.executemany("SELECT 1", [])
+    with (
+        closing(dbapi.connect(service.url, tenant=service.tenant, pat="tas_pat_unknown")) as stranger,
+        pytest.raises(dbapi.OperationalError, match="401"),
+    ):
+        stranger.cursor().execute("SELECT 1")
+    options: dict[str, Any] = {"pat": service.pat, "allow_truncated": True}
+    with closing(dbapi.connect(service.url, tenant=service.tenant, **options)) as lenient:
+        assert lenient.cursor().execute("SELECT * FROM range(20000)").rowcount == 10_000
+
+
+@pytest.mark.django_db(transaction=True)
+def test_sqlalchemy_reads_the_log(engine: sa.Engine) -> None:
+    is_hit = sa.case((LOGS.c.cacheStatus == "HIT", 1), else_=0)
+    statement = (
+        sa.select(LOGS.c.day, sa.func.avg(is_hit), sa.func.count().label("n"))
+        .where(LOGS.c.cacheStatus.in_(["HIT", "MISS"]), LOGS.c.cacheStatus.regexp_match("^[HM]"))
+        .where(~LOGS.c.cacheStatus.regexp_match("x"), LOGS.c.cacheStatus.ilike("%s%") | sa.true())
+        .group_by(LOGS.c.day)
+        .order_by(sa.desc("n"))
+        .limit(5)
+        .offset(0)
+    )
+    with engine.connect() as connection:
+        assert connection.execute(statement).fetchall() == [("2026-03-01", 1 / 3, 3)]
+        seconds = sa.func.epoch_ms(LOGS.c.timestamp)
+        first = connection.scalar(sa.select(sa.func.min(seconds)))
+        assert first == dt.datetime(2026, 3, 1, 7, 0, 1)  # noqa: DTZ001
+
+
+@pytest.mark.django_db(transaction=True)
+def test_tools_find_the_table_and_its_columns(engine: sa.Engine) -> None:
+    inspector = sa.inspect(engine)
+    assert inspector.get_schema_names() == ["main"]
+    assert inspector.get_table_names() == inspector.get_table_names("main") == ["proxy_logs"]
+    assert (inspector.get_view_names(), inspector.get_table_names("other")) == ([], [])
+    table = sa.Table("proxy_logs", sa.MetaData(), autoload_with=engine)
+    assert isinstance(table.c.timestamp.type, sa.BigInteger)
+    assert isinstance(table.c.isReadOnly.type, sa.Boolean)
+    with engine.connect() as connection:
+        row = connection.execute(sa.select(table).order_by(table.c.timestamp)).mappings().first()
+    assert row is not None
+    assert (row["userName"], row["cacheStatus"], row["day"]) == ("Ana", "MISS", "2026-03-01")
+    with pytest.raises(sa.exc.NoSuchTableError):
+        inspector.get_columns("other")
