@@ -25,7 +25,14 @@ class MailNotSent(ApiError):
     message: ClassVar[str] = "The mail could not be sent. Try again later."
 
 
-def send_mail(*, to: str, subject: str, template: str, context: Mapping[str, Any]) -> None:
+def send_mail(
+    *,
+    to: str,
+    subject: str,
+    template: str,
+    context: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+) -> None:
     """Send the templates ``mail/<template>.txt`` and ``.html``.
 
     Raises:
@@ -33,7 +40,10 @@ def send_mail(*, to: str, subject: str, template: str, context: Mapping[str, Any
     """
     content = dict(context)
     message = EmailMultiAlternatives(
-        subject=subject, body=render_to_string(f"mail/{template}.txt", content), to=[to]
+        subject=subject,
+        body=render_to_string(f"mail/{template}.txt", content),
+        to=[to],
+        headers=dict(headers or {}),
     )
     message.attach_alternative(render_to_string(f"mail/{template}.html", content), "text/html")
     try:

@@ -19,6 +19,8 @@ from django.db import InterfaceError, OperationalError
 from accounts.events import SYSTEM
 from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects
 from analytics.advice.mining import find_tenants_to_mine, find_waiting_tenants, queue_mining, run_mining
+from analytics.alerts.delivering import delete_old_messages, deliver_messages
+from analytics.alerts.evaluating import evaluate_service, evaluate_tenant, make_alerts_due, take_due_tenants
 from analytics.digest.mailing import send_mails
 from analytics.digest.making import make_digest, take_due_digests
 from analytics.digest.model_text import delete_old_exchanges
@@ -75,6 +77,8 @@ REPAIR_DELAY: Final = timedelta(seconds=60)
 WATCH_SECONDS: Final = 30
 #: A task for a digest expires after this many seconds. Then another one is sent.
 DIGEST_SECONDS: Final = 300
+#: A task that evaluates the alerts of a tenant expires after this many seconds.
+ALERT_SECONDS: Final = 300
 #: A task for a part of a day expires after this many seconds. The build of the day has made the part by then.
 PART_SECONDS: Final = 3_600
 #: An unfinished write that began longer ago belongs to a killed process.
@@ -240,6 +244,7 @@ def clean_up() -> None:
     delete_old_builds()
     delete_old_replays()
     delete_old_exchanges()
+    delete_old_messages()
 
 
 @shared_task
@@ -286,6 +291,31 @@ def mail_digests() -> None:
     """Send the queued mails with digests."""
     if sent := send_mails():
         logger.info("Mailed %d digests", sent)
+
+
+@shared_task
+def watch_alerts() -> None:
+    """Start a task for each tenant with alerts that are due, and evaluate the alerts of the service."""
+    for tenant in take_due_tenants():
+        # If the task expires, the alerts are due again ten minutes later.
+        evaluate_alerts.apply_async((str(tenant),), expires=ALERT_SECONDS)
+    evaluate_service()
+
+
+@shared_task(base=RetriedTask)
+def evaluate_alerts(tenant: str) -> None:
+    """Evaluate the alerts of a tenant. If another worker does, they are due again at once."""
+    try:
+        evaluate_tenant(default_store(), tenant=UUID(tenant))
+    except Busy:
+        make_alerts_due(tenant=UUID(tenant))
+
+
+@shared_task
+def deliver_alerts() -> None:
+    """Send the messages of alerts that are due."""
+    if delivered := deliver_messages():
+        logger.info("Delivered %d messages of alerts", delivered)
 
 
 @shared_task

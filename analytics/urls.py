@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from analytics import converters  # noqa: F401 - importing registers them
+from analytics.api.alerts import AlertViewSet
 from analytics.api.digests import DigestMailViewSet, DigestViewSet, UnsubscribeViewSet
 from analytics.api.explain import ExplainViewSet
 from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
@@ -16,6 +17,7 @@ from logs import converters as time_converters  # noqa: F401 - likewise
 _SUMMARIES = "tenants/<uuid:tenant>/summaries/<year:year>"
 _DIGESTS = "tenants/<uuid:tenant>/digests/<year:year>"
 _RECOMMENDATION = "tenants/<uuid:tenant>/recommendations/<uuid:recommendationId>"
+_ALERT = "tenants/<uuid:tenant>/alerts/<uuid:alertId>"
 _USER = "tenants/<uuid:tenant>/users/<userid:userId>"
 
 urlpatterns = [
@@ -135,6 +137,27 @@ urlpatterns = [
         "tenants/<uuid:tenant>/replays/<uuid:replayId>",
         ReplayViewSet.as_view({"get": "get_replay", "delete": "cancel_replay"}),
         name="replay",
+    ),
+    path(
+        "tenants/<uuid:tenant>/alerts",
+        AlertViewSet.as_view({"get": "list_alerts", "post": "create_alert"}),
+        name="alerts",
+    ),
+    path(
+        "tenants/<uuid:tenant>/alerts/history",
+        AlertViewSet.as_view({"get": "list_alert_history"}),
+        name="alert-history",
+    ),
+    path(
+        _ALERT,
+        AlertViewSet.as_view({"get": "get_alert", "put": "replace_alert", "delete": "delete_alert"}),
+        name="alert",
+    ),
+    path(f"{_ALERT}/test", AlertViewSet.as_view({"post": "test_alert"}), name="alert-test"),
+    path(
+        f"{_ALERT}/deliveries",
+        AlertViewSet.as_view({"get": "list_alert_deliveries"}),
+        name="alert-deliveries",
     ),
     path(
         "tenants/<uuid:tenant>/recommendations",

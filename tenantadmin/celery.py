@@ -133,6 +133,8 @@ _SCHEDULE = (
     ("analytics.tasks.watch_replays", 30.0, 29),
     ("analytics.tasks.refresh_digests", 60.0, 55),
     ("analytics.tasks.mail_digests", 60.0, 55),
+    ("analytics.tasks.watch_alerts", 60.0, 55),
+    ("analytics.tasks.deliver_alerts", 10.0, 9),
     ("analytics.tasks.watch_minings", 30.0, 29),
     # At night, when the day before is complete.
     ("analytics.tasks.mine_every_tenant", crontab(hour=2, minute=20), 3600),

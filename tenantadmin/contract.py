@@ -20,6 +20,7 @@ TAGS: Final = {
     "Rules": "Rulesets, their drafts and lint, and which rule decides a request.",
     "History": "Every change of a document, and what else people did.",
     "Cache": "What the Gateway has in its cache, and what has become stale.",
+    "Alerts": "Who hears when a number of the log crosses a threshold.",
     "Digests": "What happened in a day or a week, each number with its SQL; and who gets that by mail.",
     "Replays": "What another ruleset would have done with the requests of the log.",
     "Recommendations": "Changes of the rules that the service recommends, and what they did.",

@@ -289,6 +289,15 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "setDigestPreference": Policy(Level.SELF, Scope.USERS_WRITE),
     "showUnsubscribe": PUBLIC,
     "unsubscribe": PUBLIC,
+    # Alerts
+    "listAlerts": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "createAlert": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "getAlert": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "replaceAlert": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "deleteAlert": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "testAlert": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "listAlertHistory": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "listAlertDeliveries": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     # Raw logs and SQL
     "notifyLogs": Policy(Level.TENANT, Scope.LOGS_NOTIFY),
     "listLogYears": Policy(Level.TENANT, Scope.LOGS_READ),

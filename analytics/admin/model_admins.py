@@ -7,8 +7,12 @@ from django.db.models import Exists, OuterRef
 from django.utils.html import format_html
 
 from accounts.admin.names import NamingAdmin
+from analytics.alerts.documents import describe_channel
 from analytics.digest.stored import render_digest
 from analytics.models import (
+    Alert,
+    AlertDelivery,
+    AlertFiring,
     Build,
     DayRollup,
     Digest,
@@ -27,10 +31,59 @@ from logs.pending import pending_days_of
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.db.models import Field, QuerySet
     from django.http import HttpRequest
 
     from tenantadmin.lib.http.admin_lists import Shown
+
+
+@admin.display(description="channels")
+def channels(obj: Alert) -> str:
+    """Show the channels of an alert. Paths of URLs are secrets."""
+    return ", ".join(_channel_text(channel) for channel in obj.channels)
+
+
+@admin.display(description="channel")
+def channel(obj: AlertDelivery) -> str:
+    """Show the channel of a message, without the path of its URL."""
+    return _channel_text(obj.channel)
+
+
+def _channel_text(stored: Mapping[str, Any]) -> str:
+    described = describe_channel(stored)
+    return f"{described.type} {described.to or described.url}"
+
+
+@admin.register(Alert)
+class AlertAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "tenant", "name", "kind", "enabled", "threshold", "value", "evaluated_at")
+    list_filter = ("kind", "enabled")
+    list_select_related = ("tenant",)
+    search_fields = ("tenant__id",)
+
+    def shown_as(self, field: Field[Any, Any]) -> Shown:
+        return channels if field.name == "channels" else super().shown_as(field)
+
+
+@admin.register(AlertFiring)
+class AlertFiringAdmin(ReadOnlyAdmin):
+    list_display = ("started_at", "alert", "ended_at", "value", "threshold")
+    list_filter = ("started_at",)
+    list_select_related = ("alert",)
+    search_fields = ("alert__alert_id",)
+
+
+@admin.register(AlertDelivery)
+class AlertDeliveryAdmin(ReadOnlyAdmin):
+    list_display = ("created_at", "alert", "occasion", channel, "state", "attempts", shortened("error"))
+    list_filter = ("state", "created_at")
+    list_select_related = ("alert",)
+    search_fields = ("alert__alert_id",)
+
+    def shown_as(self, field: Field[Any, Any]) -> Shown:
+        return channel if field.name == "channel" else super().shown_as(field)
 
 
 @admin.register(DayRollup)

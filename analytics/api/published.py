@@ -9,6 +9,7 @@ from rest_framework.response import Response
 
 from accounts.access.scopes import Scope
 from accounts.viewsets import AppViewSet, require_tenant_scope
+from analytics.alerts.queries import ALERT_QUERIES
 from analytics.models import Kind
 from analytics.published.queries import QUERIES, PublishedQuery
 from analytics.published.verify import DocumentKey, Verification, verify_document
@@ -36,12 +37,12 @@ class PublishedQueryViewSet(AppViewSet):
     tag = "Analytics"
 
     @operation(
-        summary="The SQL over proxy_logs that each number of a summary equals",
+        summary="The SQL over proxy_logs that each number of a summary or an alert equals",
         responses={200: PublishedQueries},
     )
     def list_published_queries(self, request: Request) -> Response:
-        """Each query gives fields of a document, or the elements of one of its arrays."""
-        return Response(PublishedQueries(queries=list(QUERIES.values())))
+        """Each query gives fields of a document, the elements of one of its arrays, or an alert's number."""
+        return Response(PublishedQueries(queries=[*QUERIES.values(), *ALERT_QUERIES.values()]))
 
 
 class VerificationViewSet(AppViewSet):

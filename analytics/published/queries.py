@@ -58,9 +58,13 @@ class PublishedQuery(JsonStruct):
         str, Meta(description="The document, with the array in it if the rows are the elements of an array.")
     ]
     about: str
-    text: Annotated[str, Meta(description="SQL. The parameters are written as `$first` and `$last`.")]
+    text: Annotated[str, Meta(description="SQL. A parameter is written as `$first`.")]
     parameters: Annotated[
-        list[str], Meta(description="`first` and `last`: days (`YYYY-MM-DD`), both included.")
+        list[str],
+        Meta(
+            description="`first` and `last`: days (`'YYYY-MM-DD'`), both included. Of alerts also `hours`: "
+            "the window, and `now`: epoch milliseconds."
+        ),
     ]
     fields: list[str]
 

@@ -30,7 +30,7 @@ WITH served AS (
         list(DISTINCT userName) AS names, bool_or(hasNonDeterministicFunctions) AS nonDeterministic,
         bool_or({differs}) AS differs
     FROM proxy_logs
-    WHERE day BETWEEN '{first}' AND '{last}' AND cacheKey IS NOT NULL AND userName IS NOT NULL
+    WHERE day BETWEEN $first AND $last AND cacheKey IS NOT NULL AND userName IS NOT NULL
         AND cacheStatus IN ('HIT', 'MISS', 'HOLD')
     GROUP BY cacheKey, matchedRule, standardizedSql
 )
@@ -114,11 +114,15 @@ def leaks_report(log: LogReader, *, window: Window, per_user_tables: Sequence[st
     )
 
 
+#: The query of `leak_findings_sql` without ``per_user_tables``, with the parameters ``$first`` and ``$last``.
+LEAK_FINDINGS: Final = _FINDINGS.replace("{differs}", "false").strip()
+
+
 def leak_findings_sql(*, first: date, last: date, per_user_tables: Sequence[str]) -> str:
     """Return the query of ``grade``, ``ruleId``, ``statement``, ``keys``, ``served`` and ``users``."""
     return _fill(_FINDINGS, first=first, last=last, per_user_tables=per_user_tables)
 
 
 def _fill(sql: str, *, first: date, last: date, per_user_tables: Sequence[str] = ()) -> str:
-    days = sql.replace("{first}", str(first)).replace("{last}", str(last))
+    days = sql.replace("$first", f"'{first}'").replace("$last", f"'{last}'")
     return days.replace("{differs}", reads_tables_sql(per_user_tables)).strip()

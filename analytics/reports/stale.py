@@ -36,7 +36,7 @@ WITH changes AS (
         {target_sql("standardizedSql")} AS target,
         {tables_sql("tables")} AS names
     FROM proxy_logs
-    WHERE day BETWEEN '{{earliest}}' AND '{{last}}' AND (isDataChange OR isDDL) AND timestamp IS NOT NULL
+    WHERE day BETWEEN $earliest AND $last AND (isDataChange OR isDDL) AND timestamp IS NOT NULL
         AND cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH', 'HOLD')
 ),
 changed AS (
@@ -51,7 +51,7 @@ hits AS (
         timestamp - 1000 * cacheAgeSeconds::BIGINT AS bornAt,
         matchedRule, logId, list_distinct({tables_sql("tables")}) AS names
     FROM proxy_logs
-    WHERE day BETWEEN '{{first}}' AND '{{last}}' AND cacheStatus = 'HIT' AND cacheAgeSeconds IS NOT NULL
+    WHERE day BETWEEN $first AND $last AND cacheStatus = 'HIT' AND cacheAgeSeconds IS NOT NULL
         AND timestamp IS NOT NULL
 ),
 served AS (SELECT * EXCLUDE (names), unnest(names) AS name FROM hits),
@@ -133,6 +133,10 @@ def stale_report(log: LogReader, *, window: Window) -> StaleReport:
     )
 
 
+#: The query of `stale_totals_sql` with the parameters ``$first`` and ``$last``.
+STALE_TOTALS: Final = _TOTALS.replace("$earliest", f"($first::DATE - {LOOK_BACK_DAYS})::VARCHAR").strip()
+
+
 def stale_totals_sql(*, first: date, last: date) -> str:
     """Return the query for ``hits`` and ``atRisk`` by ``ruleId``. Hits without an age are left out."""
     return _fill(_TOTALS, first=first, last=last)
@@ -140,7 +144,6 @@ def stale_totals_sql(*, first: date, last: date) -> str:
 
 def _fill(sql: str, *, first: date, last: date) -> str:
     earliest = first - timedelta(days=min(LOOK_BACK_DAYS, first.toordinal() - 1))
-    # Not str.format: patterns contain braces.
     for name, day in (("earliest", earliest), ("first", first), ("last", last)):
-        sql = sql.replace("{" + name + "}", str(day))
+        sql = sql.replace(f"${name}", f"'{day}'")
     return sql.strip()

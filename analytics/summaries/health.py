@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, Sum
 
-from analytics.models import DayRollup, TenantHealth
+from analytics.models import Alert, DayRollup, TenantHealth
 from analytics.summaries.engine import new_engine
 from analytics.summaries.rollup_schema import HOURS, ROLLUP_VERSION, STATEMENTS
 from analytics.summaries.rollups import Rollups
@@ -66,11 +66,15 @@ def _read(path: Path, *columns: str) -> pa.Table:
 
 
 def update_health(tenant: UUID) -> None:
-    """Update the row of a tenant. Call it in the transaction that publishes a day."""
+    """Update the row of a tenant, and make its alerts due.
+
+    Call it in the transaction that publishes a day.
+    """
     TenantHealth.objects.get_or_create(tenant_id=tenant)
     # If two days are published at once, the second transaction waits here, and then sees the first.
     TenantHealth.objects.select_for_update(no_key=True).get(pk=tenant)
     TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now(), digests_due_at=None)
+    Alert.objects.filter(tenant=tenant, enabled=True).make_due(now())
 
 
 def _measure(tenant: UUID) -> dict[str, Any]:

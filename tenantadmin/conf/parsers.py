@@ -96,6 +96,21 @@ def _read_listening_address(text: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def _read_host_or_network(text: str) -> str:
+    try:
+        return str(ip_network(text, strict=False))
+    except ValueError:
+        name: str = _matching(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")(text.lower())
+        return name
+
+
+def _is_alert_receiver(text: str) -> bool:
+    if "://" in text:
+        parts = urlsplit(text)
+        return parts.scheme == "https" and bool(parts.hostname) and re.fullmatch(r"[!-~]+", text) is not None
+    return parseaddr(text)[1] == text and _is_sender(text)
+
+
 def read_database(text: str) -> dict[str, Any]:
     """Return an entry of ``DATABASES`` without its ENGINE. Parameters of the query are OPTIONS.
 
@@ -168,6 +183,12 @@ PARSERS: Final[dict[str, Parser]] = {
     "addresses": _several(_checked(ip_address), "an IP address"),
     "networks": _several(
         _checked(partial(ip_network, strict=False)), "an IP address or a network such as 10.0.0.0/8"
+    ),
+    "hosts_and_networks": _several(
+        _read_host_or_network, "a host name, an IP address or a network such as 10.0.0.0/8"
+    ),
+    "alert_receivers": _several(
+        _checked(_is_alert_receiver), "an email address or a URL that begins with https://"
     ),
     "database": _one(read_database, "postgres://user:password@host:5432/name"),
     "redis_server": _one(

@@ -146,6 +146,17 @@ LLM_MODEL = env.str("LLM_MODEL", "")
 LLM_API_KEY = env.str("LLM_API_KEY", "")
 LLM_TIMEOUT_SECONDS = env.float("LLM_TIMEOUT_SECONDS", 20.0, validate=Range(0.1, 600))
 
+# Alerts
+ALERT_TEST_LIMIT = env.str("ALERT_TEST_LIMIT", "20 per hour", validate=check_rate_limit)
+#: Hosts and networks that webhooks may reach although they are private.
+WEBHOOK_EXCEPTIONS: list[str] = env.hosts_and_networks("WEBHOOK_EXCEPTIONS", "")
+#: Addresses and URLs (as for Slack) that are told about the whole service. Without any, nothing is watched.
+SERVICE_ALERT_CHANNELS: list[str] = env.alert_receivers("SERVICE_ALERT_CHANNELS", "")
+#: The thresholds of the service's alerts; 0 for none.
+SERVICE_ALERT_LOG_LATE_MINUTES = env.int("SERVICE_ALERT_LOG_LATE_MINUTES", 60, validate=Range(0, 525_600))
+SERVICE_ALERT_FAILED_BUILDS = env.int("SERVICE_ALERT_FAILED_BUILDS", 1, validate=Range(0, 1_000_000))
+SERVICE_ALERT_QUEUE_MINUTES = env.int("SERVICE_ALERT_QUEUE_MINUTES", 30, validate=Range(0, 525_600))
+
 # SQL over the log
 #: Limits of queries, and the service that runs them.
 SQL_OPTIONS: SqlOptions = options_from(env, store_url=OBJECT_STORE_URL)

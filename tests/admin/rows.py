@@ -52,6 +52,8 @@ _SPECIAL: dict[tuple[str, str], Any] = {
         "sections": [{"id": "totals", "heading": "Totals", "text": "Inner text"}],
     },
     ("Digest", "rewritten"): None,
+    ("Alert", "channels"): [{"type": "slack", "url": "https://hooks.example.org/secret"}],
+    ("AlertDelivery", "channel"): {"type": "slack", "url": "https://hooks.example.org/secret"},
 }
 
 

@@ -117,6 +117,8 @@ _GROUPS: Final = {
     "getTimeline": ANALYST | WILDCARD | ACCOUNT,
     "previewInvalidation previewTableInvalidation": pat("cache-admin"),
     "getDailyDigest getWeeklyDigest": pat("analytics:read"),
+    "listAlerts getAlert listAlertHistory listAlertDeliveries": pat("analytics:read"),
+    "createAlert replaceAlert deleteAlert testAlert": TENANT_WRITE,
     "listModelExchanges": pat("config:read") | {"owner", "platform admin"},
     "listDigestPreferences (own)": OWN_READ,
     "setDigestPreference (own)": OWN_WRITE,

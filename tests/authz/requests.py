@@ -35,6 +35,7 @@ _VALUES = {
     "userId": "ada",
     "replayId": UNKNOWN_ID,
     "recommendationId": UNKNOWN_ID,
+    "alertId": UNKNOWN_ID,
 }
 _QUERIES = {
     **dict.fromkeys(("diffConfig", "diffRules", "diffAccount"), "?from=0&to=0"),
@@ -45,6 +46,7 @@ _QUERIES = {
 def bodies(stage: Stage) -> dict[str, Any]:
     """Bodies under which nothing but the caller's rights decides between 401 or 403 and anything else."""
     tenant = str(stage.tenant.pk)
+    alert = {"name": "x", "kind": "leak", "channels": [{"type": "email", "to": TARGET}]}
     return {
         "replaceRoles": {"primary": "user"},
         "appendMemberships": [{"tenantId": tenant, "role": "member"}],
@@ -54,6 +56,8 @@ def bodies(stage: Stage) -> dict[str, Any]:
         "createTenant": {"accountId": str(stage.account.pk), "tenantName": "New"},
         "createAccount": {"name": "New", "owners": [TARGET]},
         "createInvitation": {"email": "new@example.org", "role": "member"},
+        "createAlert": alert,
+        "replaceAlert": alert,
         "createGrant": {
             "grantee": TARGET,
             "resource": "tenant",

@@ -14,9 +14,11 @@ from accounts.access.scopes import ALL_SCOPES, NOT_IN_MEMBERS_PATS, Scope
 from accounts.billing.domains import register_domain
 from accounts.invitations import LIFETIME
 from accounts.models import Invitation, PermissionGrant, PersonalAccessToken
+from analytics.alerts.delivering import queue_messages
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.preferences import unsubscribe_token
+from analytics.models import Alert, AlertDelivery, AlertFiring
 from logs.layout import day_start_ms
 from rules.drafts import create_draft
 from rules.write import write_ruleset
@@ -106,6 +108,15 @@ def seed_service() -> Seed:
         invited_by=world.stranger,
         expires_at=now() + LIFETIME,
     )
+    alerts = [
+        Alert.objects.create(tenant=tenant, name="Hits", kind=kind, threshold=5, window=1, channels=[channel])
+        for kind, channel in (
+            ("errors", {"type": "email", "to": world.owner.email}),
+            ("leak", {"type": "webhook", "url": "https://hooks.example.org/a"}),
+        )
+    ]
+    firing = AlertFiring.objects.create(alert=alerts[0], value=7.5, threshold=5, window=1)
+    queue_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing, value=7.5)
     terms = publish(TERMS, actor=world.platform_admin.email)
     for person in (world.owner, world.platform_admin):
         markdown = {"markdown": TERMS}
@@ -169,6 +180,11 @@ def seed_service() -> Seed:
             "draft": drafts,
             "draftId": drafts,
             "recommendationId": recommendations,
+            "alertId": [str(alert.pk) for alert in alerts],
+            "window": [1, 7],
+            "threshold": [5, 0.5],
+            "channels": [[{"type": "email", "to": world.owner.email}]],
+            "quietHours": [{"from": "22:00", "to": "06:00"}, None],
             "reason": ["Not now."],
             "until": ["2099-01-01"],
             "baseSeq": [0, 3],

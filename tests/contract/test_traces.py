@@ -56,6 +56,12 @@ WITHOUT: Final = {
     "invalidateTables": "as createMarker",
 }
 
+ALERT: Final = {
+    "name": "Errors",
+    "kind": "errors",
+    "channels": [{"type": "webhook", "url": "https://hooks.example.org/a"}],
+}
+
 #: The first sign-in makes an account and a tenant, whose documents have revisions. A restored tenant has its
 #: documents back.
 BOTH: Final = {"verifyMagicLink", "restoreTenant"}
@@ -140,6 +146,10 @@ class Stage:
         body = {"email": email, "role": "member"}
         return str(ApiClient(factories.sign_in(self.world.owner)).post(invitations, body).json()["id"])
 
+    def alert(self, method: str, action: str = "", body: Any = None) -> Ask:
+        alerts = f"/tenants/{self.world.tenant.pk}/alerts"
+        return Ask(method, f"{alerts}/{self.admin.post(alerts, ALERT).json()['id']}{action}", body)
+
     def answer(self, action: str) -> Ask:
         stranger = self.world.stranger.email
         path = f"/users/{stranger}/invitations/{self.invitation(stranger)}/{action}"
@@ -209,6 +219,10 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     ),
     "acceptInvitation": lambda it: it.answer("accept"),
     "declineInvitation": lambda it: it.answer("decline"),
+    "createAlert": lambda it: Ask("POST", f"/tenants/{it.world.tenant.pk}/alerts", ALERT),
+    "replaceAlert": lambda it: it.alert("PUT", body=ALERT),
+    "deleteAlert": lambda it: it.alert("DELETE"),
+    "testAlert": lambda it: it.alert("POST", "/test"),
     "createPersonalAccessToken": lambda it: Ask(
         "POST",
         f"{it.member}/tokens",

@@ -7,6 +7,9 @@ from typing import Final
 #: Name, and the values or their dotted path. Other enumerations are named after their member.
 ENUMERATIONS: Final = {
     "AdapterType": "accounts.tenants.warehouse_urls.ADAPTER_TYPES",
+    "AlertDeliveryState": ["queued", "delivered", "failed", "skipped"],
+    "AlertKind": "analytics.alerts.kinds.TENANT_KINDS",
+    "AlertUnit": "analytics.alerts.kinds.AlertUnit.__args__",
     "Billing": "accounts.tenants.pricing.BILLINGS",
     "CacheStatus": "logs.columns.CACHE_STATUSES",
     "ChallengeType": ["TXT"],

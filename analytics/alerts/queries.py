@@ -1,0 +1,150 @@
+"""The published queries that alerts compare with a threshold. Each gives one row with one ``value``.
+
+Without enough data the value is null, and the alert stays as it is.
+"""
+
+# Queries consist of constants.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from analytics.published.pieces import COUNTED, HIT, MISS
+from analytics.published.queries import PublishedQuery
+from analytics.reports.leaks import LEAK_FINDINGS, leak_findings_sql
+from analytics.reports.stale import STALE_TOTALS
+from logs.layout import DAY_MS, HOUR_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import date
+
+#: The days before a window that it is compared with.
+BASE_DAYS: Final = 28
+#: A window with fewer requests has no hit rate, and one with fewer failed requests has no errors.
+MIN_REQUESTS: Final = 50
+MIN_ERRORS: Final = 3
+
+#: The entries of the days, with whether they belong to the last `$hours` of the log. A clock that is ahead
+#: would move the window, so an entry from after its day is left out.
+_ENTRIES: Final = f"""
+WITH log AS (
+    SELECT cacheStatus, standardizedSql, timestamp, warehouseExecutionTimeMs
+    FROM proxy_logs
+    WHERE day BETWEEN $first AND $last
+        AND timestamp < {DAY_MS} * (day::DATE - DATE '1970-01-01' + 1)
+),
+entries AS (
+    SELECT *, timestamp > (SELECT max(timestamp) FROM log) - {HOUR_MS} * $hours AS isRecent
+    FROM log
+)
+"""
+_RATE: Final = f"count(*) FILTER ({HIT} AND {{part}}) / nullif(count(*) FILTER ({COUNTED} AND {{part}}), 0)"
+_ERROR: Final = "cacheStatus IN ('ERROR', 'INVALIDATION_ERROR')"
+
+_HIT_RATE_FELL: Final = (
+    _ENTRIES
+    + f"""
+SELECT
+    round(100.0 * ({_RATE.format(part="NOT isRecent")}
+        - {_RATE.format(part="isRecent")}), 1) AS value
+FROM entries
+HAVING count(*) FILTER ({COUNTED} AND isRecent) >= {MIN_REQUESTS}
+    AND count(*) FILTER ({COUNTED} AND NOT isRecent) >= {MIN_REQUESTS}"""
+)
+_LOG_LATE: Final = """
+SELECT ($now - max(timestamp)) // 60000 AS value
+FROM proxy_logs WHERE day BETWEEN $first AND $last AND timestamp <= $now"""
+_ERRORS: Final = (
+    _ENTRIES
+    + f"""
+SELECT
+    CASE WHEN count(*) FILTER ({_ERROR}) < {MIN_ERRORS} THEN 0.0
+        ELSE round(100.0 * count(*) FILTER ({_ERROR}) / count(*), 1) END AS value
+FROM entries WHERE isRecent HAVING count(*) > 0"""
+)
+_SAVINGS_FELL: Final = (
+    _ENTRIES
+    + f""",
+costs AS (
+    SELECT standardizedSql, avg(warehouseExecutionTimeMs) AS ms
+    FROM entries WHERE {MISS} AND warehouseExecutionTimeMs >= 0
+    GROUP BY standardizedSql
+),
+saved AS (
+    SELECT
+        sum(ms) FILTER (isRecent) AS recent,
+        sum(ms) FILTER (NOT isRecent) AS earlier
+    FROM entries JOIN costs USING (standardizedSql) WHERE {HIT}
+),
+earlier AS (SELECT (max(timestamp) - min(timestamp)) / {HOUR_MS} - $hours AS hours FROM entries)
+SELECT
+    round(100.0 * (1 - (coalesce(saved.recent, 0) / $hours) / (saved.earlier / earlier.hours)), 1) AS value
+FROM saved, earlier WHERE saved.earlier > 0 AND earlier.hours >= $hours"""
+)
+
+
+def _query(name: str, about: str, sql: str) -> PublishedQuery:
+    text = sql.strip()
+    return PublishedQuery(
+        name=f"alerts.{name}",
+        about=about,
+        text=text,
+        parameters=[parameter for parameter in ("first", "last", "hours", "now") if f"${parameter}" in text],
+        fields=["value"],
+    )
+
+
+def _count_leaks(findings: str) -> str:
+    return f"SELECT count(*) AS value FROM (\n{findings}\n) WHERE grade = 'certain'"
+
+
+#: By kind of alert. The kinds that are missing here are not about entries of the log.
+ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
+    "hit-rate-fell": _query(
+        "hit-rate-fell",
+        "Points by which the hit rate of the last $hours hours is below the hit rate of the days before. "
+        f"Both parts need {MIN_REQUESTS} requests.",
+        _HIT_RATE_FELL,
+    ),
+    "log-late": _query(
+        "log-late", "Minutes since the newest entry; $now is in epoch milliseconds.", _LOG_LATE
+    ),
+    "errors": _query(
+        "errors",
+        f"The percentage of requests that failed in the last $hours hours; 0 if fewer than {MIN_ERRORS} did.",
+        _ERRORS,
+    ),
+    "stale-risk": _query(
+        "stale-risk",
+        "The percentage of hits (with a known age) that were older than a change of a table that they read.",
+        f"SELECT round(100.0 * sum(atRisk) / nullif(sum(hits), 0), 2) AS value\nFROM (\n{STALE_TOTALS}\n)",
+    ),
+    "leak": _query(
+        "leak",
+        "Statements whose result depends on the user and was served to several users. For a tenant with "
+        "`perUserTables`, statements that read such a table count too, as in the report of leaks.",
+        _count_leaks(LEAK_FINDINGS),
+    ),
+    "savings-fell": _query(
+        "savings-fell",
+        "Percent by which the saved warehouse time per hour of the last $hours hours is below the days "
+        "before. A hit saves the mean warehouse time of its statement. The days before must be as long.",
+        _SAVINGS_FELL,
+    ),
+}
+
+
+def alert_sql(
+    kind: str, *, first: date, last: date, hours: int, now_ms: int, per_user_tables: Sequence[str] = ()
+) -> str:
+    """Return the statement of a kind of alert for these days, both included."""
+    if kind == "leak":
+        # Names of tables are filled in last, because they may contain any text.
+        return _count_leaks(leak_findings_sql(first=first, last=last, per_user_tables=per_user_tables))
+    text = ALERT_QUERIES[kind].text
+    values = {"first": f"'{first}'", "last": f"'{last}'", "hours": str(hours), "now": str(now_ms)}
+    for name, value in values.items():
+        text = text.replace(f"${name}", value)
+    return text

@@ -1,0 +1,200 @@
+"""The alerts of a tenant, their history and their messages. Contract: docs/alerts.md."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
+from msgspec import Meta
+from rest_framework.response import Response
+
+from accounts.access.scopes import Scope
+from accounts.viewsets import AppViewSet, require_tenant_scope
+from analytics.alerts.documents import (
+    AlertDeliveryDocument,
+    AlertDocument,
+    AlertFiringDocument,
+    describe_alert,
+    describe_delivery,
+    describe_firing,
+)
+from analytics.alerts.kinds import KINDS, AlertKindDocument
+from analytics.alerts.storing import (
+    MAX_ALERTS,
+    create_alert,
+    delete_alert,
+    firing_of,
+    list_alerts,
+    list_deliveries,
+    list_firings,
+    read_alert,
+    replace_alert,
+    send_test,
+)
+from analytics.serializers.alerts import AlertBody
+from tenantadmin.lib.core.errors import Forbidden
+from tenantadmin.lib.core.structs import JsonStruct, Success
+from tenantadmin.lib.http.hal import ItemList, ListLinks, hrefs, item, link, links
+from tenantadmin.lib.http.parameters import LOCATION
+from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.viewsets import operation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from rest_framework.request import Request
+
+    from analytics.models import Alert, AlertDelivery
+
+_EXAMPLE: Final = OpenApiExample(
+    "A fallen hit rate",
+    value={
+        "name": "Hit rate",
+        "kind": "hit-rate-fell",
+        "threshold": 10,
+        "window": 24,
+        "channels": [
+            {"type": "email", "to": "grace@example.org"},
+            {"type": "webhook", "url": "https://hooks.example.org/alerts"},
+        ],
+    },
+    request_only=True,
+)
+
+
+class AlertList(ItemList):
+    """The alerts of a tenant, and the kinds that it may have."""
+
+    alerts: list[AlertDocument]
+    kinds: list[AlertKindDocument]
+    limit: Annotated[int, Meta(description="How many alerts a tenant may have.")]
+
+
+class AlertHistory(JsonStruct):
+    links: ListLinks = msgspec.field(name="_links")
+    firings: list[AlertFiringDocument]
+
+
+class AlertDeliveries(JsonStruct):
+    links: ListLinks = msgspec.field(name="_links")
+    deliveries: list[AlertDeliveryDocument]
+
+
+class AlertViewSet(AppViewSet):
+    """The alerts of a tenant."""
+
+    tag = "Alerts"
+
+    @operation(summary="The alerts of a tenant, newest first", responses={200: AlertList})
+    def list_alerts(self, request: Request, tenant: UUID) -> Response:
+        """With the kinds of alerts, their units, defaults and limits."""
+        alerts = list_alerts(tenant)
+        href = hrefs("alert", tenant=tenant, alertId=tenant)
+        return Response(
+            AlertList(
+                links=links(
+                    self_href=reverse("alerts", kwargs={"tenant": tenant}),
+                    parent=reverse("tenant", kwargs={"tenant": tenant}),
+                    items=(item(alert.name, href(alert.pk)) for alert in alerts),
+                ),
+                alerts=[self._describe(alert) for alert in alerts],
+                kinds=list(KINDS.values()),
+                limit=MAX_ALERTS,
+            )
+        )
+
+    @operation(
+        summary="Create an alert",
+        body=AlertBody,
+        headers=[LOCATION],
+        responses={201: AlertDocument},
+        examples=[_EXAMPLE],
+    )
+    def create_alert(self, request: Request, tenant: UUID) -> Response:
+        """It is evaluated within a minute, after each build of a day, and every ten minutes.
+
+        A mail is sent to members alone, and only after they have signed in.
+        """
+        alert = create_alert(tenant_id=tenant, wanted=self.body, actor=self.principal.email)
+        location = reverse("alert", kwargs={"tenant": tenant, "alertId": alert.pk})
+        return Response(self._describe(alert), status=201, headers={"Location": location})
+
+    @operation(summary="Read an alert", responses={200: AlertDocument})
+    def get_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
+        """Its definition, and whether it fires."""
+        return Response(self._describe(read_alert(tenant_id=tenant, alert_id=alertId)))
+
+    @operation(
+        summary="Replace an alert", body=AlertBody, responses={200: AlertDocument}, examples=[_EXAMPLE]
+    )
+    def replace_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
+        """If it is switched off while it fires, the firing ends without a message."""
+        alert = replace_alert(
+            tenant_id=tenant, alert_id=alertId, wanted=self.body, actor=self.principal.email
+        )
+        return Response(self._describe(alert))
+
+    @operation(summary="Delete an alert with its history", responses={200: Success})
+    def delete_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
+        """Its queued messages are not sent."""
+        delete_alert(tenant_id=tenant, alert_id=alertId, actor=self.principal.email)
+        return Response(Success(success=True, message="The alert is deleted."))
+
+    @operation(
+        summary="Send a test message to each channel of an alert",
+        responses={
+            202: AlertDeliveries,
+            429: refusal(429, "The tenant has sent too many tests."),
+        },
+    )
+    def test_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
+        """The messages are sent within seconds. `deliveries` of the alert says how that ended."""
+        sent = send_test(tenant_id=tenant, alert_id=alertId, actor=self.principal.email)
+        return Response(self._deliveries(tenant, alertId, sent), status=202)
+
+    @operation(
+        summary="When the alerts of a tenant fired, newest first, at most 200",
+        responses={200: AlertHistory},
+    )
+    def list_alert_history(self, request: Request, tenant: UUID) -> Response:
+        """Firings are kept for 90 days after their end."""
+        own_links = ListLinks(
+            self_=link(reverse("alert-history", kwargs={"tenant": tenant})),
+            parent=link(reverse("alerts", kwargs={"tenant": tenant})),
+        )
+        firings = [describe_firing(firing) for firing in list_firings(tenant)]
+        return Response(AlertHistory(links=own_links, firings=firings))
+
+    @operation(
+        summary="The messages of an alert, newest first, at most 200",
+        responses={200: AlertDeliveries},
+    )
+    def list_alert_deliveries(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
+        """Each is tried for 24 hours. Messages are kept for 90 days."""
+        return Response(
+            self._deliveries(tenant, alertId, list_deliveries(tenant_id=tenant, alert_id=alertId))
+        )
+
+    def _deliveries(self, tenant: UUID, alert_id: UUID, found: list[AlertDelivery]) -> AlertDeliveries:
+        own = {"tenant": tenant, "alertId": alert_id}
+        return AlertDeliveries(
+            links=ListLinks(
+                self_=link(reverse("alert-deliveries", kwargs=own)),
+                parent=link(reverse("alert", kwargs=own)),
+            ),
+            deliveries=[describe_delivery(delivery) for delivery in found],
+        )
+
+    def _describe(self, alert: Alert) -> AlertDocument:
+        return describe_alert(alert, firing=firing_of(alert), shows_secrets=self._may_write)
+
+    @property
+    def _may_write(self) -> bool:
+        """True if the caller may see URLs and the secret of webhooks."""
+        try:
+            require_tenant_scope(self.principal, tenant_id=self.kwargs["tenant"], scope=Scope.CONFIG_WRITE)
+        except Forbidden:
+            return False
+        return True

@@ -1,0 +1,340 @@
+"""Messages of alerts: what they say, how often they are tried, and receivers that fail or hang."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from standardwebhooks.webhooks import Webhook
+
+from analytics.alerts import delivering
+from analytics.alerts.delivering import after_quiet_hours, delete_old_messages, deliver_messages
+from analytics.alerts.documents import signing_secret
+from analytics.digest.preferences import readable_tenants
+from analytics.models import Alert, AlertDelivery, AlertFiring
+from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
+from tests.analytics.alerts.support import make_alert, make_all_due, messages, read_number
+
+if TYPE_CHECKING:
+    from http.server import BaseHTTPRequestHandler
+
+    from django.core.mail import EmailMultiAlternatives
+
+    from accounts.models import User
+    from tests.factories import World
+    from tests.receiver import Receiver
+
+pytestmark = pytest.mark.django_db
+
+
+def webhook(receiver: Receiver) -> dict[str, str]:
+    return {"type": "webhook", "url": receiver.url}
+
+
+def fire(world: World, *channels: dict[str, str], **fields: Any) -> Alert:
+    """Make an alert that has just crossed its threshold."""
+    alert = make_alert(world, channels=list(channels), **fields)
+    read_number(alert, 7.5)
+    return alert
+
+
+def signed_in(user: User) -> dict[str, str]:
+    """Return the channel of a user who has signed in."""
+    user.last_login = now()
+    user.save()
+    return {"type": "email", "to": user.email}
+
+
+def test_a_webhook_is_signed_by_the_standard_scheme(world: World, receiver: Receiver) -> None:
+    alert = fire(world, webhook(receiver))
+    assert deliver_messages() == 1
+    firing = AlertFiring.objects.get()
+    ((headers, body),) = receiver.messages
+    payload = Webhook(signing_secret(alert)).verify(body, headers)
+    message = AlertDelivery.objects.get()
+    assert payload == {
+        "type": "alert.started",
+        "timestamp": format_timestamp(message.created_at),
+        "data": {
+            "alertId": str(alert.pk),
+            "name": "Errors",
+            "tenantId": str(world.tenant.pk),
+            "tenantName": "Warehouse",
+            "kind": "errors",
+            "unit": "percent",
+            "threshold": 5.0,
+            "window": 1,
+            "value": 7.5,
+            "startedAt": format_timestamp(firing.started_at),
+            "endedAt": None,
+            "text": "7.5 % of the requests of the last 1 h of the log failed (threshold: 5).",
+            "href": f"http://testserver/dashboard/#/t/{world.tenant.pk}/alerts",
+        },
+    }
+    assert (headers["webhook-id"], headers["content-type"]) == (str(message.pk), "application/json")
+    read_number(alert, 0.0)
+    assert deliver_messages() == 1
+    over = receiver.bodies()[1]
+    firing.refresh_from_db()
+    assert (over["type"], over["data"]["value"]) == ("alert.ended", 0.0)
+    assert firing.ended_at is not None
+    assert over["data"]["endedAt"] == format_timestamp(firing.ended_at)
+    assert deliver_messages() == 0
+    assert messages(alert) == [("started", "delivered"), ("ended", "delivered")]
+
+
+def test_slack_gets_its_own_json_unsigned_and_escaped(world: World, receiver: Receiver) -> None:
+    world.tenant.name = "A&B <!channel>"
+    world.tenant.save()
+    fire(world, {"type": "slack", "url": receiver.url}, name="<!here>")
+    assert deliver_messages() == 1
+    ((headers, body),) = receiver.messages
+    assert not [name for name in headers if name.startswith("webhook-")]
+    assert json.loads(body) == {
+        "text": "*Alert “&lt;!here&gt;”, A&amp;B &lt;!channel&gt;*\n"
+        "7.5 % of the requests of the last 1 h of the log failed (threshold: 5).\n"
+        f"<http://testserver/dashboard/#/t/{world.tenant.pk}/alerts|Open>"
+    }
+
+
+def test_a_member_who_has_signed_in_gets_a_mail(
+    world: World, mailoutbox: list[EmailMultiAlternatives]
+) -> None:
+    alert = fire(world, signed_in(world.member), name="<b>Errors")
+    assert deliver_messages() == 1
+    (mail,) = mailoutbox
+    (message,) = alert.deliveries.all()
+    assert (mail.to, mail.subject) == (["member@example.org"], "Alert “<b>Errors”, Warehouse")
+    assert mail.extra_headers == {
+        "Message-ID": f"<alert-{message.pk}@testserver>",
+        "Auto-Submitted": "auto-generated",
+    }
+    html = str(mail.alternatives[0][0])
+    for part in (str(mail.body), html):
+        assert "7.5 % of the requests of the last 1 h of the log failed (threshold: 5)." in part
+        assert part.count(f"http://testserver/dashboard/#/t/{world.tenant.pk}/alerts") == 1
+        assert "alert of the tenant “Warehouse” of the Gateway at http://testserver" in part
+    assert "&lt;b&gt;Errors" in html
+
+
+def test_nobody_else_gets_a_mail(world: World, mailoutbox: list[EmailMultiAlternatives]) -> None:
+    """Who has not signed in yet, has left, is deactivated, or has no user."""
+    for user in (world.owner, world.stranger):
+        signed_in(user)
+    signed_in(world.tenant_admin)
+    world.tenant_admin.is_active = False
+    world.tenant_admin.save()
+    assert not readable_tenants(world.stranger).filter(pk=world.tenant.pk).exists()
+    people = ("member", "stranger", "tenant-admin", "gone")
+    alert = fire(world, *({"type": "email", "to": f"{name}@example.org"} for name in people))
+    assert deliver_messages() == 0
+    assert mailoutbox == []
+    rows = alert.deliveries.order_by("channel_number").values_list("state", "error")
+    not_member = "The receiver is not a member who may read this tenant's summaries."
+    assert list(rows) == [
+        ("skipped", "The receiver has not signed in yet."),
+        *[("skipped", not_member)] * 3,
+    ]
+
+
+def test_a_receiver_that_fails_is_tried_again_for_a_day(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    receiver.status = 503
+    alert = fire(world, webhook(receiver))
+    message = alert.deliveries.get()
+    assert message.until - message.created_at == dt.timedelta(hours=24)
+    clock = message.created_at
+    monkeypatch.setattr(delivering, "now", lambda: clock)
+    pauses = []
+    while message.state == "queued":
+        clock = message.due_at
+        assert deliver_messages() == 0
+        message.refresh_from_db()
+        pauses.append((message.due_at - clock).total_seconds())
+    assert pauses.pop() == 120  # the lease of the last attempt
+    assert all(0.8 * pause <= 10 * 2**number for number, pause in enumerate(pauses))
+    assert all(1.2 * pause >= min(10 * 2**number, 3600) * 0.95 for number, pause in enumerate(pauses))
+    assert max(pauses) <= 4320
+    assert (message.state, message.error) == ("failed", "The receiver answered with status 503.")
+    assert len({*receiver.ids}) == 1
+    assert len(receiver.ids) == message.attempts == len(pauses) + 1
+    assert dt.timedelta(hours=22) < clock - message.created_at <= dt.timedelta(hours=24)
+
+
+def test_a_receiver_that_redirects_gets_one_request(world: World, receiver: Receiver) -> None:
+    receiver.status = 307
+    alert = fire(world, webhook(receiver))
+    assert deliver_messages() == 0
+    assert len(receiver.messages) == 1
+    assert alert.deliveries.get().error == (
+        "The receiver redirects (status 307). Give the address that it redirects to."
+    )
+
+
+def test_a_private_receiver_gets_nothing(world: World, receiver: Receiver, settings: Any) -> None:
+    settings.WEBHOOK_EXCEPTIONS = []
+    alert = fire(world, webhook(receiver), {"type": "slack", "url": receiver.url})
+    assert deliver_messages() == 0
+    assert receiver.messages == []
+    assert {it.error for it in alert.deliveries.all()} == {"The host has no public address."}
+
+
+def test_a_receiver_that_hangs_does_not_hold_up_the_others(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two messages of a tenant are sent at a time, and each has a time limit."""
+    monkeypatch.setattr(delivering, "SECONDS", 0.5)
+
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        if "/slow" in handler.path:
+            receiver.over.wait(10)
+        handler.send_response(200)
+        handler.end_headers()
+
+    receiver.respond = respond
+    slow = {"type": "webhook", "url": receiver.url.replace("/hook", "/slow")}
+    hanging = fire(world, *[slow] * 5)
+    other = fire(world, webhook(receiver), tenant=world.stranger_tenant)
+    started = time.monotonic()
+    assert deliver_messages(seconds=0.1) == 1
+    assert time.monotonic() - started < 3
+    assert messages(other) == [("started", "delivered")]
+    tried = hanging.deliveries.filter(attempts=1)
+    assert [it.error for it in tried] == ["No answer within 0.5 seconds."] * 2
+
+
+def test_a_late_200_is_sent_again_with_the_same_id(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delivering, "SECONDS", 0.3)
+
+    def late(handler: BaseHTTPRequestHandler) -> None:
+        receiver.over.wait(0.6)
+        handler.send_response(200)
+        handler.end_headers()
+
+    receiver.respond = late
+    alert = fire(world, webhook(receiver))
+    assert deliver_messages() == 0
+    receiver.respond = None
+    make_all_due()
+    assert deliver_messages() == 1
+    assert messages(alert) == [("started", "delivered")]
+    assert len(receiver.ids) == 2
+    assert len({*receiver.ids}) == 1
+
+
+def test_a_message_that_a_killed_worker_took_is_sent_after_a_while(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alert = fire(world, webhook(receiver))
+    (taken,) = delivering._take()
+    assert deliver_messages() == 0
+    later = now() + dt.timedelta(seconds=121)
+    monkeypatch.setattr(delivering, "now", lambda: later)
+    assert deliver_messages() == 1
+    assert receiver.ids == [str(taken.pk)]
+    assert messages(alert) == [("started", "delivered")]
+
+
+def test_a_receiver_that_was_killed_gets_it_when_it_is_back(
+    world: World, receiver: Receiver, settings: Any
+) -> None:
+    running = receiver.port
+    alert = fire(world, {"type": "webhook", "url": "https://127.0.0.1:1/hook"})
+    assert deliver_messages() == 0
+    assert alert.deliveries.get().error == "The connection failed, or the answer is not HTTP."
+    AlertDelivery.objects.update(channel={"type": "webhook", "url": f"https://127.0.0.1:{running}/hook"})
+    make_all_due()
+    assert deliver_messages() == 1
+    assert len(receiver.messages) == 1
+
+
+def test_a_mail_server_that_refuses_is_tried_again(
+    world: World, settings: Any, mailoutbox: list[EmailMultiAlternatives]
+) -> None:
+    alert = fire(world, signed_in(world.member))
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    assert deliver_messages() == 0
+    assert alert.deliveries.get().error == "The mail could not be sent. Try again later."
+    settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+    make_all_due()
+    assert deliver_messages() == 1
+    assert len(mailoutbox) == 1
+
+
+def test_messages_of_a_deleted_tenant_are_not_sent(world: World, receiver: Receiver) -> None:
+    alert = fire(world, webhook(receiver))
+    world.tenant.deleted_at = now()
+    world.tenant.save()
+    assert deliver_messages() == 0
+    assert messages(alert) == [("started", "skipped")]
+
+
+def test_messages_wait_for_the_end_of_quiet_hours(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    quiet = {"from": "00:00", "to": "23:59"}
+    alert = fire(world, webhook(receiver), quiet_hours=quiet)
+    message = alert.deliveries.get()
+    assert message.due_at.strftime("%H:%M") in {"23:59", message.created_at.strftime("%H:%M")}
+    assert message.until - message.due_at == dt.timedelta(hours=24)
+    monkeypatch.setattr(delivering, "now", lambda: message.due_at)
+    assert deliver_messages() == 1
+
+
+MOMENTS = st.integers(0, 10**12).map(from_epoch_ms)
+TIMES = st.times().map(lambda it: it.replace(second=0, microsecond=0))
+
+
+@pytest.mark.parametrize(
+    ("at", "end"),
+    [
+        ("2026-03-01 21:59", "2026-03-01 21:59"),
+        ("2026-03-01 22:00", "2026-03-02 06:30"),
+        ("2026-03-01 23:59", "2026-03-02 06:30"),
+        ("2026-03-02 00:00", "2026-03-02 06:30"),
+        ("2026-03-02 06:29", "2026-03-02 06:30"),
+        ("2026-03-02 06:30", "2026-03-02 06:30"),
+    ],
+)
+def test_quiet_hours_over_midnight(at: str, end: str) -> None:
+    moment, expected = (dt.datetime.fromisoformat(text).replace(tzinfo=dt.UTC) for text in (at, end))
+    assert after_quiet_hours({"from": "22:00", "to": "06:30"}, at=moment) == expected
+    assert after_quiet_hours(None, at=moment) == moment
+
+
+@given(start=TIMES, end=TIMES, at=MOMENTS)
+def test_the_end_of_quiet_hours_is_the_next_moment_that_is_not_quiet(
+    start: dt.time, end: dt.time, at: dt.datetime
+) -> None:
+    """A minute is quiet if it is one of those that are counted from the start to the end."""
+    if start == end:
+        return
+    quiet = {"from": f"{start:%H:%M}", "to": f"{end:%H:%M}"}
+    minutes = [(start.hour * 60 + start.minute + number) % 1440 for number in range(1440)]
+    quiet_minutes = {*minutes[: minutes.index(end.hour * 60 + end.minute)]}
+    expected = at
+    while expected.hour * 60 + expected.minute in quiet_minutes:
+        expected = expected.replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
+    assert after_quiet_hours(quiet, at=at) == expected
+
+
+def test_old_messages_and_firings_are_deleted(world: World) -> None:
+    alert = fire(world, {"type": "slack", "url": "https://hooks.example.org/"})
+    read_number(alert, 0.0)
+    old = now() - dt.timedelta(days=91)
+    lasting = fire(world, {"type": "slack", "url": "https://hooks.example.org/"})
+    AlertDelivery.objects.update(created_at=old)
+    AlertFiring.objects.update(started_at=old)
+    AlertFiring.objects.filter(alert=alert).update(ended_at=old)
+    delete_old_messages()
+    assert not AlertDelivery.objects.exists()
+    assert AlertFiring.objects.get().alert == lasting

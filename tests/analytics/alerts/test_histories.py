@@ -1,0 +1,128 @@
+"""Exactly one message for each crossing, in random histories of numbers with workers that are killed.
+
+A worker is killed before or after any of its statements to the database, or while it waits for an
+answer. What it has not committed is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from django.db import connection
+
+from analytics.alerts import delivering
+from analytics.alerts.delivering import deliver_messages
+from analytics.models import AlertDelivery, AlertFiring
+from tenantadmin.lib.core import outgoing
+from tests.analytics.alerts.support import make_alert, make_all_due, read_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.factories import World
+
+pytestmark = pytest.mark.django_db
+
+HISTORIES: Final = 200
+PARTS: Final = 4
+STEPS: Final = 6
+THRESHOLD: Final = 5.0
+CHANNEL: Final = {"type": "webhook", "url": "https://hooks.example.org/"}
+
+
+class Killed(BaseException):
+    """The worker is gone. Nothing catches it."""
+
+
+@contextmanager
+def killed_at(number: int, *, before: bool) -> Iterator[None]:
+    """Kill the worker before or after its statement with this number, if it comes so far."""
+    count = 0
+
+    def run(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
+        nonlocal count
+        if "SAVEPOINT" in sql:  # of the test's own transaction, in which the worker's are
+            return execute(sql, *arguments)
+        count += 1
+        if before and count == number:
+            raise Killed
+        result = execute(sql, *arguments)
+        if count == number:
+            raise Killed
+        return result
+
+    try:
+        with connection.execute_wrapper(run):
+            yield
+    except Killed:
+        pass
+
+
+class Stub:
+    """A receiver that fails sometimes, and sometimes the worker is killed before it reads the answer."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.chance = chance
+        self.is_calm = False
+        #: The types of messages by id.
+        self.arrived: dict[str, str] = {}
+        self.repeated = 0
+
+    def post(self, url: str, *, body: bytes, headers: dict[str, str], **_: Any) -> int:
+        identity, kind = headers["webhook-id"], json.loads(body)["type"]
+        self.repeated += identity in self.arrived
+        assert self.arrived.setdefault(identity, kind) == kind
+        fate = 1.0 if self.is_calm else self.chance.random()
+        if fate < 0.1:
+            raise Killed
+        return 500 if fate < 0.3 else 200
+
+
+def crossings(numbers: list[float | None]) -> list[str]:
+    """Return the types of the messages that a history of numbers must give."""
+    kinds, fires = [], False
+    for number in numbers:
+        if number is not None and (number >= THRESHOLD) is not fires:
+            fires = not fires
+            kinds.append("alert.started" if fires else "alert.ended")
+    return kinds
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_one_message_for_each_crossing(world: World, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # One message at a time, so that a history is the same in every run.
+    monkeypatch.setattr(delivering, "_AT_ONCE", 1)
+    total = repeated = 0
+    for seed in range(part, HISTORIES, PARTS):
+        chance = random.Random(seed)  # noqa: S311
+        stub = Stub(chance)
+        monkeypatch.setattr(outgoing, "post", stub.post)
+        alert = make_alert(world, threshold=THRESHOLD, channels=[CHANNEL])
+        numbers: list[float | None] = [chance.choice([None, 0.0, 4.9, 5.0, 9.0]) for _ in range(STEPS)]
+        for number in numbers:
+            for _ in range(chance.randrange(3)):
+                with killed_at(chance.randrange(1, 9), before=chance.random() < 0.5):
+                    read_number(alert, number)
+            # Beat starts it again.
+            read_number(alert, number)
+            with killed_at(chance.randrange(1, 12), before=chance.random() < 0.5):
+                deliver_messages()
+            if chance.random() < 0.5:
+                make_all_due()
+        stub.is_calm = True
+        while AlertDelivery.objects.filter(state="queued").exists():
+            make_all_due()
+            deliver_messages()
+        expected = crossings(numbers)
+        # Failures change the order of messages, and never their number.
+        assert sorted(stub.arrived.values()) == sorted(expected), (seed, numbers)
+        assert AlertFiring.objects.filter(alert=alert).count() == expected.count("alert.started")
+        assert set(alert.deliveries.values_list("state", flat=True)) <= {"delivered"}
+        total += len(expected)
+        repeated += stub.repeated
+    assert total > HISTORIES / PARTS
+    assert repeated > 0
