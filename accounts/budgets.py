@@ -8,8 +8,10 @@ from __future__ import annotations
 import logging
 import math
 import time
+import weakref
 from collections import Counter
 from contextlib import contextmanager
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
@@ -22,9 +24,11 @@ from redis import RedisError
 
 from accounts.limits import storage
 from tenantadmin.lib.core.errors import RateLimited
+from tenantadmin.lib.http.budgets import BYTES_PER_SECOND
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+    from contextlib import ExitStack
 
     from tenantadmin.lib.http.budgets import Budget
 
@@ -68,7 +72,7 @@ def require_budget(budget: Budget, *, caller: str) -> None:
 
 def use_budget(budget: Budget, *, caller: str, seconds: float) -> None:
     """Count the time that a request of ``caller`` took."""
-    if (units := int(seconds * _UNITS_PER_SECOND)) == 0:
+    if (units := int(seconds * _UNITS_PER_SECOND)) <= 0:
         return
     item = _read_limit(budget)
     with _lock:
@@ -79,28 +83,60 @@ def use_budget(budget: Budget, *, caller: str, seconds: float) -> None:
         logger.exception("The budget %r cannot be counted", budget.name)
 
 
+@dataclass(slots=True)
+class Cost:
+    """What a request costs besides its time: the bytes of its streamed answer."""
+
+    sent_bytes: int = 0
+
+
+class MeteredPieces:
+    """The pieces of a streamed answer, whose bytes are counted.
+
+    Args:
+        ended: is closed when the answer is made or given up.
+    """
+
+    def __init__(self, pieces: Iterable[bytes], cost: Cost, *, ended: ExitStack) -> None:
+        self._pieces = iter(pieces)
+        self._cost = cost
+        #: Django calls it. If a response is dropped unsent, the garbage collector does.
+        self.close = weakref.finalize(self, ended.close)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self._cost.sent_bytes += len(piece)
+        return piece
+
+
 @contextmanager
-def on_budget(budget: Budget, *, caller: str) -> Iterator[None]:
-    """Refuse a caller who has used up a budget, and count the time of the block.
+def on_budget(budget: Budget, *, caller: str, unread: int = 0) -> Iterator[Cost]:
+    """Refuse a caller who has used up a budget, and count what the block costs.
+
+    ``unread`` is how many bytes of earlier answers the caller has not read.
 
     Raises:
-        RateLimited: as `require_budget`; or this process works on many requests of the caller already.
+        RateLimited: as `require_budget`; or this process works on many requests of the caller already, or
+            keeps many bytes for it.
     """
+    if unread >= budget.unread_bytes:
+        raise RateLimited("Read the answers to your earlier requests first.", retry_after=1)
     require_budget(budget, caller=caller)
     with _place(budget, caller=caller):
-        started = budget.clock()
+        started, cost = budget.clock(), Cost()
         try:
-            yield
+            yield cost
         finally:
-            use_budget(budget, caller=caller, seconds=budget.clock() - started)
+            seconds = budget.clock() - started + cost.sent_bytes / BYTES_PER_SECOND
+            use_budget(budget, caller=caller, seconds=seconds)
 
 
 @contextmanager
 def _place(budget: Budget, *, caller: str) -> Iterator[None]:
     """Take one of the places that a caller has in this process."""
-    if budget.places is None:
-        yield
-        return
     key = budget.name, caller
     with _lock:
         if _running[key] >= budget.places:

@@ -5,12 +5,19 @@ from __future__ import annotations
 from celery import shared_task
 
 from accounts.billing.accounts import remove_deleted_accounts
+from accounts.billing.domains import verify_late
 from accounts.billing.fqdns import remove_old_fqdns
 from accounts.invitations import delete_old_invitations
 from accounts.limited_access import end_expired_access
 from accounts.sessions import delete_ended_sessions
 from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.lib.database import months
+
+
+@shared_task(expires=60)
+def check_domain(domain_id: int, actor: str) -> None:
+    """Verify a domain whose name server did not answer within a moment."""
+    verify_late(domain_id=domain_id, actor=actor)
 
 
 @shared_task

@@ -23,7 +23,7 @@ from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
 from accounts.access.rights import latest_rights
 from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY
-from accounts.budgets import on_budget
+from accounts.budgets import Cost, MeteredPieces, on_budget
 from accounts.models import Tenant
 from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import BadRequest, Forbidden, MethodNotAllowed, TosRequired, Unauthorized
@@ -34,7 +34,7 @@ from tenantadmin.lib.core.request_context import (
     describe_request,
     give_reason,
 )
-from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.core.serving import CALLER_KEY, disconnection_of, unread_bytes_of
 from tenantadmin.lib.core.work import Work, working
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
@@ -82,11 +82,12 @@ class AppViewSet(ApiViewSet):
 
     permission_classes = (OperationPermission,)
 
-    #: Ends with the request.
-    _during: ExitStack
+    #: Ends when the whole answer is made.
+    answering: ExitStack
+    _cost: Cost | None = None
 
     def check_throttles(self, request: Request) -> None:
-        """Refuse a caller who has used up the operation's budget, else count the rest of the request.
+        """Refuse a caller who has used up the operation's budget, else count what the request costs.
 
         Callers without a token are told apart by their address.
 
@@ -98,14 +99,20 @@ class AppViewSet(ApiViewSet):
             caller = (
                 request.auth.email if isinstance(request.auth, Principal) else network_of(current_address())
             )
-            self._during.enter_context(on_budget(self.current_operation.budget, caller=caller))
+            request.META[CALLER_KEY] = caller
+            unread = unread_bytes_of(request.META, caller)
+            budget = self.current_operation.budget
+            self._cost = self.answering.enter_context(on_budget(budget, caller=caller, unread=unread))
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
         work = Work(seconds=settings.REQUEST_SECONDS, is_abandoned=disconnection_of(request.META).happened)
-        with ExitStack() as self._during, working(work):
-            # Events keep the reason of this request, if it gives one.
-            self._during.enter_context(acting_for(""))
-            return super().dispatch(request, *args, **kwargs)
+        # Events keep the reason of this request, if it gives one.
+        with ExitStack() as self.answering, working(work), acting_for(""):
+            response: Any = super().dispatch(request, *args, **kwargs)
+            if self._cost is not None and response.streaming:
+                pieces = MeteredPieces(response.streaming_content, self._cost, ended=self.answering.pop_all())
+                response.streaming_content = pieces
+            return response
 
     def handle_exception(self, exc: Exception) -> Response:
         """Tell a platform admin whom a second factor would let through to prove it."""

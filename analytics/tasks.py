@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Seconds between two runs of `queue_builds`, `sweep_logs` and `receive_object_events`.
-QUEUE_SECONDS: Final = 10
+QUEUE_SECONDS: Final = 2
 SWEEP_SECONDS: Final = 60
 RECEIVE_SECONDS: Final = 10
 #: No more tasks are sent while this many wait in the queue of builds.
@@ -99,13 +99,16 @@ class RetriedTask(Task[Any, None]):
 def queue_builds() -> None:
     """Send a task for each pending build that is due. The cost depends only on the number of changes."""
     note_beat()
-    for build in take_due(limit=max(MAX_QUEUED - queue_length(BUILDING), 0)):
-        # When the task expires, the build is due again.
-        options: Any = {"expires": RETRY.total_seconds()}
-        if build.day is None:
-            refresh_periods.apply_async((str(build.tenant),), **options)
-        else:
-            refresh_day.apply_async((str(build.tenant), build.day.isoformat()), **options)
+    room = max(MAX_QUEUED - queue_length(BUILDING), 0)
+    while builds := take_due(limit=room):
+        room -= len(builds)
+        for build in builds:
+            # When the task expires, the build is due again.
+            options: Any = {"expires": RETRY.total_seconds()}
+            if build.day is None:
+                refresh_periods.apply_async((str(build.tenant),), **options)
+            else:
+                refresh_day.apply_async((str(build.tenant), build.day.isoformat()), **options)
 
 
 @shared_task

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections import defaultdict
-from datetime import date
+from datetime import date, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_plus
@@ -18,22 +18,29 @@ from uuid import UUID
 
 import boto3
 from botocore.config import Config
+from django.conf import settings
 
+from accounts.models import TenantConfig
 from logs.layout import parse_raw_key
 from logs.listing import is_canonical_uuid
+from logs.models import PendingBuild
 from logs.pending import mark_days
 from logs.sweep import add_tenants
+from tenantadmin.lib.core.errors import Detail, RateLimited, ValidationFailed
+from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.objectstore.s3 import S3Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
 logger = logging.getLogger(__name__)
 
 _HOUR_PREFIX: Final = re.compile(r"logs/([0-9]{4})/([0-9]{2})/([0-9]{2})/([01][0-9]|2[0-3])")
 #: The maximum number of messages that SQS returns at once.
 _MESSAGES: Final = 10
+#: Of a tenant whose configuration names none.
+_RETENTION_DAYS: Final = 400
 
 
 def day_of_prefix(prefix: str) -> date:
@@ -46,6 +53,37 @@ def day_of_prefix(prefix: str) -> date:
     if match is None:
         raise ValueError(prefix)
     return date(*map(int, match.groups()[:3]))
+
+
+def notify_of_days(*, tenant: UUID, days: Sequence[date]) -> list[date]:
+    """Mark the days that a Gateway names as stale. Return them in order, each once.
+
+    Raises:
+        ValidationFailed: a day is after tomorrow, or before the days that the tenant's Gateway keeps.
+        RateLimited: too many days of the tenant wait to be built.
+    """
+    today = now().date()
+    last = today + timedelta(days=1)
+    first = today - timedelta(days=1 + _retention_days(tenant))
+    details = [
+        Detail(f"/prefixes/{index}", "out-of-range", f"Days from {first} to {last} are built, not {day}.")
+        for index, day in enumerate(days)
+        if not first <= day <= last
+    ]
+    if details:
+        raise ValidationFailed(details=details)
+    named = sorted(set(days))
+    others = PendingBuild.objects.filter(tenant_id=tenant, day__isnull=False).exclude(day__in=named)
+    if others.count() + len(named) > settings.BUILD_QUEUE:
+        raise RateLimited("Too many days of the tenant wait to be built already.", retry_after=60)
+    notify(tenant=tenant, days=named)
+    return named
+
+
+def _retention_days(tenant: UUID) -> int:
+    document = TenantConfig.objects.filter(pk=tenant).values_list("document", flat=True).first() or {}
+    days: int = document.get("logging", {}).get("retentionDays", _RETENTION_DAYS)
+    return days
 
 
 def notify(*, tenant: UUID, days: Iterable[date]) -> None:

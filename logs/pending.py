@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
-from django.db.models import CharField, Count, Exists, Min, OuterRef, Q
-from django.db.models.functions import Cast
+from django.db.models import CharField, Count, Exists, Min, OuterRef, Q, Window
+from django.db.models.functions import Cast, RowNumber
 
 from logs.models import Partition, PendingBuild
 from tenantadmin.lib.core.timestamps import now
@@ -35,6 +35,9 @@ ATTEMPTS_TO_WAIT_FOR: Final = 3
 PAUSE: Final = timedelta(seconds=30)
 #: How long months and years wait for more days, so that one rebuild serves several.
 GATHER: Final = timedelta(seconds=5)
+
+#: How many tasks of one tenant are in the queue at a time. Another tenant's day waits behind so many.
+TENANT_PLACES: Final = 4
 
 _AT_ONCE: Final = timedelta()
 _BATCH: Final = 1_000
@@ -89,19 +92,33 @@ def _mark(builds: Sequence[tuple[UUID, date | None]], delay: timedelta) -> datet
 
 
 def take_due(*, limit: int) -> list[DueBuild]:
-    """Return builds whose tasks must be sent now, the longest waiting first.
+    """Return builds whose tasks must be sent now: of each tenant in turn, the longest waiting first.
 
-    Each counts as an attempt, and is due again after `RETRY` or, after failures, later.
+    A tenant has `TENANT_PLACES` in the queue of tasks, whatever waits. Each build counts as an attempt, and
+    is due again after `RETRY` or, after failures, later.
     """
+    places = _choose(limit)
     with transaction.atomic():
-        rows = list(
-            PendingBuild.objects.select_for_update(skip_locked=True).filter(due_at__lte=now())[:limit]
-        )
+        found = PendingBuild.objects.select_for_update(skip_locked=True).filter(due_at__lte=now())
+        rows = sorted(found.filter(pk__in=places), key=lambda row: places[row.pk])
         for row in rows:
             row.due_at = now() + min(RETRY * 2**row.attempts, LONGEST_RETRY)
             row.attempts = min(row.attempts + 1, 30)
         PendingBuild.objects.bulk_update(rows, ["due_at", "attempts"], batch_size=_BATCH)
     return [DueBuild(row.tenant_id, row.day) for row in rows]
+
+
+def _choose(limit: int) -> dict[int, int]:
+    """Return the order of the builds whose turn it is, by their ids."""
+    moment = now()
+    # One that failed waits longer for its next attempt, but holds no place.
+    under_way = PendingBuild.objects.filter(attempts=1, due_at__gt=moment).order_by()
+    taken = dict(under_way.values_list("tenant_id").annotate(Count("pk")))
+    turn = Window(RowNumber(), partition_by="tenant_id", order_by=["due_at", "id"])
+    due = PendingBuild.objects.filter(due_at__lte=moment).annotate(turn=turn).filter(turn__lte=TENANT_PLACES)
+    rows = due.order_by("turn", "due_at", "id").values_list("pk", "tenant_id", "turn")
+    chosen = [pk for pk, tenant, turn in rows if turn + taken.get(tenant, 0) <= TENANT_PLACES]
+    return {pk: place for place, pk in enumerate(chosen[:limit])}
 
 
 def read_mark(*, tenant: UUID, day: date | None) -> UUID | None:

@@ -7,6 +7,10 @@ from typing import Final
 
 from django.conf import settings
 
+from tenantadmin.lib.core.memory import give_memory_back
+from tenantadmin.lib.core.serving import UnreadBytes
+from tenantadmin.lib.http.budgets import ALL_UNREAD_BYTES, MOST_UNREAD_BYTES
+from tenantadmin.run.front.answers import AnswerLimits, Answers
 from tenantadmin.run.front.application import Front
 from tenantadmin.run.front.bodies import BodyLimits
 
@@ -21,9 +25,14 @@ _wanted = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _
 if _soft != resource.RLIM_INFINITY and _soft < _wanted:
     resource.setrlimit(resource.RLIMIT_NOFILE, (_wanted, _hard))
 
+give_memory_back()
 application = Front(
     django_application,
     threads=settings.WEB_THREADS,
     limits=BodyLimits(max_bytes=settings.MAX_BODY_BYTES, seconds=settings.BODY_TIMEOUT_SECONDS),
+    answers=Answers(
+        AnswerLimits(waiting=settings.WEB_THREADS // 4),
+        UnreadBytes(per_caller=MOST_UNREAD_BYTES, total=ALL_UNREAD_BYTES),
+    ),
 )
 metrics_server.start()

@@ -125,7 +125,7 @@ app.conf.task_routes = {
 #: Each task that beat starts, how often or when, and the seconds after which a run is dropped if no worker
 #: has taken it, before the next run is due.
 _SCHEDULE = (
-    ("analytics.tasks.queue_builds", 10.0, 9),
+    ("analytics.tasks.queue_builds", 2.0, 1.5),
     ("analytics.tasks.receive_object_events", 10.0, 9),
     ("analytics.tasks.sweep_logs", 60.0, 55),
     ("analytics.tasks.refresh_outdated_days", 60.0, 55),

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.urls import reverse
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
+from accounts.billing.dns import NotAnsweredYet
 from accounts.billing.domains import (
     DomainDocument,
     delete_domain,
@@ -18,6 +19,7 @@ from accounts.billing.domains import (
     verify_domain,
 )
 from accounts.serializers.billing import DomainCreate, DomainVerify
+from accounts.tasks import check_domain
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
@@ -74,15 +76,27 @@ class DomainViewSet(AppViewSet):
 
     @operation(
         summary="Verify a domain by its DNS challenge",
+        queue="DOMAIN_CHECK_LIMIT",
         body=DomainVerify,
-        responses={200: DomainDocument, 409: _DOMAIN_CONFLICT},
+        responses={
+            200: DomainDocument,
+            202: OpenApiResponse(DomainDocument, description="The DNS has not answered yet."),
+            409: _DOMAIN_CONFLICT,
+        },
     )
     def verify_domain(self, request: Request, account: UUID, domain: str) -> Response:
-        verified = verify_domain(
-            account_id=account,
-            name=domain,
-            by_hand=self.body.get("manual", False),
-            may_verify_by_hand=self.principal.is_platform_admin,
-            actor=self.principal.email,
-        )
+        """202 if the DNS does not answer within a second. The check goes on: read the domain later."""
+        actor = self.principal.email
+        try:
+            verified = verify_domain(
+                account_id=account,
+                name=domain,
+                by_hand=self.body.get("manual", False),
+                may_verify_by_hand=self.principal.is_platform_admin,
+                actor=actor,
+            )
+        except NotAnsweredYet:
+            waiting = read_domain(account_id=account, name=domain)
+            check_domain.delay(waiting.pk, actor)
+            return Response(domain_document(waiting), status=202)
         return Response(domain_document(verified))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from typing import Literal, TypeAlias
 from uuid import UUID
 
@@ -10,9 +11,16 @@ import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.billing.dns import CHALLENGE_LABEL, DomainChallenge, require_challenge
+from accounts.billing.dns import (
+    CHALLENGE_LABEL,
+    ChallengeNotMet,
+    DomainChallenge,
+    require_challenge,
+    wait_for_challenge,
+)
 from accounts.billing.errors import DomainNotFound, InUse
 from accounts.events import record_event
+from accounts.limits import count_use
 from accounts.models import Account, Domain, Fqdn, Tenant
 from accounts.models.events import EventKind
 from accounts.tenants.errors import AccountNotFound
@@ -104,7 +112,9 @@ def verify_domain(
     Raises:
         DomainNotFound: the account has no such domain.
         Forbidden: ``by_hand`` is true but ``may_verify_by_hand`` is false.
+        RateLimited: the account has asked for too many checks.
         ChallengeNotMet: the DNS does not have the record.
+        NotAnsweredYet: the DNS did not answer within a moment. `verify_late` goes on.
         InUse: it is verified for another account.
     """
     domain = read_domain(account_id=account_id, name=name)
@@ -113,7 +123,26 @@ def verify_domain(
     if domain.verified_at is not None:
         return domain
     if not by_hand:
+        count_use(limit=settings.DOMAIN_CHECK_LIMIT, kind="domain-check", key=str(account_id))
         require_challenge(challenge_of(domain))
+    _record_verification(domain, by_hand=by_hand, actor=actor)
+    return domain
+
+
+def verify_late(*, domain_id: int, actor: str) -> None:
+    """Verify a domain by its DNS challenge, and wait longer for the DNS than a request does.
+
+    Without the record, or if another account has verified it meanwhile, the domain stays as it is.
+    """
+    domain = Domain.objects.filter(pk=domain_id, verified_at__isnull=True).first()
+    if domain is not None:
+        with suppress(ChallengeNotMet, InUse, DomainNotFound):
+            wait_for_challenge(challenge_of(domain))
+            _record_verification(domain, by_hand=False, actor=actor)
+
+
+def _record_verification(domain: Domain, *, by_hand: bool, actor: str) -> None:
+    """Raises InUse or DomainNotFound if another account was faster, or the domain is deleted."""
     try:
         with transaction.atomic():
             domain.verified_at = now()
@@ -121,15 +150,17 @@ def verify_domain(
                 verified_at=domain.verified_at
             )
             if verified:
-                after = {"byHand": by_hand}
                 record_event(
-                    EventKind.DOMAIN_VERIFIED, actor=actor, subject=name, account_id=account_id, after=after
+                    EventKind.DOMAIN_VERIFIED,
+                    actor=actor,
+                    subject=domain.name,
+                    account_id=domain.account_id,
+                    after={"byHand": by_hand},
                 )
     except IntegrityError as error:
-        raise InUse(f"'{name}' is verified for another account.") from error
+        raise InUse(f"'{domain.name}' is verified for another account.") from error
     if not verified:
         raise DomainNotFound
-    return domain
 
 
 def delete_domain(*, account_id: UUID, name: str, actor: str) -> None:

@@ -82,6 +82,7 @@ class RecommendationViewSet(AppViewSet):
 
     @operation(
         summary="Search for recommendations now",
+        queue="REPLAY_LIMIT",
         responses={202: MiningState, 429: refusal(429, "Too many searches were started.")},
     )
     def request_recommendations(self, request: Request, tenant: UUID) -> Response:

@@ -68,6 +68,7 @@ class ReplayViewSet(AppViewSet):
     @operation(
         summary="Replay a ruleset over the log",
         budget=LINT,
+        queue="REPLAY_QUEUE",
         body=ReplayBody,
         headers=[LOCATION],
         responses={

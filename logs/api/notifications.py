@@ -11,7 +11,7 @@ from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from logs.notifications import notify
+from logs.notifications import notify_of_days
 from logs.serializers import LogNotification
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.viewsets import operation
@@ -35,7 +35,9 @@ class NotificationViewSet(AppViewSet):
     @operation(
         summary="Say that raw logs came",
         description="A Gateway calls this after it has written objects. Their days become stale at once, and "
-        "are built again within a minute. A notification that is lost only delays that.",
+        "are built again within a minute. A notification that is lost only delays that. Days before the "
+        "tenant's `retentionDays` and after tomorrow are refused.",
+        queue="BUILD_QUEUE",
         body=LogNotification,
         responses={202: NotedDays},
         examples=[
@@ -43,6 +45,5 @@ class NotificationViewSet(AppViewSet):
         ],
     )
     def notify_logs(self, request: Request, tenant: UUID) -> Response:
-        days = sorted(set(self.body["prefixes"]))
-        notify(tenant=tenant, days=days)
+        days = notify_of_days(tenant=tenant, days=self.body["prefixes"])
         return Response(NotedDays(tenant_id=tenant, days=days), status=202)

@@ -19,7 +19,8 @@ from logs.queries import run_query
 from logs.serializers import QueryBody
 from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.lib.core.addresses import client_address
-from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.core.errors import RateLimited, ServiceBusy
+from tenantadmin.lib.core.serving import UnreadBytes, disconnection_of
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.hal import Link, link
@@ -44,6 +45,11 @@ _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
     "application/x-ndjson": ndjson_pieces,
     _PARQUET: parquet_pieces,
 }
+
+
+#: The results in the memory of this process.
+_OF_CALLER: Final = 160 << 20
+_IN_MEMORY: Final = UnreadBytes(per_caller=_OF_CALLER, total=320 << 20)
 
 
 def _header(name: str, schema: dict[str, Any], description: str) -> OpenApiParameter:
@@ -138,6 +144,7 @@ class QueryViewSet(AppViewSet):
             reader=Reader(self.principal.email, client_address(request)),
             disconnection=disconnection_of(request.META),
         )
+        self._keep(result)
         pieces = json_pieces(result, tenant=tenant) if media_type == _JSON else _FORMS[media_type](result)
         headers = {
             "X-Row-Count": str(result.row_count),
@@ -152,6 +159,19 @@ class QueryViewSet(AppViewSet):
             pieces = compress_sequence(pieces)
             headers["Content-Encoding"] = "gzip"
         return StreamingHttpResponse(pieces, content_type=media_type, headers=headers)
+
+    def _keep(self, result: QueryResult) -> None:
+        """Count the memory of a result until its answer is made.
+
+        Raises:
+            RateLimited, ServiceBusy: the caller's results take too much memory already, or those of all.
+        """
+        caller = self.principal.email
+        if _IN_MEMORY.of(caller) + result.nbytes > _OF_CALLER:
+            raise RateLimited("Read the answers to your earlier queries first.", retry_after=1)
+        if not _IN_MEMORY.take(caller, result.nbytes):
+            raise ServiceBusy
+        self.answering.callback(_IN_MEMORY.give_back, caller, result.nbytes)
 
     @operation(
         summary="The columns of proxy_logs",

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
     from logs.sql.protocol import QueryResult
 
-#: Rows that are converted to Python values at a time, to limit memory.
+#: Rows, and bytes of rows of equal length, that are converted to Python values at a time, to limit memory.
 _PIECE_ROWS: Final = 1_000
+_PIECE_BYTES: Final = 1 << 20
 #: No text has this, because quotation marks in it are escaped.
 _ROWS: Final = b'"rows":['
 _encoder: Final = msgspec.json.Encoder()
@@ -105,8 +106,9 @@ def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
 def _column_pieces(result: QueryResult) -> Iterator[list[list[Any]]]:
     """Yield the values of some rows at a time, by column."""
     for batch in result.batches:
-        for start in range(0, batch.num_rows, _PIECE_ROWS):
-            piece = batch.slice(start, _PIECE_ROWS)
+        rows = min(_PIECE_ROWS, max(1, _PIECE_BYTES * batch.num_rows // max(1, batch.nbytes)))
+        for start in range(0, batch.num_rows, rows):
+            piece = batch.slice(start, rows)
             yield [json_values(column) for column in piece.columns]
 
 

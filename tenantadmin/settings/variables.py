@@ -109,6 +109,8 @@ PLATFORM_DOMAINS: list[str] = env.domains("PLATFORM_DOMAINS", "gateway.localhost
 #: Name servers (addresses) asked for domain challenges; empty for the system's own. Port and seconds.
 DNS_NAMESERVERS: list[str] = env.addresses("DNS_NAMESERVERS", "")
 DNS_PORT = env.int("DNS_PORT", 53, validate=Range(1, 65535))
+#: How many checks of its domains an account may ask for.
+DOMAIN_CHECK_LIMIT = env.str("DOMAIN_CHECK_LIMIT", "10 per minute", validate=check_rate_limit)
 DNS_TIMEOUT_SECONDS = env.float("DNS_TIMEOUT_SECONDS", 5.0, validate=Range(0.1, 60))
 
 # Events and audits. Less than a month would drop rows that have just been written.
@@ -122,6 +124,8 @@ LOG_SWEEP_SECONDS = env.float(
 )
 #: The SQS queue of S3 event notifications, if there is one.
 OBJECT_EVENTS_QUEUE_URL: str = env.web_address("OBJECT_EVENTS_QUEUE_URL", "")
+#: How many days of one tenant may wait to be built because of notifications.
+BUILD_QUEUE = env.int("BUILD_QUEUE", 1_000, validate=Range(1, 100_000))
 BUILD_DAYS = env.int("BUILD_DAYS", 7, validate=_DAYS)
 #: A day whose raw objects have more bytes is built by hours.
 BUILD_BY_HOURS_BYTES = env.int("BUILD_BY_HOURS_BYTES", 8 << 30, validate=_BYTES)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings
 from django.urls import URLPattern
 
 from accounts.access.policy import POLICIES
-from accounts.budgets import on_budget, require_budget, use_budget
+from accounts.budgets import MeteredPieces, on_budget, require_budget, use_budget
+from rules.api.markers import MarkerViewSet
 from rules.api.rules import RulesetViewSet
 from tenantadmin.lib.core.errors import RateLimited
-from tenantadmin.lib.http.budgets import LINT, QUERY, REQUEST, Budget
-from tenantadmin.lib.http.viewsets import ApiViewSet
+from tenantadmin.lib.http.budgets import LINT, QUERY, REQUEST
+from tenantadmin.lib.http.viewsets import ApiViewSet, Operation
 from tenantadmin.urls import urlpatterns
 from tests import factories
 from tests.conftest import ApiClient
+from tests.streams import body_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -104,15 +108,15 @@ def test_a_refused_body_is_counted_too(world: factories.World) -> None:
     assert [client.post(VALIDATE, {"rules": 7}).status_code for _ in range(3)] == [400, 400, 429]
 
 
-def operations() -> dict[str, Budget]:
-    """Return the budget of each operation by its id, as the routes find them."""
-    found: dict[str, Budget] = {}
+def operations() -> dict[str, Operation]:
+    """Return the declaration of each operation by its id, as the routes find them."""
+    found: dict[str, Operation] = {}
     for route in iterate_routes(urlpatterns):
         view: Any = route.callback
         viewset: Any = getattr(view, "cls", None)
         if viewset is not None and issubclass(viewset, ApiViewSet):
             for action in view.actions.values():
-                found[viewset.operation_id(action)] = getattr(viewset, action).operation.budget
+                found[viewset.operation_id(action)] = getattr(viewset, action).operation
     return found
 
 
@@ -125,13 +129,36 @@ def iterate_routes(patterns: Any) -> Iterator[URLPattern]:
 
 
 def test_every_operation_has_a_budget() -> None:
-    budgets = operations()
-    assert budgets.keys() == set(POLICIES)
-    assert set(budgets.values()) == {REQUEST, LINT, QUERY}
+    declared = operations()
+    assert declared.keys() == set(POLICIES)
+    assert {one.budget for one in declared.values()} == {REQUEST, LINT, QUERY}
+    # All of a caller's requests at once leave threads to the others, and files that the disk holds.
+    assert [(budget.name, budget.places, budget.unread_bytes) for budget in (REQUEST, LINT, QUERY)] == [
+        ("request", 12, 64 << 20),
+        ("lint", 4, 64 << 20),
+        ("query", 10, 64 << 20),
+    ]
+
+
+def test_what_a_worker_does_for_an_operation_has_a_limit() -> None:
+    """The limits are settings: how many may wait, or how many in a period."""
+    found = {name: one.queue for name, one in operations().items() if one.queue is not None}
+    assert found == {
+        "notifyLogs": "BUILD_QUEUE",
+        "requestReplay": "REPLAY_QUEUE",
+        "requestRecommendations": "REPLAY_LIMIT",
+        "verifyDomain": "DOMAIN_CHECK_LIMIT",
+    }
+    assert {name: getattr(settings, name) for name in sorted(found.values())} == {
+        "BUILD_QUEUE": 1_000,
+        "DOMAIN_CHECK_LIMIT": "10 per minute",
+        "REPLAY_LIMIT": "10 per hour",
+        "REPLAY_QUEUE": 3,
+    }
 
 
 def test_what_computes_with_rules_counts_as_lint() -> None:
-    assert {name for name, budget in operations().items() if budget is LINT} == {
+    assert {name for name, one in operations().items() if one.budget is LINT} == {
         "blameRules",
         "createDraft",
         "diffDraft",
@@ -167,6 +194,42 @@ def test_without_a_token_the_network_of_the_address_is_the_caller(anonymous: Api
     assert anonymous.get("/auth/providers").status_code == 429
     answer = anonymous.get("/auth/providers", **{"X-Unrelated": "1"})
     assert answer.json()["error"] == "rate_limited"
+
+
+def test_a_caller_who_does_not_read_is_refused() -> None:
+    with on_budget(QUERY, caller="ada@example.org", unread=(64 << 20) - 1):
+        pass
+    with (
+        pytest.raises(RateLimited, match="Read the answers to your earlier requests first") as refusal,
+        on_budget(QUERY, caller="ada@example.org", unread=64 << 20),
+    ):
+        pass
+    assert refusal.value.headers == {"Retry-After": "1"}
+
+
+def test_fifty_mebibytes_of_an_answer_cost_a_second() -> None:
+    with on_budget(LINT, caller="ada@example.org") as cost:
+        pieces = MeteredPieces([b"x" * (50 << 20)] * 2, cost, ended=ExitStack())
+        assert sum(map(len, pieces)) == 100 << 20
+    assert is_refused("ada@example.org")
+
+
+@pytest.mark.parametrize("ends", ["sent", "dropped"])
+def test_a_streamed_answer_has_its_place_until_it_is_made(
+    world: factories.World, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    action: Any = MarkerViewSet.list_markers
+    one_place = replace(action.operation.budget, places=1)
+    monkeypatch.setattr(action, "operation", replace(action.operation, budget=one_place))
+    client = ApiClient(factories.pat_token(world.owner, "cache-admin", tenants=[str(world.tenant.pk)]))
+    address = f"/tenants/{world.tenant.pk}/invalidation-markers"
+    first = client.get(address)
+    assert client.get(address).status_code == 429
+    if ends == "sent":
+        body_of(first)
+    del first
+    gc.collect()
+    assert client.get(address).status_code == 200
 
 
 def test_a_caller_has_four_places_in_a_process() -> None:

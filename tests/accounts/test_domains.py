@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,7 +11,8 @@ from dnslib import QTYPE, RR, TXT, DNSRecord
 from dnslib.server import BaseResolver, DNSServer
 
 from accounts.billing.fqdns import remove_old_fqdns
-from accounts.models import Domain, Fqdn
+from accounts.models import Domain, Event, Fqdn
+from accounts.tasks import check_domain
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import configure
@@ -28,8 +30,11 @@ class Zone(BaseResolver):  # type: ignore[misc]  # dnslib has no types
 
     def __init__(self) -> None:
         self.records: dict[str, list[str]] = {}
+        #: How long each answer takes.
+        self.seconds = 0.0
 
     def resolve(self, request: DNSRecord, handler: Any) -> DNSRecord:
+        time.sleep(self.seconds)
         reply = request.reply()
         name = str(request.q.qname).rstrip(".").lower()
         for text in self.records.get(name, []):
@@ -118,6 +123,48 @@ def test_a_name_server_that_is_silent_is_said(owner: ApiClient, address: str, se
         answer = owner.post(f"{address}/example.org/verify", {})
     assert answer.status_code == 400
     assert "did not answer" in answer.json()["message"]
+
+
+def test_a_worker_waits_for_a_slow_name_server(
+    owner: ApiClient, address: str, zone: Zone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    challenge = owner.post(address, {"domain": "example.org"}).json()["challenge"]
+    zone.records[challenge["name"]] = [challenge["value"]]
+    zone.seconds = 0.5
+    monkeypatch.setattr("accounts.billing.dns._MOMENT", 0.1)
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr("accounts.api.domains.check_domain.delay", lambda *given: sent.append(given))
+    answer = owner.post(f"{address}/example.org/verify", {})
+    assert (answer.status_code, answer.json()["state"]) == (202, "pending")
+    assert sent == [(Domain.objects.get().pk, "owner@example.org")]
+    check_domain(*sent[0])
+    assert owner.get(f"{address}/example.org").json()["state"] == "verified"
+    assert Event.objects.get(kind="domain.verified").actor == "owner@example.org"
+    # A task may run twice, and after the domain is gone.
+    check_domain(*sent[0])
+    check_domain(0, "owner@example.org")
+    assert Event.objects.filter(kind="domain.verified").count() == 1
+
+
+def test_a_worker_leaves_a_domain_without_its_record_as_it_is(
+    owner: ApiClient, address: str, zone: Zone
+) -> None:
+    challenge = owner.post(address, {"domain": "example.org"}).json()["challenge"]
+    zone.records[challenge["name"]] = ["something else"]
+    check_domain(Domain.objects.get().pk, "owner@example.org")
+    assert owner.get(f"{address}/example.org").json()["state"] == "pending"
+
+
+def test_an_account_has_ten_checks_a_minute(
+    owner: ApiClient, address: str, zone: Zone, world: factories.World
+) -> None:
+    owner.post(address, {"domain": "example.org"})
+    verify = f"{address}/example.org/verify"
+    assert [owner.post(verify, {}).status_code for _ in range(11)] == [400] * 10 + [429]
+    stranger = ApiClient(factories.sign_in(world.stranger))
+    theirs = f"/config/accounts/{world.stranger_tenant.account_id}/domains"
+    stranger.post(theirs, {"domain": "example.com"})
+    assert stranger.post(f"{theirs}/example.com/verify", {}).status_code == 400
 
 
 def test_only_a_platform_admin_verifies_by_hand(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from datetime import date
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus
 
@@ -14,7 +14,10 @@ import pytest
 from analytics import tasks
 from logs.models import LogSweep, PendingBuild
 from logs.notifications import read_event_message, receive_events
+from logs.pending import mark_days
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
+from tests.accounts.support import configure
 from tests.conftest import ApiClient
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
@@ -60,6 +63,42 @@ def test_a_prefix_that_names_no_hour_is_refused(world: World, gateway: ApiClient
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
     assert answer.json()["details"][0]["path"] == "/prefixes/1"
     assert pending() == []
+
+
+@pytest.mark.parametrize(("days", "status"), [(1, 202), (2, 400), (-31, 202), (-32, 400)])
+def test_days_that_no_gateway_has_are_refused(
+    world: World, gateway: ApiClient, days: int, status: int
+) -> None:
+    """Its clock and ours may differ by a day, on both sides."""
+    configure(world.tenant.pk, logging={"retentionDays": 30})
+    day = now().date() + timedelta(days=days)
+    body = {"prefixes": [f"logs/{now():%Y/%m/%d}/04", f"logs/{day:%Y/%m/%d}/04"]}
+    answer = gateway.post(f"/tenants/{world.tenant.pk}/logs/notifications", body)
+    assert answer.status_code == status, answer.content
+    if status == 400:
+        (detail,) = answer.json()["details"]
+        assert (detail["path"], detail["code"]) == ("/prefixes/1", "out-of-range")
+        assert pending() == []
+
+
+def test_a_tenant_has_so_many_places_in_the_queue_of_builds(
+    world: World, gateway: ApiClient, settings: Any
+) -> None:
+    settings.BUILD_QUEUE = 3
+    path = f"/tenants/{world.tenant.pk}/logs/notifications"
+
+    def send(*ages: int) -> Any:
+        days = [now().date() - timedelta(days=age) for age in ages]
+        return gateway.post(path, {"prefixes": [f"logs/{day:%Y/%m/%d}/04" for day in days]})
+
+    assert send(0, 1).status_code == 202
+    refused = send(1, 2, 3)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (429, "60")
+    assert len(pending()) == 2
+    # Days that wait already take no other place, and other tenants have places of their own.
+    assert send(0, 1, 2).status_code == 202
+    mark_days(tenant=TENANT, days=[date(2026, 3, day) for day in range(1, 9)])
+    assert send(0, 1, 2).status_code == 202
 
 
 def test_a_thousand_prefixes_are_the_most(world: World, gateway: ApiClient) -> None:

@@ -65,6 +65,34 @@ def test_only_so_many_are_taken_and_the_oldest_first(clock: list[dt.datetime]) -
     assert take_due(limit=1) == [DueBuild(TENANT, DAY)]
 
 
+def test_tenants_take_turns_and_each_has_four_places(clock: list[dt.datetime]) -> None:
+    """15,000 days of one tenant once held another tenant's day for 161 seconds."""
+    many, one = [DAY + timedelta(days=number) for number in range(1_000)], UUID(int=7)
+    for number, day in enumerate(many):
+        due_at = clock[0] - timedelta(seconds=2_000 - number)
+        PendingBuild.objects.create(tenant_id=TENANT, day=day, due_at=due_at)
+    PendingBuild.objects.create(tenant_id=one, day=NEXT, due_at=clock[0])
+    assert take_due(limit=500) == [
+        DueBuild(TENANT, many[0]),
+        DueBuild(one, NEXT),
+        *(DueBuild(TENANT, day) for day in many[1:4]),
+    ]
+    # Its places are taken until a build is done.
+    assert take_due(limit=500) == []
+    finish_day(tenant=TENANT, day=many[1], mark=read_mark(tenant=TENANT, day=many[1]))
+    assert take_due(limit=500) == [DueBuild(TENANT, many[4])]
+
+
+def test_a_build_that_failed_holds_no_place(clock: list[dt.datetime]) -> None:
+    mark_days(tenant=TENANT, days=[DAY + timedelta(days=number) for number in range(4)])
+    assert len(take_due(limit=500)) == 4
+    clock[0] += timedelta(seconds=60)
+    assert len(take_due(limit=500)) == 4
+    later = DAY + timedelta(days=9)
+    mark_days(tenant=TENANT, days=[later])
+    assert take_due(limit=500) == [DueBuild(TENANT, later)]
+
+
 def test_a_mark_made_while_a_day_is_built_outlives_the_build() -> None:
     mark_days(tenant=TENANT, days=[DAY])
     PendingBuild.objects.update(attempts=4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,10 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 
-#: Keys of the WSGI environment: the request's `Disconnection`, and the `ApiError` to answer if the body did
-#: not arrive.
+#: Keys of the WSGI environment: the request's `Disconnection`, the `ApiError` to answer if the body did not
+#: arrive, the `UnreadBytes` of the process, and the caller, whom Django names.
 DISCONNECTION_KEY: Final = "tenantadmin.disconnection"
 REFUSAL_KEY: Final = "tenantadmin.refusal"
+UNREAD_KEY: Final = "tenantadmin.unread"
+CALLER_KEY: Final = "tenantadmin.caller"
 
 
 class Disconnection:
@@ -71,3 +74,45 @@ def disconnection_of(environ: Mapping[str, Any]) -> Disconnection:
     """Return the `Disconnection` of a request. If the server does not watch, it never happens."""
     disconnection = environ.get(DISCONNECTION_KEY)
     return disconnection if isinstance(disconnection, Disconnection) else Disconnection()
+
+
+class UnreadBytes:
+    """Counts the bytes that a process keeps for answers which their callers have not read.
+
+    Any thread may use it.
+
+    Args:
+        per_caller, total: how many bytes are kept for one caller, and for all.
+    """
+
+    def __init__(self, *, per_caller: int, total: int) -> None:
+        self._per_caller = per_caller
+        self._total = total
+        self._lock = threading.Lock()
+        self._kept: Counter[str] = Counter()
+
+    def take(self, caller: str, size: int) -> bool:
+        """Count ``size`` bytes more. Return False if that would be too many."""
+        with self._lock:
+            if self._kept[caller] + size > self._per_caller or self._kept.total() + size > self._total:
+                return False
+            self._kept[caller] += size
+            return True
+
+    def give_back(self, caller: str, size: int) -> None:
+        """Count ``size`` bytes less."""
+        with self._lock:
+            self._kept[caller] -= size
+            if not self._kept[caller]:
+                del self._kept[caller]
+
+    def of(self, caller: str) -> int:
+        """Return how many bytes are kept for a caller."""
+        with self._lock:
+            return self._kept.get(caller, 0)
+
+
+def unread_bytes_of(environ: Mapping[str, Any], caller: str) -> int:
+    """Return how many bytes of answers the caller has not read. A server that does not count says 0."""
+    unread = environ.get(UNREAD_KEY)
+    return unread.of(caller) if isinstance(unread, UnreadBytes) else 0

@@ -1,4 +1,4 @@
-"""Budgets: limits on the time that the requests of one caller may take. Contract: Errors (429).
+"""Budgets: limits on what the requests of one caller cost. Contract: Errors (429).
 
 Every operation has one.
 """
@@ -13,24 +13,35 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+#: Bytes of answers in the files of one process. A caller who has not read so many makes no request, but its
+#: requests under way may add more. Above these, for one caller and for all, a thread waits for its reader.
+UNREAD_BYTES: Final = 64 << 20
+MOST_UNREAD_BYTES: Final = 256 << 20
+ALL_UNREAD_BYTES: Final = 1 << 30
+#: So many bytes of a streamed answer cost as much as a second.
+BYTES_PER_SECOND: Final = 50 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """A kind of work. Its limit is the setting ``CALLER_BUDGETS[name]``, in seconds per period.
 
     Attributes:
         clock: measures a request: processor time of this thread, or elapsed time if the work is elsewhere.
-        places: how many requests of a caller one process works on at a time. None: any number.
+        places: how many requests of a caller one process works on at a time, until their answers are made.
+        unread_bytes: a caller who has not read so much of earlier answers is refused.
         is_cheap: most requests take less than what counts, so Redis is asked only about callers with others.
     """
 
     name: str
     clock: Callable[[], float]
-    places: int | None = None
+    places: int
+    unread_bytes: int = UNREAD_BYTES
     is_cheap: bool = False
 
 
 #: Of every operation that declares no other.
-REQUEST: Final = Budget("request", time.thread_time, is_cheap=True)
+REQUEST: Final = Budget("request", time.thread_time, places=12, is_cheap=True)
 #: Of operations that check, compare or explain rules.
 LINT: Final = Budget("lint", time.thread_time, places=4)
-QUERY: Final = Budget("query", time.monotonic)
+QUERY: Final = Budget("query", time.monotonic, places=10)

@@ -44,6 +44,8 @@ class Operation:
         any_query: ignore unknown query parameters, on pages for people.
         parsers: parsers to use instead of those in the settings.
         budget: the time of a request counts against this budget of the caller.
+        queue: the setting that says how many works of a tenant, or an account, may wait for a worker, if it
+            adds to them.
         only_reads: it changes nothing, although it is not a GET.
     """
 
@@ -54,6 +56,7 @@ class Operation:
     any_query: bool = False
     parsers: tuple[type[BaseParser], ...] | None = None
     budget: Budget = REQUEST
+    queue: str | None = None
     only_reads: bool = False
 
 
@@ -70,6 +73,7 @@ def operation(
     document: Any = None,
     parsers: tuple[type[BaseParser], ...] | None = None,
     budget: Budget = REQUEST,
+    queue: str | None = None,
     only_reads: bool = False,
     examples: Sequence[OpenApiExample] = (),
 ) -> Callable[[Action], Action]:
@@ -90,6 +94,7 @@ def operation(
             any_query=any_query,
             parsers=parsers,
             budget=budget,
+            queue=queue,
             only_reads=only_reads,
         )
         describe = extend_schema(

@@ -5,31 +5,26 @@ from __future__ import annotations
 import asyncio
 import io
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.serving import DISCONNECTION_KEY, REFUSAL_KEY, Disconnection
+from tenantadmin.lib.core.serving import (
+    CALLER_KEY,
+    DISCONNECTION_KEY,
+    REFUSAL_KEY,
+    UNREAD_KEY,
+    Disconnection,
+)
+from tenantadmin.run.front.answers import Delivery, ReaderGone
 from tenantadmin.run.front.bodies import BodyReceiver, BodyTooLarge
 from tenantadmin.run.front.environ import make_environ
 from tenantadmin.run.front.threads import Threads
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
     from wsgiref.types import WSGIApplication
 
+    from tenantadmin.run.front.answers import Answers, Send
     from tenantadmin.run.front.bodies import BodyLimits, Receive
-
-    Send = Callable[[dict[str, Any]], Awaitable[None]]
-
-#: Bytes of a streamed response that are sent at once.
-_PIECE_BYTES: Final = 1 << 16
-
-#: A client must take each piece within this time. Until then the response keeps its thread.
-_SEND_SECONDS: Final = 30.0
-
-
-class _ClientGone(Exception):
-    """The client has closed the connection, or does not read the response."""
 
 
 class Front:
@@ -39,17 +34,21 @@ class Front:
         application: Django's WSGI application.
         threads: how many requests are answered at a time.
         limits: of bodies.
+        answers: the limits of answers.
     """
 
-    def __init__(self, application: WSGIApplication, *, threads: int, limits: BodyLimits) -> None:
+    def __init__(
+        self, application: WSGIApplication, *, threads: int, limits: BodyLimits, answers: Answers
+    ) -> None:
         self._application = application
         self._threads = Threads(threads)
         self._bodies = BodyReceiver(limits)
+        self._answers = answers
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        exchange = _Exchange(self._application, receive, send)
+        exchange = _Exchange(self._application, self._answers, receive, send)
         request = make_environ(scope)
         is_chunked = "HTTP_TRANSFER_ENCODING" in request
         if not is_chunked and request.get("CONTENT_LENGTH", "0") == "0":
@@ -83,16 +82,16 @@ class Front:
 class _Exchange:
     """One request and its response."""
 
-    def __init__(self, application: WSGIApplication, receive: Receive, send: Send) -> None:
+    def __init__(self, application: WSGIApplication, answers: Answers, receive: Receive, send: Send) -> None:
         self._application = application
+        self._answers = answers
         self._receive = receive
-        self._send = send
         self._loop = asyncio.get_running_loop()
         # The thread that answers asks.
         self.disconnection = Disconnection(partial(self._loop.call_soon_threadsafe, self._watch))
         self._watching: asyncio.Task[None] | None = None
-        self._is_started = False
         self._is_answered = False
+        self._delivery = Delivery(answers, send, self.disconnection.happened)
 
     def _watch(self) -> None:
         """Watch from now on whether the client closes the connection."""
@@ -104,71 +103,39 @@ class _Exchange:
             pass
         self.disconnection.set()
 
-    async def answer(self, threads: Threads, environ: dict[str, Any], *, closes: bool = False) -> None:
+    async def answer(self, threads: Threads, request: dict[str, Any], *, closes: bool = False) -> None:
         """Run the application in a thread and send its response. ``closes``: the connection ends with it."""
         try:
-            start, body = await threads.run(partial(self._run, environ))
-            if closes:
-                start["headers"].append((b"connection", b"close"))
-            if not self._is_started:
-                await self._send(start)
-            await self._send({"type": "http.response.body", "body": body})
-        except _ClientGone:
+            last = await threads.run(partial(self._run, request, closes=closes))
+            await self._delivery.send_rest(last)
+        except ReaderGone:
             return
         finally:
+            self._delivery.close()
             self._is_answered = True
             self.disconnection.forget()
             if self._watching:
                 self._watching.cancel()
 
-    def _run(self, environ: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-        """Run the application. Return the start of the response, and what is left to send of its body."""
-        start: dict[str, Any] = {"type": "http.response.start"}
+    def _run(self, request: dict[str, Any], *, closes: bool) -> bytes:
+        """Run the application and send its response, except for what this returns and what is kept."""
+        start = self._delivery.start
 
         def start_response(status: str, headers: list[tuple[str, str]], _exc_info: Any = None) -> Any:
             start["status"] = int(status[:3])
             start["headers"] = [(_encode_name(name), value.encode("latin-1")) for name, value in headers]
+            if closes:
+                start["headers"].append((b"connection", b"close"))
 
-        response = self._application(environ, start_response)
+        request[UNREAD_KEY] = self._answers.unread
+        response = self._application(request, start_response)
         try:
-            return start, self._stream(start, response)
+            self._delivery.caller = request.get(CALLER_KEY, request["REMOTE_ADDR"])
+            return self._delivery.take(response)
         finally:
             close = getattr(response, "close", None)
             if close:
                 close()
-
-    def _stream(self, start: dict[str, Any], response: Iterable[bytes]) -> bytes:
-        """Send the response except for its last piece, and return that."""
-        pieces: list[bytes] = []
-        size = 0
-        for chunk in response:
-            if size + len(chunk) > _PIECE_BYTES and pieces:
-                self._send_piece(start, b"".join(pieces))
-                pieces, size = [], 0
-            pieces.append(chunk)
-            size += len(chunk)
-        return b"".join(pieces)
-
-    def _send_piece(self, start: dict[str, Any], piece: bytes) -> None:
-        asyncio.run_coroutine_threadsafe(self._deliver(start, piece), self._loop).result()
-
-    async def _deliver(self, start: dict[str, Any], piece: bytes) -> None:
-        """Send a piece of a response that continues.
-
-        Raises:
-            _ClientGone
-        """
-        if not self._is_started:
-            self._is_started = True
-            self._watch()
-            await self._send(start)
-        if self.disconnection.happened():
-            raise _ClientGone
-        try:
-            async with asyncio.timeout(_SEND_SECONDS):
-                await self._send({"type": "http.response.body", "body": piece, "more_body": True})
-        except TimeoutError:
-            raise _ClientGone from None
 
 
 @lru_cache(maxsize=1000)

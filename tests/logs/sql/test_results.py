@@ -145,3 +145,9 @@ def test_columns_with_repeated_names_keep_their_values() -> None:
 def test_types_are_kept_in_parquet() -> None:
     written = b"".join(parquet_pieces(_result("SELECT 1::BIGINT AS n, 'x' AS t, DATE '2026-01-01' AS d")))
     assert pq.read_table(io.BytesIO(written)).schema.types == [pa.int64(), pa.string(), pa.date32()]
+
+
+def test_long_rows_are_written_few_at_a_time() -> None:
+    """Ten rows of 300 kB: about 1 MiB is converted at a time."""
+    pieces = list(ndjson_pieces(_result("SELECT repeat('x', 300_000) AS text FROM range(10)")))
+    assert [piece.count(b"\n") for piece in pieces] == [3, 3, 3, 1]

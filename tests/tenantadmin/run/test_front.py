@@ -10,9 +10,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenantadmin.lib.core.errors import BadRequest, RequestTimeout, ServiceBusy
-from tenantadmin.lib.core.serving import REFUSAL_KEY, disconnection_of
+from tenantadmin.lib.core.serving import (
+    CALLER_KEY,
+    REFUSAL_KEY,
+    UnreadBytes,
+    disconnection_of,
+    unread_bytes_of,
+)
+from tenantadmin.run.front.answers import PIECE_BYTES, AnswerLimits, Answers, cut
 from tenantadmin.run.front.application import Front
 from tenantadmin.run.front.bodies import BodyLimits, BodyReceiver, BodyTooLarge
 from tenantadmin.run.front.environ import make_environ
@@ -251,6 +260,12 @@ def app(answer: Callable[[dict[str, Any]], Iterable[bytes]]) -> Any:
     return application
 
 
+def make_front(application: Any, *, threads: int = 1, unread: int = 1 << 20, **limits: Any) -> Front:
+    """``unread``: how many bytes are kept for a caller."""
+    answers = Answers(AnswerLimits(**limits), UnreadBytes(per_caller=unread, total=2 * unread))
+    return Front(application, threads=threads, limits=LIMITS, answers=answers)
+
+
 def ask(front: Front, client: Client, *headers: tuple[bytes, bytes]) -> None:
     asyncio.run(front(scope(*headers), client.receive, client.send))
 
@@ -279,7 +294,7 @@ class TestFront:
         self, headers: list[tuple[bytes, bytes]], messages: list[Any], body: bytes, closes: bool
     ) -> None:
         client = Client(*messages)
-        ask(Front(app(echo), threads=1, limits=LIMITS), client, *headers)
+        ask(make_front(app(echo)), client, *headers)
         assert client.body == body
         assert client.sent[0] == {
             "type": "http.response.start",
@@ -289,7 +304,7 @@ class TestFront:
 
     def test_slow_bodies_take_no_thread(self) -> None:
         async def run() -> float:
-            front = Front(app(echo), threads=1, limits=LIMITS)
+            front = make_front(app(echo))
             length = (b"content-length", b"1000")
             slow = [Client(piece(b"{")) for _ in range(100)]
             tasks = [asyncio.create_task(front(scope(length), it.receive, it.send)) for it in slow]
@@ -317,7 +332,7 @@ class TestFront:
                 threads.append(threading.get_ident())
 
         client = Client()
-        ask(Front(app(lambda _: Response()), threads=2, limits=LIMITS), client)
+        ask(make_front(app(lambda _: Response()), threads=2), client)
         assert [len(message["body"]) for message in client.sent[1:]] == [40_000] * 5
         assert [message.get("more_body", False) for message in client.sent[1:]] == [True] * 4 + [False]
         assert client.body == b"".join(b"%d" % number * 40_000 for number in range(5))
@@ -334,11 +349,10 @@ class TestFront:
                 yield b"x" * 65_536
 
         client = Client(piece(b"", more=False), (0.1, DISCONNECT))
-        ask(Front(app(endless), threads=1, limits=LIMITS), client)
+        ask(make_front(app(endless)), client)
         assert 3 <= len(made) <= 30
 
-    def test_a_response_ends_when_the_client_does_not_read(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tenantadmin.run.front.application._SEND_SECONDS", 0.1)
+    def test_a_response_ends_when_the_client_does_not_read(self) -> None:
         closed = []
 
         class Response:
@@ -350,7 +364,7 @@ class TestFront:
                 closed.append(1)
 
         client = Client(piece(b"", more=False))
-        front = Front(app(lambda _: Response()), threads=1, limits=LIMITS)
+        front = make_front(app(lambda _: Response()), stall_seconds=0.1)
 
         async def send(message: dict[str, Any]) -> None:
             if len(client.sent) == 3:
@@ -373,7 +387,7 @@ class TestFront:
             return []
 
         client = Client(piece(b"hi"), (0.05, DISCONNECT))
-        ask(Front(app(wait), threads=1, limits=LIMITS), client, (b"content-length", b"2"))
+        ask(make_front(app(wait)), client, (b"content-length", b"2"))
         assert 0.0 < heard[0] < 2
 
     def test_without_a_body_the_connection_is_watched_once_the_thread_asks(self) -> None:
@@ -386,12 +400,12 @@ class TestFront:
             return []
 
         client = Client(piece(b"", more=False), (0.05, DISCONNECT))
-        ask(Front(app(wait), threads=1, limits=LIMITS), client)
+        ask(make_front(app(wait)), client)
         assert client.messages == []
 
     def test_a_request_that_nothing_asks_about_is_not_watched(self) -> None:
         client = Client(piece(b"", more=False))
-        ask(Front(app(lambda _: [b"fine"]), threads=1, limits=LIMITS), client)
+        ask(make_front(app(lambda _: [b"fine"])), client)
         assert len(client.messages) == 1
 
     def test_a_failing_application_is_a_failure_of_the_request_alone(self) -> None:
@@ -400,9 +414,141 @@ class TestFront:
                 raise ZeroDivisionError
             return [b"fine"]
 
-        front = Front(app(fail), threads=1, limits=LIMITS)
+        front = make_front(app(fail))
         with pytest.raises(ZeroDivisionError):
             ask(front, Client())
         client = Client()
         asyncio.run(front(scope(path=b"/y"), client.receive, client.send))
         assert client.body == b"fine"
+
+
+class SlowReader(Client):
+    """Takes two pieces of an answer at once, and the others after `let_all`."""
+
+    def __init__(self) -> None:
+        super().__init__(piece(b"", more=False))
+        self._let = asyncio.Semaphore(3)
+
+    async def send(self, message: dict[str, Any]) -> None:
+        await self._let.acquire()
+        await super().send(message)
+
+    def let_all(self) -> None:
+        for _ in range(100):
+            self._let.release()
+
+
+class Numbered:
+    """An answer of pieces, each of another letter. Says when it was closed."""
+
+    def __init__(self, pieces: int) -> None:
+        self.content = [bytes([65 + number]) * PIECE_BYTES for number in range(pieces)]
+        self.closed = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.content)
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self.closed.set)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(self.content)
+
+
+def answering(answers: dict[bytes, Iterable[bytes]], environs: list[dict[str, Any]]) -> Any:
+    """Return an application that answers by the path. All requests are of one caller."""
+
+    def answer(environ: dict[str, Any]) -> Iterable[bytes]:
+        environs.append(environ)
+        environ[CALLER_KEY] = "ada@example.org"
+        return answers[environ["PATH_INFO"].encode()]
+
+    return app(answer)
+
+
+class TestSlowReaders:
+    def test_the_rest_of_an_answer_is_kept_and_the_thread_is_free(self) -> None:
+        async def run() -> None:
+            answer, environs = Numbered(8), list[dict[str, Any]]()
+            front = make_front(answering({b"/slow": answer, b"/fast": [b"fine"]}, environs), patience=0.05)
+            slow, fast = SlowReader(), Client()
+            task = asyncio.create_task(front(scope(path=b"/slow"), slow.receive, slow.send))
+            await asyncio.wait_for(answer.closed.wait(), 5)
+            # Two pieces are read, one is on its way, and one is handed over at the end.
+            assert unread_bytes_of(environs[0], "ada@example.org") == 4 * PIECE_BYTES
+            assert unread_bytes_of(environs[0], "bob@example.org") == 0
+            await asyncio.wait_for(front(scope(path=b"/fast"), fast.receive, fast.send), 5)
+            assert (fast.body, slow.body) == (b"fine", answer.body[: 2 * PIECE_BYTES])
+            slow.let_all()
+            await asyncio.wait_for(task, 5)
+            assert slow.body == answer.body
+            assert [message["more_body"] for message in slow.sent[1:-1]] == [True] * 8
+            assert unread_bytes_of(environs[0], "ada@example.org") == 0
+
+        asyncio.run(run())
+
+    def test_a_thread_waits_where_too_much_is_kept_already(self) -> None:
+        async def run() -> None:
+            answer = Numbered(20)
+            front = make_front(answering({b"/slow": answer}, []), unread=5 * PIECE_BYTES, patience=0.05)
+            slow = SlowReader()
+            task = asyncio.create_task(front(scope(path=b"/slow"), slow.receive, slow.send))
+            await asyncio.sleep(0.3)
+            assert not answer.closed.is_set()
+            slow.let_all()
+            await asyncio.wait_for(task, 5)
+            assert slow.body == answer.body
+
+        asyncio.run(run())
+
+    def test_few_threads_wait_and_other_connections_are_closed(self) -> None:
+        async def run() -> None:
+            answer, environs = Numbered(20), list[dict[str, Any]]()
+            application = answering({b"/slow": answer}, environs)
+            front = make_front(application, unread=5 * PIECE_BYTES, patience=0.05, waiting=0)
+            slow = SlowReader()
+            await asyncio.wait_for(front(scope(path=b"/slow"), slow.receive, slow.send), 5)
+            assert slow.body == answer.body[: 2 * PIECE_BYTES]
+            assert answer.closed.is_set()
+            assert unread_bytes_of(environs[0], "ada@example.org") == 0
+
+        asyncio.run(run())
+
+    def test_a_reader_that_is_too_slow_for_long_is_given_up(self) -> None:
+        async def run() -> None:
+            class Trickle(Client):
+                async def send(self, message: dict[str, Any]) -> None:
+                    await asyncio.sleep(0.1)
+                    await super().send(message)
+
+            answer, client = Numbered(20), Trickle(piece(b"", more=False))
+            front = make_front(
+                answering({b"/slow": answer}, []),
+                patience=0.05,
+                stall_seconds=0.35,
+                slowest_bytes=20 * PIECE_BYTES,
+            )
+            await asyncio.wait_for(front(scope(path=b"/slow"), client.receive, client.send), 5)
+            # Each piece takes 0.1 s and brings 0.05 s more.
+            assert 3 * PIECE_BYTES <= len(client.body) <= 8 * PIECE_BYTES
+
+        asyncio.run(run())
+
+    @given(st.lists(st.integers(0, 3 * PIECE_BYTES), max_size=6))
+    def test_pieces_have_all_bytes_and_a_limit(self, sizes: list[int]) -> None:
+        chunks = [bytes([number]) * size for number, size in enumerate(sizes)]
+        pieces = list(cut(chunks))
+        assert b"".join(pieces) == b"".join(chunks)
+        assert max(map(len, pieces), default=0) <= PIECE_BYTES
+
+    def test_bytes_are_counted_for_a_caller_and_for_all(self) -> None:
+        unread = UnreadBytes(per_caller=10, total=15)
+        assert unread.take("ada", 10)
+        assert not unread.take("ada", 1)
+        assert unread.take("bob", 5)
+        assert not unread.take("bob", 1)
+        unread.give_back("ada", 4)
+        assert unread.take("bob", 4)
+        assert (unread.of("ada"), unread.of("bob"), unread.of("eve")) == (6, 9, 0)
