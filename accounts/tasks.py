@@ -7,6 +7,7 @@ from celery import shared_task
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.domains import verify_late
 from accounts.billing.fqdns import remove_old_fqdns
+from accounts.ending_pats import mail_ending_pats
 from accounts.invitations import delete_old_invitations
 from accounts.limited_access import end_expired_access
 from accounts.sessions import delete_ended_sessions
@@ -51,3 +52,9 @@ def remove_ended_sessions() -> None:
 def remove_old_invitations() -> None:
     """Remove the invitations that expired more than a month ago."""
     delete_old_invitations()
+
+
+@shared_task
+def mail_ends_of_tokens() -> None:
+    """Mail the owners of personal access tokens that end within a week."""
+    mail_ending_pats()

@@ -145,6 +145,7 @@ _SCHEDULE = (
     ("accounts.tasks.end_access", 60.0, 55),
     ("accounts.tasks.remove_ended_sessions", 3600.0, 3500),
     ("accounts.tasks.remove_old_invitations", 3600.0, 3500),
+    ("accounts.tasks.mail_ends_of_tokens", 3600.0, 3500),
 )
 app.conf.beat_schedule = {
     task.rpartition(".")[2].replace("_", "-"): {

@@ -68,6 +68,8 @@ class PersonalAccessToken(Credential):
     #: SHA-256 of the secret before the last rotation, and when it ends.
     previous_digest = models.BinaryField(max_length=32, null=True, unique=True, editable=False)
     previous_ends_at = models.DateTimeField(null=True, editable=False)
+    #: When the owner was told by mail that it ends (`accounts.ending_pats`).
+    end_mailed_at = models.DateTimeField(null=True, editable=False)
     name = models.CharField(max_length=100)
     scopes = ArrayField(models.CharField(max_length=40))
     #: Tenant ids, or ``["*"]``.
@@ -85,4 +87,9 @@ class PersonalAccessToken(Credential):
             GinIndex(fields=["accounts"], name="pat_on_accounts"),
             models.Index(fields=["-created_at", "-id"], name="pat_newest"),
             models.Index(fields=["prefix"], name="pat_prefix", opclasses=["varchar_pattern_ops"]),
+            models.Index(
+                fields=["expires_at"],
+                name="pat_end_not_mailed",
+                condition=models.Q(end_mailed_at=None, revoked_at=None),
+            ),
         )
