@@ -18,6 +18,7 @@ export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/c
 
 NODE := .cache/clients
 SPARK := .cache/spark
+PYTHON_CLIENT := .cache/python-client
 SUPERSET := .cache/superset
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
@@ -80,7 +81,7 @@ screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, fro
 contract: .venv/dev.stamp ## Write the published contract from the code
 	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/lib/http/openapi.json
 
-clients: .venv/dev.stamp $(NODE)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
+clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
 		--max-problems 1000 --config tests/clients/scripts/redocly.yaml tenantadmin/lib/http/openapi.json
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
@@ -98,6 +99,11 @@ $(NODE)/stamp: tests/clients/scripts/package.json
 $(SPARK)/stamp: $(DEV_REQUIREMENTS) requirements-spark.txt .venv/base.stamp
 	@$(PYTHON) -m venv $(SPARK)
 	@$(call install,$(DEV_REQUIREMENTS) requirements-spark.txt,$(SPARK)/bin/python)
+	@touch $@
+
+$(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/src/*/*.py)
+	@rm -rf $(PYTHON_CLIENT) && $(PYTHON) -m venv $(PYTHON_CLIENT)
+	@$(PYTHON_CLIENT)/bin/python -m pip install --quiet './clients/python[arrow,cli,mcp,sqlalchemy]'
 	@touch $@
 
 # Superset 6.1 does not start with a newer Flask-Caching, and does not name cachetools among its requirements.

@@ -13,7 +13,7 @@ from django.core.management import call_command
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from tests import factories
-from tests.clients.programs import NODE_MODULES, OPENAPI_GENERATOR, SUPERSET, Service
+from tests.clients.programs import NODE_MODULES, OPENAPI_GENERATOR, PYTHON_CLIENT, SUPERSET, Service
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     has = {
         "node": shutil.which("node") is not None and NODE_MODULES.is_dir(),
         "java": shutil.which("java") is not None and OPENAPI_GENERATOR.is_dir(),
+        "installed": PYTHON_CLIENT.is_dir(),
         "superset": SUPERSET.is_dir(),
     }
     left_out = [

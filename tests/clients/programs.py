@@ -16,6 +16,8 @@ _INSTALLED: Final = _CACHE / "clients"
 #: Where `make clients` installs what Node needs, and openapi-generator, which needs Java.
 NODE_MODULES: Final = _INSTALLED / "node_modules"
 OPENAPI_GENERATOR: Final = _INSTALLED / "openapi-generator"
+#: An environment with clients/python and all its extras alone, which `make clients` installs.
+PYTHON_CLIENT: Final = _CACHE / "python-client"
 #: The environment of Apache Superset, which `make test-superset` installs.
 SUPERSET: Final = _CACHE / "superset"
 

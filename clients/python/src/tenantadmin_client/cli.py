@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import os
 import sys
 import uuid
 from dataclasses import asdict
@@ -18,6 +17,7 @@ from rich.table import Table
 
 from tenantadmin_client import ApiError, Client, LintFailed, UnknownCondition
 from tenantadmin_client.files import FileError, RulesFile, find_files, read_file, write_file
+from tenantadmin_client.login import NoLogin, read_login, write_login
 from tenantadmin_client.plan import Difference, compare
 
 #: The exit status of `plan` when there is something to apply.
@@ -59,11 +59,10 @@ def login(
     pat = pat or typer.prompt("Personal access token", hide_input=True)
     with Client(url, pat) as client:
         tenants = client.tenants()
-    path = _config_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        json.dump({"url": url, "pat": pat}, file)
+    try:
+        write_login(url, pat)
+    except NoLogin as error:
+        _fail(str(error))
     _out.print(f"Signed in. The token reaches {len(tenants)} tenants.")
 
 
@@ -284,24 +283,10 @@ def _print_json(value: object) -> None:
 
 
 def _client() -> Client:
-    """Return a client from ``TENANTADMIN_URL`` and ``TENANTADMIN_PAT``, else from what `login` stored."""
-    url, pat = os.environ.get("TENANTADMIN_URL"), os.environ.get("TENANTADMIN_PAT")
-    if not (url and pat):
-        try:
-            stored = json.loads(_config_file().read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            _fail("Run `tenantctl login URL` first, or set TENANTADMIN_URL and TENANTADMIN_PAT.")
-        url, pat = url or stored["url"], pat or stored["pat"]
-    return Client(url, pat)
-
-
-def _config_file() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME")
     try:
-        base = base or str(Path.home() / ".config")
-    except RuntimeError:  # a user without HOME and without an entry in /etc/passwd, as in some containers
-        _fail("There is no home directory. Set XDG_CONFIG_HOME, or TENANTADMIN_URL and TENANTADMIN_PAT.")
-    return Path(base) / "tenantctl" / "config.json"
+        return Client(*read_login())
+    except NoLogin as error:
+        _fail(str(error))
 
 
 def _fail(message: str) -> NoReturn:

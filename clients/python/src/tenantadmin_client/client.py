@@ -234,18 +234,27 @@ class Client:
         raise error_for(response)
 
     def replay(
-        self, tenant: str, rules: list[dict[str, Any]], *, first: str, last: str, wait: float = 600
+        self,
+        tenant: str,
+        rules: list[dict[str, Any]] | None = None,
+        *,
+        draft: str | None = None,
+        first: str,
+        last: str,
+        wait: float = 600,
     ) -> dict[str, Any]:
-        """Replay rules over the log of some days, and return the finished replay.
+        """Replay rules, or a draft of that id, over the log of some days. Return the finished replay.
 
         Raises:
             TimeoutError: it is not finished after ``wait`` seconds.
             ApiError: it was refused or failed.
         """
-        check_conditions(rules)
+        if rules is not None:
+            check_conditions(rules)
+        replayed = {"draftId": draft} if rules is None else {"rules": rules}
         path = f"/tenants/{_segment(tenant)}/replays"
         replay: dict[str, Any] = self.request(
-            "POST", path, json={"from": first, "to": last, "rules": rules}
+            "POST", path, json={"from": first, "to": last, **replayed}
         ).json()
         ends = time.monotonic() + wait
         pause = 0.2

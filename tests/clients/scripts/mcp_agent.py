@@ -1,0 +1,71 @@
+"""A scripted agent: calls the tools of ``tenantadmin-mcp`` in a fixed order. Runs with clients/python alone.
+
+Arguments: ``stdio`` or the address of the server, the personal access token, the tenant, the id of a logged
+request. Prints what each call answered, as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from mcp import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+RULES = [{"id": "orders", "varyBy": [], "conditions": {"isReadOnly": True}, "ttlSeconds": 60}]
+DAYS = {"first": "2026-03-01", "last": "2026-03-01"}
+
+
+async def main(address: str, pat: str, tenant: str, log_id: str) -> None:
+    if address == "stdio":
+        command = str(Path(sys.executable).with_name("tenantadmin-mcp"))
+        environment = {**os.environ, "TENANTADMIN_PAT": pat}
+        transport: Any = stdio_client(StdioServerParameters(command=command, env=environment))
+    else:
+        headers = {"Authorization": f"Bearer {pat}"}
+        transport = streamable_http_client(address, http_client=httpx2.AsyncClient(headers=headers))
+    async with Client(transport) as client:
+        answers = await ask(client, tenant, log_id)
+    sys.stdout.write(json.dumps(answers) + "\n")
+
+
+async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
+    """Return the answers by tool, and the names of all tools and resources."""
+    answers: dict[str, Any] = {
+        "tools": [tool.name for tool in (await client.list_tools()).tools],
+        "rules": (await client.read_resource("docs://rules")).contents[0].text,
+    }
+    try:
+        schema = await client.read_resource(f"schema://{tenant}")
+        answers["schema"] = json.loads(schema.contents[0].text)
+    except MCPError:
+        answers["schema"] = None
+
+    async def call(tool: str, **arguments: Any) -> Any:
+        result = await client.call_tool(tool, arguments)
+        text = result.content[0].text
+        answers[tool] = {"error": text} if result.is_error else json.loads(text)
+        return answers[tool]
+
+    await call("list_tenants")
+    await call("overview", tenant=tenant)
+    await call("traffic", tenant=tenant, **DAYS)
+    await call("sql", tenant=tenant, statement="SELECT standardizedSql, userName FROM proxy_logs ORDER BY 1")
+    await call("explain", tenant=tenant, log_id=log_id)
+    await call("recommendations", tenant=tenant)
+    draft = await call("draft_rules", tenant=tenant, name="By an agent", rules=json.dumps(RULES))
+    draft_id = draft.get("draftId", "none")
+    await call("diff_draft", tenant=tenant, draft=draft_id)
+    await call("replay_draft", tenant=tenant, draft=draft_id, **DAYS)
+    return answers
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
