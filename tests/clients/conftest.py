@@ -12,11 +12,14 @@ from django.core.management import call_command
 
 from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
+from tenantadmin.celery import app
 from tests import factories
 from tests.clients.programs import NODE_MODULES, OPENAPI_GENERATOR, PYTHON_CLIENT, SUPERSET, Service
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.terminal import TerminalReporter
     from pytest_django.live_server_helper import LiveServer
 
@@ -52,6 +55,14 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
             f"{len(_left_out)} tests of clients were LEFT OUT: they need Node, Java or `make test-superset`.",
             yellow=True,
         )
+
+
+@pytest.fixture
+def worker() -> Iterator[None]:
+    """Run a task, such as a replay, in the request that queues it."""
+    app.conf.task_always_eager = True
+    yield
+    app.conf.task_always_eager = False
 
 
 @pytest.fixture
