@@ -74,6 +74,9 @@ class MarkerDocument(JsonStruct):
     ttl_seconds: Annotated[int, Meta(ge=1)]
     invalidated_by: Annotated[dict[str, Any], sent_as("rules.serializers.markers.InvalidatedBy")]
     created_at: Timestamp
+    created_by: Annotated[
+        str, Meta(description="The email of the user who made it, or whose token did. May be empty.")
+    ]
     superseded: Annotated[bool, Meta(description="The same rule has a newer marker.")]
 
 
@@ -87,6 +90,7 @@ def describe_marker(marker: Marker, *, superseded: bool) -> MarkerDocument:
         ttl_seconds=marker.ttl_seconds,
         invalidated_by=marker.invalidated_by,
         created_at=format_timestamp(marker.created_at),
+        created_by=marker.created_by,
         superseded=superseded,
     )
 
@@ -116,7 +120,7 @@ def read_marker(tenant_id: UUID, marker_id: str) -> MarkerDocument:
     return describe_marker(marker, superseded=marker.superseded)
 
 
-def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
+def create_marker(tenant_id: UUID, new: NewMarker, *, actor: str) -> MarkerDocument:
     """Create a manual marker, the new cutoff of its target rule. Return it.
 
     Raises:
@@ -143,6 +147,7 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
             changed_at=changed_at,
             marker_id=new.marker_id,
             metadata=dict(new.metadata),
+            actor=actor,
             invalidated_by={
                 "ruleId": target.id,
                 "triggeredBy": MANUAL,
@@ -153,7 +158,7 @@ def create_marker(tenant_id: UUID, new: NewMarker) -> MarkerDocument:
     return describe_marker(marker, superseded=False)
 
 
-def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list[MarkerDocument]:
+def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str, actor: str) -> list[MarkerDocument]:
     """Create one marker for each target of a rule that fired, all or none. Return them with a cut statement.
 
     A disabled rule is accepted: it was enabled when the Gateway saw it fire.
@@ -183,6 +188,7 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str) -> list
                     changed_at=changed_at,
                     marker_id=marker_id,
                     number=number,
+                    actor=actor,
                     invalidated_by={"ruleId": rule_id, "statement": statement, "triggeredBy": CROSS_RULE},
                 )
             )
@@ -307,6 +313,7 @@ def make_marker(
     changed_at: dt.datetime,
     marker_id: str,
     invalidated_by: dict[str, Any],
+    actor: str,
     metadata: dict[str, Any] | None = None,
     number: int | None = None,
 ) -> Marker:
@@ -320,6 +327,7 @@ def make_marker(
         invalidated_at=at,
         expires_at=at + timedelta(seconds=target.ttl_seconds),
         created_at=at,
+        created_by=actor,
         changed_at=changed_at,
         metadata=metadata or {},
         invalidated_by=invalidated_by,

@@ -75,6 +75,8 @@ class Marker(models.Model):
     invalidated_at = models.DateTimeField()
     expires_at = models.DateTimeField()
     created_at = models.DateTimeField(editable=False)
+    #: The email of the user who made it, or by whose token a Gateway did. Empty for a marker from before.
+    created_by = models.CharField(max_length=320, db_default="", editable=False)
     removed_at = models.DateTimeField(null=True, blank=True, editable=False)
     #: The stamp of the last change or removal, by which pollers read (`accounts.tenants.stamps`).
     changed_at = models.DateTimeField(db_default=Now(), editable=False)

@@ -48,7 +48,9 @@ def find_rules(rules: Sequence[dict[str, Any]], tables: Sequence[str]) -> list[d
     return [rules[rule.rule.index] for rule in deciding]
 
 
-def invalidate_tables(tenant_id: UUID, *, tables: Sequence[str], reason: str | None) -> list[MarkerDocument]:
+def invalidate_tables(
+    tenant_id: UUID, *, tables: Sequence[str], reason: str | None, actor: str
+) -> list[MarkerDocument]:
     """Create one marker on each rule of `find_rules`, all or none. Return them.
 
     Raises:
@@ -66,6 +68,7 @@ def invalidate_tables(tenant_id: UUID, *, tables: Sequence[str], reason: str | N
                 target=read_rule(rule),
                 at=created_at,
                 changed_at=changed_at,
+                actor=actor,
                 marker_id=f"{rule['id']}.{token}-TableInvalidation",
                 metadata={} if reason is None else {"reason": reason},
                 invalidated_by={"ruleId": rule["id"], "triggeredBy": trigger[:_MAX_TRIGGER]},

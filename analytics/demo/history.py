@@ -80,6 +80,7 @@ def _ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None
                 changed_at=changed_at,
                 marker_id=cross_rule_id(target.id, number),
                 number=number,
+                actor="",
                 invalidated_by={
                     "ruleId": marker.fired_rule_id,
                     "statement": marker.statement,

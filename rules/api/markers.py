@@ -168,7 +168,7 @@ class MarkerViewSet(AppViewSet):
             metadata=self.body.get("metadata", {}),
             invalidated_by=self.body.get("invalidatedBy", {}),
         )
-        marker = create_marker(tenant, new)
+        marker = create_marker(tenant, new, actor=self.principal.email)
         location = reverse("marker", kwargs={"tenant": tenant, "marker": new.marker_id})
         return Response(marker, status=201, headers={"Location": location})
 
@@ -209,7 +209,9 @@ class MarkerViewSet(AppViewSet):
         ],
     )
     def invalidate_rules(self, request: Request, tenant: UUID, rule: str) -> Response:
-        markers = invalidate_targets(tenant, rule_id=rule, statement=self.body["statement"])
+        markers = invalidate_targets(
+            tenant, rule_id=rule, statement=self.body["statement"], actor=self.principal.email
+        )
         return _invalidation(request, tenant, markers)
 
     @operation(
@@ -230,7 +232,12 @@ class MarkerViewSet(AppViewSet):
 
         All or none. Without such a rule, no marker is made.
         """
-        markers = invalidate_tables(tenant, tables=self.body["tables"], reason=self.body.get("reason"))
+        markers = invalidate_tables(
+            tenant,
+            tables=self.body["tables"],
+            reason=self.body.get("reason"),
+            actor=self.principal.email,
+        )
         return _invalidation(request, tenant, markers)
 
 

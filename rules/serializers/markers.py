@@ -76,6 +76,7 @@ class MarkerUpdate(StrictSerializer):
     expiresAt = IgnoredField(required=False)
     ttlSeconds = IgnoredField(required=False)
     createdAt = IgnoredField(required=False)
+    createdBy = IgnoredField(required=False)
     superseded = IgnoredField(required=False)
 
 

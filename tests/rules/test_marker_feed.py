@@ -55,7 +55,7 @@ def ids(body: dict[str, Any]) -> list[str]:
 
 
 def make(tenant_id: UUID, marker_id: str, target: str = "orders") -> None:
-    create_marker(tenant_id, NewMarker(marker_id, target))
+    create_marker(tenant_id, NewMarker(marker_id, target), actor="x@example.org")
 
 
 @pytest.mark.django_db
@@ -171,7 +171,9 @@ class TestFeed:
         make(world.tenant.pk, "m1")
         since = poll(gateway)["generatedAt"]
         changes: list[Callable[[], object]] = [
-            partial(invalidate_targets, world.stranger_tenant.pk, rule_id="written", statement="DELETE"),
+            partial(
+                invalidate_targets, world.stranger_tenant.pk, rule_id="written", statement="DELETE", actor="x"
+            ),
             partial(update_marker, world.tenant.pk, "m1", {"metadata": {"reason": "again"}}),
             partial(delete_marker, world.tenant.pk, "m1"),
         ]
@@ -202,7 +204,7 @@ class TestFeed:
         states = {marker["markerId"]: marker["superseded"] for marker in poll(gateway, since)["markers"]}
         assert states == {"m1": True, "m2": False}
         since = poll(gateway)["generatedAt"]
-        invalidate_targets(tenant, rule_id="written", statement="INSERT")
+        invalidate_targets(tenant, rule_id="written", statement="INSERT", actor="x@example.org")
         fired = ("orders.0-InvalidationMarker", "items.0-InvalidationMarker")
         assert set(ids(poll(gateway, since))) == {"m2", "other", *fired}
         since = poll(gateway)["generatedAt"]

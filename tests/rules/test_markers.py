@@ -96,6 +96,7 @@ def test_a_marker_inherits_its_life_from_the_target_rule(client: ApiClient, addr
         "ttlSeconds": 3600,
         "invalidatedBy": {"ruleId": "orders", "triggeredBy": "Manual"},
         "createdAt": body["invalidatedAt"],
+        "createdBy": "owner@example.org",
         "superseded": False,
     }
     assert client.get(f"{address}/m-1").json() == body

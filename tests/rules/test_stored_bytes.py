@@ -166,7 +166,7 @@ class TestMarkers:
 
     def test_the_oldest_superseded_markers_go(self, world: World) -> None:
         for number, rule in enumerate("baaaa"):
-            create_marker(world.tenant.pk, NewMarker(f"m{number}", rule))
+            create_marker(world.tenant.pk, NewMarker(f"m{number}", rule), actor="x@example.org")
         remaining = Marker.objects.remaining().values_list("marker_id", flat=True)
         assert sorted(remaining) == ["m0", "m3", "m4"]
         # Pollers see that they are gone, and their ids stay used.
@@ -179,7 +179,7 @@ class TestMarkers:
     def test_a_cutoff_never_goes(self, world: World, settings: Any) -> None:
         allow(settings, markers=1)
         for number, rule in enumerate("ab"):
-            create_marker(world.tenant.pk, NewMarker(f"m{number}", rule))
+            create_marker(world.tenant.pk, NewMarker(f"m{number}", rule), actor="x@example.org")
         assert Marker.objects.remaining().count() == 2
         assert delete_marker(world.tenant.pk, "m0")
 

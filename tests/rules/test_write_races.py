@@ -129,7 +129,7 @@ def test_a_ruleset_that_comes_with_its_past_keeps_the_order_of_its_history(world
 def test_a_marker_that_appears_while_its_rule_is_being_removed(world: factories.World, commits: bool) -> None:
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1), rule(2))
-    marker = partial(create_marker, tenant_id, NewMarker("m", "r1"))
+    marker = partial(create_marker, tenant_id, NewMarker("m", "r1"), actor="x")
     run_behind(marker, partial(replace, tenant_id, rule(2)), commits=commits, refusal=Conflict)
     assert len(read_ruleset(tenant_id).rules) == (2 if commits else 1)
 
@@ -137,7 +137,7 @@ def test_a_marker_that_appears_while_its_rule_is_being_removed(world: factories.
 def test_of_two_updates_of_a_marker_at_once_none_is_lost(world: factories.World) -> None:
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1))
-    create_marker(tenant_id, NewMarker("m", "r1"))
+    create_marker(tenant_id, NewMarker("m", "r1"), actor="x@example.org")
     with uncommitted(partial(update_marker, tenant_id, "m", {"metadata": {"reason": "why"}})) as first:
         second = in_thread(partial(update_marker, tenant_id, "m", {"invalidatedBy": {"statement": "DELETE"}}))
         wait_until_blocked(second)
@@ -150,7 +150,7 @@ def test_of_two_updates_of_a_marker_at_once_none_is_lost(world: factories.World)
 def test_the_rules_can_change_while_a_marker_is_updated_or_removed(world: factories.World) -> None:
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1))
-    create_marker(tenant_id, NewMarker("m", "r1"))
+    create_marker(tenant_id, NewMarker("m", "r1"), actor="x@example.org")
     changes: list[Callable[[], object]] = [
         partial(update_marker, tenant_id, "m", {}),
         partial(delete_marker, tenant_id, "m"),
@@ -164,7 +164,7 @@ def test_the_rules_can_change_while_a_marker_is_updated_or_removed(world: factor
 def test_of_two_removals_of_a_marker_at_once_one_succeeds(world: factories.World) -> None:
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1))
-    create_marker(tenant_id, NewMarker("m", "r1"))
+    create_marker(tenant_id, NewMarker("m", "r1"), actor="x@example.org")
     with uncommitted(partial(delete_marker, tenant_id, "m")) as first:
         second = in_thread(partial(delete_marker, tenant_id, "m"))
         wait_until_blocked(second)
@@ -176,8 +176,8 @@ def test_a_marker_that_waited_for_another_is_later(world: factories.World) -> No
     """Its moment is when its turn came, not when its transaction began."""
     tenant_id = world.tenant.pk
     replace(tenant_id, rule(1))
-    with uncommitted(partial(create_marker, tenant_id, NewMarker("first", "r1"))) as first:
-        second = in_thread(partial(create_marker, tenant_id, NewMarker("second", "r1")))
+    with uncommitted(partial(create_marker, tenant_id, NewMarker("first", "r1"), actor="x")) as first:
+        second = in_thread(partial(create_marker, tenant_id, NewMarker("second", "r1"), actor="x"))
         wait_until_blocked(second)
         waited_until = database_clock() + timedelta(milliseconds=2)
         while database_clock() < waited_until:
@@ -215,7 +215,7 @@ def test_numbers_of_markers_never_collide(world: factories.World) -> None:
         {"id": "b", "conditions": {"isDDL": True}, "invalidateRules": ["r2", "r1"]},
     )
     fired = [
-        partial(invalidate_targets, tenant_id, rule_id="ab"[number % 2], statement=f"s{number}")
+        partial(invalidate_targets, tenant_id, rule_id="ab"[number % 2], statement=f"s{number}", actor="x")
         for number in range(20)
     ]
     made = all_at_once(fired)

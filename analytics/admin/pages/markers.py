@@ -96,6 +96,7 @@ class InvalidatePage(LogPage, TenantActPage):
                     metadata={"reason": values["reason"]},
                     invalidated_by={"ruleId": values["rule"], "triggeredBy": MANUAL},
                 ),
+                actor=self.actor,
             )
             for target in targets
         ]

@@ -199,6 +199,7 @@ def test_nothing_of_a_panel_is_off_to_the_side(
             metadata={"reason": "a backfill of all orders of the year"},
             invalidated_by={"ruleId": "orders", "triggeredBy": MANUAL},
         ),
+        actor=actor,
     )
     Build.objects.create(
         tenant_id=tenant.pk, period=now().date().isoformat(), state="failed", error="no room"
