@@ -63,4 +63,4 @@ READ_SCOPES: Final = frozenset(
 )
 
 #: The scopes that a delegated grant may contain. Raw logs and SQL are for members.
-GRANTABLE: Final = ALL_SCOPES - MEMBERS_ONLY - {Scope.CACHE_ADMIN}
+GRANTABLE: Final = ALL_SCOPES - MEMBERS_ONLY

@@ -45,7 +45,7 @@ TENANT_ADMIN: Final = MEMBER | {
 }
 MEMBERSHIPS: Final = {"member": MEMBER, "admin": TENANT_ADMIN, "owner": TENANT_ADMIN | {"users:write"}}
 OWNER: Final = frozenset({"config:read", "config:write"})
-GRANTABLE: Final = EVERY - {"cache-admin", "logs:read", "logs:query"}
+GRANTABLE: Final = EVERY - {"logs:read", "logs:query"}
 NONE: Final = frozenset[str]()
 
 #: The account of each tenant of the small world, and the tenant of it that is deleted.
