@@ -26,11 +26,13 @@ def append_revision(
     summary: dict[str, Any],
     document: dict[str, Any] | None,
     restored_from: int | None = None,
+    comment: str = "",
 ) -> Revision:
     """Record one change of a document. Call it in the transaction of the change.
 
-    ``actor`` is a normalized email. The caller has just increased the document's version from ``seq - 1`` to
-    ``seq`` under a row lock, so the numbers have no gaps.
+    ``actor`` is a normalized email. ``comment`` says why the document changes, in `MAX_COMMENT` characters.
+    The caller has just increased the document's version from ``seq - 1`` to ``seq`` under a row lock, so the
+    numbers have no gaps.
 
     Raises:
         IntegrityError: the history has a revision with this ``seq`` already.
@@ -44,6 +46,6 @@ def append_revision(
         user=actor,
         changed_at=changed_at,
         restored_from=restored_from,
-        summary=summary,
+        summary={**summary, "comment": comment} if comment else summary,
         document=document,
     )

@@ -118,11 +118,8 @@ def write_ruleset(
             actor=actor,
             changed_at=modified_at,
             restored_from=restored_from,
-            summary={
-                **summarize_rules(before=stored.rules, after=rules),
-                **({"comment": comment} if comment else {}),
-                **(summary or {}),
-            },
+            summary={**summarize_rules(before=stored.rules, after=rules), **(summary or {})},
+            comment=comment,
             document={"rules": rules},
         )
     return replace(stored, seq=seq, cache_bust=token, modified_at=modified_at, rules=rules)

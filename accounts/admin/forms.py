@@ -43,12 +43,12 @@ def _editor(*, label: str, **options: Any) -> AceWidget:
 
 
 def comment_field() -> forms.CharField:
-    """Return the field of a comment on a change of rules."""
+    """Return the field of a comment on a change of rules or configuration."""
     return forms.CharField(
         label="Comment",
         required=False,
         max_length=MAX_COMMENT,
-        help_text="Why the rules change. The history keeps it, and the tenant's members read it.",
+        help_text="Why it changes. The history keeps it, and the tenant's members read it.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 

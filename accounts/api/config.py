@@ -8,9 +8,9 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.serializers.tenants import (
-    IfChangedParameters,
     TenantConfigBody,
     WarehouseText,
+    WriteConfigParameters,
     parse_config,
 )
 from accounts.tenants.config import (
@@ -77,7 +77,7 @@ class ConfigViewSet(AppViewSet):
 
     @operation(
         summary="Replace a tenant's configuration",
-        query=IfChangedParameters,
+        query=WriteConfigParameters,
         headers=[IF_MATCH, ETAG],
         document=TenantConfigBody,
         responses={
@@ -97,6 +97,7 @@ class ConfigViewSet(AppViewSet):
             actor=self.principal.email,
             expected_etag=request.headers.get("If-Match"),
             if_changed=self.query["ifChanged"],
+            comment=self.query.get("comment", ""),
         )
         return config_response(written)
 

@@ -23,7 +23,7 @@ from accounts.revisions import (
     read_revision,
     read_timeline,
 )
-from accounts.serializers.history import ChangeParameters, DiffParameters, PageParameters
+from accounts.serializers.history import ChangeParameters, CommentParameters, DiffParameters, PageParameters
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import TenantConfigDocument
 from accounts.tenants.restore import restore_config
@@ -174,6 +174,7 @@ class ConfigHistoryViewSet(DocumentHistoryViewSet):
         summary="Restore a revision of a tenant's configuration",
         description="A normal write with today's checks of FQDNs, plan and name. Records the source.",
         path=[SEQ],
+        query=CommentParameters,
         headers=[IF_MATCH, ETAG],
         responses={200: TenantConfigDocument, 409: STALE},
     )
@@ -184,6 +185,7 @@ class ConfigHistoryViewSet(DocumentHistoryViewSet):
             parse=parse_config,
             actor=self.principal.email,
             expected_etag=request.headers.get("If-Match"),
+            comment=self.query.get("comment", ""),
         )
         return config_response(restored)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accounts.history import MAX_COMMENT
 from accounts.models.history import RevisionKind
 from accounts.revisions import DEFAULT_LIMIT, MAX_LIMIT
 from tenantadmin.lib.http.serializers import (
@@ -14,6 +15,15 @@ from tenantadmin.lib.http.serializers import (
     StrictSerializer,
     TimestampField,
 )
+
+
+class CommentParameters(StrictSerializer):
+    comment = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=MAX_COMMENT,
+        help_text="Why the document changes. The `summary` of the revision keeps it.",
+    )
 
 
 class PageParameters(StrictSerializer):

@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from accounts.serializers.fields import FqdnField, NameField
+from accounts.serializers.history import CommentParameters
 from accounts.serializers.pricing import PricingField
 from accounts.tenants.config import SentConfig
 from accounts.tenants.secrets import looks_like_secret
@@ -192,6 +193,10 @@ class IfChangedParameters(StrictSerializer):
         default=False,
         help_text="Write nothing if the document equals the stored one, so that the cache stays warm.",
     )
+
+
+class WriteConfigParameters(IfChangedParameters, CommentParameters):
+    pass
 
 
 class ManifestParameters(StrictSerializer):

@@ -186,13 +186,14 @@ def write_config(
     restored_from: int | None = None,
     expected_etag: str | None = None,
     if_changed: bool = False,
+    comment: str = "",
 ) -> ConfigState:
     """Replace a live tenant's configuration. PUT, restore and every other writer use this function.
 
     ``document`` is the body as sent; ``parse`` checks its shape. ``expected_etag`` is a value of
-    ``If-Match``, or None. With ``if_changed``, a document that equals the stored one writes nothing. Checks
-    the FQDNs, the immutable ``accountId``, the plan's limits and the unique name. Appends the revision and
-    updates the tenant's ``modifiedAt``.
+    ``If-Match``, or None. With ``if_changed``, a document that equals the stored one writes nothing.
+    ``comment`` says why it changes, for the revision. Checks the FQDNs, the immutable ``accountId``, the
+    plan's limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -255,5 +256,6 @@ def write_config(
             restored_from=restored_from,
             summary=summarize_fields(diff_documents(before=stored.document, after=checked)),
             document=checked,
+            comment=comment,
         )
     return replace(stored, modified_at=modified_at, seq=stored.seq + 1, document=checked)

@@ -36,6 +36,7 @@ def restore_config(
     parse: Callable[[Any], SentConfig],
     actor: str,
     expected_etag: str | None = None,
+    comment: str = "",
 ) -> ConfigState:
     """Write an earlier configuration again, with the checks of a new write. Arguments: see `write_config`.
 
@@ -55,6 +56,7 @@ def restore_config(
             actor=actor,
             restored_from=seq,
             expected_etag=expected_etag,
+            comment=comment,
         )
     except (FqdnConflict, TenantNameConflict) as error:
         raise ValidationFailed(

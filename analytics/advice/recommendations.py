@@ -150,9 +150,14 @@ def draft_recommendation(
 
 
 def accept_recommendation(
-    *, tenant_id: UUID, recommendation_id: UUID, actor: str, expected_etag: str | None = None
+    *,
+    tenant_id: UUID,
+    recommendation_id: UUID,
+    actor: str,
+    expected_etag: str | None = None,
+    comment: str = "",
 ) -> RulesetState:
-    """Write the ruleset with the recommendation. The summary of the new revision names it.
+    """Write the ruleset with the recommendation. The summary of the new revision names it, and ``comment``.
 
     Raises:
         RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
@@ -178,6 +183,7 @@ def accept_recommendation(
             tenant_id=tenant_id,
             document={"rules": rules, "seq": recommendation.seq},
             actor=actor,
+            comment=comment,
             summary={
                 "recommendation": {"recommendationId": str(recommendation.pk), "title": recommendation.title}
             },

@@ -9,6 +9,7 @@ from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.serializers.history import CommentParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
 from analytics.advice.mining import read_mining, request_mining
@@ -123,6 +124,7 @@ class RecommendationViewSet(AppViewSet):
 
     @operation(
         summary="Accept a recommendation",
+        query=CommentParameters,
         headers=[IF_MATCH, ETAG],
         responses={200: TenantRules, 400: RulesetRefusal, 409: _DECIDED},
     )
@@ -136,6 +138,7 @@ class RecommendationViewSet(AppViewSet):
             recommendation_id=recommendationId,
             actor=self.principal.email,
             expected_etag=request.headers.get("If-Match"),
+            comment=self.query.get("comment", ""),
         )
         transaction.on_commit(lambda: mine_again.delay(str(tenant)), robust=True)
         return ruleset_response(written)

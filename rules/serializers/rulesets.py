@@ -9,12 +9,11 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from accounts.history import MAX_COMMENT
+from accounts.serializers.history import CommentParameters
 from accounts.serializers.tenants import IfChangedParameters
 from rules.language import VARY_COLUMNS, Action
 from tenantadmin.lib.http.serializers import (
     StrictCharField,
-    StrictSerializer,
 )
 
 ACTIONS = [action.value for action in Action]
@@ -78,13 +77,7 @@ class IdListField(StrictCharField):
         return frozenset(part for part in super().to_internal_value(data).split(",") if part)
 
 
-class PublishParameters(StrictSerializer):
-    comment = StrictCharField(
-        required=False,
-        allow_blank=True,
-        max_length=MAX_COMMENT,
-        help_text="Why the rules change. The `summary` of the revision keeps it.",
-    )
+class PublishParameters(CommentParameters):
     confirmDeletes = IdListField(
         required=False,
         allow_blank=True,

@@ -233,6 +233,20 @@ def test_a_restore_is_a_new_change_that_points_back(client: ApiClient, address: 
     assert (change["seq"], change["action"], change["restoredFrom"]) == (3, "restore", 1)
 
 
+def test_a_comment_is_kept_in_the_revision(client: ApiClient, address: str) -> None:
+    rename(client, address, "One")
+    assert client.put(f"{address}?comment=New%20name%20%E2%9C%93", {"tenantName": "Two"}).status_code == 200
+    assert client.post(f"{address}/history/1/restore?comment=Too%20early").status_code == 200
+    assert client.put(f"{address}?comment={'x' * 501}", {"tenantName": "Three"}).status_code == 400
+    changes = client.get(f"{address}/history").json()["changes"]
+    assert [change["summary"].get("comment") for change in changes] == [
+        "Too early",
+        "New name ✓",
+        None,
+        None,
+    ]
+
+
 def test_a_restore_is_checked_against_todays_state(
     client: ApiClient, address: str, world: factories.World
 ) -> None:

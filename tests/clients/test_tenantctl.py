@@ -26,7 +26,7 @@ from tenantadmin_client import (
     check_conditions,
     conditions,
 )
-from tenantadmin_client.files import FileError, find_files, read_file, write_file
+from tenantadmin_client.files import FileError, commit_of, find_files, read_file, write_file
 from tenantadmin_client.plan import compare, complete
 
 from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
@@ -199,6 +199,34 @@ def test_a_written_file_reads_back(tmp_path: Path, name: str) -> None:
     assert read_file(tmp_path / name).rules == rules
 
 
+def test_the_comment_of_a_file_names_its_commit(tmp_path: Path) -> None:
+    assert commit_of(tmp_path / "rules.yaml") == ""
+
+    def git(*arguments: str) -> str:
+        identity = (
+            "-c",
+            "user.name=ann",
+            "-c",
+            "user.email=ann@example.org",
+            "-c",
+            "core.hooksPath=/dev/null",
+        )
+        done = subprocess.run(
+            ["git", *identity, *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout.strip()
+
+    git("init", "-q")
+    write_file(tmp_path / "rules.yaml", tenant="t", rules=[RULE])
+    git("add", "rules.yaml")
+    git("commit", "-qm", "Rules")
+    commit = git("rev-parse", "HEAD")
+    assert commit_of(tmp_path / "rules.yaml") == f"commit {commit}"
+    write_file(tmp_path / "rules.yaml", tenant="t", rules=[])
+    assert commit_of(tmp_path / "rules.yaml") == f"commit {commit}, with changes that are not committed"
+    assert commit_of(tmp_path / "absent" / "rules.yaml") == ""
+
+
 def test_it_imports_quickly_and_lightly() -> None:
     """Without extras it loads httpx and nothing heavier."""
     code = "import sys, tenantadmin_client; print(sorted({'typer', 'yaml', 'pyarrow'} & set(sys.modules)))"
@@ -273,7 +301,10 @@ def test_rules_go_from_a_file_to_the_service(
     shown = tenantctl("plan", "--no-replay", "rules.yaml", status=2).stdout
     assert "+ orders" in shown
     assert "warning: /rules/1/ttlSeconds" in shown
-    assert "published as revision 1" in tenantctl("apply", "rules.yaml").stdout
+    assert "published as revision 1" in tenantctl("apply", "rules.yaml", "--comment", "Quarter end").stdout
+    with Client(service.url, service.pat) as client:
+        (change,) = client.request("GET", f"/config/tenants/{tenant}/rules/history?limit=1").json()["changes"]
+    assert change["summary"]["comment"] == "Quarter end"
     assert "nothing to change" in tenantctl("apply", "rules.yaml").stdout
 
     write_file(tmp_path / "rules.yaml", tenant=tenant, rules=[{**RULE, "ttlSeconds": 60}])

@@ -10,6 +10,7 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 
+from accounts.admin.forms import comment_field
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from accounts.models.users import StaffRole
 from accounts.tenants.config import read_per_user_tables
@@ -134,8 +135,17 @@ class DecisionPage(BelowInsights, TenantActPage):
         return self.to("tenant-insights")
 
 
+class AcceptForm(DecisionForm):
+    """A comment for the history, which the tenant's members read."""
+
+    comment = comment_field()
+    field_order = ("comment", "reason")
+
+
 class AcceptPage(DecisionPage):
     """Publish the rules with a recommendation."""
+
+    form_class = AcceptForm
 
     title = "Accept"
     name = "recommendation.accepted"
@@ -146,7 +156,7 @@ class AcceptPage(DecisionPage):
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        written = accept_recommendation(**self.which(values))
+        written = accept_recommendation(**self.which(values), comment=values["comment"])
         tenant = str(self.tenant.pk)
         transaction.on_commit(lambda: mine_again.delay(tenant), robust=True)
         return f"Accepted: the rules are at revision {written.seq}.", {**self.after, "seq": written.seq}

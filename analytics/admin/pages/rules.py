@@ -171,7 +171,8 @@ class SimpleRuleForm(ReasonForm):
     rule_name = forms.CharField(label="Name", max_length=200, required=False)
     tables = forms.CharField(label="Tables", help_text="With commas: sales.orders, sales.items")
     ttl_seconds = forms.IntegerField(label="Keep for seconds", min_value=1, initial=3600)
-    field_order = ("rule_id", "rule_name", "tables", "ttl_seconds", "reason")
+    comment = comment_field()
+    field_order = ("rule_id", "rule_name", "tables", "ttl_seconds", "comment", "reason")
 
 
 class SimpleRulePage(TenantActPage):
@@ -205,6 +206,7 @@ class SimpleRulePage(TenantActPage):
             document={"rules": [*stored.rules, rule]},
             actor=self.actor,
             expected_etag=stored.etag,
+            comment=values["comment"],
         )
         return f"Added as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
 

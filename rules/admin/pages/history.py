@@ -112,7 +112,7 @@ class RestorePage(TenantActPage):
     def form(self, data: Any = None) -> ReasonForm:
         form = super().form(data)
         if self.kind is not RevisionKind.RULES:
-            del form.fields["comment"], form.fields["confirm_deletes"]
+            del form.fields["confirm_deletes"]
         return form
 
     def initial(self) -> dict[str, Any]:
@@ -146,7 +146,11 @@ class RestorePage(TenantActPage):
             ).seq
         else:
             restored = restore_config(
-                tenant_id=self.tenant.pk, seq=seq, parse=parse_config, actor=self.actor
+                tenant_id=self.tenant.pk,
+                seq=seq,
+                parse=parse_config,
+                actor=self.actor,
+                comment=values["comment"],
             ).seq
         return f"Restored revision {seq} as revision {restored}.", {"seq": restored, "restoredFrom": seq}
 

@@ -149,7 +149,7 @@ class TestRecommendations:
         page = page_text(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
         assert "The warm cache is lost." in page
         assert '+ "id": "ads",' in page
-        answer = decide("accept", found)
+        answer = decide("accept", found, comment="Campaign week")
         assert answer["Location"] == f"{to('tenant-insights', tenant)}?show=decided"
         assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["ads"]
         revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)
@@ -157,6 +157,7 @@ class TestRecommendations:
             "admin@example.org",
             found.title,
         )
+        assert revision.summary["comment"] == "Campaign week"
         event = Event.objects.get(kind="staff.acted")
         assert (event.actor, event.reason, event.after) == (
             "admin@example.org",

@@ -139,6 +139,16 @@ def test_a_draft_is_made_and_publishing_it_accepts(tenant: UUID, client: ApiClie
     assert (found.state, found.accepted_seq, found.decided_by) == ("accepted", 1, "b@example.org")
 
 
+def test_a_comment_on_accepting_is_kept_in_the_revision(tenant: UUID, client: ApiClient) -> None:
+    (found,) = search(tenant)
+    address = f"/tenants/{tenant}/recommendations/{found.pk}/accept"
+    assert client.post(f"{address}?comment={'x' * 501}").status_code == 400
+    assert client.post(f"{address}?comment=Campaign%20week").status_code == 200
+    summary = Revision.objects.get(kind="rules", tenant_id=tenant, seq=1).summary
+    assert summary["comment"] == "Campaign week"
+    assert summary["recommendation"]["recommendationId"] == str(found.pk)
+
+
 def test_a_deleted_draft_opens_the_recommendation_again_and_accepting_deletes_the_draft(
     tenant: UUID, client: ApiClient
 ) -> None:

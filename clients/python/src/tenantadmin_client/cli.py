@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tenantadmin_client import ApiError, Client, LintFailed, UnknownCondition
-from tenantadmin_client.files import FileError, RulesFile, find_files, read_file, write_file
+from tenantadmin_client.files import FileError, RulesFile, commit_of, find_files, read_file, write_file
 from tenantadmin_client.login import NoLogin, read_login, write_login
 from tenantadmin_client.plan import Difference, compare
 
@@ -128,6 +128,9 @@ def apply(
     confirm_delete: Annotated[
         list[str] | None, typer.Option(help="A rule that may go although it has an active marker.")
     ] = None,
+    comment: Annotated[
+        str | None, typer.Option(help="Kept in the history. By default the commit of the file in git.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish the rules of a file, or of all files of a folder; stop at the first that is refused."""
@@ -136,7 +139,12 @@ def apply(
         for file in map(read_file, find_files(path)):
             live = client.rules(file.tenant)
             written = client.put_rules(
-                file.tenant, file.rules, etag=live.etag, if_changed=True, confirm_deletes=confirm_delete
+                file.tenant,
+                file.rules,
+                etag=live.etag,
+                if_changed=True,
+                confirm_deletes=confirm_delete,
+                comment=commit_of(file.path) if comment is None else comment,
             )
             entry = {
                 "file": str(file.path),

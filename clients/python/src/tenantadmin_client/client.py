@@ -197,12 +197,14 @@ class Client:
         etag: str,
         if_changed: bool = False,
         confirm_deletes: list[str] | None = None,
+        comment: str = "",
     ) -> Document:
         """Replace a tenant's rules. With ``if_changed``, equal rules are not written.
 
         Args:
             etag: of the ruleset that these rules replace.
             confirm_deletes: ids of rules that may go although they have active markers.
+            comment: why the rules change, at most 500 characters. The history keeps it.
 
         Raises:
             UnknownCondition: a condition key is misspelt; nothing was sent.
@@ -213,6 +215,8 @@ class Client:
         params = {"ifChanged": "true"} if if_changed else {}
         if confirm_deletes:
             params["confirmDeletes"] = ",".join(confirm_deletes)
+        if comment:
+            params["comment"] = comment
         response = self.request(
             "PUT", _rules(tenant), json={"rules": rules}, params=params, headers={"If-Match": etag}
         )

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,28 @@ def read_file(path: Path) -> RulesFile:
     if not isinstance(variables, dict):
         raise FileError(f"{path}: 'variables' must be names and values")
     return RulesFile(path, tenant, _rules(path, document, variables, ()))
+
+
+def commit_of(path: Path) -> str:
+    """Return ``commit <hash>`` for a file in git, and whether it was changed since; else an empty text."""
+    folder = path.resolve().parent
+    try:
+        _git(folder, "ls-files", "--error-unmatch", "--", path.name)
+        commit = _git(folder, "rev-parse", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--", path.name)
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return f"commit {commit}, with changes that are not committed" if changed else f"commit {commit}"
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *arguments],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
 
 
 def write_file(path: Path, *, tenant: str, rules: list[dict[str, Any]]) -> None:
