@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
 
+from accounts.access.scopes import Scope
 from accounts.models import Fqdn, Membership, PersonalAccessToken, Revision
 from accounts.models.history import RevisionKind
 from accounts.tenants.config import read_config
@@ -42,7 +43,8 @@ def read_setup(tenant_id: UUID) -> Setup:
     """Return the steps of a live tenant.
 
     ``address``: it has an FQDN. ``warehouse``: its configuration has the connection. ``token``: a personal
-    access token in force names it. ``first-request`` and ``first-hit``: a day of its log has one.
+    access token in force lets a Gateway read its configuration and announce its log, alone or with all other
+    tenants. ``first-request`` and ``first-hit``: a day of its log has one.
     ``first-rule``: a rule is enabled. ``people``: it has two members or more.
 
     Raises:
@@ -52,7 +54,9 @@ def read_setup(tenant_id: UUID) -> Setup:
     rules = read_ruleset(tenant_id).rules
     revisions = Revision.objects.filter(tenant_id=tenant_id)
     days = DayRollup.objects.filter(tenant_id=tenant_id)
-    tokens = PersonalAccessToken.objects.in_force().filter(tenants__contains=[str(tenant_id)])
+    tokens = PersonalAccessToken.objects.in_force().filter(
+        tenants__overlap=[str(tenant_id), "*"], scopes__contains=[Scope.CONFIG_READ, Scope.LOGS_NOTIFY]
+    )
     members = Membership.objects.filter(tenant_id=tenant_id, ends_at__isnull=True)
     steps = [
         _step(

@@ -35,6 +35,7 @@ PAT_SCOPES: Final = (
     Scope.CONFIG_WRITE,
     Scope.LOGS_READ,
     Scope.LOGS_QUERY,
+    Scope.LOGS_NOTIFY,
     Scope.ANALYTICS_READ,
     Scope.ANALYTICS_USERS,
     Scope.CACHE_ADMIN,

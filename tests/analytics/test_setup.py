@@ -53,7 +53,10 @@ def test_each_step_is_done_by_what_it_names(world: World) -> None:
     assert done() == ["address"]
     change(warehouse={"adapterType": "postgresql", "serverHostname": "db.example.org"})
     assert done() == ["address", "warehouse"]
-    factories.pat_token(world.owner, "config:read", tenants=[str(tenant.pk)])
+    # The token of a dashboard is none for a Gateway.
+    factories.pat_token(world.owner, "config:read", "cache-admin", tenants=[str(tenant.pk)])
+    assert done() == ["address", "warehouse"]
+    factories.pat_token(world.owner, "config:read", "logs:notify", tenants=[str(tenant.pk)])
     assert done() == ["address", "warehouse", "token"]
     log({"logId": "1", "cacheStatus": "MISS"})
     assert done() == ["address", "warehouse", "token", "first-request"]
@@ -67,6 +70,8 @@ def test_each_step_is_done_by_what_it_names(world: World) -> None:
     assert len(done()) == 7
     PersonalAccessToken.objects.filter(owner=world.owner).delete()
     assert "token" not in done()
+    factories.pat_token(world.platform_admin, "config:read", "logs:notify", tenants=["*"])
+    assert "token" in done()
 
 
 def test_it_takes_the_same_number_of_queries(world: World) -> None:

@@ -7,10 +7,10 @@ const NAME = "Dashboard, until sign-out";
 
 /** @type {Map<string, Promise<string>>} */
 const minting = new Map();
-/** @type {(tenant: string) => string[]} */
-let scopesFor = () => [];
+/** @type {(tenant: string) => Promise<string[]>} */
+let scopesFor = async () => [];
 
-/** @param {(tenant: string) => string[]} rule the scopes that the user may give to a token for a tenant */
+/** @param {(tenant: string) => Promise<string[]>} rule the scopes that the user may give to a token for a tenant */
 export function setScopeRule(rule) {
   scopesFor = rule;
 }
@@ -26,21 +26,33 @@ export const patOf = (tenant) => ({ token: () => accessToken(tenant), replace: (
  * The access token of the tenant's personal access token.
  * @param {string} tenant
  */
-function accessToken(tenant) {
+async function accessToken(tenant) {
+  const scopes = await scopesFor(tenant);
   const pat = session()?.pats[tenant];
-  if (pat && pat.expiresAt > Date.now() + 30_000) return Promise.resolve(pat.access);
+  if (pat && pat.expiresAt > Date.now() + 30_000 && fits(pat, scopes)) return pat.access;
   let promise = minting.get(tenant);
   if (!promise) {
-    promise = mintPat(tenant).finally(() => minting.delete(tenant));
+    promise = mintPat(tenant, scopes).finally(() => minting.delete(tenant));
     minting.set(tenant, promise);
   }
   return promise;
 }
 
-/** @param {string} tenant */
-async function mintPat(tenant) {
+/**
+ * Whether the token has the scopes that the user may give now: a role or the dashboard may have changed.
+ * @param {import("./session.js").Pat} pat
+ * @param {string[]} scopes
+ */
+const fits = (pat, scopes) => pat.scopes === scopes.join(" ");
+
+/**
+ * @param {string} tenant
+ * @param {string[]} scopes
+ */
+async function mintPat(tenant, scopes) {
   const held = session()?.pats[tenant];
-  if (held) {
+  if (held && !fits(held, scopes)) await requestJson("POST /auth/logout", { body: { token: held.token } }, { anonymous: true });
+  else if (held) {
     try {
       return await exchangePat(tenant, held);
     } catch (error) {
@@ -48,9 +60,8 @@ async function mintPat(tenant) {
       if (!(error instanceof ApiError) || error.status !== 401) throw error;
     }
   }
-  const scopes = /** @type {any} */ (scopesFor(tenant));
   const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
-  const body = { name: NAME, scopes, tenants: [tenant], expiresAt };
+  const body = { name: NAME, scopes: /** @type {any} */ (scopes), tenants: [tenant], expiresAt };
   let made;
   try {
     made = await requestJson("POST /users/{email}/tokens", { email: "me", body });
@@ -59,7 +70,7 @@ async function mintPat(tenant) {
     if (!isFull || !(await revokeOldest())) throw error;
     made = await requestJson("POST /users/{email}/tokens", { email: "me", body });
   }
-  return exchangePat(tenant, { id: made.id, token: made.token, access: "", expiresAt: 0 });
+  return exchangePat(tenant, { id: made.id, token: made.token, access: "", expiresAt: 0, scopes: scopes.join(" ") });
 }
 
 /** Revoke the oldest token that a dashboard made: its tab was closed without signing out, or makes another. */

@@ -17,6 +17,8 @@ let listing = null;
 let known = null;
 /** @type {Tenant[]} */
 let list = [];
+/** @type {Tenant[]} */
+let deleted = [];
 
 /** Read the user once. */
 export function person() {
@@ -39,9 +41,17 @@ export function tenants() {
 /** The tenants, if they were read. */
 export const listed = () => list;
 
+/** Deleted tenants that may come back, if the tenants were read. */
+export const listedDeleted = () => deleted;
+
 export function forgetPerson() {
-  reading = listing = known = null;
-  list = [];
+  reading = known = null;
+  forgetTenants();
+}
+
+export function forgetTenants() {
+  listing = null;
+  list = deleted = [];
 }
 
 async function readPerson() {
@@ -52,10 +62,11 @@ async function readPerson() {
 }
 
 async function readTenants() {
-  const [{ roles }, manifest] = await Promise.all([person(), call("GET /config/tenants/manifest", {})]);
-  list = manifest._links.items.map((item) => ({
+  const [{ roles }, manifest] = await Promise.all([person(), call("GET /config/tenants/manifest", { includeDeleted: true })]);
+  const all = (/** @type {boolean} */ isDeleted) => manifest._links.items.filter((item) => item.deleted === isDeleted).map((item) => ({
     id: item.name, name: item.tenantName, modifiedAt: item.modifiedAt, role: roles.get(item.name) ?? "granted",
   })).sort((x, y) => x.name.localeCompare(y.name));
+  [list, deleted] = [all(false), all(true)];
   return list;
 }
 
@@ -76,9 +87,10 @@ export function can(tenant, right) {
   return rank > (right === "owner" ? 2 : 1);
 }
 
-setScopeRule((tenant) => {
+setScopeRule(async (tenant) => {
+  await person();
   const scopes = ["config:read", "analytics:read"];
-  if (can(tenant, "write")) scopes.push("config:write");
+  if (can(tenant, "write")) scopes.push("config:write", "cache-admin");
   if (can(tenant, "write") || known?.role === "admin") scopes.push("analytics:users");
   return scopes;
 });

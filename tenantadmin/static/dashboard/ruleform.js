@@ -63,9 +63,10 @@ function freeId(name, rules) {
 /**
  * Ask for a rule in a dialog.
  * @param {any[]} rules
+ * @param {string[]} begin tables of a new rule
  * @returns {Promise<any[] | null>} the rules with it; null: cancelled
  */
-export async function askForRule(rules) {
+export async function askForRule(rules, begin = []) {
   const simple = rules.filter(isSimple);
   const which = select("rule", [[NEW, "A new rule"], ...simple.map((rule) => /** @type {[string, string]} */ ([rule.id, rule.name || rule.id]))], NEW);
   const place = select("place", [["first", "before all others"], ["last", "after all others"]], "first");
@@ -80,7 +81,7 @@ export async function askForRule(rules) {
   const sharingField = field("A result serves", sharing, "One user, if the warehouse shows each user other rows or columns.");
   const [placeField, freshField] = [field("Place", place, "The first enabled rule that matches decides."), h("div", { class: "field" }, h("span", { class: "label" }, "Fresh for"), h("div", { class: "row nowrap" }, amount, unit))];
   const fillIn = () => {
-    const rule = simple.find((one) => one.id === which.value) ?? DEFAULT;
+    const rule = simple.find((one) => one.id === which.value) ?? { ...DEFAULT, ...(begin.length && { name: `Reads of ${begin.join(", ")}`.slice(0, 200), conditions: { ...DEFAULT.conditions, tables: { containsAny: begin } } }) };
     const { conditions = {}, ttlSeconds = 86_400 } = rule;
     name.value = rule.name ?? "";
     action.value = rule.action ?? "cache";

@@ -13,9 +13,10 @@ import { badge, button, panel, sentence } from "./ui.js";
 const PAUSE_MS = 400;
 
 /**
- * @param {{rules: any[], label: string, context: import("./router.js").Context, readOnly?: boolean}} options
+ * @param {{rules: any[], label: string, context: import("./router.js").Context, readOnly?: boolean, begin?: string[]}} options
+ *   `begin`: tables of a rule to begin with
  */
-export async function rulesetEditor({ rules, label, context, readOnly }) {
+export async function rulesetEditor({ rules, label, context, readOnly, begin }) {
   let saved = JSON.stringify(rules, null, 2);
   const state = h("span", { class: "muted small", role: "status" });
   const list = h("ul", { class: "findings", "aria-label": "Findings" });
@@ -69,18 +70,19 @@ export async function rulesetEditor({ rules, label, context, readOnly }) {
     timer = setTimeout(lint, PAUSE_MS);
   };
 
-  const byForm = async () => {
+  const byForm = async (/** @type {string[]} */ tables = []) => {
     const value = read();
     if (!value) throw new Error("The text is no JSON array. Correct it first.");
-    const made = await askForRule(value);
+    const made = await askForRule(value, tables);
     if (made) editor.set(JSON.stringify(made, null, 2));
   };
   const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, onLeave: context.onLeave });
   context.guard(() => editor.value() !== saved);
   context.onLeave(() => clearTimeout(timer));
   lint();
+  if (begin?.length && !readOnly) byForm(begin);
   return {
-    element: h("div", { class: "split" }, panel("Rules", [h("span", { class: "muted small" }, "The first enabled rule that matches decides."), !readOnly && button("A rule by form", byForm, "small")], editor.element),
+    element: h("div", { class: "split" }, panel("Rules", [h("span", { class: "muted small" }, "The first enabled rule that matches decides."), !readOnly && button("A rule by form", () => byForm(), "small")], editor.element),
       panel("Lint", state, list)),
     read,
     isChanged: () => editor.value() !== saved,

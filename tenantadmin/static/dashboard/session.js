@@ -1,7 +1,7 @@
 // The tokens of this tab: in memory and in session storage, never in the address and never shared.
 
 /**
- * @typedef {{id: number, token: string, access: string, expiresAt: number}} Pat
+ * @typedef {{id: number, token: string, access: string, expiresAt: number, scopes: string}} Pat
  * @typedef {{access: string, refresh: string, expiresAt: number, pats: Record<string, Pat>}} Session
  */
 

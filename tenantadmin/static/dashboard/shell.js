@@ -2,6 +2,7 @@
 
 import { ApiError, SignedOut, mustAcceptTerms, signOut } from "./api.js";
 import { fill, h, icon } from "./dom.js";
+import { knownSetup, progress, readSetup } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
@@ -12,10 +13,10 @@ import { a, button, empty, failure, notify, select, sentence, skeleton } from ".
 
 /** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
 const SECTIONS = [
-  ["Traffic", [["overview", "overview", "Overview"], ["statements", "statements", "Statements"],
+  ["Traffic", [["overview", "overview", "Overview"], ["statements", "statements", "Statements"], ["traffic", "traffic", "Requests", "member"],
     ["reports", "reports", "Reports"], ["digest", "digest", "Digest"]]],
   ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
-    ["recommendations", "recommendations", "Recommendations"], ["history", "history", "History"]]],
+    ["recommendations", "recommendations", "Recommendations"], ["invalidate", "invalidate", "Invalidate", "write"], ["history", "history", "History"]]],
   ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],
   ["Tenant", [["config", "config", "Configuration"], ["members", "members", "Members", "people"]]],
 ];
@@ -55,11 +56,11 @@ export const shell = {
       const node = route ? await load() : empty("There is no such page.", a("#/", "To the tenants"));
       if (context.signal.aborted) return;
       fill(view, node);
-      if (!isPlain && !listed().length) {
-        // The names of tenants, which no page waits for.
-        await tenants();
-        await drawSide(context, route);
-      }
+      if (isPlain) return;
+      // The names of tenants and what is left to set up, which no page waits for.
+      const [names, setup] = [listed().length, context.tenant && knownSetup(context.tenant)];
+      await Promise.all([names || tenants(), context.tenant && readSetup(context.tenant, context.signal).catch(() => null)]);
+      if (!names || (context.tenant && setup !== knownSetup(context.tenant))) await drawSide(context, route);
     } catch (error) {
       if (context.signal.aborted) return;
       if (error instanceof SignedOut) return askToSignIn();
@@ -98,12 +99,23 @@ async function drawSide(context, route) {
     h("div", { class: "side-body" },
       context.tenant ? tenantMenu(context.tenant, page) : null,
       h("nav", { "aria-label": "Pages" },
-        context.tenant ? SECTIONS.map(([name, entries]) => section(name, entries, context.tenant, page))
+        context.tenant ? [firstSteps(context.tenant, page), ...SECTIONS.flatMap(([name, entries]) => section(name, entries, context.tenant, page))]
           : h("ul", null, link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
       h("div", { class: "who" },
         h("ul", null, link("#/account", "account", who.name, route?.pattern === "/account")),
         button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
+}
+
+/**
+ * The page of the first steps, until all are done.
+ * @param {string} tenant
+ * @param {string} page
+ */
+function firstSteps(tenant, page) {
+  const setup = knownSetup(tenant);
+  if (!setup || setup.ready) return null;
+  return h("ul", { id: "first-steps" }, link(to(tenant, "setup"), "setup", progress(setup), page === "setup"));
 }
 
 /**

@@ -155,6 +155,25 @@ export const input = (name, value, props) => /** @type {HTMLInputElement} */ (h(
 export const select = (name, choices, value, props) => /** @type {HTMLSelectElement} */ (
   h("select", { name, ...props }, choices.map(([key, text]) => h("option", { value: key, selected: key === value }, text))));
 
+/**
+ * Text to take along.
+ * @param {string} text
+ * @param {string} label
+ */
+export const copyable = (text, label) => h("div", { class: "copyable" }, h("pre", { class: "code", tabindex: 0, "aria-label": label }, text),
+  button("Copy", async () => {
+    await navigator.clipboard.writeText(text);
+    notify("Copied.");
+  }, "small"));
+
+/**
+ * Show a token, which the service shows once.
+ * @param {string} text
+ * @param {...Child} more
+ */
+export const showToken = (text, ...more) => ask({ title: "Your new token", action: "Copy", cancel: "Close", run: () => navigator.clipboard.writeText(text),
+  body: h("div", null, h("p", null, "It is shown only now."), h("pre", { class: "code token", tabindex: 0, "aria-label": "Token" }, text), ...more) });
+
 /** @param {[string, string, boolean][]} entries address, text, whether it is the present page */
 export const tabs = (entries) =>
   h("nav", { class: "tabs", "aria-label": "Views" },
@@ -175,10 +194,10 @@ export function notify(text, kind = "") {
 
 /**
  * Ask in a dialog. Resolves to whether the action ran; its error keeps the dialog open.
- * @param {{title: string, body: Child, action: string, danger?: boolean, run: () => any, wide?: boolean}} options
+ * @param {{title: string, body: Child, action: string, danger?: boolean, run: () => any, wide?: boolean, cancel?: string}} options
  * @returns {Promise<boolean>}
  */
-export function ask({ title, body, action, danger, run, wide }) {
+export function ask({ title, body, action, danger, run, wide, cancel = "Cancel" }) {
   return new Promise((resolve) => {
     const problem = h("div", null);
     const attempt = async () => {
@@ -196,7 +215,7 @@ export function ask({ title, body, action, danger, run, wide }) {
     const act = button(action, attempt, danger ? "danger" : "primary");
     const dialog = /** @type {HTMLDialogElement} */ (h("dialog", { class: wide && "wide", "aria-label": title },
       h("h2", null, title), h("div", { class: "dialog-body" }, body), problem,
-      h("div", { class: "row end" }, button("Cancel", () => dialog.close()), act)));
+      h("div", { class: "row end" }, button(cancel, () => dialog.close()), act)));
     dialog.addEventListener("keydown", (event) => {
       const { target } = event;
       if (event.key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox") act.click();

@@ -43,7 +43,7 @@ def test_a_token_is_made_shown_once_and_revoked(demo: Demo, home: str, open_as: 
         page.click("dialog .primary")
         token = page.inner_text("dialog .token")
         assert token.startswith("tas_pat_")
-        page.click("dialog >> text=Cancel")
+        page.click("dialog >> text=Close")
         row = page.locator("tr:has-text('for Excel')")
         row.wait_for()
         assert row.locator(".badge").all_inner_texts() == ["config:read", "logs:query"]

@@ -140,7 +140,7 @@ def test_an_access_token_is_renewed_before_it_expires(
         assert dashboard.asked == [
             "POST /oauth/token",
             "GET /users/me",
-            "GET /config/tenants/manifest",
+            "GET /config/tenants/manifest?includeDeleted=true",
             "GET /users/me/invitations",
         ]
 

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.browser
 READ = [
     "Overview",
     "Statements",
+    "Requests",
     "Reports",
     "Digest",
     "Rules",
@@ -30,15 +31,17 @@ READ = [
     "Explain",
     "Configuration",
 ]
+ALL = [*READ[: READ.index("History")], "Invalidate", *READ[READ.index("History") :], "Members"]
 WRITE = {"Edit", "Make a draft", "New draft", "Save", "Restore", "Save as a draft", "Review and publish"}
+WRITE |= {"Preview"}
 PEOPLE = {"Invite someone", "Remove"}
 CHANGES = WRITE | PEOPLE
 #: By role: pages, and the words on buttons and links that change something.
 OFFERED = {
     "guest": (READ, set[str]()),
     "member": (READ, set[str]()),
-    "admin": ([*READ, "Members"], WRITE),
-    "owner": ([*READ, "Members"], CHANGES),
+    "admin": (ALL, WRITE),
+    "owner": (ALL, CHANGES),
 }
 
 

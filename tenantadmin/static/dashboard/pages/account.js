@@ -5,7 +5,7 @@ import { h } from "../dom.js";
 import * as f from "../format.js";
 import { forgetPerson, person, tenants } from "../people.js";
 import { go } from "../router.js";
-import { ask, badge, button, field, input, notify, panel, select, sentence, table } from "../ui.js";
+import { ask, badge, button, field, input, notify, panel, select, sentence, showToken, table } from "../ui.js";
 
 /** @type {Contract.Scope[]} */
 const SCOPES = ["config:read", "config:write", "logs:read", "logs:query", "analytics:read", "analytics:users", "cache-admin"];
@@ -111,7 +111,6 @@ async function create(all, reload) {
     },
   });
   if (!done) return;
-  await ask({ title: "Your new token", action: "Copy", run: () => navigator.clipboard.writeText(token),
-    body: h("div", null, h("p", null, "It is shown only now."), h("pre", { class: "code token", tabindex: 0 }, token), h("p", { class: "muted small" }, "Programs exchange it: ", h("code", null, "POST /oauth/token"), " with ", h("code", null, "grant_type=pat_exchange"), ".")) });
+  await showToken(token, h("p", { class: "muted small" }, "Programs exchange it: ", h("code", null, "POST /oauth/token"), " with ", h("code", null, "grant_type=pat_exchange"), "."));
   reload();
 }

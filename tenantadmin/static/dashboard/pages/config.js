@@ -1,10 +1,11 @@
 // The configuration of a tenant, and its FQDNs.
 
-import { ApiError, call } from "../api.js";
+import { call } from "../api.js";
 import { h } from "../dom.js";
 import * as f from "../format.js";
-import { can, forgetPerson } from "../people.js";
+import { can } from "../people.js";
 import { to } from "../router.js";
+import { putConfig } from "../tenantconfig.js";
 import { a, badge, button, field, input, notify, panel, select } from "../ui.js";
 
 /** @typedef {Contract.TenantConfig} TenantConfig */
@@ -42,24 +43,19 @@ export async function show({ tenant, reload, guard }) {
       database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential), perUserTables: perUserTables(),
       pricing: house?.pricing } }),
   });
+  const comment = input("comment", "", { maxlength: 500, autocomplete: "off", placeholder: "Comment (optional)", "aria-label": "Comment" });
   let saved = JSON.stringify(document_());
   guard(() => mayWrite && JSON.stringify(document_()) !== saved);
   const save = async () => {
-    try {
-      await call("PUT /config/tenants/{tenant}/config", { tenant, body: document_() });
-    } catch (error) {
-      const where = error instanceof ApiError && error.status === 400 ? error.body?.details?.[0] : null;
-      throw where ? new Error(`${where.path}: ${where.message}`) : error;
-    }
+    await putConfig(tenant, document_(), comment.value);
     saved = JSON.stringify(document_());
-    forgetPerson();
     notify("Saved.");
     reload();
   };
   return h("div", null,
     h("header", { class: "page-head" }, h("div", null, h("h1", null, "Configuration"),
       h("p", { class: "muted" }, `Revision ${config.seq}, written ${f.ago(config.modifiedAt)} · `, a(to(tenant, "history", { kind: "config" }), "History"))),
-    mayWrite && button("Save", save, "primary")),
+    mayWrite && h("div", { class: "row" }, comment, button("Save", save, "primary"))),
     panel("Tenant", badge(`plan ${config.plan}`), h("div", { class: "form" }, field("Name", get.name), field("Host names (FQDNs)", get.fqdns, "One on each line: where the Gateway is reached."),
       field("Labels", get.labels, "name=value, one on each line"))),
     panel("Cache", null, h("div", { class: "form" }, field("TTL in seconds", get.ttl, "Of rules that give none."), field("Largest result in bytes", get.maxBytes, "Larger ones are not stored."),

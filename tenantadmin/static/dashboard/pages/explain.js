@@ -27,7 +27,7 @@ export async function show(context) {
 
 /** @param {import("../router.js").Context} context */
 function logged({ tenant, query }) {
-  const day = input("day", query.get("day") ?? f.yesterday(), { type: "date", required: true });
+  const day = input("day", query.get("day") ?? "", { type: "date" });
   const logId = input("logId", query.get("logId") ?? "", { required: true, placeholder: "logId" });
   const output = h("div", { "aria-live": "polite" });
   const run = async (/** @type {Event | null} */ event) => {
@@ -35,17 +35,16 @@ function logged({ tenant, query }) {
     replaceAddress(to(tenant, "explain", { logId: logId.value.trim(), day: day.value }));
     fill(output, skeleton(3));
     try {
-      const answer = await call("POST /tenants/{tenant}/explain", { tenant, body: { logId: logId.value.trim(), day: day.value } });
-      fill(output, request(tenant, answer), decision(tenant, answer.ruleset, answer.decision, answer.rules));
+      const answer = await call("POST /tenants/{tenant}/explain", { tenant, body: { logId: logId.value.trim(), day: day.value || undefined } });
+      fill(output, explanation(tenant, answer));
     } catch (error) {
       fill(output, failure(error));
     }
   };
-  const sql = `SELECT logId, "timestamp", cacheStatus, matchedRule, missReason, day\nFROM proxy_logs\nWHERE day = '${day.value}' AND cacheStatus = 'MISS'\nORDER BY "timestamp" DESC\nLIMIT 50`;
   if (logId.value) run(null);
-  else fill(output, empty("Give the logId of a request.", h("p", { class: "muted" }, a(to(tenant, "sql", { sql }), "Find one in SQL"), ": each logId of a result leads here.")));
-  return h("div", null, panel("Request", null, h("form", { class: "row pad", onsubmit: run }, h("label", { class: "row" }, "Day", day),
-    h("label", { class: "row" }, "logId", logId), h("button", { class: "button primary" }, "Explain"))), output);
+  else fill(output, empty("Give the logId of a request.", h("p", { class: "muted" }, "Or find it among the ", a(to(tenant, "traffic"), "requests"), ".")));
+  return h("div", null, panel("Request", null, h("form", { class: "row pad", onsubmit: run }, h("label", { class: "row" }, "logId", logId),
+    h("label", { class: "row" }, "Day, if known", day), h("button", { class: "button primary" }, "Explain"))), output);
 }
 
 /** @param {string} tenant */
@@ -65,16 +64,25 @@ function invented(tenant) {
 }
 
 /**
+ * What the log says of a request, and what the rules do with it.
  * @param {string} tenant
  * @param {Contract.LoggedExplanationAnswer} answer
  */
-function request(tenant, { logged: row, miss, disagreement }) {
+export const explanation = (tenant, answer) => [request(tenant, answer), decision(tenant, answer.ruleset, answer.decision, answer.rules)];
+
+/**
+ * @param {string} tenant
+ * @param {Contract.LoggedExplanationAnswer} answer
+ */
+function request(tenant, { logged: row, miss, disagreement, decision: { varyBy } }) {
   return panel("What the log says", row.cacheStatus && badge(row.cacheStatus, STATUS[row.cacheStatus]),
     h("dl", { class: "facts pad" },
       h("dt", null, "When"), h("dd", null, f.when(row.timestamp)),
       h("dt", null, "Rule"), h("dd", null, row.matchedRule ? a(to(tenant, "rules", { rule: row.matchedRule }), row.matchedRuleName ?? row.matchedRule) : "none"),
       row.cacheAgeSeconds !== null && [h("dt", null, "Age of the result"), h("dd", null, `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`)],
       row.warehouseExecutionTimeMs !== null && [h("dt", null, "In the warehouse"), h("dd", null, f.duration(row.warehouseExecutionTimeMs))],
+      row.cacheKey !== null && [h("dt", null, "Key"), h("dd", null, h("code", null, row.cacheKey), varyBy && Object.keys(varyBy).length > 0 && [", apart by ",
+        ...Object.entries(varyBy).flatMap(([name, value]) => [h("code", null, `${name} = ${value ?? "null"}`), " "])])],
       h("dt", null, "Statement"), h("dd", { class: "sql" }, row.standardizedSql ?? f.NONE),
       miss && [h("dt", null, "Why a miss"), h("dd", null, whyMiss(tenant, miss))]),
     disagreement && h("div", { class: "pad" }, h("div", { class: "callout warn" },
@@ -94,8 +102,9 @@ function whyMiss(tenant, miss) {
   if (miss.reason === "ttl-expired") return `The result expired ${f.when(miss.expiredAt)}: its TTL was ${f.span(miss.ttlSeconds)}, and ${f.span(miss.ttlNeeded)} would have been a hit.${stored}${guessed}`;
   if (miss.reason === "invalidation-marker") return [`An invalidation of ${f.when(miss.marker?.invalidatedAt)} ended the result: marker `, h("code", null, miss.marker?.markerId ?? ""), `.${guessed}`];
   if (miss.reason === "not-stored") return `The last execution failed, so nothing was stored.${guessed}`;
-  const near = miss.nearest?.at ? ` The same statement with other values was stored ${f.when(miss.nearest.at)}.` : "";
-  return `Nothing was stored for it in the last days.${near}${guessed}`;
+  const { nearest } = miss;
+  const near = nearest?.at ? [" The same statement with other values was stored ", nearest.logId ? a(to(tenant, "explain", { logId: nearest.logId }), f.when(nearest.at)) : f.when(nearest.at), ...(nearest.parameterValues ? [": ", h("code", null, nearest.parameterValues)] : []), "."] : [];
+  return ["Nothing was stored for it in the last days.", ...near, guessed];
 }
 
 /**

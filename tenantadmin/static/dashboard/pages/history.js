@@ -98,9 +98,9 @@ async function showRevision(context, kind, change, newest, detail) {
       body: [h("p", null, `Revision ${seq} is checked as a new write, and becomes revision ${newest + 1}.`, kind === "rules" && " The Gateway starts with an empty cache."),
         lint && h("p", null, badge(f.count(lint.errors.length, "error"), lint.valid ? "" : "bad"), " ", badge(f.count(lint.warnings.length, "warning"), lint.warnings.length ? "warn" : "")),
         kind === "rules" ? ruleDiff(compareRules(live.rules, old.rules)) : h("div", { class: "diff" }, fieldTable(compareValues(live, old, ""))),
-        kind === "rules" && field("Comment", comment, "Why the rules change. The history keeps it.")],
+        field("Comment", comment, "Why it changes. The history keeps it.")],
       run: () => (kind === "rules" ? call("POST /config/tenants/{tenant}/rules/history/{seq}/restore", { tenant, seq, comment: comment.value })
-        : call("POST /config/tenants/{tenant}/config/history/{seq}/restore", { tenant, seq })),
+        : call("POST /config/tenants/{tenant}/config/history/{seq}/restore", { tenant, seq, comment: comment.value })),
     });
     if (!done) return;
     notify(`Revision ${seq} is restored.`);

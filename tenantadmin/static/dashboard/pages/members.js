@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { h } from "../dom.js";
-import { ago, count } from "../format.js";
+import { ago, count, when } from "../format.js";
 import { can, person } from "../people.js";
 import { ask, badge, button, field, input, notify, panel, select, table } from "../ui.js";
 
@@ -25,6 +25,8 @@ export async function show({ tenant, reload }) {
     load(tenant), isOwner ? call("GET /config/tenants/{tenant}/invitations", { tenant }).then((found) => found.invitations) : [],
     isOwner ? limitedAccess(tenant) : new Map(),
   ]);
+
+  const [guests, lasting] = [true, false].map((isLimited) => members.filter((one) => limited.has(one.email) === isLimited));
 
   /** @param {Member} member @param {Contract.MembershipRole} [role] none to remove */
   const write = async (member, role) => {
@@ -71,12 +73,19 @@ export async function show({ tenant, reload }) {
   };
   return h("div", null,
     h("header", { class: "page-head" }, h("h1", null, "Members"), isOwner && button("Invite someone", invite, "primary")),
-    panel(count(members.length, "member"), null, table([
+    panel(count(lasting.length, "member"), null, table([
       { head: "Email", cell: (row) => [row.email, row.email === who.email && [" ", badge("you", "info")]], sort: (row) => row.email },
       { head: "Role", cell: roleOf, sort: (row) => row.role },
-      { head: "May", cell: (row) => [MAY[/** @type {Contract.MembershipRole} */ (row.role)], limited.has(row.email) && h("p", { class: "muted small" }, limited.get(row.email))] },
+      { head: "May", cell: (row) => MAY[/** @type {Contract.MembershipRole} */ (row.role)] },
       ...(isOwner ? [{ head: "Actions", hidden: true, number: true, cell: (/** @type {Member} */ row) => button("Remove", () => remove(row), "quiet small") }] : []),
-    ], members, { label: "Members" })),
+    ], lasting, { label: "Members" })),
+    guests.length > 0 && panel("Access for a limited time", null, table([
+      { head: "Email", cell: (row) => row.email, sort: (row) => row.email },
+      { head: "May", cell: (row) => MAY[/** @type {Contract.MembershipRole} */ (row.role)] },
+      { head: "Until", cell: (row) => [when(limited.get(row.email)?.ends), h("p", { class: "muted small" }, ago(limited.get(row.email)?.ends))], class: "nowrap", sort: (row) => limited.get(row.email)?.ends ?? "" },
+      { head: "Why", cell: (row) => limited.get(row.email)?.reason || "no reason was given", class: "value" },
+      { head: "Actions", hidden: true, number: true, cell: (row) => button("Remove", () => remove(row), "quiet small") },
+    ], guests, { label: "Access for a limited time" })),
     isOwner && panel("Invitations", null, invitations.length ? table([
       { head: "Email", cell: (row) => row.email, sort: (row) => row.email },
       { head: "Role", cell: (row) => badge(row.role) },
@@ -95,8 +104,7 @@ async function limitedAccess(tenant) {
   const found = await Promise.all([read("membership.added"), read("membership.changed")]);
   const events = found.flatMap((page) => page.events).sort((x, y) => x.at.localeCompare(y.at));
   const until = new Map(events.map((event) => [event.subject, { ends: String(event.after?.endsAt ?? ""), reason: event.reason }]));
-  return new Map([...until].filter(([, { ends }]) => Date.parse(ends) > Date.now())
-    .map(([email, { ends, reason }]) => [email, `For a limited time: ends ${ago(ends)}.${reason ? ` ${reason}` : ""}`]));
+  return new Map([...until].filter(([, { ends }]) => Date.parse(ends) > Date.now()));
 }
 
 /**

@@ -3,9 +3,10 @@
 import { ApiError, call } from "../api.js";
 import { chart, loadCharts } from "../charts.js";
 import { h } from "../dom.js";
+import { nothingYet, readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { go, to } from "../router.js";
-import { a, badge, empty, panel, table } from "../ui.js";
+import { a, badge, panel, table } from "../ui.js";
 
 /** @typedef {import("../router.js").Context} Context */
 /** @typedef {{name: string, day: string, hits: number, misses: number, rate: number | null}} Bucket */
@@ -26,8 +27,11 @@ export async function show(context) {
       go(`/t/${tenant}/overview?period=${last}`);
       return h("div", null);
     }
-    return h("div", null, head(tenant, period), empty(`There are no requests in ${f.periodName(period)}.`,
-      h("p", { class: "muted" }, "Summaries appear some minutes after the Gateway has written logs.")));
+    if (!context.query.has("period") && !(await readSetup(tenant, context.signal)).ready) {
+      location.replace(to(tenant, "setup"));
+      return h("div", null);
+    }
+    return h("div", null, head(tenant, period), nothingYet(tenant, "first-request", `There are no requests in ${f.periodName(period)}.`, "Hits, misses and times stand here some minutes after the Gateway has written its log."));
   }
 }
 

@@ -6,6 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
 import { a, ask, badge, button, empty, failure, field, input, notify, panel, skeleton, table, tabs } from "../ui.js";
+import { commentInput } from "./rules-edit.js";
 
 /** @typedef {Contract.Recommendation} Recommendation */
 
@@ -77,8 +78,10 @@ function card(context, one) {
 function acts({ tenant, reload }, one) {
   const path = { tenant, recommendationId: one.recommendationId };
   const accept = async () => {
-    const done = await ask({ title: "Publish this now?", action: "Accept and publish", body: h("p", null, one.title, ". The Gateway starts with an empty cache under the new rules."),
-      run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", path) });
+    const comment = commentInput();
+    const done = await ask({ title: "Publish this now?", action: "Accept and publish",
+      body: h("div", null, h("p", null, one.title, ". The Gateway starts with an empty cache under the new rules."), field("Comment", comment, "Why the rules change. The history keeps it.")),
+      run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...path, comment: comment.value }) });
     if (done) reload();
   };
   const draft = async () => {

@@ -14,7 +14,7 @@ export async function show(context) {
   const { tenant, signal } = context;
   const stored = await call("GET /config/tenants/{tenant}/rules", { tenant });
   const mayWrite = can(tenant, "write");
-  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules as JSON", context, readOnly: !mayWrite });
+  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules as JSON", context, readOnly: !mayWrite, begin: context.query.get("tables")?.split(",") });
 
   const comment = commentInput();
   const review = async () => {

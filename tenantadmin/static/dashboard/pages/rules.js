@@ -4,10 +4,11 @@ import { ApiError, call } from "../api.js";
 import { lastChanges } from "../blame.js";
 import { asSentence } from "../conditions.js";
 import { fill, h } from "../dom.js";
+import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
-import { a, badge, button, empty, failure, panel, skeleton } from "../ui.js";
+import { a, badge, button, failure, panel, skeleton } from "../ui.js";
 
 /** @type {Record<string, string>} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -28,7 +29,7 @@ export async function show({ tenant, query }) {
       h("div", { class: "rule-heads", "aria-hidden": "true" }, ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
         h("span", { class: index > 2 && "num" }, name))),
       ruleset.rules.map((rule, index) => row(tenant, rule, index, effects.get(rule.id), query.get("rule") === rule.id, blame)))
-      : empty("There are no rules yet: every request passes through."));
+      : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."));
 }
 
 /** @param {string} tenant */
@@ -87,6 +88,7 @@ function row(tenant, rule, index, effect, isOpen, blame) {
       rule.description && h("p", null, rule.description),
       h("dl", { class: "facts" }, facts(rule, effect).map(([name, value]) => [h("dt", null, name), h("dd", null, value)])),
       h("pre", { class: "code", tabindex: 0, "aria-label": "Conditions" }, JSON.stringify(rule.conditions, null, 2)),
+      rule.action === "cache" && can(tenant, "write") && h("p", { class: "small" }, a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results")),
       h("h3", null, "Last changed by"), changed));
   element.addEventListener("toggle", open, { once: true });
   return element;

@@ -2,10 +2,11 @@
 
 import { ApiError, call } from "../api.js";
 import { fill, h } from "../dom.js";
+import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
-import { a, badge, empty, input, panel, table } from "../ui.js";
+import { a, badge, input, panel, table } from "../ui.js";
 
 /** @typedef {Contract.QueryRecord} QueryRecord */
 
@@ -23,7 +24,7 @@ export async function show({ tenant, query }) {
     return h("div", null, head, list(tenant, day, queries));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    return h("div", null, head, empty(`There are no requests on ${f.periodName(day)}.`));
+    return h("div", null, head, nothingYet(tenant, "first-request", `There are no requests on ${f.periodName(day)}.`, "Each statement of a day stands here, with its requests and hits."));
   }
 }
 
@@ -90,9 +91,8 @@ function statement(tenant, day, row) {
   const details = h("details", { class: "statement" }, h("summary", null, text));
   details.addEventListener("toggle", () => text.classList.toggle("two"));
   details.addEventListener("toggle", () => {
-    const sql = `SELECT logId, "timestamp", cacheStatus, missReason, userName, responseTimeMs, day\nFROM proxy_logs\nWHERE day = '${day}' AND md5(standardizedSql) = '${row.queryHash}'\nORDER BY "timestamp"\nLIMIT 100`;
     details.append(h("p", { class: "muted small" }, `First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · ${f.number(row.cacheHits)} hits, ${f.number(row.cacheMisses)} misses · last result ${f.bytes(row.responseSize)}`),
-      can(tenant, "member") ? h("p", { class: "small" }, a(to(tenant, "sql", { sql }), "Its requests in SQL")) : "");
+      can(tenant, "member") ? h("p", { class: "small" }, a(to(tenant, "traffic", { from: day, to: day, statement: row.statement.slice(0, 1000) }), "Its requests")) : "");
   }, { once: true });
   return details;
 }

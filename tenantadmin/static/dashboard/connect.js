@@ -1,0 +1,84 @@
+// How programs reach the Gateway of a tenant: it speaks the protocol of the tenant's warehouse. See docs/connect.md.
+
+/** @typedef {{kind: string, host: string, port: number, user: string, database: string, schema: string, path: string, house: string}} Target */
+
+export const TOOLS = ["Python", "dbt", "JDBC", "DBeaver", "Tableau", "Power BI"];
+
+/** @type {Record<string, {name: string, port: number, database: string, schema: string}>} */
+const KINDS = {
+  postgresql: { name: "PostgreSQL", port: 5432, database: "postgres", schema: "public" },
+  databricks: { name: "Databricks", port: 443, database: "main", schema: "default" },
+  snowflake: { name: "Snowflake", port: 443, database: "DATABASE", schema: "PUBLIC" },
+};
+
+/**
+ * @param {Contract.TenantConfig} config
+ * @param {string} email
+ * @returns {Target | null} null: the address or the warehouse is missing
+ */
+export function targetOf({ fqdns: [host], warehouse: house }, email) {
+  if (!host || !house) return null;
+  const kind = KINDS[house.adapterType];
+  return { kind: house.adapterType, host, port: house.port ?? kind.port, user: house.adapterType === "databricks" ? "token" : email, database: house.database ?? kind.database,
+    schema: house.schema ?? kind.schema, path: house.httpPath ?? "/sql/1.0/warehouses/ID", house: house.warehouseName ?? "WAREHOUSE" };
+}
+
+/**
+ * What a program asks for.
+ * @param {Target} it
+ * @returns {[string, string][]}
+ */
+export const factsOf = (it) => [["Host", it.host], ["Port", String(it.port)],
+  ...(it.kind === "databricks" ? /** @type {[string, string][]} */ ([["HTTP path", it.path]]) : /** @type {[string, string][]} */ ([["Database", it.database]])),
+  ...(it.kind === "snowflake" ? /** @type {[string, string][]} */ ([["Warehouse", it.house]]) : []), ["User", it.user], ["Password", "a token"]];
+
+/** @type {Record<string, Record<string, (it: Target) => string>>} */
+const CODE = {
+  Python: {
+    postgresql: (it) => `import os
+import psycopg
+
+with psycopg.connect(host="${it.host}", port=${it.port}, dbname="${it.database}", user="${it.user}", password=os.environ["GATEWAY_TOKEN"]) as connection:
+    print(connection.execute("SELECT 1").fetchone())`,
+    databricks: (it) => `import os
+from databricks import sql
+
+with sql.connect(server_hostname="${it.host}", http_path="${it.path}", access_token=os.environ["GATEWAY_TOKEN"]) as connection, connection.cursor() as cursor:
+    print(cursor.execute("SELECT 1").fetchall())`,
+    snowflake: (it) => `import os
+import snowflake.connector
+
+with snowflake.connector.connect(host="${it.host}", account="${it.host.split(".")[0]}", user="${it.user}", authenticator="oauth", token=os.environ["GATEWAY_TOKEN"],
+                                 database="${it.database}", schema="${it.schema}", warehouse="${it.house}") as connection:
+    print(connection.cursor().execute("SELECT 1").fetchone())`,
+  },
+  dbt: {
+    postgresql: (it) => profile(it, "postgres", [`port: ${it.port}`, `user: ${it.user}`, `password: ${SECRET}`, `dbname: ${it.database}`]),
+    databricks: (it) => profile(it, "databricks", [`http_path: ${it.path}`, `token: ${SECRET}`, `catalog: ${it.database}`]),
+    snowflake: (it) => profile(it, "snowflake", [`account: ${it.host.split(".")[0]}`, `user: ${it.user}`, "authenticator: oauth", `token: ${SECRET}`, `database: ${it.database}`, `warehouse: ${it.house}`]),
+  },
+  JDBC: {
+    postgresql: (it) => `jdbc:postgresql://${it.host}:${it.port}/${it.database}?user=${encodeURIComponent(it.user)}`,
+    databricks: (it) => `jdbc:databricks://${it.host}:${it.port};httpPath=${it.path};AuthMech=3;UID=token`,
+    snowflake: (it) => `jdbc:snowflake://${it.host}:${it.port}/?db=${it.database}&schema=${it.schema}&warehouse=${it.house}&authenticator=oauth`,
+  },
+};
+const SECRET = "\"{{ env_var('GATEWAY_TOKEN') }}\"";
+
+/** @param {Target} it @param {string} type @param {string[]} more */
+const profile = (it, type, more) => ["gateway:", "  target: gateway", "  outputs:", "    gateway:",
+  ...[`type: ${type}`, `host: ${it.host}`, ...more, `schema: ${it.schema}`].map((line) => `      ${line}`)].join("\n");
+
+/** @type {Record<string, (name: string) => string>} */
+const MENU = { DBeaver: (name) => `Database, New Database Connection, ${name}`, Tableau: (name) => `Connect, To a Server, ${name}`, "Power BI": (name) => `Get Data, ${name}` };
+
+/**
+ * What to write or to enter in a program.
+ * @param {string} tool
+ * @param {Target} it
+ */
+export function howTo(tool, it) {
+  const menu = MENU[tool];
+  if (!menu) return CODE[tool][it.kind](it);
+  return [menu(KINDS[it.kind].name), ...factsOf(it).map(([name, value]) => `${name}: ${value}`)].join("\n");
+}

@@ -1,0 +1,110 @@
+// The requests of the log, newest first. A row opens what the rules did with it, and why.
+
+import { call } from "../api.js";
+import { fill, h } from "../dom.js";
+import { nothingYet } from "../firsthour.js";
+import * as f from "../format.js";
+import { can } from "../people.js";
+import { run } from "../results.js";
+import { go, to } from "../router.js";
+import { a, badge, button, empty, failure, field, input, panel, select, skeleton } from "../ui.js";
+import { explanation } from "./explain.js";
+import { STATUS } from "./statements.js";
+
+/** @typedef {Contract.LoggedTraffic} Row */
+
+/** @type {Contract.CacheStatus[]} */
+const STATUSES = ["HIT", "MISS", "HOLD", "BYPASS", "PASSTHROUGH", "BLOCKED", "ERROR", "INVALIDATION_ERROR", "AUTH_ERROR", "SPOOFED", "TELEMETRY", "EXECUTOR"];
+const FILTERS = ["status", "rule", "user", "statement", "queryHash", "minMs"];
+/** The longest `statement` that the service takes. */
+const LONGEST = 1000;
+
+/** @type {import("../router.js").Show} */
+export async function show({ tenant, query, signal }) {
+  const today = f.isoDay(new Date());
+  /** @type {Record<string, string>} */
+  const chosen = { from: f.addDays(today, -6), to: today, ...Object.fromEntries(query) };
+  const page = await call("GET /tenants/{tenant}/requests", { tenant, ...chosen, status: /** @type {any} */ (chosen.status), minMs: chosen.minMs ? Number(chosen.minMs) : undefined }, { signal });
+  const next = new URLSearchParams(page._links.next?.href.split("?")[1]).get("cursor");
+  const isFiltered = FILTERS.some((name) => chosen[name]);
+  return h("div", null,
+    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Requests"), h("p", { class: "muted" }, "Newest first. Days are in UTC, times in your zone.")),
+      a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
+    filters(tenant, chosen),
+    page.requests.length ? panel(chosen.cursor ? "Older requests" : "Requests", [chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"), next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older")],
+      h("div", { class: "request-heads", "aria-hidden": "true" }, ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) => h("span", null, name))),
+      page.requests.map((row) => request(tenant, row)),
+      next && h("p", { class: "more" }, h("a", { class: "button", href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older")))
+      : isFiltered || chosen.cursor ? empty("No request fits.", h("p", null, a(to(tenant, "traffic"), "Without filters")))
+        : nothingYet(tenant, "first-request", "There are no requests in these days.", "Each request of the Gateway stands here about a minute after it."));
+}
+
+/**
+ * @param {string} tenant
+ * @param {Record<string, string>} chosen
+ */
+function filters(tenant, chosen) {
+  const text = (/** @type {string} */ name, /** @type {Record<string, any>} */ props = {}) => input(name, chosen[name] ?? "", props);
+  const inputs = [
+    field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
+    field("Status", select("status", [["", "any"], ...STATUSES.map((one) => /** @type {[string, string]} */ ([one, one]))], chosen.status ?? "")),
+    field("Rule", text("rule", { placeholder: "an id, or none" })), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
+    field("At least ms", text("minMs", { type: "number", min: 0 })), chosen.queryHash && field("Hash of the query", text("queryHash")),
+  ];
+  const submit = (/** @type {SubmitEvent} */ event) => {
+    event.preventDefault();
+    const values = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target))));
+    go(to(tenant, "traffic", values).slice(1));
+  };
+  return h("form", { class: "panel", onsubmit: submit, "aria-label": "Filters" }, h("div", { class: "form short" }, inputs, h("div", { class: "field end" }, h("button", { class: "button primary" }, "Show"))));
+}
+
+/**
+ * @param {string} tenant
+ * @param {Row} row
+ */
+function request(tenant, row) {
+  const body = h("div", { class: "rule-more" });
+  const element = h("details", { class: "request" },
+    h("summary", null, h("span", { class: "nowrap", title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
+      h("span", null, badge(row.cacheStatus ?? "none", STATUS[row.cacheStatus ?? ""])),
+      h("span", { class: "sql clip" }, row.statement ?? f.NONE), h("span", { class: "wide-only clip" }, row.matchedRule ?? "no rule"),
+      h("span", { class: "wide-only clip" }, row.userName ?? f.NONE), h("span", { class: "wide-only num" }, f.duration(row.responseTimeMs))),
+    body);
+  element.addEventListener("toggle", () => open(tenant, row, body), { once: true });
+  return element;
+}
+
+/**
+ * @param {string} tenant
+ * @param {Row} row
+ * @param {HTMLElement} body
+ */
+async function open(tenant, row, body) {
+  const same = row.queryHash ? { queryHash: row.queryHash } : row.statement ? { statement: row.statement.slice(0, LONGEST) } : null;
+  const acts = h("div", { class: "row" }, same && h("a", { class: "button", href: to(tenant, "traffic", same) }, "All requests of this statement"),
+    row.logId && can(tenant, "write") && button("Make a rule of this", () => makeRule(tenant, row)),
+    row.logId && a(to(tenant, "explain", { logId: row.logId, day: row.day }), "Link to this request"));
+  if (!row.logId) {
+    fill(body, h("p", { class: "sql" }, row.statement), h("p", { class: "muted" }, "The log gives this request no logId, so the rules cannot be traced for it."), acts);
+    return;
+  }
+  fill(body, skeleton(2));
+  try {
+    fill(body, acts, explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body: { logId: row.logId, day: row.day } })));
+  } catch (error) {
+    fill(body, failure(error), acts);
+  }
+}
+
+/**
+ * Begin a rule of the tables that the statement reads.
+ * @param {string} tenant
+ * @param {Row} row
+ */
+async function makeRule(tenant, row) {
+  const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${row.day}' AND logId = '${row.logId?.replaceAll("'", "''")}' LIMIT 1`, new AbortController().signal);
+  const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
+  if (!tables.length) throw new Error("The log names no table of this statement.");
+  go(to(tenant, "rules/edit", { tables: tables.join(",") }).slice(1));
+}

@@ -1,0 +1,110 @@
+"""The list of requests, and invalidation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from rules.models import Marker
+from rules.ruleset import read_ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.browser.dashboard.demo import Demo
+
+pytestmark = pytest.mark.browser
+
+
+def test_requests_are_filtered_turned_over_and_explained(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.admin, home, f"/t/{demo.tenant}/traffic?status=MISS") as dashboard:
+        page = dashboard.page
+        rows = page.locator(".request")
+        expect(rows).to_have_count(50)
+        assert set(page.locator(".request .badge").all_inner_texts()) == {"MISS"}
+        first = rows.first.inner_text()
+        page.click("text=Older >> nth=0")
+        page.wait_for_selector("h2:has-text('Older requests')")
+        assert rows.first.inner_text() != first
+        page.go_back()
+        page.wait_for_selector("h2:text-is('Requests')")
+        assert rows.first.inner_text() == first
+
+        page.fill("input[name=statement]", "SALES")
+        page.select_option("select[name=status]", "HIT")
+        page.click("main >> text=Show")
+        page.wait_for_url("**status=HIT&statement=SALES")
+        expect(rows.first.locator(".badge")).to_have_text("HIT")
+        rows.first.locator("summary").click()
+        opened = rows.first.locator(".rule-more")
+        expect(opened.locator("dt", has_text="Key")).to_be_visible()
+        expect(opened).to_contain_text("decides: HIT or MISS")
+        statement = opened.locator("dd.sql").inner_text()
+        opened.locator("text=All requests of this statement").click()
+        page.wait_for_function("!location.hash.includes('status')")
+        dashboard.settle()
+        shown = page.locator(".request summary .sql")
+        assert {text.split() == statement.split() for text in shown.all_inner_texts()} == {True}
+
+        rows.first.locator("summary").click()
+        rows.first.locator("text=Make a rule of this").click()
+        page.wait_for_selector("dialog input[name=tables]")
+        tables = page.input_value("dialog input[name=tables]")
+        assert tables
+        assert page.input_value("dialog input[name=name]") == f"Reads of {tables}"
+        page.click("dialog >> text=Cancel")
+
+
+def test_a_reader_is_offered_no_rule_and_bad_filters_say_what_is_wrong(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.guest, home, f"/t/{demo.tenant}/traffic") as dashboard:
+        page = dashboard.page
+        page.click(".request summary >> nth=0")
+        page.wait_for_selector("text=Link to this request")
+        assert page.locator("text=Make a rule of this").count() == 0
+        dashboard.go(f"/t/{demo.tenant}/traffic?rule=absent")
+        page.wait_for_selector("text=No request fits.")
+        dashboard.go(f"/t/{demo.tenant}/traffic?from=2020-01-01")
+        page.wait_for_selector("main [role=alert]")
+
+
+def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    before = set(Marker.objects.filter(tenant_id=demo.tenant).values_list("marker_id", flat=True))
+    made = Marker.objects.filter(tenant_id=demo.tenant).exclude(marker_id__in=before)
+    caching = [rule for rule in read_ruleset(demo.tenant).rules if rule["action"] == "cache"]  # type: ignore[arg-type]
+    with open_as(demo.admin, home, f"/t/{demo.tenant}/invalidate") as dashboard:
+        page = dashboard.page
+        page.fill("textarea[name=tables]", "SALES.*")
+        page.click("section:has-text('By table') >> text=Preview")
+        page.wait_for_selector("dialog [aria-label='What it ends'] tbody tr")
+        assert not made.exists()
+        page.fill("dialog input[name=reason]", "nightly load")
+        page.click("dialog .danger")
+        page.wait_for_selector(".notice:has-text('Invalidated:')")
+        by_table = list(made.order_by("target_rule_id"))
+        assert by_table
+        assert {marker.metadata["reason"] for marker in by_table} == {"nightly load"}
+        row = page.locator("[aria-label=Markers] tbody tr:has-text('nightly load')")
+        expect(row.first).to_contain_text("tenant-admin@example.org")
+
+        page.select_option("select[name=rule]", caching[0]["id"])
+        page.click("section:has-text('By rule') >> text=Preview")
+        page.fill("dialog input[name=reason]", "by hand")
+        page.click("dialog .danger")
+        expect(page.locator("[aria-label=Markers] tbody tr:has-text('by hand')")).to_have_count(1)
+        (marker,) = made.filter(metadata__reason="by hand")
+        assert marker.target_rule_id == caching[0]["id"]
+        # Rules that store nothing are not offered.
+        assert page.locator("select[name=rule] option").count() == len(caching)
+        page.click("text=Past markers")
+        page.wait_for_url("**show=past")
+        dashboard.settle()
+        assert page.locator("tr:has-text('by hand')").count() == 0
+    made.delete()
