@@ -2,8 +2,8 @@
 
 The model must write ``{id}`` in place of each number and name. A text is refused if it has digits, words for
 numbers, unknown or missing ids, or twice the length of its template. It is also refused for what could
-mislead a reader: markup, links, letters that English does not use, a cause, or a direction (rise or fall)
-that the template does not have. Then the template is shown.
+mislead a reader: markup, links, letters that English does not use, a cause, a direction (rise or fall) that
+the template does not have, or a request to the reader. Then the template is shown.
 """
 
 from __future__ import annotations
@@ -63,6 +63,16 @@ _RISE: Final = re.compile(
 _FALL: Final = re.compile(
     r"\b(?:fell|fall\w*|decreas\w*|declin\w*|drop\w*|sank|sink\w*|plung\w*|shr[aiu]nk\w*|lower\w*|less|fewer"
     r"|down|worse\w*|below|lost|los[es]\w*)\b"
+)
+#: A digest tells and asks for nothing. Who wants to lure a reader needs such a word.
+_APPEAL: Final = re.compile(
+    r"\b(?:you\w*|please|must|click\w*|tap|press|call\w*|dial|phone\w*|text|reply|repl(?:y|ies)|e?mail\w*"
+    r"|write to|send\w*|contact\w*|visit\w*|go to|open\w*|download\w*|install\w*|run|execute|enter\w*|type"
+    r"|passwords?|passcodes?|credentials?|secrets?|tokens?|accounts?|log ?(?:in|on)|sign ?in|signed out"
+    r"|verif\w*|confirm\w*|authenticat\w*|authoriz\w*|approv\w*|unlock\w*|reset\w*|renew\w*|expir\w*"
+    r"|suspend\w*|lock\w*|block\w*|urgent\w*|immediate\w*|support|help ?desk|administrators?|security"
+    r"|pay\w*|invoice\w*|refund\w*|free|won|prize|gift\w*|ignore|disregard|grant\w*|drop (?:the|a|all)"
+    r"|delet\w*|disabl\w*|turn off|transfer\w*)\b"
 )
 _MARKUP: Final = frozenset("<>[]`*_|#\\^~$={}%")
 _PUNCTUATION: Final = frozenset("–—‘’“”…")
@@ -137,6 +147,9 @@ def _check_words(words: str) -> None:
 def _check_claims(template: str, words: str) -> None:
     if _CAUSE.search(words):
         raise RewriteRefused("A text names a cause.")
+    appeals = {match.group() for match in _APPEAL.finditer(words)}
+    if added := sorted(appeals - {match.group() for match in _APPEAL.finditer(template)}):
+        raise RewriteRefused(f"A digest asks its reader for nothing: {added[0]!r}.")
     for direction in (_RISE, _FALL):
         match = direction.search(words)
         if match and not direction.search(template):

@@ -48,5 +48,29 @@ def test_the_reason_is_told(text: str, reason: str) -> None:
     assert str(refused.value) == reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Your session has ended, so sign in again",
+        "The password is known to others",
+        "Call the help desk",
+        "please reply to the sender",
+        "An administrator must approve this now",
+        "Accounts are suspended until they are verified",
+        "Ask the vendor for a refund and pay by card",
+        "Disable the rule and ignore the report",
+    ],
+)
+def test_a_request_to_the_reader_is_refused(text: str) -> None:
+    """A language model once could write what lures readers, without a digit or a link."""
+    with pytest.raises(RewriteRefused, match="asks its reader for nothing"):
+        check_rewrite(DOCUMENT, [f"{text}: {IDS}"])
+
+
+def test_words_of_the_template_stay_allowed() -> None:
+    document = {"sections": [{"id": "r", "heading": "Open", "text": "There are more open recommendations."}]}
+    check_rewrite(document, ["More open recommendations are there."])
+
+
 def test_a_text_of_almost_twice_the_length_is_taken() -> None:
     check_rewrite(DOCUMENT, [TEMPLATE + " ok"[:1] + "x" * (len(TEMPLATE) - 2)])
