@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import sys
 from typing import Final
 
 from django.conf import settings
@@ -25,6 +26,8 @@ _wanted = _OPEN_FILES if _hard == resource.RLIM_INFINITY else min(_OPEN_FILES, _
 if _soft != resource.RLIM_INFINITY and _soft < _wanted:
     resource.setrlimit(resource.RLIMIT_NOFILE, (_wanted, _hard))
 
+# A thread that computes keeps others waiting, by default for 5 ms each time.
+sys.setswitchinterval(0.0005)
 give_memory_back()
 application = Front(
     django_application,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from contextlib import contextmanager
 from contextvars import ContextVar
-from time import thread_time
+from threading import Lock
+from time import sleep, thread_time
 from typing import TYPE_CHECKING, Final
 
 from tenantadmin.lib.core.errors import BadRequest, RequestTimeout
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
 
 #: Reading the clock takes microseconds.
 _QUESTIONS_PER_READING: Final = 20
+#: A request that has used so many seconds is costly. The costly ones of a process compute in turn, and pause
+#: between turns for as long as they computed, at most so many seconds. Otherwise, all other requests of the
+#: process would wait: Python runs one thread at a time.
+_COSTLY_SECONDS: Final = 0.2
+_LONGEST_PAUSE: Final = 0.005
+#: Nothing waits longer for its turn, because who has it may wait for the database.
+_LONGEST_WAIT: Final = 0.1
+_turn: Final = Lock()
 
 
 class TooCostly(BadRequest):
@@ -47,6 +56,7 @@ class Work:
         self._started = thread_time()
         self._used = 0.0
         self._questions = 0
+        self._has_turn = False
 
     def has_used(self, seconds: float) -> bool:
         """Return True if the request has used more than ``seconds``.
@@ -54,11 +64,21 @@ class Work:
         The clock is read only at every `_QUESTIONS_PER_READING`th call, because a reading is slow.
         """
         if self._questions % _QUESTIONS_PER_READING == 0:
-            self._used = thread_time() - self._started
+            before, self._used = self._used, thread_time() - self._started
             if self._is_abandoned():
                 raise CallerGone
+            if _COSTLY_SECONDS < self._used < self._seconds < math.inf:
+                self.end_turn()
+                sleep(min(self._used - before, _LONGEST_PAUSE))
+                self._has_turn = _turn.acquire(timeout=_LONGEST_WAIT)
         self._questions += 1
         return self._used > seconds
+
+    def end_turn(self) -> None:
+        """Let another costly request compute."""
+        if self._has_turn:
+            self._has_turn = False
+            _turn.release()
 
     def check(self) -> None:
         """End the request if its time is used up, or if its caller is gone.
@@ -97,4 +117,5 @@ def working(work: Work) -> Iterator[None]:
     try:
         yield
     finally:
+        work.end_turn()
         _work.reset(token)
