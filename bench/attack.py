@@ -24,7 +24,7 @@ class Attack:
     Attributes:
         readers: how many read results of 32 MiB slowly.
         bombs: how many explain a request that is dear, again and again.
-        notifications: how many notifications of 1,000 days without logs there are.
+        notifications: how many notifications of 1,000 hours without logs there are.
         domains: how many domains are checked.
     """
 
@@ -76,7 +76,8 @@ class Attack:
 
     def _tell_of_logs(self, number: int, _ended: Event, statuses: Counter[str]) -> None:
         today = datetime.now(UTC).date()
-        days = [today - timedelta(days=number * 1_000 + day) for day in range(1_000)]
+        # More are refused: days that are not kept, and more than 1,000 that wait.
+        days = [today - timedelta(days=1 + (number * 1_000 + day) % 390) for day in range(1_000)]
         body = {"prefixes": [f"logs/{day:%Y/%m/%d}/00" for day in days]}
         path = f"/tenants/{self.tenant}/logs/notifications"
         self._send("POST", path, body, statuses, token=self.notify).read()

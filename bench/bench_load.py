@@ -1,7 +1,8 @@
 """What one caller can take from the others: everything that costs much, at once.
 
-Slow readers of large results, rules that cost much to explain, notifications of days without logs, and checks
-of domains whose name server is silent. Meanwhile another tenant asks what is asked most, and gets new logs.
+Slow readers of large results, rules that cost much to explain, notifications of hours without logs, and
+checks of domains whose name server is silent. Meanwhile another tenant asks what is asked most, and gets new
+logs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -167,9 +169,9 @@ def _silent_name_server() -> Iterator[None]:
 def _celery() -> Iterator[None]:
     """Run a worker and beat as in production."""
     program = [sys.executable, "-m", "celery", "--app", "tenantadmin"]
-    quiet = {"cwd": ROOT, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     processes = [
-        subprocess.Popen([*program, *arguments], **quiet)  # type: ignore[call-overload]
+        subprocess.Popen([*program, *arguments], cwd=ROOT, start_new_session=True, **quiet)
         for arguments in (["worker", "--concurrency", "2"], ["beat"])
     ]
     try:
@@ -177,10 +179,10 @@ def _celery() -> Iterator[None]:
             pass
         yield
     finally:
+        # The worker would finish its tasks.
         for process in processes:
-            process.terminate()
-        for process in processes:
-            process.wait(30)
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def _wait_for_build(tenant: UUID, started: float) -> float:
