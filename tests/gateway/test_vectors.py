@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -34,6 +35,29 @@ def test_the_vectors_have_every_decision_and_rules_without_errors() -> None:
         seen["fires"] += bool(vector["expected"]["fires"])
     assert min(seen.values()) > 20, seen
     assert len(seen) == len(("HIT or MISS", "BYPASS", "BLOCKED", "PASSTHROUGH", "keys", "fires"))
+
+
+def test_the_keys_have_nulls_and_texts_that_look_alike() -> None:
+    """A request without one of the columns is not cached. Values are compared as they are, not normalized."""
+    found: Counter[str] = Counter()
+    for vector in json.loads(FILE.read_text(encoding="utf-8")):
+        expected, request = vector["expected"], vector["request"]
+        rule: dict[str, Any] = next((one for one in vector["rules"] if one["id"] == expected["ruleId"]), {})
+        columns = rule.get("varyBy", ())
+        if missing := [column for column in columns if request.get(column) is None]:
+            assert (expected["key"], expected["statuses"]) == (None, ["BYPASS"])
+            found["null"] += any(column in request for column in missing)
+            found["absent"] += any(column not in request for column in missing)
+        elif columns:
+            assert expected["key"] == {column: request[column] for column in columns}
+            texts = expected["key"].values()
+            found["empty"] += "" in texts
+            found["composed"] += "Zo\u00eb" in texts
+            found["decomposed"] += "Zoe\u0308" in texts
+            found["upper case"] += "ΣΟΦΌΣ" in texts
+            found["beyond the first plane"] += "😀" in texts
+    assert min(found.values()) > 5, found
+    assert len(found) == len(("null", "absent", "empty", "composed", "decomposed", "case", "plane"))
 
 
 @pytest.mark.parametrize("command", [(sys.executable, "run.py"), ("node", "run.mjs")])
