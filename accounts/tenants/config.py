@@ -187,20 +187,22 @@ def write_config(
     expected_etag: str | None = None,
     if_changed: bool = False,
     comment: str = "",
+    changed_at: dt.datetime | None = None,
 ) -> ConfigState:
     """Replace a live tenant's configuration. PUT, restore and every other writer use this function.
 
     ``document`` is the body as sent; ``parse`` checks its shape. ``expected_etag`` is a value of
     ``If-Match``, or None. With ``if_changed``, a document that equals the stored one writes nothing.
-    ``comment`` says why it changes, for the revision. Checks the FQDNs, the immutable ``accountId``, the
-    plan's limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
+    ``comment`` says why it changes, for the revision. ``changed_at`` is the time of the revision, for a
+    configuration that is imported with its history. Checks the FQDNs, the immutable ``accountId``, the plan's
+    limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
 
     Raises:
         TenantNotFound: there is no such live tenant.
         ValidationFailed: the document is invalid, or the stored rules share tables that it adds to
             ``perUserTables``.
         PlanLimitExceeded: it has more FQDNs than the plan allows, or released too many.
-        RateLimited: the tenant stores more bytes than the plan allows in a day.
+        RateLimited: the tenant stores more bytes than the plan allows in a day. Imports do not count.
         FqdnConflict, TenantNameConflict: another tenant has the FQDN or the name.
         Conflict: the document changed since it was read, or ``seq`` is stale.
     """
@@ -222,12 +224,14 @@ def write_config(
     limits = limits_of(stored.plan)
     names = checked["fqdns"]
     require_within(limits.fqdns, count=len(names), what="FQDNs per tenant", plan=stored.plan, path="/fqdns")
-    count_stored(tenant_id, checked)
+    if changed_at is None:
+        count_stored(tenant_id, checked)
     change = FqdnChange.between(stored.document["fqdns"], names)
     with transaction.atomic(), database_refusals():
-        modified_at = stamp_tenant(tenant_id)
-        if modified_at is None:
+        stamp = stamp_tenant(tenant_id)
+        if stamp is None:
             raise TenantNotFound
+        modified_at = changed_at or stamp
         written = TenantConfig.objects.filter(pk=tenant_id, seq=stored.seq).update(
             document=checked, seq=stored.seq + 1, modified_at=modified_at
         )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from datetime import timedelta
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from accounts.tenants.config import SentConfig, read_config, write_config
 from analytics.demo.advice import advised_summary
 from analytics.demo.writer import write_logs
 from rules.language import read_rules
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from analytics.demo.writer import LogPlan
     from tenantadmin.lib.objectstore import ObjectStore
 
+_DAY_MINUTES: Final = 1440
+#: From the rule that cures the leak to the configuration that names its tables.
+_NAMED_AFTER: Final = timedelta(minutes=10)
+
 
 def write_history(store: ObjectStore, plan: LogPlan, *, actor: str) -> Iterator[int]:
     """Write the missing parts of a tenant's past. Yield the number of log entries after each day of logs.
@@ -37,6 +43,7 @@ def write_history(store: ObjectStore, plan: LogPlan, *, actor: str) -> Iterator[
         yield sum(len(hour.entries) for hour in hours)
     for publication in plan.publications:
         _publish_rules(plan.tenant_id, publication, actor=actor)
+    _name_per_user_tables(plan, actor=actor)
     _ensure_markers(plan.tenant_id, markers)
 
 
@@ -51,9 +58,24 @@ def _publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> 
             document={"rules": list(publication.rules)},
             actor=actor,
             restored_from=publication.restored_from,
+            comment=publication.comment,
             summary=None if advised is None else advised_summary(tenant_id, advised),
             changed_at=changed_at,
         )
+
+
+def _name_per_user_tables(plan: LogPlan, *, actor: str) -> None:
+    """Write the configuration that came after the leak was cured, unless a user has written another."""
+    profile, stored = plan.profile, read_config(plan.tenant_id)
+    if profile.leak is None or profile.leak.cured >= plan.days * _DAY_MINUTES or stored.seq > 0:
+        return
+    write_config(
+        tenant_id=plan.tenant_id,
+        document=profile.config,
+        parse=SentConfig,
+        actor=actor,
+        changed_at=from_epoch_ms(profile.leak.cured_at(plan.first_day)) + _NAMED_AFTER,
+    )
 
 
 def _ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:

@@ -64,7 +64,7 @@ def ensure_incidents(
     # Dashboards repeat their requests, so that a small log has a hit rate that can fall.
     dashboards = tuple(consumer for consumer in profile.consumers if consumer.persona is Persona.DASHBOARD)
     plan = LogPlan(
-        replace(profile, mistake=mistake, advice=(), consumers=dashboards),
+        replace(profile, mistake=mistake, leak=None, advice=(), consumers=dashboards),
         tenant.pk,
         first_day=day - timedelta(days=days - 1),
         days=days,

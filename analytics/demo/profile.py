@@ -43,6 +43,22 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     rule: dict[str, Any]
 
 
+class Leak(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A former version of a cache rule, whose results all users shared until ``cured``.
+
+    The rule with its id in the ruleset took its place then, and ``perUserTables`` came into the
+    configuration. ``cured`` is in minutes after the beginning of the first day with logs.
+    """
+
+    cured: Annotated[int, msgspec.Meta(ge=0)]
+    comment: str
+    rule: dict[str, Any]
+
+    def cured_at(self, first_day: date) -> int:
+        """Return the time of the cure (epoch ms), if the logs begin with ``first_day``."""
+        return day_start_ms(first_day) + self.cured * _MINUTE_MS
+
+
 class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A draft that adds a rule after all others."""
 
@@ -72,8 +88,13 @@ class DecidedAdvice(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     def apply(self, rules: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
         """Return the rules with the recommendation."""
         if any(rule["id"] == self.rule["id"] for rule in rules):
-            return tuple(self.rule if rule["id"] == self.rule["id"] else rule for rule in rules)
+            return _replace(rules, self.rule)
         return (*rules, self.rule)
+
+
+def _replace(rules: Sequence[Mapping[str, Any]], new: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return the rules with ``new`` in place of the rule with its id."""
+    return tuple(new if rule["id"] == new["id"] else rule for rule in rules)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +106,7 @@ class Publication:
     rules: tuple[Mapping[str, Any], ...]
     restored_from: int | None = None
     advised: DecidedAdvice | None = None
+    comment: str = ""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,8 +118,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         config: a TenantConfig without account.
         rules: the rules of its ruleset, as documents.
         mistake: a change of the ruleset that was soon restored.
+        leak: a former version of one of its rules, after the mistake was restored.
         draft: a draft of the next ruleset.
-        advice: decided recommendations, in order of time, all after the mistake was restored.
+        advice: decided recommendations, in order of time, all after the mistake and the leak.
         probes: statements that the Gateway answers without the warehouse.
         statements: the other statements.
         consumers: the senders of the statements.
@@ -108,6 +131,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     config: dict[str, Any]
     rules: tuple[dict[str, Any], ...]
     mistake: Mistake | None = None
+    leak: Leak | None = None
     draft: Draft | None = None
     advice: tuple[DecidedAdvice, ...] = ()
     probes: Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
@@ -116,13 +140,27 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     def __post_init__(self) -> None:
         times = [] if self.mistake is None else [self.mistake.published, self.mistake.restored]
+        times += [] if self.leak is None else [self.leak.cured]
         times += [advised.decided for advised in self.advice]
         if times != sorted(times):
-            raise ValueError("a mistake is published, then restored, and then advice is decided in order")
+            raise ValueError(
+                "a mistake is published, then restored, then a leak is cured, and then advice is decided in "
+                "order"
+            )
 
     @property
     def name(self) -> str:
         return str(self.config["tenantName"])
+
+    @property
+    def first_config(self) -> dict[str, Any]:
+        """The configuration before the leak was cured."""
+        if self.leak is None:
+            return self.config
+        warehouse = {
+            name: value for name, value in self.config["warehouse"].items() if name != "perUserTables"
+        }
+        return {**self.config, "warehouse": warehouse}
 
     @staticmethod
     def created_at(first_day: date) -> int:
@@ -132,15 +170,19 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def publications(self, first_day: date) -> tuple[Publication, ...]:
         """Return the history of the ruleset, oldest first, if the logs begin with ``first_day``."""
         start = day_start_ms(first_day)
-        publications = [Publication(1, start - _WRITTEN_BEFORE_MS, self.rules)]
+        first = self.rules if self.leak is None else _replace(self.rules, self.leak.rule)
+        publications = [Publication(1, start - _WRITTEN_BEFORE_MS, first)]
         if self.mistake is not None:
             published, restored = (
                 start + minute * _MINUTE_MS for minute in (self.mistake.published, self.mistake.restored)
             )
             publications += [
-                Publication(2, published, (self.mistake.rule, *self.rules)),
-                Publication(3, restored, self.rules, restored_from=1),
+                Publication(2, published, (self.mistake.rule, *first)),
+                Publication(3, restored, first, restored_from=1),
             ]
+        if self.leak is not None:
+            seq, at = publications[-1].seq + 1, self.leak.cured_at(first_day)
+            publications.append(Publication(seq, at, self.rules, comment=self.leak.comment))
         for advised in self.advice:
             if advised.state == "accepted":
                 last = publications[-1]

@@ -134,7 +134,7 @@ def _seed_documents(record: SeedRecord | None, demo: Demo, *, first_day: date, d
         {"tenantName": stranger.tenant}, account_id=other_id, owner=users.stranger, first_day=begins
     )
     tenant_ids = tuple(
-        ensure_tenant(profile.config, account_id=account_id, owner=users.owner, first_day=begins)
+        ensure_tenant(profile.first_config, account_id=account_id, owner=users.owner, first_day=begins)
         for profile in demo.profiles
     )
     for tenant_id in tenant_ids:

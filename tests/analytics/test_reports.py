@@ -9,6 +9,7 @@ import pytest
 from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from msgspec import structs
 
 from accounts.models import Revision, TenantConfig
 from analytics.demo.generate import generate
@@ -27,6 +28,7 @@ from tests.conftest import ApiClient
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
+    from analytics.demo.profile import Profile
     from tests.factories import World
 
 DAY = dt.date(2026, 3, 2)
@@ -257,13 +259,33 @@ class TestLeaks:
         assert (finding["userCount"], finding["users"]) == (12, [f"u{number:02}" for number in range(10)])
 
 
-def test_the_demo_has_a_leak_and_stale_hits(world: World) -> None:
-    retail = read_demo().profiles[0]
-    hours = generate(retail, tenant_id=str(world.tenant.pk), first_day=DAY, days=7, entries=14_000, seed=1)
+def put_demo(world: World, profile: Profile) -> None:
+    """Store and build a week of a tenant of the demo, with its configuration."""
+    hours = generate(profile, tenant_id=str(world.tenant.pk), first_day=DAY, days=7, entries=14_000, seed=1)
     for hour in hours:
         at = moment(hour.start - START)
         save_entries(world.tenant.pk, at.date(), hour.entries, name=f"{at:%H}/a.json")
     call_command("rebuild", tenant=world.tenant.pk)
+    TenantConfig.objects.filter(pk=world.tenant.pk).update(document=profile.config)
+
+
+def test_the_demo_leaks_a_table_until_its_rule_varies(world: World) -> None:
+    profile = read_demo().profiles[1]
+    assert profile.leak is not None
+    put_demo(world, structs.replace(profile, leak=structs.replace(profile.leak, cured=3 * 1440)))
+    days = [DAY + dt.timedelta(days=offset) for offset in (0, 2, 3, 6)]
+    before, after = (
+        get(world, f"reports/leaks?from={first}&to={last}", "analytics:users")
+        for first, last in (days[:2], days[2:])
+    )
+    assert {(leak["grade"], leak["ruleId"]) for leak in before["findings"]} == {("certain", "billing")}
+    assert all("billing.invoices" in leak["statement"] for leak in before["findings"])
+    assert after["findings"] == []
+    assert after["sharedKeys"] > 0
+
+
+def test_the_demo_has_a_leak_and_stale_hits(world: World) -> None:
+    put_demo(world, read_demo().profiles[0])
     days = f"from={DAY}&to={DAY + dt.timedelta(days=6)}"
 
     (leak,) = get(world, f"reports/leaks?{days}", "analytics:users")["findings"]

@@ -60,6 +60,16 @@ def test_an_empty_object_is_a_value() -> None:
     }
 
 
+def test_what_results_vary_by_is_blamed_as_a_whole() -> None:
+    found = run(
+        [{"id": "a"}],
+        [{"id": "a", "varyBy": []}],
+        [{"id": "a", "varyBy": ["userName"]}],
+        [{"id": "a", "varyBy": ["userName"], "t": 1}],
+    )
+    assert found.seqs == {("a", "/id"): 0, ("a", "/varyBy"): 2, ("a", "/t"): 3, ORDER: 0}
+
+
 @pytest.mark.parametrize(
     ("orders", "seq"),
     [

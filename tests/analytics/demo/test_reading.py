@@ -44,7 +44,8 @@ def refusal(folder: Path) -> str:
 @pytest.mark.parametrize("profile", read_demo().profiles, ids=lambda profile: profile.name)
 def test_the_configuration_and_every_ruleset_are_valid(profile: Profile) -> None:
     assert WritableConfig(data=profile.config).is_valid()
-    result = lint_ruleset({"rules": list(profile.rules)})
+    tables = profile.config["warehouse"].get("perUserTables", ())
+    result = lint_ruleset({"rules": list(profile.rules)}, per_user_tables=tables)
     assert (result.errors, result.warnings) == ((), ())
     rulesets = [published.rules for published in profile.publications(date(2026, 3, 1))]
     rulesets += [advised.apply(profile.rules) for advised in profile.advice]
@@ -52,6 +53,19 @@ def test_the_configuration_and_every_ruleset_are_valid(profile: Profile) -> None
         rulesets.append((*profile.rules, profile.draft.rule))
     for rules in rulesets:
         assert lint_ruleset({"rules": list(rules)}).valid
+
+
+def test_lint_refuses_the_rule_that_leaked_until_its_table_was_named() -> None:
+    profile = read_demo().profiles[1]
+    shared, cured = (published.rules for published in profile.publications(date(2026, 3, 1))[:2])
+    tables = profile.config["warehouse"]["perUserTables"]
+    assert "perUserTables" not in profile.first_config["warehouse"]
+    assert lint_ruleset({"rules": list(shared)}).valid
+    errors = lint_ruleset({"rules": list(shared)}, per_user_tables=tables).errors
+    # Other rules could decide statements that also read the invoices, and would share them.
+    assert {error.code for error in errors} == {"per-user-table-shared"}
+    assert "billing" in {error.rule_id for error in errors}
+    assert lint_ruleset({"rules": list(cured)}, per_user_tables=tables).valid
 
 
 def test_every_folder_is_a_tenant_of_the_demo() -> None:
@@ -121,7 +135,7 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     ("right", "wrong", "message"),
     [
         ("entries = 62_000", "entries = 'many'", "Expected `int`, got `str` - at `$.entries`"),
-        ("restored = 33_675", "restored = 9", "a mistake is published, then restored, and then advice is"),
+        ("restored = 33_675", "restored = 9", "a mistake is published, then restored, then a leak is"),
     ],
 )
 def test_a_wrong_profile_is_named(folder: Path, right: str, wrong: str, message: str) -> None:

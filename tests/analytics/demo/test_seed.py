@@ -36,9 +36,11 @@ from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun
 from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
 from logs.models import QuarantinedEntry
+from rules.errors import RulesetRejected
 from rules.marker_lists import MarkerFilter, list_markers
 from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
+from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
 from tenantadmin.backoffice.home import read_home
 from tenantadmin.lib.core.timestamps import from_epoch_ms
@@ -232,6 +234,30 @@ def test_a_mistake_was_published_and_restored_while_the_logs_were_written(store:
     assert rules is not None
     assert [rule["id"] for rule in rules["rules"]] == ["month-end", *(rule["id"] for rule in RETAIL.rules)]
     assert read_ruleset(tenant_id).seq == 3
+
+
+def test_a_leak_was_cured_and_then_its_table_was_named(store: ObjectStore) -> None:
+    product = DEMO.profiles[1]
+    assert product.leak is not None
+    leak = structs.replace(product.leak, cured=600)
+    changed = replace(DEMO, profiles=(RETAIL, structs.replace(product, leak=leak)))
+    list(seed_demo(store, changed, today=TODAY, days=DAYS, share=SHARE))
+    tenant_id = UUID(demo()["tenants"][1]["tenantId"])
+    assert rule_changes(tenant_id)[2:] == [(2, "update", datetime(2026, 11, 19, 10, tzinfo=UTC), None)]
+    revision = Revision.objects.get(kind="rules", tenant_id=tenant_id, seq=2)
+    assert (revision.summary["comment"], revision.summary["names"]) == (
+        leak.comment,
+        {"changed": ["billing"]},
+    )
+    named = Revision.objects.get(kind="config", tenant_id=tenant_id, seq=1)
+    assert named.changed_at == datetime(2026, 11, 19, 10, 10, tzinfo=UTC)
+    assert read_config(tenant_id).document["warehouse"]["perUserTables"] == ["billing.invoices"]
+    with pytest.raises(RulesetRejected) as refused:
+        restore_ruleset(tenant_id=tenant_id, seq=1, actor=PEOPLE.owner.email)
+    assert {error.code for error in refused.value.report.errors} == {"per-user-table-shared"}
+    before = rows()
+    list(seed_demo(store, changed, today=TODAY, days=DAYS, share=SHARE))
+    assert rows() == before
 
 
 def test_a_draft_waits_with_a_queued_replay(store: ObjectStore) -> None:

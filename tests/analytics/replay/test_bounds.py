@@ -20,6 +20,7 @@ from tests.analytics.replay.streams import DAYS, FIRST, demo_rows, make_row, run
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from analytics.demo.profile import Profile
 
 STREAMS = 100
 
@@ -105,8 +106,42 @@ def test_the_demo_is_replayed_as_it_was_while_its_rules_change(tmp_path: Path) -
     profile = structs.replace(
         profile, mistake=structs.replace(profile.mistake, published=2_000, restored=3_500)
     )
+    calibration = replay_history(profile, tmp_path)["calibration"]
+    assert (calibration["causes"], calibration["equal"]) == ([], calibration["rows"])
+    assert "month-end" in {rule["ruleId"] for rule in calibration["rules"]}
+
+
+def test_a_rule_that_begins_to_vary_is_replayed_as_it_was(tmp_path: Path) -> None:
+    """The log that is partly keyed per user agrees in every row, and nothing is learned of the Gateway."""
+    profile = read_demo().profiles[1]
+    assert profile.leak is not None
+    profile = structs.replace(profile, leak=structs.replace(profile.leak, cured=2_400))
+    result = replay_history(profile, tmp_path)
+    calibration = result["calibration"]
+    assert (calibration["causes"], calibration["equal"]) == ([], calibration["rows"])
+    assert (calibration["share"], calibration["grade"]) == (1, "good")
+    assert result["gateway"]["keysPerUser"] is False
+    # Whether users share a result is what makes the difference.
+    hits = {
+        name: {rule["ruleId"]: rule["hits"]["low"] for rule in ruleset["rules"]}["billing"]
+        for name, ruleset in replay_both(profile, tmp_path / "both").items()
+    }
+    assert hits["shared"] > hits["per user"] > 0
+
+
+def replay_both(profile: Profile, directory: Path) -> dict[str, dict[str, Any]]:
+    """Replay a log under the rules before and after a leak was cured."""
+    shared, per_user = (read_rules(it.rules) for it in profile.publications(FIRST)[:2])
+    files = write_days(demo_rows(profile, tenant_id="t", days=3, entries=6_000), directory)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        result = run_replay(connection, Job(files, DAYS[1], DAYS[2], per_user, shared))
+    return {"per user": result, "shared": result["against"]}
+
+
+def replay_history(profile: Profile, directory: Path) -> dict[str, Any]:
+    """Replay the log of a tenant of the demo with all its rulesets."""
     history = [Ruleset(it.at, read_rules(it.rules)) for it in profile.publications(FIRST)]
-    files = write_days(demo_rows(profile, tenant_id="t", days=3, entries=6_000), tmp_path)
+    files = write_days(demo_rows(profile, tenant_id="t", days=3, entries=6_000), directory)
     current = history[-1].rules
     job = Job(
         files,
@@ -119,18 +154,17 @@ def test_the_demo_is_replayed_as_it_was_while_its_rules_change(tmp_path: Path) -
         gateway=Gateway(nocache=False, non_deterministic=False),
     )
     with duckdb.connect(config={"threads": 1}) as connection:
-        result = run_replay(connection, job)
-    calibration = result["calibration"]
-    assert (calibration["causes"], calibration["equal"]) == ([], calibration["rows"])
-    assert "month-end" in {rule["ruleId"] for rule in calibration["rules"]}
+        return run_replay(connection, job)
 
 
-@pytest.mark.parametrize("number", [0, 1])
+@pytest.mark.parametrize(("number", "is_cured"), [(0, False), (1, False), (1, True)])
 def test_the_demo_is_replayed_as_it_was_and_erased_rules_are_within_the_bounds(
-    number: int, tmp_path: Path
+    number: int, tmp_path: Path, *, is_cured: bool
 ) -> None:
     profile = read_demo().profiles[number]
-    rules = read_rules(profile.rules)
+    if is_cured:
+        profile = structs.replace(profile, leak=None)
+    rules = read_rules(profile.publications(FIRST)[0].rules)
     rows = demo_rows(profile, tenant_id="t", days=3, entries=6_000)
     logged = Counter(
         row["matchedRule"]
