@@ -1,4 +1,4 @@
-"""Find or make the rule that fires when a table changes."""
+"""Find or make the rule that fires when a table changes, and split a rule that others invalidate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rules.conditions import parse_conditions
 from rules.language import complete_rule
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from analytics.advice.proposal import Current
     from analytics.advice.requests import Write
@@ -65,6 +65,31 @@ class Invalidator:
                 }
             )
         )
+
+
+def split_rule(
+    current: Current, index: int, part: Mapping[str, Any], *, part_id: str, name: str, vary_by: Sequence[str]
+) -> list[RuleEdit]:
+    """Return edits that move the requests of a rule which match ``part`` to a new rule before it.
+
+    Rules that invalidate the old rule then invalidate the new one too.
+    """
+    document = current.documents[index]
+    new = {
+        **document,
+        "id": part_id,
+        "name": name[:200],
+        "varyBy": list(vary_by),
+        "conditions": {"all": [document["conditions"], part]},
+    }
+    return [
+        RuleEdit.insert(complete_rule(new), before=document["id"]),
+        *(
+            RuleEdit.replace({**other, "invalidateRules": [*other["invalidateRules"], part_id]})
+            for other in current.documents
+            if document["id"] in other.get("invalidateRules", ())
+        ),
+    ]
 
 
 def _conditions(writes: Sequence[Write], tables: frozenset[str]) -> dict[str, Any]:

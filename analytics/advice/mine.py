@@ -15,7 +15,7 @@ from analytics.advice.edits import apply_edits
 from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, swr, ttl
 from analytics.advice.kinds.cache import Considered
 from analytics.advice.measure import Measurer, Prediction
-from analytics.advice.proposal import Current, Proposal
+from analytics.advice.proposal import Current, Kind, Proposal
 from analytics.advice.refusals import NotProposed, find_refusals
 from analytics.advice.requests import load_statements
 from analytics.replay.calibration import Calibration
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 #: The most proposals that are kept. Each is replayed.
 MAX_PROPOSALS: Final = 6
-#: The caveat of proposals to share results, where the tenant does not say which tables differ per user.
-_SECURITY_INVISIBLE: Final = "row-level-security-invisible"
+#: The most replays of proposals with their other variants.
+MAX_REPLAYS: Final = 12
 
 
 class AdviceReport(JsonStruct):
@@ -124,9 +124,13 @@ def mine(
     chosen = _choose([proposal for proposal in proposals if _is_wanted(proposal, dismissed)])
     recommendations, replays = [], []
     for number, proposal in enumerate(chosen, start=1):
-        prediction, result = measurer.predict(current.after(proposal.edits))
-        recommendations.append(fields_of(measurer, proposal, prediction))
-        replays.append(RulesetReplay(apply_edits(documents, proposal.edits), result))
+        best, others = _compare(measurer, current, proposal)
+        recommendations.append(
+            fields_of(
+                measurer, best.proposal, best.prediction, [(one.proposal, one.prediction) for one in others]
+            )
+        )
+        replays.append(RulesetReplay(apply_edits(documents, best.proposal.edits), best.result))
         report(0.6 + 0.4 * number / len(chosen))
     return Advice(
         AdviceReport(
@@ -136,7 +140,7 @@ def mine(
             calibration=measurer.calibration,
             caveats=[
                 *measurer.caveats,
-                *([_SECURITY_INVISIBLE] if cached.proposals and job.per_user_tables is None else []),
+                *sorted({caveat for proposal in chosen for caveat in proposal.caveats}),
             ],
             warehouse_ms=current.warehouse_ms,
             considered=cached.considered,
@@ -152,22 +156,73 @@ def _is_wanted(proposal: Proposal, dismissed: Mapping[str, int]) -> bool:
 
 
 def _choose(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """Keep at most `MAX_PROPOSALS`, in order: the first of each kind, then the first of the rest."""
+    """Keep at most `MAX_PROPOSALS` and `MAX_REPLAYS`: the first of each kind, then the first of the rest.
+
+    They stay in order.
+    """
     kinds = [proposal.kind for proposal in proposals]
-    numbers = sorted(range(len(proposals)), key=lambda number: (kinds[number] in kinds[:number], number))
-    return [proposals[number] for number in sorted(numbers[:MAX_PROPOSALS])]
+    kept: list[int] = []
+    replays = 0
+    for number in sorted(range(len(proposals)), key=lambda number: (kinds[number] in kinds[:number], number)):
+        needed = 1 + len(proposals[number].others)
+        if len(kept) < MAX_PROPOSALS and replays + needed <= MAX_REPLAYS:
+            kept.append(number)
+            replays += needed
+    return [proposals[number] for number in sorted(kept)]
 
 
-def fields_of(measurer: Measurer, proposal: Proposal, prediction: Prediction) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """A variant of a proposal with the replay of its ruleset."""
+
+    proposal: Proposal
+    prediction: Prediction
+    result: ReplayResult
+
+    @property
+    def kept(self) -> tuple[int, int]:
+        """What the rules save with it: twice the middle of the ms, then of the hits."""
+        total = self.prediction.total
+        return total.saved_ms.low + total.saved_ms.high, total.hits.low + total.hits.high
+
+
+def _compare(measurer: Measurer, current: Current, proposal: Proposal) -> tuple[_Played, Sequence[_Played]]:
+    """Replay all variants of a proposal. Return the variant to recommend, and the others.
+
+    Of the cures of a leak it is the one that keeps the most, and of equal ones the first.
+    """
+    played = [
+        _Played(variant, *measurer.predict(current.after(variant.edits)))
+        for variant in (proposal, *proposal.others)
+    ]
+    best = max(played, key=lambda one: one.kept) if proposal.kind is Kind.LEAK_FIX else played[0]
+    return best, [one for one in played if one is not best]
+
+
+def fields_of(
+    measurer: Measurer,
+    proposal: Proposal,
+    prediction: Prediction,
+    others: Sequence[tuple[Proposal, Prediction]] = (),
+) -> dict[str, Any]:
     """Return a recommendation with the rows of its evidence. The keys are the fields of its model."""
     return {
         "kind": proposal.kind.value,
         "fingerprint": proposal.fingerprint,
+        **_change_of(proposal, prediction),
+        "caveats": list(proposal.caveats),
+        "alternatives": [_change_of(*other) for other in others],
+        "evidence": msgspec.to_builtins([measurer.run_evidence(query) for query in proposal.evidence]),
+        "estimate_ms": proposal.estimate,
+    }
+
+
+def _change_of(proposal: Proposal, prediction: Prediction) -> dict[str, Any]:
+    return {
+        "variant": proposal.variant or "",
         "title": proposal.title,
         "why": list(proposal.why),
         "rules": [edit.rule for edit in proposal.edits if edit.rule is not None],
         "patch": msgspec.to_builtins(list(proposal.edits)),
-        "evidence": msgspec.to_builtins([measurer.run_evidence(query) for query in proposal.evidence]),
         "predicted": msgspec.to_builtins(prediction),
-        "estimate_ms": proposal.estimate,
     }

@@ -32,6 +32,16 @@ MIN_SHARE: Final = 0.002
 TTLS: Final = (60, 300, 900, 3600, 14_400, 43_200, 86_400)
 
 
+class Variant(StrEnum):
+    """The ways to change the rules for one end. docs/advice.md describes each."""
+
+    SHARED = "shared"
+    PER_USER = "per-user"
+    VARY = "vary"
+    BYPASS = "bypass"
+    NARROWER = "narrower"
+
+
 class Kind(StrEnum):
     """The kinds of recommendations. docs/advice.md describes each."""
 
@@ -54,6 +64,9 @@ class Proposal:
         subject: tables, a statement or the id of a rule. Kind and subject identify a proposal.
         why: the reasons, one sentence each.
         estimate: the estimated saving of warehouse time (ms); 0 for proposals that repair.
+        variant: how it serves its end, if there is another way.
+        caveats: codes of what the log cannot show.
+        others: the other ways. Each is replayed too.
     """
 
     kind: Kind
@@ -63,6 +76,9 @@ class Proposal:
     edits: tuple[RuleEdit, ...]
     evidence: tuple[EvidenceQuery, ...]
     estimate: int = 0
+    variant: Variant | None = None
+    caveats: tuple[str, ...] = ()
+    others: tuple[Proposal, ...] = ()
 
     @property
     def fingerprint(self) -> str:

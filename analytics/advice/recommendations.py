@@ -17,7 +17,7 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.errors import RecommendationNotFound, RulesetMoved, SameIsOpen, WrongState
-from analytics.advice.proposal import Kind
+from analytics.advice.proposal import Kind, Variant
 from analytics.models import Mining, Recommendation
 from rules.diff import StoredRule
 from rules.drafts import create_draft
@@ -54,23 +54,35 @@ class RecommendationBase(JsonStruct):
     window: AdviceWindow
 
 
-class RecommendationDocument(JsonStruct):
+class AdviceChange(JsonStruct):
+    """A change of the rules, and what it is predicted to do."""
+
+    variant: Annotated[str, one_of([variant.value for variant in Variant])] | None = None
+    title: str
+    why: list[str]
+    rules: Annotated[list[StoredRule], Meta(description="The rules that are new or changed.")]
+    patch: list[Annotated[dict[str, Any], sent_as("analytics.advice.edits.RuleEdit")]]
+    predicted: Annotated[dict[str, Any], sent_as("analytics.advice.measure.Prediction")]
+
+
+class RecommendationDocument(AdviceChange):
     """A change of the rules that the service recommends. docs/advice.md says how it is found."""
 
     recommendation_id: UUID
     tenant_id: UUID
     kind: Annotated[str, one_of([kind.value for kind in Kind])]
     state: Annotated[str, one_of(Recommendation.State.values)]
-    title: str
-    why: list[str]
-    rules: Annotated[list[StoredRule], Meta(description="The rules that are new or changed.")]
-    patch: list[Annotated[dict[str, Any], sent_as("analytics.advice.edits.RuleEdit")]]
+    caveats: Annotated[list[str], Meta(description="Codes of what the log cannot show.")]
+    alternatives: Annotated[
+        list[Annotated[dict[str, Any], sent_as("analytics.advice.recommendations.AdviceChange")]],
+        Meta(description="Other ways to the same end. Draft or accept one by its `variant`."),
+    ]
     evidence: list[Annotated[dict[str, Any], sent_as("analytics.advice.measure.EvidenceRows")]]
-    predicted: Annotated[dict[str, Any], sent_as("analytics.advice.measure.Prediction")]
     replay_id: Annotated[
         UUID | None,
         Meta(
-            description="The replay of the rules with it. Null if it was removed, or long after the decision."
+            description="The replay of the rules with it. Null if it was removed, long after the decision, "
+            "or where an alternative was chosen."
         ),
     ]
     fingerprint: Annotated[str, Meta(description="The same for the same kind and subject.")]
@@ -122,13 +134,19 @@ def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommen
 
 
 def draft_recommendation(
-    *, tenant_id: UUID, recommendation_id: UUID, actor: str, expected_etag: str | None = None
+    *,
+    tenant_id: UUID,
+    recommendation_id: UUID,
+    actor: str,
+    variant: str | None = None,
+    expected_etag: str | None = None,
 ) -> RuleDraft:
     """Make a draft of the ruleset with the recommendation.
 
-    ``expected_etag`` is a value of ``If-Match``, or None.
+    ``variant`` chooses one of its alternatives. ``expected_etag`` is a value of ``If-Match``, or None.
 
     Raises:
+        ValidationFailed: it has no such alternative.
         RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
         WrongState: the recommendation is not open.
         RulesetMoved: the ruleset was written after the search.
@@ -138,6 +156,7 @@ def draft_recommendation(
     recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
     require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, State.OPEN)
+    chosen = choose_variant(recommendation, variant)
     rules = _rules_with(recommendation)
     with transaction.atomic():
         draft = create_draft(
@@ -145,7 +164,7 @@ def draft_recommendation(
             document={"name": recommendation.title[:200], "rules": rules, "baseSeq": recommendation.seq},
             actor=actor,
         )
-        _change(recommendation, state=State.DRAFTED, draft_id=draft.pk)
+        _change(recommendation, state=State.DRAFTED, draft_id=draft.pk, **chosen)
     return draft
 
 
@@ -154,10 +173,13 @@ def accept_recommendation(
     tenant_id: UUID,
     recommendation_id: UUID,
     actor: str,
+    variant: str | None = None,
     expected_etag: str | None = None,
     comment: str = "",
 ) -> RulesetState:
     """Write the ruleset with the recommendation. The summary of the new revision names it, and ``comment``.
+
+    ``variant`` chooses one of its alternatives.
 
     Raises:
         RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
@@ -169,6 +191,7 @@ def accept_recommendation(
     recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
     require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, *Recommendation.UNDECIDED)
+    chosen = choose_variant(recommendation, variant)
     rules = _rules_with(recommendation)
     with transaction.atomic():
         # Of several callers at once, the first changes the version; the others raise Conflict here.
@@ -178,6 +201,7 @@ def accept_recommendation(
             decided_by=actor,
             decided_at=now(),
             accepted_seq=recommendation.seq + 1,
+            **chosen,
         )
         written = write_ruleset(
             tenant_id=tenant_id,
@@ -251,6 +275,35 @@ def reopen_recommendation(
     except IntegrityError:
         raise SameIsOpen from None
     return recommendation
+
+
+def choose_variant(recommendation: Recommendation, variant: str | None) -> dict[str, Any]:
+    """Make an alternative the change that the recommendation is. Return the fields that changed.
+
+    Nothing is stored. None, and the variant that it is already, change nothing.
+
+    Raises:
+        ValidationFailed: the recommendation has no such alternative.
+    """
+    if variant in {None, recommendation.variant}:
+        return {}
+    names = [one["variant"] for one in recommendation.alternatives]
+    if variant not in names:
+        known = ", ".join(filter(None, [recommendation.variant, *names])) or "none"
+        raise ValidationFailed.at(
+            "/variant", "out-of-range", f"This recommendation has no variant '{variant}'. It has: {known}."
+        )
+    chosen = recommendation.alternatives[names.index(variant)]
+    own = {name: getattr(recommendation, name) for name in chosen}
+    # The replay is that of the other change.
+    fields = {
+        **chosen,
+        "alternatives": [own if one is chosen else one for one in recommendation.alternatives],
+        "replay": None,
+    }
+    for name, value in fields.items():
+        setattr(recommendation, name, value)
+    return fields
 
 
 def _record(kind: EventKind, recommendation: Recommendation, actor: str, *, reason: str = "") -> None:
@@ -333,6 +386,7 @@ def describe_recommendation(recommendation: Recommendation) -> RecommendationDoc
     window = AdviceWindow(from_=recommendation.first_day, to=recommendation.last_day)
     return RecommendationDocument.of(
         recommendation,
+        variant=recommendation.variant or None,
         based_on=RecommendationBase(seq=recommendation.seq, window=window),
         decided_by=recommendation.decided_by or None,
         reason=recommendation.reason or None,

@@ -11,7 +11,7 @@ from django.db import transaction
 from accounts.events import SYSTEM
 from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mine import AdviceReport
-from analytics.advice.recommendations import AdviceWindow, State
+from analytics.advice.recommendations import AdviceWindow, State, choose_variant
 from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.replay.runs import subject_of_rules
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -140,8 +140,11 @@ def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
 
 
 def _write(recommendation: Recommendation, content: Mapping[str, Any]) -> None:
+    drafted = recommendation.variant if recommendation.state == State.DRAFTED else None
     for name, value in content.items():
         setattr(recommendation, name, value)
+    if drafted in {one["variant"] for one in recommendation.alternatives}:
+        choose_variant(recommendation, drafted)
     recommendation.mined_at = now()
     recommendation.version += 1
     recommendation.save()

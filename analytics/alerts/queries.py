@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.published.pieces import COUNTED, HIT, MISS
 from analytics.published.queries import PublishedQuery
-from analytics.reports.leaks import LEAK_FINDINGS, leak_findings_sql
+from analytics.reports.leak_sql import LEAK_FINDINGS, leak_findings_sql
 from analytics.reports.stale import STALE_TOTALS
 from logs.layout import DAY_MS, HOUR_MS
 

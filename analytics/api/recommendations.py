@@ -9,7 +9,6 @@ from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
 
-from accounts.serializers.history import CommentParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
 from analytics.advice.mining import read_mining, request_mining
@@ -26,7 +25,12 @@ from analytics.advice.recommendations import (
     recommendation_etag,
     reopen_recommendation,
 )
-from analytics.serializers.recommendations import DismissBody, RecommendationParameters
+from analytics.serializers.recommendations import (
+    AcceptParameters,
+    DismissBody,
+    RecommendationParameters,
+    VariantParameters,
+)
 from analytics.tasks import mine_again, mine_tenant
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
@@ -109,6 +113,7 @@ class RecommendationViewSet(AppViewSet):
 
     @operation(
         summary="Make a draft of the rules with a recommendation",
+        query=VariantParameters,
         headers=[IF_MATCH, ETAG],
         responses={201: DraftDocument, 409: _DECIDED},
     )
@@ -118,13 +123,14 @@ class RecommendationViewSet(AppViewSet):
             tenant_id=tenant,
             recommendation_id=recommendationId,
             actor=self.principal.email,
+            variant=self.query.get("variant"),
             expected_etag=request.headers.get("If-Match"),
         )
         return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
 
     @operation(
         summary="Accept a recommendation",
-        query=CommentParameters,
+        query=AcceptParameters,
         headers=[IF_MATCH, ETAG],
         responses={200: TenantRules, 400: RulesetRefusal, 409: _DECIDED},
     )
@@ -137,6 +143,7 @@ class RecommendationViewSet(AppViewSet):
             tenant_id=tenant,
             recommendation_id=recommendationId,
             actor=self.principal.email,
+            variant=self.query.get("variant"),
             expected_etag=request.headers.get("If-Match"),
             comment=self.query.get("comment", ""),
         )

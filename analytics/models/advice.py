@@ -6,6 +6,7 @@ from typing import ClassVar
 from uuid import uuid4
 
 from django.db import models
+from django.db.models import Value
 
 from analytics.models.replay import ReplayRun
 from tenantadmin.lib.core.timestamps import now
@@ -72,13 +73,19 @@ class Recommendation(models.Model):
     fingerprint = models.CharField(max_length=32)
     #: The position among the recommendations of the same search.
     rank = models.PositiveSmallIntegerField()
+    #: How it changes the rules, where there is another way; else empty.
+    variant = models.CharField(max_length=16, blank=True, default="", db_default="")
     title = models.TextField()
     why = models.JSONField()
     rules = models.JSONField()
     patch = models.JSONField()
     evidence = models.JSONField()
     predicted = models.JSONField()
-    #: The replay of the rules with this recommendation. Null if the replay was deleted.
+    #: Codes of what the log cannot show.
+    caveats = models.JSONField(default=list, db_default=Value([], models.JSONField()))
+    #: The other variants: their ``variant``, ``title``, ``why``, ``rules``, ``patch`` and ``predicted``.
+    alternatives = models.JSONField(default=list, db_default=Value([], models.JSONField()))
+    #: The replay of the rules with this recommendation. Null if it was deleted or an alternative was chosen.
     replay = models.ForeignKey(ReplayRun, on_delete=models.SET_NULL, null=True, related_name="+")
     #: The estimated saving in the window, in ms of warehouse time.
     estimate_ms = models.BigIntegerField()

@@ -19,6 +19,7 @@ from analytics.admin.pages.base import LogPage
 from analytics.advice.mining import read_mining, request_mining
 from analytics.advice.recommendations import (
     accept_recommendation,
+    choose_variant,
     dismiss_recommendation,
     draft_recommendation,
     read_recommendation,
@@ -105,7 +106,14 @@ class DecisionPage(BelowInsights, TenantActPage):
 
     @cached_property
     def recommendation(self) -> Recommendation:
-        return read_recommendation(tenant_id=self.tenant.pk, recommendation_id=self.kwargs["recommendation"])
+        found = read_recommendation(tenant_id=self.tenant.pk, recommendation_id=self.kwargs["recommendation"])
+        choose_variant(found, self.variant)
+        return found
+
+    @property
+    def variant(self) -> str | None:
+        """The variant in the address; None: the recommended one."""
+        return self.request.GET.get("variant")
 
     def initial(self) -> dict[str, Any]:
         return {"etag": recommendation_etag(self.recommendation)}
@@ -156,7 +164,7 @@ class AcceptPage(DecisionPage):
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        written = accept_recommendation(**self.which(values), comment=values["comment"])
+        written = accept_recommendation(**self.which(values), variant=self.variant, comment=values["comment"])
         tenant = str(self.tenant.pk)
         transaction.on_commit(lambda: mine_again.delay(tenant), robust=True)
         return f"Accepted: the rules are at revision {written.seq}.", {**self.after, "seq": written.seq}
@@ -175,7 +183,7 @@ class DraftItPage(DecisionPage):
     allowed: ClassVar[Collection[str]] = (Recommendation.State.OPEN,)
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        self._draft_id = draft_recommendation(**self.which(values)).pk
+        self._draft_id = draft_recommendation(**self.which(values), variant=self.variant).pk
         return "Made a draft.", {**self.after, "draftId": str(self._draft_id)}
 
     def done_at(self) -> str:

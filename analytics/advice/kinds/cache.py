@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta
@@ -11,7 +11,7 @@ from analytics.advice.choice import choose
 from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.evidence import changes_evidence, statements_evidence
 from analytics.advice.options import find_options
-from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, describe_seconds
+from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, Variant, describe_seconds
 from analytics.advice.requests import NO_RULE
 from rules.language import complete_rule
 from tenantadmin.lib.core.formats import number
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 MAX_PROPOSALS: Final = 5
 #: Fewer hits in the whole window may be chance.
 MIN_HITS: Final = 10
+#: The caveat of proposals to share results, where the tenant does not say which tables differ per user.
+SECURITY_INVISIBLE: Final = "row-level-security-invisible"
 
 
 class Considered(JsonStruct):
@@ -65,6 +67,8 @@ def mine(current: Current) -> CacheProposals:
     for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=MIN_SHARE * current.warehouse_ms):
         shared, keyed = (_propose(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
         proposal = next((one for one in (shared, keyed) if current.is_clean(one.edits)), None)
+        if proposal is shared and current.per_user_tables is None:
+            proposal = replace(shared, caveats=(SECURITY_INVISIBLE,), others=(keyed,))
         if proposal is not None:
             proposals.append(proposal)
             covered.update(statement.number for statement in option.scope.statements)
@@ -95,7 +99,9 @@ def _propose(
         "They only read, and call no function whose result depends on who asks or when.",
         f"Within {describe_seconds(option.ttl_seconds)}, many of them ask for the same result again.",
     ]
-    if vary_by:
+    if vary_by and current.per_user_tables is None:
+        why.append("Each user gets results of their own, whatever rows the warehouse shows them.")
+    elif vary_by:
         why.append("They can read tables that differ per user, so each user gets results of their own.")
     elif current.per_user_tables is None:
         why.append(
@@ -122,6 +128,7 @@ def _propose(
         tuple(edits),
         _evidence(current, scope, option),
         estimate=value,
+        variant=Variant.PER_USER if vary_by else Variant.SHARED,
     )
 
 

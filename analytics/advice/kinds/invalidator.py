@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.evidence import changes_evidence, rule_evidence
-from analytics.advice.invalidation import Invalidator
+from analytics.advice.invalidation import Invalidator, split_rule
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal
 from analytics.advice.saving import find_saving
 from analytics.changed_tables import plain_name
 from rules.conditions import parse_conditions
-from rules.language import complete_rule
 from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
@@ -78,22 +77,9 @@ def _split(
     current: Current, rule: Rule, index: int, part: dict[str, Any], invalidator: Invalidator
 ) -> list[RuleEdit]:
     """Return edits that move a part of a rule to a new rule, which ``invalidator`` invalidates too."""
-    document = current.documents[index]
     part_id = new_rule_id(f"{rule.id}-part", current.ids)
-    part_rule = {
-        **document,
-        "id": part_id,
-        "varyBy": document.get("varyBy", []),
-        "name": f"{rule.name}: {', '.join(part['tables']['containsAny'])}"[:200],
-        "conditions": {"all": [document["conditions"], part]},
-    }
-    edits: list[RuleEdit] = [RuleEdit.insert(complete_rule(part_rule), before=rule.id)]
-    # Rules that invalidate the old rule must invalidate the new one too.
-    edits += [
-        RuleEdit.replace({**other, "invalidateRules": [*other["invalidateRules"], part_id]})
-        for other in current.documents
-        if rule.id in other.get("invalidateRules", ())
-    ]
+    name = f"{rule.name}: {', '.join(part['tables']['containsAny'])}"
+    edits = split_rule(current, index, part, part_id=part_id, name=name, vary_by=rule.vary_by or ())
     last = invalidator.edit(part_id, name=f"Changes make a part of {rule.name} stale")
     return edits if any(edit.rule_id == last.rule_id for edit in edits) else [*edits, last]
 

@@ -1,70 +1,157 @@
 """``leak-fix``: stop serving one user's results to another."""
 
+# The queries have only constants, days and quoted ids.
+# ruff: noqa: S608
+
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.edits import RuleEdit, new_rule_id
-from analytics.advice.proposal import Kind, Proposal
+from analytics.advice.invalidation import split_rule
+from analytics.advice.proposal import Kind, Proposal, Variant
 from analytics.replay.evidence import EvidenceQuery
-from analytics.reports.per_user import is_per_user_sql
+from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_text
-from rules.language import complete_rule
+from rules.conditions import parse_conditions
+from rules.language import USER_COLUMNS, complete_rule
+from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
-    from analytics.advice.proposal import Current
+    from collections.abc import Iterable, Mapping, Sequence
 
-#: The most statements that the new rule names.
+    from analytics.advice.proposal import Current
+    from rules.language import Rule
+
+#: The most statements that a new rule names.
 _MAX_STATEMENTS: Final = 20
+_CERTAIN: Final = "grade = 'certain'"
+
+
+@dataclass(frozen=True, slots=True)
+class _Leak:
+    """A statement whose cached results several users got, and how many requests and users that were."""
+
+    statement: str
+    served: int
+    users: int
 
 
 def propose(current: Current) -> list[Proposal]:
-    """Propose a bypass for statements that depend on the user, if several users shared a cached result."""
+    """Propose to cure each rule that shares results which depend on the user, as the leak report finds them.
+
+    A proposal is the simplest cure; the other cures are its ``others``.
+    """
+    sql = f"SELECT ruleId, statement, served::BIGINT, len(users) FROM ({_findings(current)}) WHERE {_CERTAIN}"
+    leaks: dict[str | None, list[_Leak]] = defaultdict(list)
+    for rule_id, *found in current.connection.execute(sql).fetchall():
+        leaks[rule_id].append(_Leak(*found))
     proposals = []
-    for _, rule in current.cache_rules():
-        evidence = _evidence(current, rule.id)
-        rows = current.connection.execute(evidence.sql).fetchall()
-        if not rows:
-            continue
-        statements = sorted(row[0] for row in rows)
-        rule_id = new_rule_id(f"bypass-{rule.id}-per-user", current.ids)
-        conditions: dict[str, Any] = {"standardizedSql": {"in": statements}}
-        new = complete_rule(
-            {
-                "id": rule_id,
-                "name": f"{rule.name}: results that depend on the user",
-                "action": "bypass",
-                "conditions": {"all": [rule.conditions, conditions]},
-            }
-        )
-        edits = (RuleEdit.insert(new, before=rule.id),)
-        if current.is_clean(edits):
-            served, users = sum(row[1] for row in rows), max(row[2] for row in rows)
-            proposals.append(
-                Proposal(
-                    Kind.LEAK_FIX,
-                    rule.id,
-                    f"Do not share results of {rule.name} that depend on who asks",
-                    (
-                        f"Statements that call a function of the user or session: {len(statements)}.",
-                        f"{served} requests for them shared a cached result with up to {users} users.",
-                        "With the bypass each user gets their own result.",
-                    ),
-                    edits,
-                    (evidence,),
-                )
-            )
+    for index, rule in current.cache_rules():
+        # A leak that an earlier revision made may be cured.
+        decided = {series.statement.text for series in current.series_of(index)}
+        own = [leak for leak in leaks[rule.id] if leak.statement in decided]
+        if own and USER_COLUMNS.isdisjoint(rule.vary_by or ()):
+            proposals += _choose(current, _find_cures(current, index, rule, own))
     return proposals
+
+
+def _choose(current: Current, cures: Iterable[Proposal]) -> list[Proposal]:
+    """Return the first cure that is clean, with the others."""
+    clean = [cure for cure in cures if current.is_clean(cure.edits)]
+    return [replace(clean[0], others=tuple(clean[1:]))] if clean else []
+
+
+def _find_cures(current: Current, index: int, rule: Rule, leaks: Sequence[_Leak]) -> list[Proposal]:
+    document = current.documents[index]
+    columns = [*(rule.vary_by or ()), "userName"]
+    evidence = _evidence(current, rule.id)
+    served, users = sum(leak.served for leak in leaks), max(leak.users for leak in leaks)
+    why = (
+        f"Statements whose results depend on who asks, and that shared a result: {number(len(leaks))}.",
+        f"{number(served)} requests for them shared results with up to {number(users)} users.",
+    )
+
+    def cure(variant: Variant, title: str, reason: str, edits: Sequence[RuleEdit]) -> Proposal:
+        return Proposal(
+            Kind.LEAK_FIX, rule.id, title, (*why, reason), tuple(edits), (evidence,), variant=variant
+        )
+
+    cures = [
+        cure(
+            Variant.VARY,
+            f"Give each user their own results of {rule.name}",
+            "The whole rule varies by userName, so users share none of its results.",
+            [RuleEdit.replace({**document, "varyBy": columns})],
+        )
+    ]
+    part = _find_part(current, index, leaks)
+    if part is None:
+        return cures
+    bypass = complete_rule(
+        {
+            "id": new_rule_id(f"bypass-{rule.id}-per-user", current.ids),
+            "name": f"{rule.name}: results that depend on the user"[:200],
+            "action": "bypass",
+            "conditions": {"all": [document["conditions"], part]},
+        }
+    )
+    narrower = split_rule(
+        current,
+        index,
+        part,
+        part_id=new_rule_id(f"{rule.id}-per-user", current.ids),
+        name=f"{rule.name}: per user",
+        vary_by=columns,
+    )
+    return [
+        *cures,
+        cure(
+            Variant.BYPASS,
+            f"Do not cache results of {rule.name} that depend on who asks",
+            "These statements go to the warehouse each time. Users share the other results as before.",
+            [RuleEdit.insert(bypass, before=rule.id)],
+        ),
+        cure(
+            Variant.NARROWER,
+            f"Give each user their own results of {rule.name} that depend on who asks",
+            "Only these statements get a rule that varies by userName. Users share the others as before.",
+            narrower,
+        ),
+    ]
+
+
+def _find_part(current: Current, index: int, leaks: Sequence[_Leak]) -> Mapping[str, Any] | None:
+    """Return conditions for the statements that leak; None if they are too many to name."""
+    texts = {leak.statement for leak in leaks}
+    leaking = {series.statement for series in current.series_of(index) if series.statement.text in texts}
+    parts: list[dict[str, Any]] = []
+    if current.per_user_tables:
+        tables = {"tables": {"containsAny": list(current.per_user_tables), "ignoreCase": True}}
+        condition = parse_conditions(tables)
+        others = {statement for statement in leaking if not statement.fits(condition)}
+        parts += [tables] if others != leaking else []
+        leaking = others
+    named = sorted({statement.text for statement in leaking})
+    if len(named) > _MAX_STATEMENTS:
+        return None
+    if named:
+        parts.append({"standardizedSql": {"in": named}})
+    return parts[0] if len(parts) == 1 else {"any": parts}
+
+
+def _findings(current: Current) -> str:
+    return leak_findings_sql(
+        first=current.first_day, last=current.last_day, per_user_tables=current.per_user_tables or ()
+    )
 
 
 def _evidence(current: Current, rule_id: str) -> EvidenceQuery:
     return EvidenceQuery(
         name="shared-results",
-        sql="SELECT standardizedSql, sum(served)::BIGINT AS served, max(users) AS users FROM ("  # noqa: S608
-        " SELECT standardizedSql, cacheKey, count(*) AS served, count(DISTINCT userName) AS users"
-        f" FROM proxy_logs WHERE {current.days} AND matchedRule = {quote_text(rule_id)}"
-        " AND cacheKey IS NOT NULL AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"
-        f" AND {is_per_user_sql('standardizedSql')}"
-        " GROUP BY standardizedSql, cacheKey HAVING count(DISTINCT userName) > 1"
-        f") GROUP BY standardizedSql ORDER BY served DESC, standardizedSql LIMIT {_MAX_STATEMENTS}",
+        sql="SELECT statement AS standardizedSql, served::BIGINT AS served, len(users) AS users"
+        f" FROM ({_findings(current)}) WHERE {_CERTAIN} AND ruleId = {quote_text(rule_id)}"
+        f" ORDER BY served DESC, standardizedSql LIMIT {_MAX_STATEMENTS}",
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
-from analytics.reports.leaks import leak_findings_sql
+from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_value
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
-#: Sentences for the caveats of a replay; docs/replay.md has the same list.
+#: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
 _CAVEATS: Final = {
     "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
     "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
@@ -35,12 +35,13 @@ _CAVEATS: Final = {
     "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
     "calibration-fair": "The replay of the rules in force differs a little from the log.",
     "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
+    "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
 }
 
 
 @register.filter
 def caveat(code: str) -> str:
-    """Return the sentence for a caveat of a replay, or the code if it is unknown."""
+    """Return the sentence for a caveat of a replay or a recommendation, or the code if it is unknown."""
     return _CAVEATS.get(code, code)
 
 

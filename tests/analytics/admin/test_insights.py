@@ -20,7 +20,7 @@ from rules.models import RuleDraft, Ruleset
 from rules.write import write_ruleset
 from tenantadmin.backoffice.templatetags.backoffice import bounds, change
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.advice import RULE, recommend
+from tests.admin.advice import GAIN, RULE, recommend
 from tests.admin.logs import DAY, put_log, to
 from tests.admin.reading import text_of
 from tests.admin.rows import make_row
@@ -53,8 +53,8 @@ def access(staff: Client, world: factories.World) -> Client:
 def decide(staff: Client, tenant: Tenant) -> Callable[..., Any]:
     """Send the form of an act on a recommendation, as its page shows it."""
 
-    def run(act: str, found: Recommendation, client: Client = staff, **fields: str) -> Any:
-        address = to(f"tenant-advice-{act}", tenant, recommendation=found.pk)
+    def run(act: str, found: Recommendation, client: Client = staff, query: str = "", **fields: str) -> Any:
+        address = to(f"tenant-advice-{act}", tenant, recommendation=found.pk) + query
         html = client.get(address).content.decode()
         etags = [*re.findall(r'name="etag" value="([^"]+)"', html), ""]
         etag = etags[0].replace("&quot;", '"')
@@ -133,6 +133,36 @@ class TestRecommendations:
         assert "Its data changes too often. 2 9 2 s" in page
         Mining.objects.update(state="failed", error="The search failed. Request it again.")
         assert "failed The search failed." in page_text(support, address)
+
+    def test_an_alternative_is_compared_and_accepted(
+        self, staff: Client, support: Client, tenant: Tenant, decide: Callable[..., Any]
+    ) -> None:
+        rule = {**RULE, "varyBy": ["userName"]}
+        gain = {**GAIN, "hits": {"low": 7, "likely": None, "high": 7}}
+        other = {
+            "variant": "per-user",
+            "title": "Cache m.ads per user",
+            "why": ["Each user gets their own."],
+            "rules": [rule],
+            "patch": [{"op": "insert", "ruleId": "ads", "before": None, "rule": rule}],
+            "predicted": {"gain": gain},
+        }
+        found = recommend(
+            tenant, variant="shared", caveats=["row-level-security-invisible"], alternatives=[other]
+        )
+        address = to("tenant-insights", tenant)
+        page = page_text(staff, address)
+        assert "No statement tells whether the warehouse shows each user other rows." in page
+        assert "Cache m.ads per user Each user gets their own. +5 s +7 Accept Make a draft" in page
+        assert "Accept Make a draft" not in page_text(support, address)
+        accept = to("tenant-advice-accept", tenant, recommendation=found.pk)
+        assert f"{accept}?variant=per-user" in staff.get(address).content.decode()
+        page = page_text(staff, accept, variant="per-user")
+        assert "Cache m.ads per user cache open" in page
+        assert '+ "userName"' in page
+        decide("accept", found, query="?variant=per-user")
+        assert [rule["varyBy"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == [["userName"]]
+        assert staff.get(accept, {"variant": "x"}).status_code == 400
 
     def test_too_many_searches(self, support: Client, tenant: Tenant, settings: Any) -> None:
         settings.REPLAY_LIMIT = "1 per hour"

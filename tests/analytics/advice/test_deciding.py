@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier
-from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from django.db import connection
@@ -16,7 +16,7 @@ from analytics import tasks
 from analytics.advice import recommendations
 from analytics.advice.mining import run_mining
 from analytics.advice.recommendations import accept_recommendation
-from analytics.models import Recommendation
+from analytics.models import Mining, Recommendation
 from rules.drafts import delete_draft, publish_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
@@ -27,10 +27,6 @@ from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.searching import accept, search
 from tests.conftest import ApiClient
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -161,6 +157,70 @@ def test_a_deleted_draft_opens_the_recommendation_again_and_accepting_deletes_th
     client.post(f"{address}/draft")
     assert client.post(f"{address}/accept").status_code == 200
     assert RuleDraft.objects.count() == 0
+
+
+def test_an_alternative_is_accepted(tenant: UUID, client: ApiClient) -> None:
+    (found,) = search(tenant)
+    assert (found.variant, found.caveats) == ("shared", ["row-level-security-invisible"])
+    (twin,) = found.alternatives
+    address = f"/tenants/{tenant}/recommendations/{found.pk}"
+    answer = client.post(f"{address}/accept?variant=per-user")
+    assert answer.status_code == 200
+    assert answer.json()["rules"] == twin["rules"]
+    assert twin["rules"][0]["varyBy"] == ["userName"]
+    body = client.get(address).json()
+    assert (body["state"], body["variant"], body["title"], body["replayId"]) == (
+        "accepted",
+        "per-user",
+        "Cache m.ads per user for 12 hours",
+        None,
+    )
+    assert body["predicted"] == twin["predicted"]
+    (other,) = body["alternatives"]
+    assert (other["variant"], other["title"], other["predicted"]) == (
+        "shared",
+        "Cache m.ads for 12 hours",
+        found.predicted,
+    )
+    revision = Revision.objects.get(kind="rules", tenant_id=tenant, seq=1)
+    assert revision.summary["recommendation"]["title"] == "Cache m.ads per user for 12 hours"
+
+
+def test_a_drafted_alternative_stays_chosen_when_it_is_found_again(tenant: UUID, client: ApiClient) -> None:
+    (found,) = search(tenant)
+    address = f"/tenants/{tenant}/recommendations/{found.pk}"
+    answer = client.post(f"{address}/draft?variant=per-user")
+    assert (answer.status_code, answer.json()["rules"][0]["varyBy"]) == (201, ["userName"])
+    drafted = client.get(address).json()
+    Mining.objects.update(digest="")
+    assert search(tenant) == []
+    again = client.get(address).json()
+    ignored = {"minedAt": None, "replayId": None}
+    assert again | ignored == drafted | ignored
+    assert again["minedAt"] > drafted["minedAt"]
+    draft_id = UUID(answer.json()["draftId"])
+    delete_draft(tenant_id=tenant, draft_id=draft_id, actor="b@example.org")
+    Mining.objects.update(digest="")
+    (found,) = search(tenant)
+    assert found.variant == "shared"
+
+
+@pytest.mark.parametrize("act", ["draft", "accept"])
+def test_a_variant_that_there_is_not(tenant: UUID, client: ApiClient, act: str) -> None:
+    (found,) = search(tenant)
+    address = f"/tenants/{tenant}/recommendations/{found.pk}/{act}"
+    answer = client.post(f"{address}?variant=narrower")
+    assert (answer.status_code, answer.json()["details"][0]) == (
+        400,
+        {
+            "path": "/variant",
+            "code": "out-of-range",
+            "message": "This recommendation has no variant 'narrower'. It has: shared, per-user.",
+        },
+    )
+    assert client.post(f"{address}?variant=x").status_code == 400
+    found.refresh_from_db()
+    assert (found.state, found.version) == ("open", 1)
 
 
 def test_rest(tenant: UUID, client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -11,89 +10,41 @@ import duckdb
 import msgspec
 import pytest
 
-from analytics.advice.edits import RuleEdit, apply_edits, read_edits
+from analytics.advice.edits import RuleEdit, apply_edits
 from analytics.advice.estimate import estimate
 from analytics.advice.measure import Measurer
-from analytics.advice.mine import MAX_PROPOSALS, Advice, mine
+from analytics.advice.mine import MAX_PROPOSALS
 from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, RISK_CAP, Current
 from analytics.advice.requests import load_statements
 from analytics.demo.reading import read_demo
 from analytics.replay.gateway import learn_gateway
-from analytics.replay.job import Job, Ruleset
+from analytics.replay.job import Ruleset
 from analytics.replay.outcome import play
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
-from rules.lint import lint_ruleset
 from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
-from tests.analytics.replay.streams import demo_rows, run_replay, write_days
+from tests.analytics.advice.mined import (
+    Rules,
+    cached,
+    check_promises,
+    make_job,
+    replay_of,
+    run,
+    run_log,
+    the,
+    times,
+    with_it,
+)
+from tests.analytics.replay.streams import FIRST, demo_rows, write_days
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from analytics.replay.job import DayFile
-
-Rules = list[dict[str, Any]]
-MINUTE = 60_000
-DAY_MS = 1440 * MINUTE
-
-
-def make_job(files: Sequence[DayFile], rules: Rules) -> Job:
-    parsed = read_rules(rules)
-    return Job(files, files[1].day, files[-1].day, parsed, parsed)
-
-
-def run(files: Sequence[DayFile], rules: Rules, **options: Any) -> Advice:
-    with duckdb.connect(config={"threads": 1}) as connection:
-        return mine(connection, make_job(files, rules), rules, **{"dismissed": {}, **options})
-
-
-def run_log(tmp_path: Path, arrivals: Sequence[Arrival], rules: Rules) -> tuple[list[DayFile], Rules, Advice]:
-    complete = [complete_rule(rule) for rule in rules]
-    files = write_days(make_log(arrivals, (0, complete)), tmp_path)
-    return files, complete, run(files, complete)
-
-
-def replay_of(files: Sequence[DayFile], rules: Rules, current: Rules) -> dict[str, Any]:
-    job = Job(files, files[1].day, files[-1].day, read_rules(rules), read_rules(current))
-    with duckdb.connect(config={"threads": 1}) as connection:
-        return run_replay(connection, job)
-
-
-def with_it(rules: Rules, found: Mapping[str, Any]) -> list[Any]:
-    return apply_edits(rules, read_edits(found["patch"]))
-
-
-def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> None:
-    """Each one is lint-clean, and a replay of the ruleset with it gives what was predicted."""
-    warnings = {(row.code, row.rule_id) for row in lint_ruleset({"rules": rules}).warnings}
-    for found, replayed in zip(advice.recommendations, advice.replays, strict=True):
-        changed = with_it(rules, found)
-        lint = lint_ruleset({"rules": changed})
-        assert lint.valid
-        assert {(row.code, row.rule_id) for row in lint.warnings} <= warnings
-        result = replay_of(files, changed, rules)
-        assert result["total"] == found["predicted"]["total"]
-        assert result["against"]["total"] == found["predicted"]["against"]
-        assert (replayed.rules, msgspec.to_builtins(replayed.result)) == (changed, result)
-
-
-def times(days: int, every_minutes: int, *, offset: int = 0) -> range:
-    """Return times in ms."""
-    return range(offset * MINUTE, days * DAY_MS, every_minutes * MINUTE)
-
-
-def cached(rule_id: str, *tables: str, ttl: int = 86_400, **fields: Any) -> dict[str, Any]:
-    conditions = {"isReadOnly": True, "tables": {"containsAny": list(tables)}}
-    return {"id": rule_id, "conditions": conditions, "ttlSeconds": ttl, **fields}
-
-
-def the(advice: Advice, kind: str) -> Mapping[str, Any]:
-    (found,) = (row for row in advice.recommendations if row["kind"] == kind)
-    return found
 
 
 def test_a_rule_without_invalidation_gets_a_rule_that_fires(tmp_path: Path) -> None:
@@ -190,22 +141,6 @@ def test_results_without_later_requests_are_not_stored(tmp_path: Path) -> None:
     check_promises(files, rules, advice)
 
 
-def test_results_that_depend_on_the_user_are_not_shared(tmp_path: Path) -> None:
-    own = [
-        read("SELECT current_user, x FROM s.own", "s.own", at=at, userName=name)
-        for at in times(3, 60)
-        for name in ("ann", "bob")
-    ]
-    files, rules, advice = run_log(tmp_path, own, [cached("all", "s.*")])
-    found = the(advice, "leak-fix")
-    (edit,) = found["patch"]
-    assert edit["rule"]["action"] == "bypass"
-    assert found["evidence"][0]["rows"] == [
-        {"standardizedSql": "SELECT current_user, x FROM s.own", "served": 96, "users": 2}
-    ]
-    check_promises(files, rules, advice)
-
-
 @pytest.mark.parametrize(("ttl", "kind"), [(43_200, "reorder"), (60, "remove")])
 def test_a_rule_that_never_decides_is_moved_or_removed(tmp_path: Path, ttl: int, kind: str) -> None:
     reads = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
@@ -262,7 +197,7 @@ def log_of(name: str, directory: Path) -> tuple[list[DayFile], Rules]:
         return write_days(make_log(office_traffic(random.Random(7), days=4), (0, [])), directory), []  # noqa: S311
     profile = next(profile for profile in read_demo().profiles if name in profile.name.lower())
     rows = demo_rows(profile, tenant_id="advice", days=4, entries=5000)
-    return write_days(rows, directory), [complete_rule(rule) for rule in profile.rules]
+    return write_days(rows, directory), [complete_rule(rule) for rule in profile.publications(FIRST)[0].rules]
 
 
 @pytest.mark.parametrize("name", ["office", "retail", "product"])
@@ -374,28 +309,3 @@ def test_estimates_match_a_replay(tmp_path: Path, name: str) -> None:
             assert totals == [row["hits"]["low"], row["risk"]["low"], row["risk"]["high"]]
             compared += totals[0]
     assert compared > 50
-
-
-@pytest.mark.parametrize(
-    ("tables", "columns", "is_warned"),
-    [
-        (("S.*",), ["userName"], False),
-        (("hr.people",), ["userName"], False),
-        ((), [], False),
-        (None, [], True),
-    ],
-)
-def test_results_of_tables_that_differ_per_user_are_never_shared(
-    tmp_path: Path, tables: Sequence[str] | None, columns: list[str], *, is_warned: bool
-) -> None:
-    """A statement that reads s.orders can read hr.people too."""
-    reads = [read("SELECT count(*) FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 10)]
-    files = write_days(make_log(reads, (0, [])), tmp_path)
-    job = replace(make_job(files, []), per_user_tables=tables)
-    with duckdb.connect(config={"threads": 1}) as connection:
-        advice = mine(connection, job, [], dismissed={})
-    (rule,) = the(advice, "cache")["rules"]
-    assert rule["varyBy"] == columns
-    assert lint_ruleset({"rules": [rule]}, per_user_tables=tables or ()).errors == ()
-    assert ("row-level-security-invisible" in (advice.report.caveats or [])) is is_warned
-    assert advice.recommendations[0]["predicted"]["gain"]["hits"]["low"] > 100

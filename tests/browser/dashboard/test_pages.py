@@ -197,6 +197,13 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         found[name] = factories.recommendation(
             tenant, fingerprint=name, rank=rank, title=f"Cache s.{name}", rules=[rule], patch=patch, seq=seq
         )
+    other = found["accepted"]
+    per_user = {**other.rules[0], "varyBy": ["userName"]}
+    change = {"title": "Cache s.accepted per user", "why": ["Each has their own."], "rules": [per_user]}
+    patch = [{**other.patch[0], "rule": per_user}]
+    other.alternatives = [{**change, "variant": "per-user", "patch": patch, "predicted": other.predicted}]
+    other.variant = "shared"
+    other.save()
     with open_as(demo.owner, home, f"/t/{demo.tenant}/recommendations") as dashboard:
         page = dashboard.page
         card = "section:has-text('Cache s.{}')"
@@ -209,7 +216,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         page.fill("dialog input[name=reason]", "It changes too often.")
         page.click("dialog .primary")
         page.wait_for_selector(card.format("dismissed"), state="detached")
-        page.click(f"{card.format('accepted')} >> button:text('Accept')")
+        page.click(f"{card.format('accepted')} >> tr:has-text('per user') >> button:text('Accept')")
         page.click("dialog .primary")
         page.wait_for_selector(card.format("accepted"), state="detached")
         page.click("text=Decided (2)")
@@ -222,6 +229,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         recommendation.delete()
     states = {name: recommendation.state for name, recommendation in found.items()}
     assert states == {name: name for name in found}
+    assert found["accepted"].title == "Cache s.accepted per user"
     assert found["dismissed"].reason == "It changes too often."
     assert found["accepted"].accepted_seq == Ruleset.objects.get(tenant_id=demo.tenant).seq == seq + 1
     restore_ruleset(tenant_id=UUID(demo.tenant), seq=seq, actor=demo.owner.email)

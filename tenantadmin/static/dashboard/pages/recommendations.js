@@ -59,12 +59,13 @@ const range = ({ low, likely, high }, show) => {
 function card(context, one) {
   const { tenant } = context;
   const { gain } = one.predicted;
-  return panel(one.title, [badge(one.kind), badge(one.state, STATE[one.state])],
+  return panel(one.title, [badge(one.kind), badge(one.state, STATE[one.state]), one.caveats.map((code) => badge(code.replaceAll("-", " "), "warn"))],
     h("div", { class: "pad stack" },
       h("ul", { class: "prose" }, one.why.map((line) => h("li", null, line))),
       h("dl", { class: "facts" }, h("dt", null, "Predicted"), h("dd", null, `${range(gain.savedMs, f.duration)} in the warehouse saved, ${range(gain.hits, f.number)} hits, from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`),
         gain.risk.high !== 0 && [h("dt", null, "Hits at risk"), h("dd", null, gain.risk.low === gain.risk.high ? f.number(gain.risk.low) : `${f.number(gain.risk.low)} to ${f.number(gain.risk.high)}`)],
         one.decidedAt && [h("dt", null, "Decided"), h("dd", null, `${one.decidedBy ?? ""} ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`)]),
+      one.alternatives.length > 0 && otherWays(context, one),
       h("details", null, h("summary", { class: "muted small" }, "The rules, and the evidence"),
         h("pre", { class: "code", tabindex: 0 }, JSON.stringify(one.rules, null, 2)),
         one.evidence.map((piece) => h("div", null, h("div", { class: "row" }, h("h3", null, piece.name), can(tenant, "member") && a(to(tenant, "sql", { sql: piece.sql }), "Run it")), h("pre", { class: "code", tabindex: 0 }, piece.sql)))),
@@ -72,22 +73,57 @@ function card(context, one) {
 }
 
 /**
+ * The recommended change beside its alternatives: what each was predicted to do.
  * @param {import("../router.js").Context} context
  * @param {Recommendation} one
  */
-function acts({ tenant, reload }, one) {
+function otherWays(context, one) {
+  const mayChoose = can(context.tenant, "write") && (one.state === "open" || one.state === "drafted");
+  return h("div", null, h("h3", null, "Compared with other ways"), table([
+    { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", null, way.title) : way.title, h("div", { class: "muted small" }, way.why.at(-1) ?? "")] },
+    { head: "Saved", number: true, cell: (way) => range(way.predicted.gain.savedMs, f.duration) },
+    { head: "Hits", number: true, cell: (way) => range(way.predicted.gain.hits, f.number) },
+    { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && h("div", { class: "row" }, button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
+  ], /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]), { label: "Compared with other ways" }));
+}
+
+/**
+ * @param {import("../router.js").Context} context
+ * @param {Recommendation} one
+ * @param {Contract.AdviceChange} way the recommended change or an alternative
+ */
+const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recommendationId, ...(way.variant && { variant: way.variant }) });
+
+/**
+ * @param {import("../router.js").Context} context
+ * @param {Recommendation} one
+ * @param {Contract.AdviceChange} way
+ */
+async function accept(context, one, way) {
+  const comment = commentInput();
+  const done = await ask({ title: "Publish this now?", action: "Accept and publish",
+    body: h("div", null, h("p", null, way.title, ". The Gateway starts with an empty cache under the new rules."), field("Comment", comment, "Why the rules change. The history keeps it.")),
+    run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment: comment.value }) });
+  if (done) context.reload();
+}
+
+/**
+ * @param {import("../router.js").Context} context
+ * @param {Recommendation} one
+ * @param {Contract.AdviceChange} way
+ */
+async function draft(context, one, way) {
+  const made = await call("POST /tenants/{tenant}/recommendations/{recommendationId}/draft", choice(context, one, way));
+  go(`/t/${context.tenant}/drafts/${made.draftId}`);
+}
+
+/**
+ * @param {import("../router.js").Context} context
+ * @param {Recommendation} one
+ */
+function acts(context, one) {
+  const { tenant, reload } = context;
   const path = { tenant, recommendationId: one.recommendationId };
-  const accept = async () => {
-    const comment = commentInput();
-    const done = await ask({ title: "Publish this now?", action: "Accept and publish",
-      body: h("div", null, h("p", null, one.title, ". The Gateway starts with an empty cache under the new rules."), field("Comment", comment, "Why the rules change. The history keeps it.")),
-      run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...path, comment: comment.value }) });
-    if (done) reload();
-  };
-  const draft = async () => {
-    const made = await call("POST /tenants/{tenant}/recommendations/{recommendationId}/draft", path);
-    go(`/t/${tenant}/drafts/${made.draftId}`);
-  };
   const reason = input("reason", "", { maxlength: 500 });
   const dismiss = async () => {
     const done = await ask({ title: "Dismiss it?", action: "Dismiss", body: field("Why", reason, "It comes back only if it would save twice as much."),
@@ -100,8 +136,8 @@ function acts({ tenant, reload }, one) {
   };
   if (one.state === "dismissed") return h("div", { class: "row" }, button("Open again", reopen));
   if (one.state === "superseded") return null;
-  return h("div", { class: "row" }, button("Accept", accept, "primary"),
-    one.draftId ? h("a", { class: "button", href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", draft), button("Dismiss", dismiss, "quiet"));
+  return h("div", { class: "row" }, button("Accept", () => accept(context, one, one), "primary"),
+    one.draftId ? h("a", { class: "button", href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one)), button("Dismiss", dismiss, "quiet"));
 }
 
 /**

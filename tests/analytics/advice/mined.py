@@ -1,0 +1,94 @@
+"""Search a log for recommendations, and check what they promise."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import msgspec
+
+from analytics.advice.edits import apply_edits, read_edits
+from analytics.advice.mine import Advice, mine
+from analytics.replay.job import Job
+from rules.language import complete_rule, read_rules
+from rules.lint import lint_ruleset
+from tests.analytics.advice.logs import make_log
+from tests.analytics.replay.streams import run_replay, write_days
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from analytics.replay.job import DayFile
+    from tests.analytics.advice.logs import Arrival
+
+Rules = list[dict[str, Any]]
+MINUTE = 60_000
+DAY_MS = 1440 * MINUTE
+
+
+def make_job(files: Sequence[DayFile], rules: Rules) -> Job:
+    parsed = read_rules(rules)
+    return Job(files, files[1].day, files[-1].day, parsed, parsed)
+
+
+def run(
+    files: Sequence[DayFile], rules: Rules, *, per_user_tables: Sequence[str] | None = None, **options: Any
+) -> Advice:
+    job = replace(make_job(files, rules), per_user_tables=per_user_tables)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        return mine(connection, job, rules, **{"dismissed": {}, **options})
+
+
+def run_log(
+    tmp_path: Path, arrivals: Sequence[Arrival], rules: Rules, **options: Any
+) -> tuple[list[DayFile], Rules, Advice]:
+    """Return the log that these rules make, the rules, and what is recommended for them."""
+    complete = [complete_rule(rule) for rule in rules]
+    files = write_days(make_log(arrivals, (0, complete)), tmp_path)
+    return files, complete, run(files, complete, **options)
+
+
+def replay_of(files: Sequence[DayFile], rules: Rules, current: Rules) -> dict[str, Any]:
+    job = Job(files, files[1].day, files[-1].day, read_rules(rules), read_rules(current))
+    with duckdb.connect(config={"threads": 1}) as connection:
+        return run_replay(connection, job)
+
+
+def with_it(rules: Rules, found: Mapping[str, Any]) -> list[Any]:
+    return apply_edits(rules, read_edits(found["patch"]))
+
+
+def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> None:
+    """Each one and its alternatives are lint-clean, and their replays give what was predicted."""
+    warnings = {(row.code, row.rule_id) for row in lint_ruleset({"rules": rules}).warnings}
+    for found, replayed in zip(advice.recommendations, advice.replays, strict=True):
+        changed = with_it(rules, found)
+        lint = lint_ruleset({"rules": changed})
+        assert lint.valid
+        assert {(row.code, row.rule_id) for row in lint.warnings} <= warnings
+        result = replay_of(files, changed, rules)
+        assert result["total"] == found["predicted"]["total"]
+        assert result["against"]["total"] == found["predicted"]["against"]
+        assert (replayed.rules, msgspec.to_builtins(replayed.result)) == (changed, result)
+        for other in found["alternatives"]:
+            assert lint_ruleset({"rules": with_it(rules, other)}).valid
+            result = replay_of(files, with_it(rules, other), rules)
+            assert result["total"] == other["predicted"]["total"]
+            assert result["against"]["total"] == other["predicted"]["against"]
+
+
+def times(days: int, every_minutes: int, *, offset: int = 0) -> range:
+    """Return times in ms."""
+    return range(offset * MINUTE, days * DAY_MS, every_minutes * MINUTE)
+
+
+def cached(rule_id: str, *tables: str, ttl: int = 86_400, **fields: Any) -> dict[str, Any]:
+    conditions = {"isReadOnly": True, "tables": {"containsAny": list(tables)}}
+    return {"id": rule_id, "conditions": conditions, "ttlSeconds": ttl, **fields}
+
+
+def the(advice: Advice, kind: str) -> Mapping[str, Any]:
+    (found,) = (row for row in advice.recommendations if row["kind"] == kind)
+    return found
