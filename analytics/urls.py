@@ -41,6 +41,7 @@ urlpatterns = [
         ReportViewSet.as_view({"get": "get_leaks_report"}),
         name="report-leaks",
     ),
+    path("tenants/<uuid:tenant>/savings", ReportViewSet.as_view({"get": "get_savings"}), name="savings"),
     path("tenants/<uuid:tenant>/setup", SetupViewSet.as_view({"get": "get_setup"}), name="setup"),
     path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
     path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),

@@ -10,9 +10,9 @@ from rest_framework.response import Response
 from accounts.access.scopes import Scope
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.alerts.queries import ALERT_QUERIES
-from analytics.models import Kind
 from analytics.published.queries import QUERIES, PublishedQuery
-from analytics.published.verify import DocumentKey, Verification, verify_document
+from analytics.published.verification import DocumentKey, Verification
+from analytics.published.verify import verify_document
 from analytics.serializers.published import VerificationBody
 from logs.audit import Reader
 from tenantadmin.lib.core.addresses import client_address
@@ -67,7 +67,7 @@ class VerificationViewSet(AppViewSet):
         The queries run with the hour of each entry's prefix and the order of the entries, which `proxy_logs`
         does not show; without entries that need them, the statements in `queries` give the same numbers.
         """
-        key = DocumentKey(tenant, Kind(self.body["document"]), self.body["period"], self.body.get("userId"))
+        key = DocumentKey(tenant, self.body["document"], self.body["period"], self.body.get("userId"))
         if key.is_about_users:
             require_tenant_scope(self.principal, tenant_id=tenant, scope=Scope.ANALYTICS_USERS)
         reader = Reader(self.principal.email, client_address(request))

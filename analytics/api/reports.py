@@ -21,13 +21,23 @@ from analytics.reports.reading import LogReader, Window
 from analytics.reports.stale import StaleReport, stale_report
 from analytics.reports.timeline import Timeline, timeline
 from analytics.reports.traffic import Traffic, TrafficFilter, TrafficLinks, list_traffic
-from analytics.serializers.reports import ReportParameters, TimelineParameters, TrafficParameters
+from analytics.savings.document import Savings
+from analytics.savings.reading import find_source, read_savings
+from analytics.serializers.reports import (
+    ReportParameters,
+    SavingsParameters,
+    TimelineParameters,
+    TrafficParameters,
+)
 from logs.audit import Reader
 from rules.serializers.markers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.budgets import QUERY
+from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import link, next_page
+from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
+from tenantadmin.lib.http.schema import NOT_MODIFIED
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
@@ -74,6 +84,28 @@ class ReportViewSet(AppViewSet):
     def get_timeline(self, request: Request, tenant: UUID) -> Response:
         """Per hour or day (UTC). What fell into the same time need not be the cause."""
         return Response(timeline(self._log(tenant), window=self._window, step=self.query["step"]))
+
+    @operation(
+        summary="What the cache saves of the time that the warehouse bills",
+        budget=QUERY,
+        query=SavingsParameters,
+        headers=[IF_NONE_MATCH, ETAG],
+        responses={200: Savings, 304: NOT_MODIFIED},
+    )
+    def get_savings(self, request: Request, tenant: UUID) -> Response:
+        """Billed time, busy time and money with the cache, without it, and per rule.
+
+        The answer is kept until a build of its days or the prices change. `queries` has the statement that
+        gives the times.
+        """
+        source = find_source(
+            tenant=tenant, first=self.query["from"], last=self.query["to"], step=self.query["step"]
+        )
+        unchanged = not_modified(request, source.etag)
+        if unchanged is not None:
+            return unchanged
+        etag, body = read_savings(default_store(), source, reader=self._reader)
+        return Response(body, headers={"ETag": etag})
 
     @operation(
         summary="What invalidating the targets of a rule would end",
@@ -129,5 +161,8 @@ class ReportViewSet(AppViewSet):
         return Window(self.query["from"], self.query["to"])
 
     def _log(self, tenant: UUID) -> LogReader:
-        reader = Reader(self.principal.email, client_address(self.request))
-        return LogReader(default_store(), tenant, reader)
+        return LogReader(default_store(), tenant, self._reader)
+
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self.principal.email, client_address(self.request))

@@ -42,6 +42,7 @@ from analytics.published.pieces import (
     sum_bytes,
     totals,
 )
+from analytics.savings.sql import SAVINGS_ABOUT, SAVINGS_FIELDS, SAVINGS_SQL
 from analytics.summaries.documents.year import ACTIVITY_DAYS
 from logs.quoting import quote_value
 from tenantadmin.lib.core.structs import JsonStruct
@@ -63,7 +64,7 @@ class PublishedQuery(JsonStruct):
         list[str],
         Meta(
             description="`first` and `last`: days (`'YYYY-MM-DD'`), both included. Of alerts also `hours`: "
-            "the window, and `now`: epoch milliseconds."
+            "the window, and `now`: epoch milliseconds. `about` explains those of `savings`."
         ),
     ]
     fields: list[str]
@@ -124,13 +125,16 @@ _OPPORTUNITY_FIELDS: Final = (
 )  # fmt: skip
 
 
+_PARAMETERS: Final = ("first", "last", "before", "suspend", "minimum", "bucket")
+
+
 def _query(name: str, about: str, sql: str, fields: Iterable[str]) -> PublishedQuery:
     text = sql.strip()
     return PublishedQuery(
         name=name,
         about=about,
         text=text,
-        parameters=[parameter for parameter in ("first", "last") if f"${parameter}" in text],
+        parameters=[parameter for parameter in _PARAMETERS if f"${parameter}" in text],
         fields=list(fields),
     )
 
@@ -343,6 +347,8 @@ FROM proxy_logs {IN_PERIOD} AND userName IS NOT NULL
 GROUP BY userName ORDER BY totalHits DESC, userId""",
         _USER_FIELDS,
     )
+
+    yield _query("savings", SAVINGS_ABOUT, SAVINGS_SQL, SAVINGS_FIELDS)
 
 
 #: Every published query by name, in the order of the documentation.

@@ -7,18 +7,26 @@ it starts again.
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
-from msgspec import Meta
 
 from analytics.models import Kind, MergedRollup, SummaryDocument
-from analytics.published.documents import MAX_DIFFERENCES, UnequalValue, assemble, compare, queries_of
+from analytics.published.documents import assemble, compare, queries_of
+from analytics.published.savings import verify_savings
+from analytics.published.verification import (
+    DOCUMENTS,
+    SAVINGS,
+    BuildMoved,
+    DocumentKey,
+    MadeByAnotherRelease,
+    RunQuery,
+    Verification,
+)
 from analytics.summaries.days import mark_days_stale
-from analytics.summaries.periods import HISTORY, merged_digest, period_bounds, source_digest
+from analytics.summaries.periods import HISTORY, merged_digest, source_digest
 from analytics.summaries.store import (
     day_builds,
     has_outdated_days,
@@ -32,8 +40,7 @@ from logs.queries import query_limits, rows_of, run_query
 from logs.sources import local_copies
 from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
-from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound
-from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
 from tenantadmin.lib.objectstore import StoreError
 
@@ -52,106 +59,6 @@ _MAX_ROWS: Final = 1_000_000
 _MAX_RESULT_BYTES: Final = 256 << 20
 _QUERY_SECONDS: Final = 60.0
 _ATTEMPTS: Final = 2
-
-
-#: The format of the period of each kind of document, and an example.
-_PERIODS: Final = {
-    Kind.DAY: (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "2026-03-01"),
-    Kind.MONTH: (r"[0-9]{4}-[0-9]{2}", "2026-03"),
-    **dict.fromkeys((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES), (r"[0-9]{4}", "2026")),
-    Kind.USERS: ("", ""),
-}
-_PER_USER: Final = (Kind.DAY, Kind.MONTH, Kind.YEAR)
-
-
-class InvalidKey(ValueError):
-    """No such document can exist. ``field`` is the wrong member: ``period`` or ``userId``."""
-
-    def __init__(self, field: str, message: str) -> None:
-        super().__init__(message)
-        self.field = field
-
-
-def check_key(kind: Kind, period: str, *, is_of_user: bool) -> None:
-    """Check that a kind of document can have this period and this user.
-
-    Raises:
-        InvalidKey: the message says what to send.
-    """
-    pattern, example = _PERIODS[kind]
-    cure = f"Give a period like {example}." if example else "Leave the period out: it is the whole history."
-    if not re.fullmatch(pattern, period):
-        raise InvalidKey("period", cure)
-    try:
-        # The calendar must have this date.
-        date.fromisoformat(period + "0001-01-01"[len(period) :])
-    except ValueError as error:
-        raise InvalidKey("period", cure) from error
-    if is_of_user and kind not in _PER_USER:
-        names = ", ".join(_PER_USER)
-        raise InvalidKey("userId", f"Only these documents are made for single users: {names}.")
-
-
-class BuildMoved(Conflict):
-    """In both attempts, a build was replaced during the verification."""
-
-    message = "The document is being built again. Wait a minute and retry."
-
-
-class MadeByAnotherRelease(Conflict):
-    """The document or its days have another version, and wait for being built again."""
-
-    def __init__(self, tenant: UUID) -> None:
-        super().__init__(
-            "Another release of the service made this document. It is made anew by itself within half an"
-            f" hour; `manage.py rebuild --tenant {tenant}` makes it now."
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentKey:
-    """A document: its kind, its period (``2026-03-01``, ``2026-03``, ``2026`` or empty), and its user."""
-
-    tenant: UUID
-    kind: Kind
-    period: str
-    user: str | None = None
-
-    @property
-    def is_about_users(self) -> bool:
-        """True if the document has data of single users."""
-        return self.user is not None or self.kind is Kind.USERS
-
-    @property
-    def days(self) -> tuple[date, date]:
-        """The first and the last day of the period."""
-        return period_bounds(self.period)
-
-    @property
-    def activity_days(self) -> tuple[date, date]:
-        """The days whose activity a year's document may show: the year and 364 days before it."""
-        _, last = self.days
-        return (date(last.year - 1, 1, 2) if last.year > 1 else date.min), last
-
-
-class RunQuery(JsonStruct):
-    name: str
-    sql: Annotated[str, Meta(description="The statement to run yourself.")]
-    ms: Count
-
-
-class Verification(JsonStruct):
-    """Whether a document says what SQL over the log says."""
-
-    component = "VerificationAnswer"
-
-    equal: bool
-    fields: Annotated[Count, Meta(description="How many values were compared.")]
-    unequal_count: Count
-    unequal: Annotated[
-        list[UnequalValue], Meta(description=f"The first {MAX_DIFFERENCES} values that differ.")
-    ]
-    queries: list[RunQuery]
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +90,8 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
         MadeByAnotherRelease: the document waits for being built again.
         ApiError: a query failed.
     """
+    if key.kind == SAVINGS:
+        return verify_savings(store, key=key, reader=reader)
     for _ in range(_ATTEMPTS):
         builds = _read_builds(key)
         if not builds.is_current:
@@ -213,7 +122,7 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
 
 def _mark_wrong(store: ObjectStore, key: DocumentKey) -> None:
     """Mark what a wrong document is made from as stale. The document stays until it is built again."""
-    if key.kind is Kind.DAY:
+    if key.kind == Kind.DAY:
         first, last = key.days
         mark_days_stale(store, tenant=key.tenant, first=first, last=last)
         return
@@ -225,7 +134,7 @@ def _mark_wrong(store: ObjectStore, key: DocumentKey) -> None:
 
 def _is_of_another_release(key: DocumentKey) -> bool:
     """Return True if a document that is not current has days of another version, or no build is pending."""
-    first, last = key.activity_days if key.kind is Kind.YEAR else key.days
+    first, last = key.activity_days if key.kind == Kind.YEAR else key.days
     days = [item for item in day_builds(tenant=key.tenant) if first <= item.day <= last]
     is_pending = PendingBuild.objects.filter(tenant_id=key.tenant).exists()
     return any(item.is_outdated for item in days) or not is_pending
@@ -234,8 +143,14 @@ def _is_of_another_release(key: DocumentKey) -> bool:
 def stored_keys(tenant: UUID) -> list[DocumentKey]:
     """Return the keys of all stored documents of a tenant: days first, the history last."""
     rows = SummaryDocument.objects.filter(tenant_id=tenant).order_by("kind", "period")
-    keys = [DocumentKey(tenant, Kind(kind), period) for kind, period in rows.values_list("kind", "period")]
-    return sorted(keys, key=lambda key: (list(Kind).index(key.kind), key.period))
+    keys = [DocumentKey(tenant, kind, period) for kind, period in rows.values_list("kind", "period")]
+    return sorted(keys, key=lambda key: (DOCUMENTS.index(key.kind), key.period))
+
+
+def savings_keys(tenant: UUID) -> list[DocumentKey]:
+    """Return the keys of the savings of each month with data."""
+    months = [key.period for key in stored_keys(tenant) if key.kind == Kind.MONTH]
+    return [DocumentKey(tenant, SAVINGS, month) for month in months]
 
 
 def _read_builds(key: DocumentKey) -> _Builds:
@@ -244,7 +159,7 @@ def _read_builds(key: DocumentKey) -> _Builds:
     Raises:
         NotFound: the document does not exist.
     """
-    first, last = key.activity_days if key.kind is Kind.YEAR else key.days
+    first, last = key.activity_days if key.kind == Kind.YEAR else key.days
     days = partitions_with_file(tenant=key.tenant).filter(day__range=(first, last))
     files = tuple((row.day, tuple(row.files), row.build) for row in days.defer("hours"))
     if key.user is not None:
@@ -254,7 +169,7 @@ def _read_builds(key: DocumentKey) -> _Builds:
     if row is None:
         raise _no_entry()
     source, etag, built_at = row
-    if key.kind is Kind.DAY:
+    if key.kind == Kind.DAY:
         is_outdated = has_outdated_days(tenant=key.tenant, period=key.period)
         is_current = [source] == [build for _, _, build in files] and not is_outdated
     else:
@@ -267,7 +182,7 @@ def _read_user_builds(key: DocumentKey, partitions: tuple[tuple[date, tuple[str,
     if source is None:
         raise _no_entry()
     is_current = True
-    if key.kind is not Kind.DAY:
+    if key.kind != Kind.DAY:
         builds = day_builds(tenant=key.tenant)
         merged = read_merged_rollups(tenant=key.tenant, periods=source.files.keys())
         is_current = all(item.source == merged_digest(period, builds) for period, item in merged.items())
@@ -282,7 +197,7 @@ def _read_document(store: ObjectStore, key: DocumentKey, builds: _Builds) -> Any
         BadRequest: the document is too large.
     """
     if isinstance(builds.source, str):
-        stored = read_document(tenant=key.tenant, kind=key.kind, period=key.period)
+        stored = read_document(tenant=key.tenant, kind=Kind(key.kind), period=key.period)
         if stored is None:
             raise _no_entry()
         _require_size(stored.bytes)

@@ -8,8 +8,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from analytics.models import Kind
-from analytics.published.verify import InvalidKey, check_key
+from analytics.published.verification import DOCUMENTS, InvalidKey, check_key
 from tenantadmin.lib.http.serializers import (
     OneOfField,
     StrictCharField,
@@ -20,7 +19,7 @@ from tenantadmin.lib.http.serializers import (
 class VerificationBody(StrictSerializer):
     """Which document to verify."""
 
-    document = OneOfField(choices=Kind.values)
+    document = OneOfField(choices=DOCUMENTS)
     period = StrictCharField(
         required=False,
         allow_blank=True,
@@ -37,7 +36,7 @@ class VerificationBody(StrictSerializer):
 
     def validate(self, attrs: Any) -> Any:
         try:
-            check_key(Kind(attrs["document"]), attrs["period"], is_of_user="userId" in attrs)
+            check_key(attrs["document"], attrs["period"], is_of_user="userId" in attrs)
         except InvalidKey as error:
             detail = serializers.ErrorDetail(str(error), "invalid")
             raise serializers.ValidationError({error.field: [detail]}) from error

@@ -8,6 +8,8 @@ from accounts.serializers.history import PageParameters
 from analytics.reports.reading import MAX_DAYS
 from analytics.reports.timeline import STEPS
 from analytics.reports.traffic import NO_RULE
+from analytics.savings.reading import MAX_DAYS as MAX_SAVINGS_DAYS
+from analytics.savings.reading import STEPS as SAVINGS_STEPS
 from logs.columns import CACHE_STATUSES
 from tenantadmin.lib.http.serializers import (
     DayField,
@@ -59,3 +61,15 @@ class TrafficParameters(PageParameters):
 
 class TimelineParameters(ReportParameters):
     step = OneOfField(choices=TIMELINE_STEPS, default="hour")
+
+
+class SavingsParameters(StrictSerializer):
+    """The days, both included."""
+
+    to = DayField(help_text=f"The last day; at most {MAX_SAVINGS_DAYS} days.")
+    step = OneOfField(
+        choices=SAVINGS_STEPS, default="day", help_text="Whether the answer has `days` or `months`."
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": DayField(help_text="The first day."), **super().get_fields()}

@@ -25,7 +25,8 @@ from hypothesis import strategies as st
 from analytics import tasks
 from analytics.digest.making import _read_days
 from analytics.models import DayRollup, Kind
-from analytics.published.verify import DocumentKey, verify_document
+from analytics.published.verification import DocumentKey
+from analytics.published.verify import verify_document
 from analytics.summaries.damage import mark_missing_objects
 from analytics.summaries.day_rollup import write_rollups
 from analytics.summaries.day_tables import DayTables

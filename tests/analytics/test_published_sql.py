@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 
-DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs" / "analytics.md"
+DOCUMENTATION = Path(__file__).resolve().parents[2] / "docs"
 #: The first day whose activity the year 2026 can show.
 FIRST_ACTIVITY = date(2025, 1, 2)
 
@@ -221,9 +221,11 @@ def test_the_query_of_all_users(log: Log) -> None:
 
 
 def test_the_documentation_has_every_query() -> None:
-    page = DOCUMENTATION.read_text()
-    assert re.findall(r"```sql\n-- (\S+)", page) == list(QUERIES)
-    assert page == render(page), "run: python -m scripts.queries docs/analytics.md"
+    pages = [(DOCUMENTATION / name).read_text() for name in ("analytics.md", "savings.md")]
+    assert [name for page in pages for name in re.findall(r"```sql\n-- (\S+)", page)] == list(QUERIES)
+    assert pages == list(map(render, pages)), (
+        "run: python -m scripts.queries docs/analytics.md docs/savings.md"
+    )
 
 
 def test_a_users_name_is_a_literal() -> None:

@@ -12,7 +12,8 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from analytics.models import DayRollup, Kind, SummaryDocument
-from analytics.published.verify import DocumentKey, MadeByAnotherRelease, verify_document
+from analytics.published.verification import DocumentKey, MadeByAnotherRelease
+from analytics.published.verify import verify_document
 from analytics.summaries.days import find_stale_days
 from analytics.summaries.outdated import GONE_SECONDS, mark_outdated_days
 from analytics.summaries.periods import MERGE_VERSION

@@ -17,7 +17,8 @@ from django.test.utils import CaptureQueriesContext
 from analytics.models import Kind, SummaryDocument
 from analytics.published import verify
 from analytics.published.documents import compare
-from analytics.published.verify import BuildMoved, DocumentKey, stored_keys, verify_document
+from analytics.published.verification import BuildMoved, DocumentKey, Verification
+from analytics.published.verify import savings_keys, stored_keys, verify_document
 from logs import queries
 from logs.audit import Reader
 from logs.layout import day_start_ms
@@ -75,7 +76,7 @@ def put(tenant: UUID, day: date, entries: list[dict[str, Any]]) -> None:
     save_entries(tenant, day, entries, name="13/a.json")
 
 
-def check(key: DocumentKey) -> verify.Verification:
+def check(key: DocumentKey) -> Verification:
     return verify_document(default_store(), key=key, reader=READER)
 
 
@@ -378,7 +379,7 @@ class TestCommand:
     def test_all_documents_are_verified(self, tenant: UUID) -> None:
         out = io.StringIO()
         call_command("verify", tenant=tenant, stdout=out)
-        keys = stored_keys(tenant)
+        keys = [*stored_keys(tenant), *savings_keys(tenant)]
         assert out.getvalue().splitlines()[-1] == f"{len(keys)} documents are equal to the log."
         assert len(out.getvalue().splitlines()) == len(keys) + 1
 

@@ -39,7 +39,9 @@ _VALUES = {
 }
 _QUERIES = {
     **dict.fromkeys(("diffConfig", "diffRules", "diffAccount"), "?from=0&to=0"),
-    **dict.fromkeys(("getStaleReport", "getLeaksReport", "getTimeline"), "?from=2026-01-01&to=2026-01-02"),
+    **dict.fromkeys(
+        ("getStaleReport", "getLeaksReport", "getSavings", "getTimeline"), "?from=2026-01-01&to=2026-01-02"
+    ),
 }
 
 

@@ -27,7 +27,8 @@ from analytics.advice.recommendations import (
     reopen_recommendation,
 )
 from analytics.models import Kind, Recommendation
-from analytics.published.verify import DocumentKey, InvalidKey, check_key, verify_document
+from analytics.published.verification import SAVINGS, DocumentKey, InvalidKey, check_key
+from analytics.published.verify import verify_document
 from analytics.reports.leaks import leaks_report
 from analytics.reports.reading import MAX_DAYS, LogReader, Window
 from analytics.reports.stale import stale_report
@@ -289,7 +290,7 @@ class ReportsPage(BelowInsights):
 class VerifyForm(forms.Form):
     """The document to verify."""
 
-    document = forms.ChoiceField(choices=Kind.choices)
+    document = forms.ChoiceField(choices=[*Kind.choices, (SAVINGS, "Savings")])
     period = forms.CharField(
         required=False, max_length=10, help_text="2026-03-01, 2026-03 or 2026; empty for the users."
     )
@@ -305,7 +306,7 @@ class VerifyForm(forms.Form):
         values: dict[str, Any] = self.cleaned_data
         if not self.errors:
             try:
-                check_key(Kind(values["document"]), values["period"], is_of_user=bool(values["user"]))
+                check_key(values["document"], values["period"], is_of_user=bool(values["user"]))
             except InvalidKey as error:
                 self.add_error("user" if error.field == "userId" else error.field, str(error))
         return values
@@ -327,9 +328,7 @@ class VerifyPage(BelowInsights):
         status = 200 if form.is_valid() else 400
         if status == 200:
             values = form.cleaned_data
-            key = DocumentKey(
-                self.tenant.pk, Kind(values["document"]), values["period"], values["user"] or None
-            )
+            key = DocumentKey(self.tenant.pk, values["document"], values["period"], values["user"] or None)
             try:
                 verified = verify_document(default_store(), key=key, reader=self.reader)
                 content |= {"verified": verified, "key": key}

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import tenant_id
-from analytics.models import Kind
-from analytics.published.verify import DocumentKey, InvalidKey, check_key, stored_keys, verify_document
+from analytics.published.verification import DOCUMENTS, DocumentKey, InvalidKey, check_key
+from analytics.published.verify import savings_keys, stored_keys, verify_document
 from logs.audit import Reader
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import default_store
@@ -27,12 +27,13 @@ _SHOWN: Final = 20
 class Command(BaseCommand):
     help = (
         "Compares documents with the published queries over the log, value by value. Ends with status 1 if "
-        "one differs or cannot be compared. Without --period: all stored documents of the tenant."
+        "one differs or cannot be compared. Without --period: all stored documents of the tenant, and the "
+        "savings of each month."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
-        parser.add_argument("--document", choices=Kind.values, help="one kind of document; default: all")
+        parser.add_argument("--document", choices=DOCUMENTS, help="one kind of document; default: all")
         parser.add_argument("--period", help="2026-03-01, 2026-03 or 2026; needs --document")
         parser.add_argument("--user", help="the documents of a userName; needs --document and --period")
 
@@ -43,12 +44,13 @@ class Command(BaseCommand):
             raise CommandError("--period needs --document, and --user needs both.")
         if period is not None and document is not None:
             try:
-                check_key(Kind(document), period, is_of_user=user is not None)
+                check_key(document, period, is_of_user=user is not None)
             except InvalidKey as error:
                 raise CommandError(str(error)) from error
-            keys = [DocumentKey(tenant, Kind(document), period, user)]
+            keys = [DocumentKey(tenant, document, period, user)]
         else:
-            keys = [key for key in stored_keys(tenant) if document in {None, key.kind}]
+            every = (*stored_keys(tenant), *savings_keys(tenant))
+            keys = [key for key in every if document in {None, key.kind}]
         if not keys:
             raise CommandError("The tenant has no such document.")
         unequal = sum(not self._verify(key) for key in keys)

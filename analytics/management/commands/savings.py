@@ -1,0 +1,96 @@
+"""``manage.py savings --tenant ID``: what the cache saves of the time that the warehouse bills."""
+
+from __future__ import annotations
+
+import json
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Final
+
+from django.core.management.base import BaseCommand, CommandError
+from rich.console import Console
+from rich.table import Table
+
+from accounts.management.arguments import day_argument, tenant_id
+from accounts.tenants.listing import require_live_tenant
+from analytics.savings.reading import STEPS, find_source, read_savings
+from logs.audit import Reader
+from logs.layout import HOUR_MS
+from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.terminal import visible
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from datetime import date
+    from uuid import UUID
+
+    from analytics.savings.reading import Step
+
+#: The reader in the audit. The command does not know who runs it.
+_OPERATOR: Final = Reader(email="manage.py savings", address="")
+_PARTS: Final = ("withCache", "without", "saved")
+
+
+class Command(BaseCommand):
+    help = (
+        "Prints the time that the warehouse is billed for with the cache and without it, beside the time "
+        "that statements run, and what each rule saves."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        day: dict[str, Any] = {"type": day_argument, "required": True, "metavar": "DAY", "help": "YYYY-MM-DD"}
+        parser.add_argument("--from", dest="first", **day)
+        parser.add_argument("--to", dest="last", **day)
+        parser.add_argument("--step", choices=STEPS, default="day")
+        parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
+
+    def handle(self, *, tenant: UUID, first: date, last: date, step: Step, as_json: bool, **_: Any) -> None:
+        try:
+            require_live_tenant(tenant)
+            source = find_source(tenant=tenant, first=first, last=last, step=step)
+            body = read_savings(default_store(), source, reader=_OPERATOR)[1]
+        except ApiError as error:
+            raise CommandError(visible(error.text)) from error
+        if as_json:
+            self.stdout.write(body.decode())
+        else:
+            self._print(json.loads(body), step)
+
+    def _print(self, savings: dict[str, Any], step: str) -> None:
+        window, currency = savings["window"], savings["currency"] or "money"
+        table = Table(title=f"{window['from']} to {window['to']}, in hours")
+        table.add_column(step)
+        for name in ("billed", "without", "saved", "busy", "without", "saved", currency):
+            table.add_column(name, justify="right")
+        for row in savings[f"{step}s"]:
+            table.add_row(row[step], *_cells(row))
+        table.add_row("total", *_cells(savings["total"]))
+        self._write(table)
+        rules = Table(title="What the bill would be more without a rule. These do not add up to the total")
+        rules.add_column("rule")
+        for name in ("hits", "billed h", "busy h", currency):
+            rules.add_column(name, justify="right")
+        for rule in savings["rules"]:
+            hours = [_hours(rule[name]) for name in ("marginalMs", "busyMs")]
+            rule_id = visible(rule["ruleId"] or "(no rule)")
+            rules.add_row(rule_id, str(rule["hits"]), *hours, rule["money"] or "-")
+        self._write(rules)
+        self.stdout.write(
+            f"Requests that are not counted: {savings['unmeasured']} ({savings['unmeasuredShare']:.2%}). "
+            f"Caveats: {', '.join(savings['caveats'])}"
+        )
+
+    def _write(self, table: Table) -> None:
+        text = StringIO()
+        Console(file=text, highlight=False, markup=False).print(table)
+        self.stdout.write(text.getvalue())
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    times = [_hours(row[part][name]) for name in ("billedMs", "busyMs") for part in _PARTS]
+    return [*times, row["saved"]["money"] or "-"]
+
+
+def _hours(ms: int) -> str:
+    return f"{ms / HOUR_MS:.1f}"

@@ -1,0 +1,203 @@
+"""The savings document: what the rows of the published query cost. Contract: docs/savings.md."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+
+from msgspec import Meta
+
+from analytics.reports.reading import ReportQuery
+from analytics.summaries.numbers import rate
+from logs.layout import DAY_MS
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from accounts.tenants.pricing import Pricing
+
+#: What limits the numbers; always shown.
+CAVEATS: Final = ("others-keep-it-awake", "one-size", "unmeasured")
+
+Money: TypeAlias = Annotated[
+    str | None,
+    Meta(description="With all digits of the currency, as `12.30`; null without a price. May be negative."),
+]
+
+
+class SavingsWindow(JsonStruct):
+    """The days, both included (UTC)."""
+
+    from_: date
+    to: date
+    days_without_data: Annotated[list[date], Meta(description="Days that have no log entry.")]
+
+
+class SavingsFigures(JsonStruct):
+    """Times in milliseconds, and what the billed time costs."""
+
+    billed_ms: int
+    busy_ms: Annotated[int, Meta(description="The time of execution, of entries of these days.")]
+    money: Money
+
+
+class SavingsTotal(JsonStruct):
+    """What the warehouse bills with the cache, what it would bill without it, and the difference."""
+
+    with_cache: SavingsFigures
+    without: SavingsFigures
+    saved: SavingsFigures
+
+
+class SavingsOfDay(SavingsTotal):
+    day: date
+
+
+class SavingsOfMonth(SavingsTotal):
+    month: Annotated[str, Meta(description="`2026-03`; only its days within the window count.")]
+
+
+class SavingsOfRule(JsonStruct):
+    """What the bill would be more without this rule. These do not add up to the total."""
+
+    rule_id: Annotated[str | None, Meta(description="Null: hits without a rule.")]
+    hits: Annotated[Count, Meta(description="HIT and HOLD of statements whose time is known.")]
+    busy_ms: Count
+    marginal_ms: int
+    money: Money
+
+
+class Savings(JsonStruct):
+    """Billed time and busy time, with and without the cache."""
+
+    currency: str | None
+    pricing: list[Annotated[dict[str, Any], sent_as("accounts.serializers.pricing.Price")]]
+    window: SavingsWindow
+    total: SavingsTotal
+    days: Annotated[list[SavingsOfDay] | None, Meta(description="With `step=day`.")] = None
+    months: Annotated[list[SavingsOfMonth] | None, Meta(description="With `step=month`.")] = None
+    rules: list[SavingsOfRule]
+    unmeasured: Annotated[
+        Count,
+        Meta(description="Requests that are not counted, because the time of their statement is unknown."),
+    ]
+    unmeasured_share: Annotated[float, Meta(ge=0, le=1)]
+    caveats: list[Annotated[str, one_of(CAVEATS)]]
+    queries: list[ReportQuery]
+
+
+_Scope: TypeAlias = tuple[str, str | None]
+_WITH_CACHE: Final[_Scope] = ("withCache", None)
+_WITHOUT: Final[_Scope] = ("without", None)
+
+
+@dataclass(frozen=True, slots=True)
+class Bill:
+    """Milliseconds by day: what is billed, and how long statements ran."""
+
+    billed: Mapping[date, int]
+    busy: Mapping[date, int]
+
+    def __sub__(self, other: Bill) -> Bill:
+        return Bill(
+            {day: ms - other.billed[day] for day, ms in self.billed.items()},
+            {day: ms - other.busy[day] for day, ms in self.busy.items()},
+        )
+
+    def figures(self, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
+        amounts = [
+            self.billed[day] * per_hour for day in days if (per_hour := pricing.on(day).per_hour) is not None
+        ]
+        return SavingsFigures(
+            billed_ms=sum(self.billed[day] for day in days),
+            busy_ms=sum(self.busy[day] for day in days),
+            money=pricing.money(sum(amounts)) if amounts else None,
+        )
+
+
+def bill_days(
+    days: Iterable[date], pricing: Pricing, *, awake: Mapping[date, int], busy: Mapping[date, int]
+) -> Bill:
+    """Return what each day bills: the time awake, the time busy, or the whole day."""
+    billed = {}
+    for day in days:
+        match pricing.on(day).billing:
+            case "suspending":
+                billed[day] = awake.get(day, 0)
+            case "busy":
+                billed[day] = busy.get(day, 0)
+            case "always-on":
+                billed[day] = DAY_MS
+    return Bill(billed, {day: busy.get(day, 0) for day in billed})
+
+
+def savings_document(
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    window: SavingsWindow,
+    step: str,
+    pricing: Pricing,
+    prices: Sequence[Mapping[str, Any]],
+    sql: str,
+) -> Savings:
+    """Return the document for the rows of the published query. ``prices`` are ``pricing`` as it is stored."""
+    awake: dict[_Scope, dict[date, int]] = defaultdict(dict)
+    busy: dict[_Scope, dict[date, int]] = defaultdict(dict)
+    requests: dict[_Scope, int] = defaultdict(int)
+    unmeasured = 0
+    for row in rows:
+        scope, day = (row["scope"], row["ruleId"]), date.fromisoformat(row["day"])
+        awake[scope][day], busy[scope][day] = row["awakeMs"], row["busyMs"]
+        requests[scope] += row["requests"]
+        if scope == _WITHOUT:
+            unmeasured += row["unmeasured"]
+    days = [window.from_ + timedelta(number) for number in range((window.to - window.from_).days + 1)]
+    executed = bill_days(days, pricing, awake=awake[_WITH_CACHE], busy=busy[_WITH_CACHE])
+    all_requests = bill_days(days, pricing, awake=awake[_WITHOUT], busy=busy[_WITHOUT])
+
+    def of_days(days: Sequence[date]) -> dict[str, SavingsFigures]:
+        parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
+        return {name: part.figures(days, pricing) for name, part in parts.items()}
+
+    rules = []
+    for scope in [scope for scope in awake if scope[0] == "rule"]:
+        both = {day: busy[scope].get(day, 0) + executed.busy[day] for day in days}
+        more = (bill_days(days, pricing, awake=awake[scope], busy=both) - executed).figures(days, pricing)
+        # Hits of the day before may not reach into the window.
+        if not (requests[scope] or more.billed_ms):
+            continue
+        rules.append(
+            SavingsOfRule(
+                rule_id=scope[1],
+                hits=requests[scope],
+                busy_ms=more.busy_ms,
+                marginal_ms=more.billed_ms,
+                money=more.money,
+            )
+        )
+    rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
+    return Savings(
+        currency=pricing.currency,
+        pricing=[dict(price) for price in prices],
+        window=window,
+        total=SavingsTotal(**of_days(days)),
+        days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
+        months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
+        if step == "month"
+        else None,
+        rules=rules,
+        unmeasured=unmeasured,
+        unmeasured_share=rate(unmeasured, unmeasured + requests[_WITHOUT]),
+        caveats=list(CAVEATS),
+        queries=[ReportQuery(name="savings", sql=sql)],
+    )
+
+
+def _by_month(days: Iterable[date]) -> Mapping[str, list[date]]:
+    months: dict[str, list[date]] = defaultdict(list)
+    for day in days:
+        months[day.isoformat()[:7]].append(day)
+    return months

@@ -1,0 +1,161 @@
+"""The published query of savings: time awake and time busy per day, with and without the cache.
+
+Contract: docs/savings.md. Executions on one host within `$bucket` milliseconds belong to one session, because
+a session lasts at least that long after each start. The query groups them first, so that it then has few
+rows, however many entries there are.
+"""
+
+# Queries consist of constants and numbers.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from logs.layout import DAY_MS, day_start_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from accounts.tenants.pricing import Pricing
+
+SAVINGS_FIELDS: Final = ("scope", "ruleId", "day", "awakeMs", "busyMs", "requests", "unmeasured")
+SAVINGS_ABOUT: Final = (
+    "Milliseconds per day. Scope `withCache` has the executions, `without` also the requests that the cache "
+    "spared, and `rule` the executions and what this rule spared; `busyMs` and `requests` of a rule are of "
+    "its spared requests alone. `$before` is the day before `$first`. `$suspend` and `$minimum` are "
+    "milliseconds of the price in force at the time `starts`: numbers, or CASE expressions if they change. "
+    "`$bucket` is the shortest suspend, at least 1."
+)
+
+
+def join_overlaps(*, keys: str, table: str) -> str:
+    """Return SQL that joins the intervals (``starts`` to ``reach``) that overlap or touch."""
+    return f"""\
+    SELECT
+        {keys}, starts,
+        coalesce(lead(earlier) OVER (PARTITION BY {keys} ORDER BY starts), latest) AS reach
+    FROM (
+        SELECT
+            {keys}, starts,
+            max(reach) OVER (
+                PARTITION BY {keys} ORDER BY starts, reach ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ) AS earlier,
+            max(reach) OVER (PARTITION BY {keys}) AS latest
+        FROM {table} WHERE reach IS NOT NULL
+        QUALIFY earlier IS NULL OR starts > earlier
+    )"""
+
+
+def split_by_day(*, keys: str, table: str) -> str:
+    """Return SQL with the milliseconds between ``starts`` and ``until`` on each day of the window.
+
+    ``number`` is the day, counted from 1970-01-01.
+    """
+    return f"""\
+    SELECT
+        {keys}, number,
+        least(until, {DAY_MS} * (number + 1)) - greatest(starts, {DAY_MS} * number) AS awake
+    FROM (
+        SELECT
+            {keys}, starts, until,
+            unnest(range(
+                greatest(starts, epoch_ms($first::TIMESTAMP)) // {DAY_MS},
+                least(until - 1, epoch_ms($last::TIMESTAMP) + {DAY_MS - 1}) // {DAY_MS} + 1
+            )) AS number
+        FROM {table}
+    )"""
+
+
+SAVINGS_SQL: Final = f"""
+WITH entries AS (
+    SELECT
+        day, timestamp AS started, standardizedSql AS statement, serverHostname AS host,
+        cacheStatus IN ('HIT', 'HOLD') AS spared,
+        CASE WHEN cacheStatus IN ('HIT', 'HOLD') THEN matchedRule END AS rule,
+        cacheStatus = 'ERROR' AS failed,
+        CASE WHEN cacheStatus NOT IN ('HIT', 'HOLD') AND warehouseExecutionTimeMs >= 0
+            THEN warehouseExecutionTimeMs END AS ms
+    FROM proxy_logs
+    WHERE day BETWEEN $before AND $last
+        AND (cacheStatus IN ('HIT', 'HOLD', 'MISS', 'BYPASS', 'PASSTHROUGH')
+            OR (cacheStatus = 'ERROR' AND warehouseExecutionTimeMs IS NOT NULL))
+),
+means AS (
+    SELECT statement, sum(ms) // count(*) AS mean
+    FROM entries WHERE NOT failed AND ms IS NOT NULL AND statement IS NOT NULL GROUP BY statement
+),
+timed AS (
+    SELECT entries.*, coalesce(ms, CASE WHEN NOT failed THEN mean END) AS took
+    FROM entries LEFT JOIN means USING (statement) WHERE started IS NOT NULL
+),
+buckets AS (
+    SELECT
+        spared, rule, host, day,
+        min(starts) FILTER (took IS NOT NULL) AS starts, max(starts + took + $suspend) AS reach,
+        coalesce(sum(took), 0) AS busy, count(took) AS requests, count(*) - count(took) AS unmeasured
+    FROM (SELECT spared, rule, host, day, started AS starts, took::BIGINT AS took FROM timed)
+    GROUP BY spared, rule, host, day, starts // $bucket
+),
+parts AS (
+{join_overlaps(keys="spared, rule, host", table="buckets")}
+),
+rules AS (SELECT DISTINCT rule FROM parts WHERE spared),
+scopes AS (
+    SELECT 'withCache' AS scope, NULL AS rule, host, starts, reach FROM parts WHERE NOT spared
+    UNION ALL SELECT 'without', NULL, host, starts, reach FROM parts
+    UNION ALL SELECT 'rule', rule, host, starts, reach FROM parts WHERE spared
+    UNION ALL SELECT 'rule', rules.rule, host, starts, reach FROM parts, rules WHERE NOT spared
+),
+joined AS (
+{join_overlaps(keys="scope, rule, host", table="scopes")}
+),
+sessions AS (SELECT scope, rule, starts, greatest(reach, starts + $minimum) AS until FROM joined),
+awake AS (
+{split_by_day(keys="scope, rule", table="sessions")}
+),
+numbers AS (
+    SELECT
+        scope, rule, ('1970-01-01'::DATE + number::INTEGER)::VARCHAR AS day,
+        awake, 0 AS busy, 0 AS requests, 0 AS unmeasured
+    FROM awake
+    UNION ALL SELECT 'without', NULL, day, 0, busy, requests, unmeasured FROM buckets WHERE day >= $first
+    UNION ALL SELECT 'withCache', NULL, day, 0, busy, requests, unmeasured
+        FROM buckets WHERE day >= $first AND NOT spared
+    UNION ALL SELECT 'rule', rule, day, 0, busy, requests, 0
+        FROM buckets WHERE day >= $first AND spared AND requests > 0
+)
+SELECT
+    scope, rule AS ruleId, day,
+    sum(awake)::BIGINT AS awakeMs, sum(busy)::BIGINT AS busyMs,
+    sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured
+FROM numbers GROUP BY ALL ORDER BY ALL"""
+
+
+def fill_savings(text: str, *, first: date, before: date, last: date, pricing: Pricing) -> str:
+    """Return a query with the days of a window and the times of the prices."""
+    terms = pricing.terms
+    suspend = [item.suspend_seconds * 1000 for item in terms]
+    values = {
+        "bucket": str(max(1, min(suspend))),
+        "suspend": _by_time(pricing, suspend),
+        "minimum": _by_time(pricing, [item.minimum_seconds * 1000 for item in terms]),
+        "before": f"'{before}'",
+        "first": f"'{first}'",
+        "last": f"'{last}'",
+    }
+    for name, value in values.items():
+        text = text.replace(f"${name}", value)
+    return text
+
+
+def _by_time(pricing: Pricing, values: Sequence[int]) -> str:
+    """Return the value in force at the time ``starts``: a number, or a CASE expression."""
+    if len(set(values)) == 1:
+        return str(values[0])
+    changes = [
+        f"WHEN starts >= {day_start_ms(terms.first)} THEN {value}"
+        for terms, value in zip(reversed(pricing.terms[1:]), reversed(values[1:]), strict=True)
+    ]
+    return f"CASE {' '.join(changes)} ELSE {values[0]} END"

@@ -1,0 +1,1 @@
+"""Savings: awake time, busy time and money."""

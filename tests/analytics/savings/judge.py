@@ -1,0 +1,199 @@
+"""Savings, row by row in plain Python, written from docs/savings.md alone. Slow and obvious."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import ROUND_HALF_UP, Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Row = dict[str, Any]
+Price = dict[str, Any]
+DAY_MS = 86_400_000
+TIMED = ("MISS", "BYPASS", "PASSTHROUGH")
+#: The rule of an execution, as opposed to null: a spared request that no rule decided.
+EXECUTED = "(executed)"
+
+
+@dataclass(frozen=True)
+class Run:
+    """An execution, or a spared request as if it had been executed."""
+
+    start: int
+    took: int
+    host: str | None
+    day: str
+    rule: str | None
+
+
+def judge(rows: Iterable[Row], prices: Sequence[Price], first: date, last: date, step: str = "day") -> Any:
+    """Return what `GET /tenants/{t}/savings` has to answer, without links to queries."""
+    before = (first - timedelta(1)).isoformat()
+    read = [row for row in rows if before <= row["day"] <= last.isoformat()]
+    means = statement_means(read)
+    executed: list[Run] = []
+    spared: list[Run] = []
+    unmeasured = requests = 0
+    for row in read:
+        if row["timestamp"] is None:
+            continue
+        status, own = row["cacheStatus"], row["warehouseExecutionTimeMs"]
+        mean = means.get(row["standardizedSql"])
+        is_spared = status in ("HIT", "HOLD")
+        if not (is_spared or status in TIMED or (status == "ERROR" and own is not None)):
+            continue
+        if is_spared:
+            took = mean
+        elif own is not None and own >= 0:
+            took = own
+        else:
+            took = None if status == "ERROR" else mean
+        is_inside = row["day"] >= first.isoformat()
+        requests += is_inside
+        if took is None:
+            unmeasured += is_inside
+            continue
+        rule = row["matchedRule"] if is_spared else EXECUTED
+        run = Run(row["timestamp"], took, row["serverHostname"], row["day"], rule)
+        (spared if is_spared else executed).append(run)
+    window = [first + timedelta(number) for number in range((last - first).days + 1)]
+    bill = Bill(prices, window)
+    with_cache, without = bill.of(executed), bill.of(executed + spared)
+    parts: dict[str, list[date]] = defaultdict(list)
+    for day in window:
+        parts[day.isoformat() if step == "day" else day.isoformat()[:7]].append(day)
+    rules: list[Row] = []
+    for rule in {run.rule for run in spared}:
+        own_runs = [run for run in spared if run.rule == rule]
+        marginal = bill.of(executed + own_runs)
+        billed = sum(marginal.billed.values()) - sum(with_cache.billed.values())
+        rules.append(
+            {
+                "ruleId": rule,
+                "hits": sum(run.day >= first.isoformat() for run in own_runs),
+                "busyMs": sum(run.took for run in own_runs if run.day >= first.isoformat()),
+                "marginalMs": billed,
+                "money": bill.text(window, marginal.money(window) - with_cache.money(window)),
+            }
+        )
+    rules = [rule for rule in rules if rule["hits"] or rule["marginalMs"]]
+    rules.sort(
+        key=lambda rule: (-rule["marginalMs"], -rule["busyMs"], rule["ruleId"] is None, rule["ruleId"] or "")
+    )
+    return {
+        "currency": prices[0]["currency"] if prices else None,
+        "total": three(bill, with_cache, without, window),
+        f"{step}s": [{step: name, **three(bill, with_cache, without, days)} for name, days in parts.items()],
+        "rules": rules,
+        "unmeasured": unmeasured,
+        "unmeasuredShare": share(unmeasured, requests),
+    }
+
+
+def statement_means(rows: Iterable[Row]) -> Mapping[str, int]:
+    times: dict[str, list[int]] = defaultdict(list)
+    for row in rows:
+        own = row["warehouseExecutionTimeMs"]
+        is_timed = row["cacheStatus"] in TIMED and own is not None and own >= 0
+        if row["standardizedSql"] is not None and is_timed:
+            times[row["standardizedSql"]].append(own)
+    return {statement: sum(values) // len(values) for statement, values in times.items()}
+
+
+def share(part: int, whole: int) -> float:
+    return float((Decimal(part) / whole).quantize(Decimal("0.0001"), ROUND_HALF_UP)) if whole else 0.0
+
+
+class Bill:
+    """Bills runs by day."""
+
+    def __init__(self, prices: Sequence[Price], window: Sequence[date]) -> None:
+        self.prices, self.window = prices, window
+
+    def price(self, day: date) -> Price | None:
+        """Return the price in force on a day."""
+        found = None
+        for price in self.prices:
+            if price["from"] <= day.isoformat():
+                found = price
+        return found
+
+    def terms(self, day: date) -> Price:
+        """Return how a day is billed: days before the first price as by the first price."""
+        default = {"billing": "suspending", "autoSuspendSeconds": 300, "minimumSeconds": 60}
+        return {**default, **(self.price(day) or (self.prices[0] if self.prices else {}))}
+
+    def terms_at(self, moment: int) -> Price:
+        return self.terms(datetime.fromtimestamp(moment / 1000, UTC).date())
+
+    def of(self, runs: Sequence[Run]) -> Billed:
+        awake: dict[date, int] = defaultdict(int)
+        for host in {run.host for run in runs}:
+            for start, end in self.sessions([run for run in runs if run.host == host]):
+                for day in self.window:
+                    midnight = int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
+                    awake[day] += max(0, min(end, midnight + DAY_MS) - max(start, midnight))
+        busy = {day: sum(run.took for run in runs if run.day == day.isoformat()) for day in self.window}
+        billed = {}
+        for day in self.window:
+            kind = self.terms(day)["billing"]
+            billed[day] = {"suspending": awake[day], "busy": busy[day], "always-on": DAY_MS}[kind]
+        return Billed(self, billed, busy)
+
+    def sessions(self, runs: Sequence[Run]) -> list[tuple[int, int]]:
+        """Return start and end of the billed time of each session of one host."""
+        found: list[list[int]] = []
+        for run in sorted(runs, key=lambda run: (run.start, run.start + run.took)):
+            until = run.start + run.took + 1000 * self.terms_at(run.start)["autoSuspendSeconds"]
+            if found and run.start <= found[-1][1]:
+                found[-1][1] = max(found[-1][1], until)
+            else:
+                found.append([run.start, until])
+        return [
+            (start, max(end, start + 1000 * self.terms_at(start)["minimumSeconds"])) for start, end in found
+        ]
+
+    def text(self, days: Sequence[date], money: Fraction) -> str | None:
+        if all(self.price(day) is None for day in days):
+            return None
+        digits = {"JPY": 0, "KWD": 3}.get(self.prices[0]["currency"], 2)
+        scaled = abs(money) * 10**digits
+        units = scaled.numerator // scaled.denominator
+        units += 2 * (scaled - units) >= 1
+        amount = Decimal(units if money >= 0 else -units).scaleb(-digits) + 0
+        return f"{amount:.{digits}f}"
+
+
+@dataclass(frozen=True)
+class Billed:
+    bill: Bill
+    billed: Mapping[date, int]
+    busy: Mapping[date, int]
+
+    def money(self, days: Iterable[date]) -> Fraction:
+        total = Fraction(0)
+        for day in days:
+            price = self.bill.price(day)
+            if price is not None:
+                total += self.billed[day] * Fraction(price["perHour"]) / 3_600_000
+        return total
+
+
+def three(bill: Bill, with_cache: Billed, without: Billed, days: Sequence[date]) -> Row:
+    figures: Row = {}
+    for name, parts in (
+        ("withCache", [(1, with_cache)]),
+        ("without", [(1, without)]),
+        ("saved", [(1, without), (-1, with_cache)]),
+    ):
+        figures[name] = {
+            "billedMs": sum(sign * billed.billed[day] for sign, billed in parts for day in days),
+            "busyMs": sum(sign * billed.busy[day] for sign, billed in parts for day in days),
+            "money": bill.text(days, sum((sign * billed.money(days) for sign, billed in parts), Fraction(0))),
+        }
+    return figures

@@ -1,0 +1,250 @@
+"""``GET /tenants/{tenant}/savings``, its verification, and ``manage.py savings``."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from django.core.cache import cache
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import TenantConfig
+from analytics.published.verification import DocumentKey
+from analytics.published.verify import verify_document
+from analytics.savings.reading import find_source
+from analytics.summaries.document_cache import cache_document
+from logs.audit import Reader
+from logs.layout import day_start_ms
+from logs.models import QueryRun
+from logs.sources import log_source
+from tenantadmin.lib.objectstore import default_store
+from tests import factories
+from tests.conftest import ApiClient
+from tests.objects import save_entries
+
+if TYPE_CHECKING:
+    from tests.factories import World
+
+DAY = date(2026, 3, 10)
+DAYS = f"from={DAY}&to={DAY}"
+MINUTE, HOUR = 60_000, 3_600_000
+PRICE = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
+READER = Reader("reader@example.org", "192.0.2.1")
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _no_kept_documents() -> None:
+    cache.clear()
+
+
+def put(world: World, *entries: dict[str, Any], day: date = DAY, name: str = "00/a.json") -> None:
+    own = [
+        {"standardizedSql": "SELECT 1", **entry, "timestamp": day_start_ms(day) + entry["timestamp"]}
+        for entry in entries
+    ]
+    save_entries(world.tenant.pk, day, own, name=name)
+    call_command("rebuild", tenant=world.tenant.pk)
+
+
+def put_example(world: World) -> None:
+    put(
+        world,
+        {"timestamp": 0, "cacheStatus": "MISS", "warehouseExecutionTimeMs": MINUTE},
+        {"timestamp": HOUR, "cacheStatus": "HIT", "matchedRule": "r"},
+    )
+
+
+def set_prices(world: World, *prices: dict[str, Any]) -> None:
+    config = TenantConfig.objects.get(pk=world.tenant.pk)
+    config.document = {**config.document, "warehouse": {"pricing": list(prices)}}
+    config.save()
+
+
+def client_of(world: World) -> ApiClient:
+    return ApiClient(factories.pat_token(world.owner, "analytics:read", tenants=[str(world.tenant.pk)]))
+
+
+def get(world: World, query: str = DAYS, status: int = 200) -> Any:
+    answer = client_of(world).get(f"/tenants/{world.tenant.pk}/savings?{query}")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+def test_the_document(world: World) -> None:
+    put_example(world)
+    set_prices(world, PRICE)
+    body = get(world, f"from={DAY}&to={DAY + timedelta(1)}&step=month")
+    (query,) = body.pop("queries")
+    figures = {
+        "withCache": {"billedMs": 6 * MINUTE, "busyMs": MINUTE, "money": "0.30"},
+        "without": {"billedMs": 12 * MINUTE, "busyMs": 2 * MINUTE, "money": "0.60"},
+        "saved": {"billedMs": 6 * MINUTE, "busyMs": MINUTE, "money": "0.30"},
+    }
+    assert body == {
+        "currency": "USD",
+        "pricing": [PRICE],
+        "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
+        "total": figures,
+        "months": [{"month": "2026-03", **figures}],
+        "rules": [{"ruleId": "r", "hits": 1, "busyMs": MINUTE, "marginalMs": 6 * MINUTE, "money": "0.30"}],
+        "unmeasured": 0,
+        "unmeasuredShare": 0.0,
+        "caveats": ["others-keep-it-awake", "one-size", "unmeasured"],
+    }
+    assert query["name"] == "savings"
+    assert "$" not in query["sql"]
+    run = QueryRun.objects.get(email=world.owner.email)
+    assert (run.statement, run.outcome) == (query["sql"], "ok")
+    # A member may run the statement.
+    member = ApiClient(factories.sign_in(world.member))
+    answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": query["sql"]})
+    assert answer.status_code == 200, answer.content
+    awake = {
+        (row["scope"], row["day"]): row["awakeMs"]
+        for row in json.loads(b"".join(cast("Any", answer).streaming_content))["rows"]
+    }
+    assert awake["without", "2026-03-10"] == 12 * MINUTE
+
+
+def test_a_tenant_without_a_log_and_prices(world: World) -> None:
+    body = get(world)
+    assert body["total"]["withCache"] == {"billedMs": 0, "busyMs": 0, "money": None}
+    assert (body["currency"], body["pricing"], body["rules"]) == (None, [], [])
+    assert body["window"]["daysWithoutData"] == ["2026-03-10"]
+
+
+def test_it_is_kept_until_a_build_or_the_prices_change(world: World) -> None:
+    put_example(world)
+    client, path = client_of(world), f"/tenants/{world.tenant.pk}/savings?{DAYS}"
+
+    def ask(etag: str = "") -> tuple[int, str, int]:
+        before = QueryRun.objects.count()
+        answer = client.get(path, **({"If-None-Match": etag} if etag else {}))
+        return answer.status_code, answer["ETag"], QueryRun.objects.count() - before
+
+    status, first, queries = ask()
+    assert (status, queries) == (200, 1)
+    assert ask() == (200, first, 0)
+    assert ask(first) == (304, first, 0)
+    set_prices(world, PRICE)
+    _, priced, queries = ask(first)
+    assert (priced != first, queries) == (True, 1)
+    # The day before the window is read too.
+    put(world, {"timestamp": 0, "cacheStatus": "HIT"}, day=DAY - timedelta(1))
+    _, built, queries = ask(priced)
+    assert (built != priced, queries) == (True, 1)
+    put(world, {"timestamp": 0, "cacheStatus": "HIT"}, day=DAY + timedelta(1))
+    assert ask(built) == (304, built, 0)
+
+
+def test_the_number_of_database_queries_is_constant(world: World) -> None:
+    client = client_of(world)
+
+    def count(days: int) -> int:
+        path = f"/tenants/{world.tenant.pk}/savings?from={DAY - timedelta(days)}&to={DAY}"
+        with CaptureQueriesContext(connection) as captured:
+            assert client.get(path).status_code == 200
+        return len(captured)
+
+    before = count(1)
+    for number in range(3):
+        put(world, {"timestamp": 0, "cacheStatus": "HIT"}, day=DAY - timedelta(number))
+    assert count(20) == before
+    # Asked again, it is the days and the prices.
+    assert count(20) == before - 2
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        (f"from={DAY}&to={DAY - timedelta(1)}", "/from"),
+        ("from=2025-01-01&to=2026-01-02", "/from"),
+        (f"from={DAY}", "/to"),
+        (f"{DAYS}&step=hour", "/step"),
+        (f"{DAYS}&price=3", "/price"),
+    ],
+)
+def test_wrong_parameters_are_a_400(world: World, query: str, path: str) -> None:
+    assert [detail["path"] for detail in get(world, query, status=400)["details"]] == [path]
+
+
+def test_a_year_is_allowed_and_too_many_entries_are_a_400(world: World, settings: Any) -> None:
+    get(world, "from=2025-01-01&to=2026-01-01")
+    put_example(world)
+    settings.REPLAY_MAX_ROWS = 1
+    body = get(world, status=400)
+    assert body["message"] == ("These days have 2 log entries; at most 1 can be read. Choose fewer days.")
+
+
+def test_days_that_are_built_meanwhile_are_read_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that the request has found is deleted before it is read."""
+    put_example(world)
+    store, tenant = default_store(), world.tenant.pk
+    old = log_source(store, tenant=tenant).keys[0]
+
+    def find_then_build(**arguments: Any) -> Any:
+        source = find_source(**arguments)
+        monkeypatch.undo()
+        put(world, {"timestamp": 0, "cacheStatus": "MISS", "warehouseExecutionTimeMs": 0}, name="00/b.json")
+        store.delete_many([old])
+        return source
+
+    monkeypatch.setattr("analytics.api.reports.find_source", find_then_build)
+    assert get(world)["total"]["withCache"]["busyMs"] == MINUTE
+
+
+class TestVerification:
+    def key(self, world: World, period: str) -> DocumentKey:
+        return DocumentKey(world.tenant.pk, "savings", period)
+
+    def test_equal(self, world: World) -> None:
+        put_example(world)
+        for period in ("2026-03-10", "2026-03", "2026"):
+            verified = verify_document(default_store(), key=self.key(world, period), reader=READER)
+            assert (verified.equal, verified.unequal) == (True, [])
+            assert verified.fields > 30
+            assert [query.name for query in verified.queries] == ["savings"]
+
+    def test_a_wrong_kept_document_is_named_and_computed_again(self, world: World) -> None:
+        put_example(world)
+        body = get(world)
+        body["total"]["saved"]["billedMs"] += 1
+        source = find_source(tenant=world.tenant.pk, first=DAY, last=DAY, step="day")
+        cache_document(source.cache_key, json.dumps(body).encode())
+        verified = verify_document(default_store(), key=self.key(world, "2026-03-10"), reader=READER)
+        assert [item.path for item in verified.unequal] == ["/total/saved/billedMs"]
+        assert get(world)["total"]["saved"]["billedMs"] == 6 * MINUTE
+
+    def test_the_command(self, world: World) -> None:
+        put_example(world)
+        out = io.StringIO()
+        call_command("verify", tenant=world.tenant.pk, document="savings", stdout=out)
+        assert out.getvalue().startswith("savings 2026-03: ")
+        with pytest.raises(CommandError, match="Give a period like 2026-03"):
+            call_command("verify", tenant=world.tenant.pk, document="savings", period="2026-3")
+
+
+class TestCommand:
+    def run(self, world: World, **options: Any) -> str:
+        out = io.StringIO()
+        call_command("savings", tenant=world.tenant.pk, first=DAY, last=DAY, stdout=out, **options)
+        return out.getvalue()
+
+    def test_it_prints_a_table_and_the_answer_of_the_api(self, world: World) -> None:
+        put_example(world)
+        set_prices(world, PRICE)
+        text = self.run(world)
+        assert "0.30" in text
+        assert "others-keep-it-awake" in text
+        assert json.loads(self.run(world, as_json=True)) == get(world)
+
+    def test_errors(self, world: World) -> None:
+        with pytest.raises(CommandError, match="'from' is later than 'to'"):
+            call_command("savings", tenant=world.tenant.pk, first=DAY, last=DAY - timedelta(1))
