@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analytics.admin.pages import builds, drafts, insights, markers, rules, sql, tenant, trace
+from analytics.admin.pages import builds, drafts, insights, markers, rules, savings, sql, tenant, trace
 
 _TENANT = "tenants/<uuid:tenant>/"
 _DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
@@ -26,6 +26,7 @@ urlpatterns = [
     insights.ReopenPage.at(f"{_ADVICE}reopen/", "tenant-advice-reopen"),
     insights.DigestsPage.at(f"{_TENANT}insights/digests/", "tenant-digests"),
     insights.ReportsPage.at(f"{_TENANT}insights/reports/", "tenant-reports"),
+    savings.SavingsPage.at(f"{_TENANT}insights/savings/", "tenant-savings"),
     insights.VerifyPage.at(f"{_TENANT}insights/verify/", "tenant-verify"),
     sql.SqlPage.at(f"{_TENANT}sql/", "tenant-sql"),
     sql.CancelQueryPage.at(f"{_TENANT}sql/running/<int:run>/cancel/", "tenant-sql-cancel"),

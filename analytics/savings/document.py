@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from msgspec import Meta
 
 from analytics.reports.reading import ReportQuery
+from analytics.savings.sql import SUSPENDS
 from analytics.summaries.numbers import rate
 from logs.layout import DAY_MS
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
@@ -60,6 +61,22 @@ class SavingsOfMonth(SavingsTotal):
     month: Annotated[str, Meta(description="`2026-03`; only its days within the window count.")]
 
 
+class SavingsOfSuspend(JsonStruct):
+    """What the executions of the window would bill if the warehouse suspended after another time."""
+
+    auto_suspend_seconds: Count
+    billed_ms: Count
+    money: Money
+
+
+class SavingsOfHour(JsonStruct):
+    """The time awake in an hour of the day, over all days of the window."""
+
+    hour: Annotated[int, Meta(ge=0, le=23)]
+    awake_ms: Count
+    awake_without_ms: Annotated[Count, Meta(description="Without the cache.")]
+
+
 class SavingsOfRule(JsonStruct):
     """What the bill would be more without this rule. These do not add up to the total."""
 
@@ -79,6 +96,10 @@ class Savings(JsonStruct):
     total: SavingsTotal
     days: Annotated[list[SavingsOfDay] | None, Meta(description="With `step=day`.")] = None
     months: Annotated[list[SavingsOfMonth] | None, Meta(description="With `step=month`.")] = None
+    hours: Annotated[list[SavingsOfHour], Meta(description="All 24, in UTC.")]
+    auto_suspend: Annotated[
+        list[SavingsOfSuspend], Meta(description="Empty if the last day's price has another `billing`.")
+    ]
     rules: list[SavingsOfRule]
     unmeasured: Annotated[
         Count,
@@ -146,10 +167,15 @@ def savings_document(
     """Return the document for the rows of the published query. ``prices`` are ``pricing`` as it is stored."""
     awake: dict[_Scope, dict[date, int]] = defaultdict(dict)
     busy: dict[_Scope, dict[date, int]] = defaultdict(dict)
+    by_hour: dict[_Scope, dict[int, int]] = defaultdict(dict)
     requests: dict[_Scope, int] = defaultdict(int)
     unmeasured = 0
     for row in rows:
-        scope, day = (row["scope"], row["ruleId"]), date.fromisoformat(row["day"])
+        scope = (row["scope"], row["ruleId"])
+        if row["day"] is None:
+            by_hour[scope][row["hour"]] = row["awakeMs"]
+            continue
+        day = date.fromisoformat(row["day"])
         awake[scope][day], busy[scope][day] = row["awakeMs"], row["busyMs"]
         requests[scope] += row["requests"]
         if scope == _WITHOUT:
@@ -188,12 +214,34 @@ def savings_document(
         months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
         if step == "month"
         else None,
+        hours=[
+            SavingsOfHour(
+                hour=hour,
+                awake_ms=by_hour[_WITH_CACHE].get(hour, 0),
+                awake_without_ms=by_hour[_WITHOUT].get(hour, 0),
+            )
+            for hour in range(24)
+        ],
+        auto_suspend=[
+            _suspending(
+                seconds,
+                bill_days(
+                    days, pricing, awake=awake[("suspend", str(seconds))], busy=busy[_WITH_CACHE]
+                ).figures(days, pricing),
+            )
+            for seconds in SUSPENDS
+            if pricing.on(window.to).billing == "suspending"
+        ],
         rules=rules,
         unmeasured=unmeasured,
         unmeasured_share=rate(unmeasured, unmeasured + requests[_WITHOUT]),
         caveats=list(CAVEATS),
         queries=[ReportQuery(name="savings", sql=sql)],
     )
+
+
+def _suspending(seconds: int, figures: SavingsFigures) -> SavingsOfSuspend:
+    return SavingsOfSuspend(auto_suspend_seconds=seconds, billed_ms=figures.billed_ms, money=figures.money)
 
 
 def _by_month(days: Iterable[date]) -> Mapping[str, list[date]]:

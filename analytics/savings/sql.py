@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from logs.layout import DAY_MS, day_start_ms
+from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,13 +20,17 @@ if TYPE_CHECKING:
 
     from accounts.tenants.pricing import Pricing
 
-SAVINGS_FIELDS: Final = ("scope", "ruleId", "day", "awakeMs", "busyMs", "requests", "unmeasured")
+#: Seconds after which the warehouse could suspend. What it would bill is computed for each.
+SUSPENDS: Final = (60, 120, 300, 600)
+SAVINGS_FIELDS: Final = ("scope", "ruleId", "day", "hour", "awakeMs", "busyMs", "requests", "unmeasured")
 SAVINGS_ABOUT: Final = (
-    "Milliseconds per day. Scope `withCache` has the executions, `without` also the requests that the cache "
-    "spared, and `rule` the executions and what this rule spared; `busyMs` and `requests` of a rule are of "
-    "its spared requests alone. `$before` is the day before `$first`. `$suspend` and `$minimum` are "
-    "milliseconds of the price in force at the time `starts`: numbers, or CASE expressions if they change. "
-    "`$bucket` is the shortest suspend, at least 1."
+    "Milliseconds per day, and per hour of the day over all days of the window, in which `day` is null. "
+    "Scope `withCache` has the executions, `without` also the requests that the cache spared, and "
+    "`rule` the executions and what this rule spared; `busyMs` and `requests` of a rule are of its "
+    "spared requests alone. Scope `suspend` has the executions if the warehouse suspended after the "
+    "seconds in `ruleId`. `$before` is the day before `$first`. `$suspend` and `$minimum` are "
+    "milliseconds of the price in force at the time `starts`: numbers, or CASE expressions if they "
+    "change. `$bucket` is the shortest suspend, at least 1 and at most 60000."
 )
 
 
@@ -48,21 +52,21 @@ def join_overlaps(*, keys: str, table: str) -> str:
     )"""
 
 
-def split_by_day(*, keys: str, table: str) -> str:
-    """Return SQL with the milliseconds between ``starts`` and ``until`` on each day of the window.
+def split_by(unit_ms: int, *, keys: str, table: str) -> str:
+    """Return SQL with the milliseconds between ``starts`` and ``until`` in each day or hour of the window.
 
-    ``number`` is the day, counted from 1970-01-01.
+    ``number`` is the day or hour, counted from 1970-01-01.
     """
     return f"""\
     SELECT
         {keys}, number,
-        least(until, {DAY_MS} * (number + 1)) - greatest(starts, {DAY_MS} * number) AS awake
+        least(until, {unit_ms} * (number + 1)) - greatest(starts, {unit_ms} * number) AS awake
     FROM (
         SELECT
             {keys}, starts, until,
             unnest(range(
-                greatest(starts, epoch_ms($first::TIMESTAMP)) // {DAY_MS},
-                least(until - 1, epoch_ms($last::TIMESTAMP) + {DAY_MS - 1}) // {DAY_MS} + 1
+                greatest(starts, epoch_ms($first::TIMESTAMP)) // {unit_ms},
+                least(until - 1, epoch_ms($last::TIMESTAMP) + {DAY_MS - 1}) // {unit_ms} + 1
             )) AS number
         FROM {table}
     )"""
@@ -92,8 +96,8 @@ timed AS (
 ),
 buckets AS (
     SELECT
-        spared, rule, host, day,
-        min(starts) FILTER (took IS NOT NULL) AS starts, max(starts + took + $suspend) AS reach,
+        spared, rule, host, day, min(starts) FILTER (took IS NOT NULL) AS starts,
+        max(starts + took) AS ends, max(starts + took + $suspend) AS reach,
         coalesce(sum(took), 0) AS busy, count(took) AS requests, count(*) - count(took) AS unmeasured
     FROM (SELECT spared, rule, host, day, started AS starts, took::BIGINT AS took FROM timed)
     GROUP BY spared, rule, host, day, starts // $bucket
@@ -107,27 +111,34 @@ scopes AS (
     UNION ALL SELECT 'without', NULL, host, starts, reach FROM parts
     UNION ALL SELECT 'rule', rule, host, starts, reach FROM parts WHERE spared
     UNION ALL SELECT 'rule', rules.rule, host, starts, reach FROM parts, rules WHERE NOT spared
+    UNION ALL SELECT 'suspend', seconds, host, starts, ends + 1000 * seconds::INTEGER
+        FROM buckets, (SELECT unnest({list(map(str, SUSPENDS))}) AS seconds) WHERE NOT spared
 ),
 joined AS (
 {join_overlaps(keys="scope, rule, host", table="scopes")}
 ),
 sessions AS (SELECT scope, rule, starts, greatest(reach, starts + $minimum) AS until FROM joined),
 awake AS (
-{split_by_day(keys="scope, rule", table="sessions")}
+{split_by(DAY_MS, keys="scope, rule", table="sessions")}
+),
+by_hour AS (
+{split_by(HOUR_MS, keys="scope", table="sessions WHERE scope IN ('withCache', 'without')")}
 ),
 numbers AS (
     SELECT
-        scope, rule, ('1970-01-01'::DATE + number::INTEGER)::VARCHAR AS day,
+        scope, rule, ('1970-01-01'::DATE + number::INTEGER)::VARCHAR AS day, NULL AS hour,
         awake, 0 AS busy, 0 AS requests, 0 AS unmeasured
     FROM awake
-    UNION ALL SELECT 'without', NULL, day, 0, busy, requests, unmeasured FROM buckets WHERE day >= $first
-    UNION ALL SELECT 'withCache', NULL, day, 0, busy, requests, unmeasured
+    UNION ALL SELECT scope, NULL, NULL, number % 24, awake, 0, 0, 0 FROM by_hour
+    UNION ALL SELECT 'without', NULL, day, NULL, 0, busy, requests, unmeasured
+        FROM buckets WHERE day >= $first
+    UNION ALL SELECT 'withCache', NULL, day, NULL, 0, busy, requests, unmeasured
         FROM buckets WHERE day >= $first AND NOT spared
-    UNION ALL SELECT 'rule', rule, day, 0, busy, requests, 0
+    UNION ALL SELECT 'rule', rule, day, NULL, 0, busy, requests, 0
         FROM buckets WHERE day >= $first AND spared AND requests > 0
 )
 SELECT
-    scope, rule AS ruleId, day,
+    scope, rule AS ruleId, day, hour::INTEGER AS hour,
     sum(awake)::BIGINT AS awakeMs, sum(busy)::BIGINT AS busyMs,
     sum(requests)::BIGINT AS requests, sum(unmeasured)::BIGINT AS unmeasured
 FROM numbers GROUP BY ALL ORDER BY ALL"""
@@ -138,7 +149,7 @@ def fill_savings(text: str, *, first: date, before: date, last: date, pricing: P
     terms = pricing.terms
     suspend = [item.suspend_seconds * 1000 for item in terms]
     values = {
-        "bucket": str(max(1, min(suspend))),
+        "bucket": str(max(1, min(*suspend, 1000 * SUSPENDS[0]))),
         "suspend": _by_time(pricing, suspend),
         "minimum": _by_time(pricing, [item.minimum_seconds * 1000 for item in terms]),
         "before": f"'{before}'",

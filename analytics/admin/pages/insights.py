@@ -251,8 +251,21 @@ class WindowForm(forms.Form):
     last = forms.DateField(label="Last day", widget=forms.DateInput(attrs={"type": "date"}))
 
 
-class ReportsPage(BelowInsights):
-    """Stale risk and, for members, leaks. Reads nothing before days are chosen."""
+class WindowPage(BelowInsights):
+    """A page on the log of some days. It reads nothing before they are chosen."""
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:  # noqa: ARG002
+        content = self.read()
+        status = 200
+        if "error" in content:
+            status = content["error"].status
+        elif content["form"].errors:
+            status = 400
+        return self.show(self.template_name, content, status=status)
+
+
+class ReportsPage(WindowPage):
+    """Stale risk and, for members, leaks."""
 
     title = "Stale risk and leaks"
     template_name = "backoffice/tenant/reports.html"
@@ -276,15 +289,6 @@ class ReportsPage(BelowInsights):
             except ApiError as error:
                 shown["error"] = error
         return shown
-
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:  # noqa: ARG002
-        content = self.read()
-        status = 200
-        if "error" in content:
-            status = content["error"].status
-        elif content["form"].errors:
-            status = 400
-        return self.show(self.template_name, content, status=status)
 
 
 class VerifyForm(forms.Form):

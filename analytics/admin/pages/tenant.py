@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 from accounts.admin.pages.base import PART
 from analytics.admin.facets import Facets, Grouping, write_sql
 from analytics.admin.pages.base import LogPage
+from analytics.admin.pages.savings import savings_of
 from analytics.admin.tenants import (
     DEFAULT_RANGE,
     RANGES,
@@ -17,6 +18,7 @@ from analytics.admin.tenants import (
     read_overview,
     read_range,
 )
+from tenantadmin.lib.core.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,7 +32,10 @@ class OverviewPage(LogPage):
     title = "Overview"
     template_name = "backoffice/tenant/overview.html"
 
-    parts: ClassVar[Mapping[str, str]] = {"range": "backoffice/tenant/overview_range.html"}
+    parts: ClassVar[Mapping[str, str]] = {
+        "range": "backoffice/tenant/overview_range.html",
+        "savings": "backoffice/tenant/overview_savings.html",
+    }
 
     def read(self) -> Mapping[str, Any]:
         length = self.request.GET.get("days", "")
@@ -43,6 +48,8 @@ class OverviewPage(LogPage):
                 "range_parts": range_parts,
                 "statements": self._with_sql(chosen, range_parts),
             }
+        if self.request.GET.get(PART) == "savings":
+            return self._read_savings(range_of(self.last_day, days=days))
         overview = read_overview(self.tenant.pk, days=days)
         return {
             "overview": overview,
@@ -50,6 +57,17 @@ class OverviewPage(LogPage):
             "ranges": RANGES,
             "chart_data": chart_of(overview, history=self.to("tenant-history")),
         }
+
+    def _read_savings(self, chosen: Range) -> Mapping[str, Any]:
+        """Return the savings of a range; none if they cannot be computed, such as of too many entries."""
+        content: dict[str, Any] = {"range": chosen}
+        try:
+            content["savings"] = savings_of(
+                self.tenant.pk, first=chosen.first, last=chosen.last, reader=self.reader
+            )
+        except ApiError as error:
+            content["error"] = error
+        return content
 
     def _with_sql(
         self, chosen: Range, range_parts: RangeParts | None

@@ -14,6 +14,7 @@ const ROUTES = [
   { pattern: "/terms", title: "Terms of service", load: () => import("./pages/terms.js") },
   { pattern: "/t/:tenant/setup", title: "First steps", load: () => import("./pages/setup.js") },
   { pattern: "/t/:tenant/overview", title: "Overview", load: () => import("./pages/overview.js") },
+  { pattern: "/t/:tenant/savings", title: "Savings", load: () => import("./pages/savings.js") },
   { pattern: "/t/:tenant/traffic", title: "Requests", load: () => import("./pages/traffic.js") },
   { pattern: "/t/:tenant/rules", title: "Rules", load: () => import("./pages/rules.js") },
   { pattern: "/t/:tenant/rules/edit", title: "Edit rules", load: () => import("./pages/rules-edit.js") },

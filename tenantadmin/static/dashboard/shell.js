@@ -13,7 +13,7 @@ import { a, button, empty, failure, notify, select, sentence, skeleton } from ".
 
 /** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
 const SECTIONS = [
-  ["Traffic", [["overview", "overview", "Overview"], ["statements", "statements", "Statements"], ["traffic", "traffic", "Requests", "member"],
+  ["Traffic", [["overview", "overview", "Overview"], ["savings", "savings", "Savings"], ["statements", "statements", "Statements"], ["traffic", "traffic", "Requests", "member"],
     ["reports", "reports", "Reports"], ["digest", "digest", "Digest"]]],
   ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
     ["recommendations", "recommendations", "Recommendations"], ["invalidate", "invalidate", "Invalidate", "write"], ["history", "history", "History"]]],

@@ -161,6 +161,7 @@ class TestTenant:
             "tenant-insights": 12,
             "tenant-digests": 12,
             "tenant-reports": 12,
+            "tenant-savings": 12,
             "tenant-verify": 12,
         }.items():
             with CaptureQueriesContext(connection) as captured:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 Price = dict[str, Any]
-DAY_MS = 86_400_000
+DAY_MS, HOUR_MS = 86_400_000, 3_600_000
 TIMED = ("MISS", "BYPASS", "PASSTHROUGH")
 #: The rule of an execution, as opposed to null: a spared request that no rule decided.
 EXECUTED = "(executed)"
@@ -71,13 +71,13 @@ def judge(rows: Iterable[Row], prices: Sequence[Price], first: date, last: date,
     for rule in {run.rule for run in spared}:
         own_runs = [run for run in spared if run.rule == rule]
         marginal = bill.of(executed + own_runs)
-        billed = sum(marginal.billed.values()) - sum(with_cache.billed.values())
+        more = sum(marginal.billed.values()) - sum(with_cache.billed.values())
         rules.append(
             {
                 "ruleId": rule,
                 "hits": sum(run.day >= first.isoformat() for run in own_runs),
                 "busyMs": sum(run.took for run in own_runs if run.day >= first.isoformat()),
-                "marginalMs": billed,
+                "marginalMs": more,
                 "money": bill.text(window, marginal.money(window) - with_cache.money(window)),
             }
         )
@@ -85,7 +85,23 @@ def judge(rows: Iterable[Row], prices: Sequence[Price], first: date, last: date,
     rules.sort(
         key=lambda rule: (-rule["marginalMs"], -rule["busyMs"], rule["ruleId"] is None, rule["ruleId"] or "")
     )
+    hours = [
+        {
+            "hour": hour,
+            "awakeMs": bill.awake_in_hour(executed, hour),
+            "awakeWithoutMs": bill.awake_in_hour(executed + spared, hour),
+        }
+        for hour in range(24)
+    ]
+    suspends = []
+    for seconds in (60, 120, 300, 600):
+        other = Bill(prices, window, suspend=seconds)
+        billed = other.of(executed)
+        total = {"billedMs": sum(billed.billed.values()), "money": other.text(window, billed.money(window))}
+        suspends.append({"autoSuspendSeconds": seconds, **total})
     return {
+        "hours": hours,
+        "autoSuspend": suspends if bill.terms(last)["billing"] == "suspending" else [],
         "currency": prices[0]["currency"] if prices else None,
         "total": three(bill, with_cache, without, window),
         f"{step}s": [{step: name, **three(bill, with_cache, without, days)} for name, days in parts.items()],
@@ -112,8 +128,11 @@ def share(part: int, whole: int) -> float:
 class Bill:
     """Bills runs by day."""
 
-    def __init__(self, prices: Sequence[Price], window: Sequence[date]) -> None:
-        self.prices, self.window = prices, window
+    def __init__(
+        self, prices: Sequence[Price], window: Sequence[date], *, suspend: int | None = None
+    ) -> None:
+        """With ``suspend``, the warehouse always suspends after these seconds."""
+        self.prices, self.window, self.suspend = prices, window, suspend
 
     def price(self, day: date) -> Price | None:
         """Return the price in force on a day."""
@@ -126,7 +145,8 @@ class Bill:
     def terms(self, day: date) -> Price:
         """Return how a day is billed: days before the first price as by the first price."""
         default = {"billing": "suspending", "autoSuspendSeconds": 300, "minimumSeconds": 60}
-        return {**default, **(self.price(day) or (self.prices[0] if self.prices else {}))}
+        chosen = {} if self.suspend is None else {"autoSuspendSeconds": self.suspend}
+        return {**default, **(self.price(day) or (self.prices[0] if self.prices else {})), **chosen}
 
     def terms_at(self, moment: int) -> Price:
         return self.terms(datetime.fromtimestamp(moment / 1000, UTC).date())
@@ -144,6 +164,16 @@ class Bill:
             kind = self.terms(day)["billing"]
             billed[day] = {"suspending": awake[day], "busy": busy[day], "always-on": DAY_MS}[kind]
         return Billed(self, billed, busy)
+
+    def awake_in_hour(self, runs: Sequence[Run], hour: int) -> int:
+        """Return the time awake in an hour of the day, over all days of the window."""
+        total = 0
+        for host in {run.host for run in runs}:
+            for start, end in self.sessions([run for run in runs if run.host == host]):
+                for day in self.window:
+                    begin = int(datetime(day.year, day.month, day.day, hour, tzinfo=UTC).timestamp()) * 1000
+                    total += max(0, min(end, begin + HOUR_MS) - max(start, begin))
+        return total
 
     def sessions(self, runs: Sequence[Run]) -> list[tuple[int, int]]:
         """Return start and end of the billed time of each session of one host."""

@@ -26,7 +26,17 @@ if TYPE_CHECKING:
 #: The first days of windows: in a month, at its end, and at the end of a year.
 FIRST_DAYS = (date(2026, 3, 10), date(2026, 2, 28), date(2025, 12, 31))
 #: What the judge computes.
-JUDGED = ("currency", "total", "days", "months", "rules", "unmeasured", "unmeasuredShare")
+JUDGED = (
+    "currency",
+    "hours",
+    "autoSuspend",
+    "total",
+    "days",
+    "months",
+    "rules",
+    "unmeasured",
+    "unmeasuredShare",
+)
 _MINUTE = 60_000
 _TYPES: dict[str, pa.DataType] = {
     **dict.fromkeys(("day", "standardizedSql", "serverHostname", "cacheStatus", "matchedRule"), pa.string()),

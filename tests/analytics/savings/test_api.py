@@ -93,6 +93,16 @@ def test_the_document(world: World) -> None:
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
         "months": [{"month": "2026-03", **figures}],
+        "hours": [
+            {"hour": hour, "awakeMs": 6 * MINUTE * (hour == 0), "awakeWithoutMs": 6 * MINUTE * (hour < 2)}
+            for hour in range(24)
+        ],
+        "autoSuspend": [
+            {"autoSuspendSeconds": 60, "billedMs": 2 * MINUTE, "money": "0.10"},
+            {"autoSuspendSeconds": 120, "billedMs": 3 * MINUTE, "money": "0.15"},
+            {"autoSuspendSeconds": 300, "billedMs": 6 * MINUTE, "money": "0.30"},
+            {"autoSuspendSeconds": 600, "billedMs": 11 * MINUTE, "money": "0.55"},
+        ],
         "rules": [{"ruleId": "r", "hits": 1, "busyMs": MINUTE, "marginalMs": 6 * MINUTE, "money": "0.30"}],
         "unmeasured": 0,
         "unmeasuredShare": 0.0,

@@ -44,11 +44,13 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
             "POST /users/me/tokens",
             "POST /oauth/token",
             *sorted([f"GET /tenants/T/summaries/{month.replace('-', '/')}", "GET /tenants/T/timeline"]),
+            "GET /tenants/T/savings",
             "GET /tenants/T/setup",
         ]
         tiles = dict(
             zip(page.locator("dt").all_inner_texts(), page.locator("dd").all_inner_texts(), strict=True)
         )
+        assert next(iter(tiles)) == "Saved on the bill"
         assert tiles["Hit rate"].endswith("%")
         assert int(tiles["Requests"].replace(",", "")) > 100
         page.click("nav[aria-label='Length of the period'] >> text=Day")
@@ -56,18 +58,40 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         page.wait_for_selector("text=Requests by hour")
         page.go_back()
         page.wait_for_selector("text=Requests by day")
-        requests = page.inner_text("dd >> nth=0")
+        requests = page.inner_text("dd >> nth=1")
         page.click("nav[aria-label='Length of the period'] >> text=Year")
         page.wait_for_selector(f".chart[data-drawn] canvas[aria-label$='{demo.last_day.year}']")
         # All days of the demo are in one month, but for the first day of one.
-        assert demo.last_day.day == 1 or page.inner_text("dd >> nth=0") == requests
+        assert demo.last_day.day == 1 or page.inner_text("dd >> nth=1") == requests
         page.go_back()
         page.wait_for_selector("text=From cache")
         del dashboard.asked[:]
         page.reload()
         page.wait_for_selector(".chart[data-drawn]")
         # With what is left to set up.
-        assert len(dashboard.asked) == len(set(dashboard.asked)) == 5
+        assert len(dashboard.asked) == len(set(dashboard.asked)) == 6
+
+
+def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    with open_as(demo.owner, f"{home}#/t/{demo.tenant}/overview") as dashboard:
+        page = dashboard.page
+        page.click("dd >> nth=0 >> a:has-text('USD')")
+        page.wait_for_selector("h1:has-text('Savings')")
+        page.wait_for_selector(".chart[data-drawn]")
+        tiles = dict(
+            zip(page.locator("dt").all_inner_texts(), page.locator("dd").all_inner_texts(), strict=True)
+        )
+        assert list(tiles) == [
+            "Saved on the bill",
+            "Busy time saved",
+            "Billed",
+            "Billed without the cache",
+        ]
+        assert "USD" in tiles["Saved on the bill"]
+        assert "of the time that statements run" in page.inner_text("#view")
+        assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
+        page.click("nav[aria-label='Length of the period'] >> text=Year")
+        page.wait_for_selector("text=Billed by month")
 
 
 def test_a_new_month_without_requests_opens_the_last_with_some(

@@ -31,6 +31,10 @@ export async function show({ tenant, reload, guard }) {
     perUser: /** @type {HTMLTextAreaElement} */ (h("textarea", { ...off, name: "perUserTables", rows: 3, class: "mono", value: (house?.perUserTables ?? []).join("\n") })),
     house: input("warehouseName", house?.warehouseName, off), credential: input("credentialRef", house?.credentialRef, off),
   };
+  const prices = /** @type {HTMLTextAreaElement} */ (h("textarea", { ...off, name: "pricing", rows: 4, class: "mono", spellcheck: "false", value: house?.pricing?.length ? JSON.stringify(house.pricing, null, 1) : "" }));
+  const usual = button("Insert a price", async () => {
+    prices.value = JSON.stringify([...[parsed(prices.value || "[]")].flat(), { from: f.isoDay(new Date()), currency: "USD", perHour: "3.00", ...(PRICES[get.adapter.value] ?? PRICES.snowflake) }], null, 1);
+  });
   const whole = (/** @type {HTMLInputElement} */ one) => (one.value === "" ? undefined : Number(one.value));
   const text = (/** @type {HTMLInputElement} */ one) => one.value.trim() || undefined;
   // An empty list says that there are no such tables; an absent one says nothing.
@@ -41,7 +45,7 @@ export async function show({ tenant, reload, guard }) {
     logging: { retentionDays: whole(get.days), storeParameterValues: get.values.checked },
     ...(get.adapter.value && { warehouse: { adapterType: /** @type {Contract.AdapterType} */ (get.adapter.value), serverHostname: get.host.value.trim(), port: whole(get.port), httpPath: text(get.path),
       database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential), perUserTables: perUserTables(),
-      pricing: house?.pricing } }),
+      pricing: prices.value.trim() ? parsed(prices.value) : house?.pricing && [] } }),
   });
   const comment = input("comment", "", { maxlength: 500, autocomplete: "off", placeholder: "Comment (optional)", "aria-label": "Comment" });
   let saved = JSON.stringify(document_());
@@ -63,9 +67,16 @@ export async function show({ tenant, reload, guard }) {
     panel("Warehouse", null, h("div", { class: "form" }, field("Kind", get.adapter), field("Host", get.host), field("Port", get.port), field("HTTP path", get.path), field("Database", get.database),
       field("Schema", get.schema), field("Warehouse", get.house), field("Credential", get.credential, "The name of a secret of the Gateway, never the secret."),
       field("Tables that differ per user", get.perUser, "Patterns such as hr.*, one on each line: row-level security or column masks. Rules may not share their results."))),
+    panel("Prices", a(to(tenant, "savings"), "Savings"), h("div", { class: "form" }, field("What an hour of the warehouse costs", prices, "JSON, the oldest price first. The contract with the provider decides."), mayWrite && usual)),
     panel("Log", null, h("div", { class: "form" }, field("Days to keep", get.days), h("label", { class: "check" }, get.values, "Store the values of parameters"))),
     h("p", { class: "muted small" }, "Tenant ", h("code", null, config.tenantId), " of account ", h("code", null, config.accountId)));
 }
+
+/** @type {Record<string, object>} how warehouses are usually billed; docs/savings.md has the sources */
+const PRICES = { snowflake: { billing: "suspending", autoSuspendSeconds: 600, minimumSeconds: 60 }, databricks: { billing: "suspending", autoSuspendSeconds: 600, minimumSeconds: 0 }, postgresql: { billing: "always-on" } };
+
+/** @param {string} json the text itself if it is not JSON, which the service refuses */
+const parsed = (json) => { try { return JSON.parse(json); } catch { return json; } };
 
 /** @param {string} value */
 const lines = (value) => value.split("\n").map((line) => line.trim()).filter(Boolean);

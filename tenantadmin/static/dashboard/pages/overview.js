@@ -6,6 +6,7 @@ import { h } from "../dom.js";
 import { nothingYet, readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { go, to } from "../router.js";
+import { savingsTile } from "../savings.js";
 import { a, badge, panel, table } from "../ui.js";
 
 /** @typedef {import("../router.js").Context} Context */
@@ -77,7 +78,7 @@ function head(tenant, period) {
  * @param {string} period
  * @param {number} by
  */
-function shift(period, by) {
+export function shift(period, by) {
   if (period.length === 10) return f.addDays(period, by);
   if (period.length === 4) return String(Number(period) + by);
   const date = new Date(`${period}-01T00:00Z`);
@@ -85,9 +86,12 @@ function shift(period, by) {
   return f.isoDay(date).slice(0, 7);
 }
 
-/** @param {[string, string, string?][]} entries */
-export const tiles = (entries) =>
-  h("dl", { class: "tiles" }, entries.map(([name, value, note]) =>
+/**
+ * @param {[string, string, string?][]} entries
+ * @param {HTMLElement} [first]
+ */
+export const tiles = (entries, first) =>
+  h("dl", { class: "tiles" }, first, entries.map(([name, value, note]) =>
     h("div", null, h("dt", null, name), h("dd", null, value, note && h("span", { class: "note" }, note)))));
 
 /**
@@ -130,7 +134,7 @@ async function year(context, period) {
   return [
     tiles([["Requests", f.compact(summary.totalHits)], ["Hit rate", f.ratio(summary.totalCacheHits, summary.totalHits)],
       ["Hits", f.compact(summary.totalCacheHits)], ["Statements", f.number(summary.totalQueries)],
-      ["Users", f.number(summary.totalUsers)], ["Stored", f.bytes(summary.cacheSize)]]),
+      ["Users", f.number(summary.totalUsers)], ["Stored", f.bytes(summary.cacheSize)]], savingsTile(tenant, `${period}-01-01`, `${period}-12-31`)),
     panel("Requests by day", null, traffic(context, `Hits and misses by day in ${period}`, buckets, marks)),
   ].reduce((all, one) => (all.append(one), all), h("div", null));
 }
@@ -155,7 +159,7 @@ async function month(context, period) {
       ["Response, hit", f.duration(summary.cacheHitAverageResponseTime)], ["Response, miss", f.duration(summary.cacheMissAverageResponseTime)],
       ["From cache", f.bytes(summary.totalCachedBytes)], ["Uncached", f.bytes(summary.totalPassThroughBytes)],
       ["Statements", f.number(summary.totalQueries)], ["Users", f.number(summary.totalUsers)],
-    ]),
+    ], savingsTile(tenant, from, to_)),
     panel("Requests by day", null, traffic(context, `Hits and misses by day, ${f.periodName(period)}`, buckets, marks)),
     h("div", { class: "columns" }, hours(context, summary.hourlyActivity, "by hour of day, mean of the month"), changes(tenant, timeline)));
 }
@@ -178,7 +182,7 @@ async function day(context, period) {
       ["Response, hit", f.duration(summary.cacheHitAverageResponseTime)], ["Response, miss", f.duration(summary.cacheMissAverageResponseTime)],
       ["From cache", f.bytes(summary.cachedBytes)], ["Uncached", f.bytes(summary.passThroughBytes)],
       ["Statements", f.number(summary.queries.length)], ["Users", f.number(summary.uniqueUsers)],
-    ]),
+    ], savingsTile(tenant, period, period)),
     panel("Requests by hour", a(to(tenant, "statements", { day: period }), "Statements of the day"),
       traffic(context, `Hits and misses by hour, ${f.periodName(period)}`, buckets, marks)),
     h("div", { class: "columns" }, hours(context, summary.hourlyActivity, "by hour"), changes(tenant, timeline)));

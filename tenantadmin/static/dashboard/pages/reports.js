@@ -78,6 +78,6 @@ const rule = (tenant, id) => (id ? a(to(tenant, "rules", { rule: id }), id) : h(
  * @param {string} tenant
  * @param {Contract.ReportQuery[]} queries
  */
-const sources = (tenant, queries) => h("details", { class: "panel" }, h("summary", { class: "panel-head" }, "Where the numbers come from"),
+export const sources = (tenant, queries) => h("details", { class: "panel" }, h("summary", { class: "panel-head" }, "Where the numbers come from"),
   h("div", { class: "pad stack" }, queries.map((one) => h("div", null, h("div", { class: "row" }, h("h3", null, one.name), can(tenant, "member") && a(to(tenant, "sql", { sql: one.sql }), "Run it")),
     h("pre", { class: "code", tabindex: 0 }, one.sql)))));

@@ -1,0 +1,28 @@
+// What the cache saves on the warehouse's bill: the tile of the overview, and the sentence on the two times.
+
+import { call } from "./api.js";
+import { fill, h } from "./dom.js";
+import * as f from "./format.js";
+import { to } from "./router.js";
+
+/** @param {Contract.Savings} savings what the bill is less: money, or time without a price */
+export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? `${less.money.replace("-", "−")} ${currency}` : `${f.duration(less.billedMs)} awake`);
+
+/** @param {Contract.Savings} savings */
+export function explanation({ total, pricing }) {
+  const [billing, busy] = [pricing[pricing.length - 1]?.billing, `The cache spared ${f.ratio(total.saved.busyMs, total.without.busyMs)} of the time that statements run`];
+  if (billing === "always-on") return `${busy}. The warehouse is always on, so that saves capacity and no money.`;
+  const both = `${busy}, and ${f.ratio(total.saved.billedMs, total.without.billedMs)} of the time on the bill.`;
+  return billing === "busy" ? both : `${both} A hit saves money only when the warehouse would have been asleep without it; at other times it is awake for other requests anyway.`;
+}
+
+/** @type {(tenant: string, from: string, last: string) => HTMLElement} filled when the savings are there: the page does not wait for them */
+export const savingsTile = (tenant, from, last) => {
+  const [value, today] = [h("dd", null, f.NONE), f.isoDay(new Date())];
+  if (from <= today) {
+    call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => fill(value,
+      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span", { class: "note" }, `busy time ${f.duration(savings.total.saved.busyMs)}`)),
+    () => fill(value, f.NONE, h("span", { class: "note" }, "not available")));
+  }
+  return h("div", null, h("dt", null, "Saved on the bill"), value);
+};

@@ -1,0 +1,92 @@
+"""Savings on the admin site: the page, and the first figure of the overview."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from django.core.cache import cache
+
+from accounts.models import TenantConfig
+from logs.layout import day_start_ms
+from logs.models import QueryRun
+from tests.admin.logs import put_log, to
+from tests.admin.reading import text_of
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from accounts.models import Tenant
+
+DAY = date(2026, 3, 1)
+DAYS = {"first": DAY.isoformat(), "last": DAY.isoformat()}
+PRICE = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
+
+
+@pytest.fixture(autouse=True)
+def _no_kept_documents() -> None:
+    cache.clear()
+
+
+def put(tenant: Tenant) -> None:
+    start = day_start_ms(DAY)
+    common = {"standardizedSql": "SELECT 1", "matchedRule": "orders"}
+    put_log(
+        tenant,
+        {**common, "timestamp": start, "cacheStatus": "MISS", "warehouseExecutionTimeMs": 60_000},
+        {**common, "timestamp": start + 3_600_000, "cacheStatus": "HIT"},
+        {**common, "timestamp": start + 60_000, "cacheStatus": "HIT"},
+    )
+
+
+def set_price(tenant: Tenant, **changed: Any) -> None:
+    config = TenantConfig.objects.get(pk=tenant.pk)
+    config.document = {**config.document, "warehouse": {"pricing": [{**PRICE, **changed}]}}
+    config.save()
+
+
+def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Tenant) -> None:
+    put(tenant)
+    set_price(tenant)
+    empty = staff.get(to("tenant-savings", tenant))
+    assert not QueryRun.objects.exists()
+    assert f'value="{DAY - timedelta(27)}"' in empty.content.decode()
+    shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
+    assert "Saved on the bill 0.35 USD 53.8%" in shown
+    assert "Busy time saved 2 min 66.7%" in shown
+    assert (
+        "The cache spared 66.7% of the time that statements run, and 53.8% of the time on the bill. A hit "
+        "saves money only when the warehouse would have been asleep without it" in shown
+    )
+    assert "orders 2 2 min 7 min 0.35" in shown
+    assert QueryRun.objects.get().email == "admin@example.org"
+
+
+def test_a_warehouse_that_is_always_on_saves_no_money(staff: Client, tenant: Tenant) -> None:
+    put(tenant)
+    set_price(tenant, billing="always-on")
+    shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
+    assert "The warehouse is always on, so that saves capacity and no money." in shown
+
+
+def test_wrong_days(staff: Client, tenant: Tenant) -> None:
+    page = to("tenant-savings", tenant)
+    answer = staff.get(page, {**DAYS, "first": "2024-01-01"})
+    assert answer.status_code == 400
+    assert "Savings cover at most 366 days, and these are 791." in answer.content.decode()
+    assert staff.get(page, {**DAYS, "last": "x"}).status_code == 400
+
+
+def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, settings: Any) -> None:
+    put(tenant)
+    page = to("tenant", tenant)
+    assert 'hx-get="?part=savings&amp;days=28"' in staff.get(page).content.decode()
+    part = {"part": "savings", "days": "7"}
+    assert text_of(staff.get(page, part).content.decode()) == (
+        "Saved on the bill 7 min awake busy time 2 min"
+    )
+    set_price(tenant)
+    assert text_of(staff.get(page, part).content.decode()) == "Saved on the bill 0.35 USD busy time 2 min"
+    settings.REPLAY_MAX_ROWS = 1
+    assert "These days have 3 log entries; at most 1 can be read." in staff.get(page, part).content.decode()
