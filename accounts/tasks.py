@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, Any, Final
+
 from celery import shared_task
+from django.conf import settings
+from django.core.cache import cache
 
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.domains import verify_late
@@ -14,11 +19,26 @@ from accounts.sessions import delete_ended_sessions
 from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.lib.database import months
 
+if TYPE_CHECKING:
+    from celery import Task
 
-@shared_task(expires=60)
-def check_domain(domain_id: int, actor: str) -> None:
-    """Verify a domain whose name server did not answer within a moment."""
-    verify_late(domain_id=domain_id, actor=actor)
+#: The key in the cache while a check waits for the DNS.
+_CHECKING: Final = "domains:checking"
+
+
+@shared_task(bind=True, expires=60, default_retry_delay=7, max_retries=8)
+def check_domain(self: Task[Any, None], domain_id: int, actor: str) -> None:
+    """Verify a domain whose name server did not answer within a moment.
+
+    One check at a time waits for the DNS: silent name servers shall not keep the workers from other tasks.
+    """
+    seconds = math.ceil(settings.DNS_TIMEOUT_SECONDS) + 5
+    if not cache.add(_CHECKING, "", timeout=seconds):
+        raise self.retry()
+    try:
+        verify_late(domain_id=domain_id, actor=actor)
+    finally:
+        cache.delete(_CHECKING)
 
 
 @shared_task

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from celery.exceptions import Retry
 from dnslib import QTYPE, RR, TXT, DNSRecord
 from dnslib.server import BaseResolver, DNSServer
 
@@ -144,6 +145,23 @@ def test_a_worker_waits_for_a_slow_name_server(
     check_domain(*sent[0])
     check_domain(0, "owner@example.org")
     assert Event.objects.filter(kind="domain.verified").count() == 1
+
+
+def test_one_check_at_a_time_keeps_a_worker(
+    owner: ApiClient, address: str, zone: Zone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    challenge = owner.post(address, {"domain": "example.org"}).json()["challenge"]
+    zone.records[challenge["name"]] = [challenge["value"]]
+    domain = Domain.objects.get()
+    with monkeypatch.context() as patch:
+
+        def check_another(_: object) -> None:
+            with pytest.raises(Retry):
+                check_domain(domain.pk, "owner@example.org")
+
+        patch.setattr("accounts.billing.domains.wait_for_challenge", check_another)
+        check_domain(domain.pk, "owner@example.org")
+    assert owner.get(f"{address}/example.org").json()["state"] == "verified"
 
 
 def test_a_worker_leaves_a_domain_without_its_record_as_it_is(
