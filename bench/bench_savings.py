@@ -74,6 +74,7 @@ def _run(files: Sequence[str], sql: str) -> None:
 def _ask_again(*, runs: int) -> None:
     """Measure what a kept answer costs: the builds of 32 days, the prices, and the answer."""
     common: dict[str, Any] = {"tenant_id": _TENANT, "file": "x", "rows": 1, "bytes": 1, "objects_read": 1}
+    common |= {"duplicates": 0, "quarantined": 0}
     for number in range(32):
         Partition.objects.create(
             day=_BEFORE + timedelta(number), build=f"b{number}", built_at=now(), **common

@@ -73,7 +73,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
 
 
 def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
-    with open_as(demo.owner, f"{home}#/t/{demo.tenant}/overview") as dashboard:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/overview") as dashboard:
         page = dashboard.page
         page.click("dd >> nth=0 >> a:has-text('USD')")
         page.wait_for_selector("h1:has-text('Savings')")
