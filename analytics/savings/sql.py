@@ -72,8 +72,12 @@ def split_by(unit_ms: int, *, keys: str, table: str) -> str:
     )"""
 
 
+#: Sessions under a longer suspend consist of sessions under the shortest one.
+_EXECUTED: Final = (
+    f"(SELECT host, starts, ends + {1000 * SUSPENDS[0]} AS reach FROM buckets WHERE NOT spared)"
+)
 SAVINGS_SQL: Final = f"""
-WITH entries AS (
+WITH entries AS NOT MATERIALIZED (
     SELECT
         day, timestamp AS started, standardizedSql AS statement, serverHostname AS host,
         cacheStatus IN ('HIT', 'HOLD') AS spared,
@@ -94,7 +98,7 @@ timed AS (
     SELECT entries.*, coalesce(ms, CASE WHEN NOT failed THEN mean END) AS took
     FROM entries LEFT JOIN means USING (statement) WHERE started IS NOT NULL
 ),
-buckets AS (
+buckets AS MATERIALIZED (
     SELECT
         spared, rule, host, day, min(starts) FILTER (took IS NOT NULL) AS starts,
         max(starts + took) AS ends, max(starts + took + $suspend) AS reach,
@@ -102,8 +106,11 @@ buckets AS (
     FROM (SELECT spared, rule, host, day, started AS starts, took::BIGINT AS took FROM timed)
     GROUP BY spared, rule, host, day, starts // $bucket
 ),
-parts AS (
+parts AS MATERIALIZED (
 {join_overlaps(keys="spared, rule, host", table="buckets")}
+),
+shortest AS MATERIALIZED (
+{join_overlaps(keys="host", table=_EXECUTED)}
 ),
 rules AS (SELECT DISTINCT rule FROM parts WHERE spared),
 scopes AS (
@@ -111,8 +118,8 @@ scopes AS (
     UNION ALL SELECT 'without', NULL, host, starts, reach FROM parts
     UNION ALL SELECT 'rule', rule, host, starts, reach FROM parts WHERE spared
     UNION ALL SELECT 'rule', rules.rule, host, starts, reach FROM parts, rules WHERE NOT spared
-    UNION ALL SELECT 'suspend', seconds, host, starts, ends + 1000 * seconds::INTEGER
-        FROM buckets, (SELECT unnest({list(map(str, SUSPENDS))}) AS seconds) WHERE NOT spared
+    UNION ALL SELECT 'suspend', seconds, host, starts, reach + 1000 * (seconds::INTEGER - {SUSPENDS[0]})
+        FROM shortest, (SELECT unnest({list(map(str, SUSPENDS))}) AS seconds)
 ),
 joined AS (
 {join_overlaps(keys="scope, rule, host", table="scopes")}
