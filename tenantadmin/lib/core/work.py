@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
 #: Reading the clock takes microseconds.
 _QUESTIONS_PER_READING: Final = 20
-#: A request that has used so many seconds is costly. The costly ones of a process compute in turn, and pause
-#: between turns for as long as they computed, at most so many seconds. Otherwise, all other requests of the
+#: A request that has used so many seconds is costly. The costly ones of a process compute in turn. Each turn
+#: ends with a pause as long as it computed, at most so many seconds. Otherwise, all other requests of the
 #: process would wait: Python runs one thread at a time.
-_COSTLY_SECONDS: Final = 0.2
-_LONGEST_PAUSE: Final = 0.005
+_COSTLY_SECONDS: Final = 0.1
+_LONGEST_PAUSE: Final = 0.05
+#: In which another thread gets the turn.
+_HANDOVER_SECONDS: Final = 0.0005
 #: Nothing waits longer for its turn, because who has it may wait for the database.
-_LONGEST_WAIT: Final = 0.1
+_LONGEST_WAIT: Final = 1.0
 _turn: Final = Lock()
 
 
@@ -68,8 +70,10 @@ class Work:
             if self._is_abandoned():
                 raise CallerGone
             if _COSTLY_SECONDS < self._used < self._seconds < math.inf:
-                self.end_turn()
-                sleep(min(self._used - before, _LONGEST_PAUSE))
+                if self._has_turn:
+                    sleep(min(self._used - before, _LONGEST_PAUSE))
+                    self.end_turn()
+                    sleep(_HANDOVER_SECONDS)
                 self._has_turn = _turn.acquire(timeout=_LONGEST_WAIT)
         self._questions += 1
         return self._used > seconds
