@@ -194,7 +194,7 @@ def _unknown_pat() -> NotFound:
 
 
 def require_grantable(owner: Rights, wanted: PatRequest) -> None:
-    """Refuse a PAT with more rights than its owner's role and memberships give now.
+    """Refuse a PAT with more rights than its owner's role, memberships and grants on them give now.
 
     The owner's sign-in token does not count: it has none of the scopes that are for PATs alone.
 
@@ -230,7 +230,11 @@ def _require_members(owner: Rights, wanted: PatRequest) -> None:
 
 def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
     named = [UUID(tenant) for tenant in wanted.tenants if tenant != WILDCARD]
-    of_named = NO_SCOPES.union(*(owner.from_membership(tenant) for tenant in named))
+    # Grants add to the memberships. The PAT of a user who is no member names no tenant.
+    granted = owner.granted.tenants
+    of_named = NO_SCOPES.union(
+        *(owner.from_membership(tenant) | granted.get(tenant, NO_SCOPES) for tenant in named)
+    )
     if owner.is_platform_admin:
         # The role does not give raw logs and SQL. They need a membership, and the PAT must name its tenant.
         allowed = PLATFORM_ADMIN_SCOPES | of_named

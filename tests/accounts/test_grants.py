@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from accounts.access.credentials import exchange_pat
 from accounts.access.rights import clear_principal_cache
 from accounts.models import PermissionGrant
 from tenantadmin.lib.core.timestamps import format_timestamp, now
@@ -177,16 +178,27 @@ def test_an_unknown_resource_is_a_400_for_a_platform_admin(world: factories.Worl
 
 
 def test_an_operator_invalidates_without_writing_rules(world: factories.World) -> None:
-    body = grant_of(world, permissions=["cache-admin", "config:read"])
-    granted = client_of(world.owner).post("/config/grants", body)
-    assert granted.status_code == 201
     tenant = str(world.tenant.pk)
-    operator = ApiClient(factories.pat_token(world.stranger, "cache-admin", "config:read", tenants=[tenant]))
+    member = client_of(world.member)
+
+    def ask_for(*scopes: str) -> Any:
+        return member.post("/users/me/tokens", {"name": "ops", "scopes": scopes, "tenants": [tenant]})
+
+    assert ask_for("cache-admin").status_code == 403
+    granted = client_of(world.owner).post(
+        "/config/grants", grant_of(world, grantee=world.member.email, permissions=["cache-admin"])
+    )
+    assert granted.status_code == 201
+    clear_principal_cache()
+    assert ask_for("cache-admin", "config:write").status_code == 403
+    made = ask_for("cache-admin", "config:read")
+    assert made.status_code == 201, made.content
+    operator = ApiClient(exchange_pat(made.json()["token"]).access_token)
     invalidations = f"/tenants/{tenant}/invalidations"
     assert operator.post(invalidations, {"tables": ["sales.*"]}).status_code == 201
     assert operator.put(f"/config/tenants/{tenant}/rules", {"rules": []}).status_code == 403
     # A token is for what pipelines do; a sign-in has no such scope.
-    assert client_of(world.stranger).post(invalidations, {"tables": ["sales.*"]}).status_code == 403
+    assert member.post(invalidations, {"tables": ["sales.*"]}).status_code == 403
     client_of(world.owner).delete(f"/config/grants/{granted.json()['id']}")
     clear_principal_cache()
     assert operator.post(invalidations, {"tables": ["sales.*"]}).status_code == 403

@@ -23,11 +23,7 @@ export function targetOf({ fqdns: [host], warehouse: house }, email) {
     schema: house.schema ?? kind.schema, path: house.httpPath ?? "/sql/1.0/warehouses/ID", house: house.warehouseName ?? "WAREHOUSE" };
 }
 
-/**
- * What a program asks for.
- * @param {Target} it
- * @returns {[string, string][]}
- */
+/** @type {(it: Target) => [string, string][]} what a program asks for */
 export const factsOf = (it) => [["Host", it.host], ["Port", String(it.port)],
   ...(it.kind === "databricks" ? /** @type {[string, string][]} */ ([["HTTP path", it.path]]) : /** @type {[string, string][]} */ ([["Database", it.database]])),
   ...(it.kind === "snowflake" ? /** @type {[string, string][]} */ ([["Warehouse", it.house]]) : []), ["User", it.user], ["Password", "a token"]];
@@ -72,11 +68,7 @@ const profile = (it, type, more) => ["gateway:", "  target: gateway", "  outputs
 /** @type {Record<string, (name: string) => string>} */
 const MENU = { DBeaver: (name) => `Database, New Database Connection, ${name}`, Tableau: (name) => `Connect, To a Server, ${name}`, "Power BI": (name) => `Get Data, ${name}` };
 
-/**
- * What to write or to enter in a program.
- * @param {string} tool
- * @param {Target} it
- */
+/** @type {(tool: string, it: Target) => string} what to write or to enter in a program */
 export function howTo(tool, it) {
   const menu = MENU[tool];
   if (!menu) return CODE[tool][it.kind](it);

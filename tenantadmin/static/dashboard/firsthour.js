@@ -30,16 +30,10 @@ export async function readSetup(tenant, signal) {
   return setup;
 }
 
-/**
- * The text of the link in the menu.
- * @param {Contract.Setup} setup
- */
+/** @param {Contract.Setup} setup the text of the link in the menu */
 export const progress = ({ steps }) => `First steps, ${steps.filter((one) => one.done).length} of ${steps.length}`;
 
-/**
- * What was read last, if anything was.
- * @param {string} tenant
- */
+/** @param {string} tenant what was read last, if anything was */
 export const knownSetup = (tenant) => known.get(tenant);
 
 /**

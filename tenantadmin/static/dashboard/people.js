@@ -6,7 +6,7 @@ import { setScopeRule } from "./pats.js";
 /**
  * @typedef {{id: string, name: string, role: string, modifiedAt: string}} Tenant
  * @typedef {{email: string, name: string, role: string, roles: Map<string, string>}} Person by tenant: its role there
- * @typedef {"write" | "people" | "owner" | "member"} Right
+ * @typedef {"write" | "cache" | "people" | "owner" | "member"} Right
  */
 
 /** @type {Promise<Person> | null} */
@@ -19,6 +19,8 @@ let known = null;
 let list = [];
 /** @type {Tenant[]} */
 let deleted = [];
+/** @type {Contract.PermissionGrantItem[]} to the user; they add to the role of a member */
+let grants = [];
 
 /** Read the user once. */
 export function person() {
@@ -67,12 +69,14 @@ async function readTenants() {
     id: item.name, name: item.tenantName, modifiedAt: item.modifiedAt, role: roles.get(item.name) ?? "granted",
   })).sort((x, y) => x.name.localeCompare(y.name));
   [list, deleted] = [all(false), all(true)];
+  const isLess = list.some((one) => !can(one.id, "write"));
+  grants = isLess ? (await call("GET /config/grants", {}))._links.items.filter((one) => one.grantee === known?.email) : [];
   return list;
 }
 
 /**
- * Whether the user's role allows it: `member` reads logs, `write` changes rules and configuration, `people`
- * sees who else is in the tenant, `owner` changes that. A guest only reads.
+ * Whether the user's role allows it: `member` reads logs, `write` changes rules and configuration, `cache` makes
+ * results stale (also by a grant), `people` sees who else is in the tenant, `owner` changes that. A guest only reads.
  * @param {string} tenant
  * @param {Right} right
  */
@@ -84,13 +88,17 @@ export function can(tenant, right) {
   if (right === "people") return rank > 1 || known.role === "admin";
   if (known.role === "admin") return true;
   if (known.role === "guest") return false;
+  if (right === "cache" && rank > 0 && grants.some((one) => one.resourceId === tenant && one.permissions.includes("cache-admin"))) return true;
   return rank > (right === "owner" ? 2 : 1);
 }
 
 setScopeRule(async (tenant) => {
   await person();
+  // Grants are read with the list of tenants.
+  if (!can(tenant, "write")) await tenants();
   const scopes = ["config:read", "analytics:read"];
-  if (can(tenant, "write")) scopes.push("config:write", "cache-admin");
+  if (can(tenant, "write")) scopes.push("config:write");
+  if (can(tenant, "cache")) scopes.push("cache-admin");
   if (can(tenant, "write") || known?.role === "admin") scopes.push("analytics:users");
   return scopes;
 });

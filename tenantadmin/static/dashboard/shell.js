@@ -16,7 +16,7 @@ const SECTIONS = [
   ["Traffic", [["overview", "overview", "Overview"], ["savings", "savings", "Savings"], ["statements", "statements", "Statements"], ["traffic", "traffic", "Requests", "member"],
     ["reports", "reports", "Reports"], ["digest", "digest", "Digest"]]],
   ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
-    ["recommendations", "recommendations", "Recommendations"], ["invalidate", "invalidate", "Invalidate", "write"], ["history", "history", "History"]]],
+    ["recommendations", "recommendations", "Recommendations"], ["invalidate", "invalidate", "Invalidate", "cache"], ["history", "history", "History"]]],
   ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],
   ["Tenant", [["config", "config", "Configuration"], ["members", "members", "Members", "people"]]],
 ];

@@ -5,8 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from playwright.sync_api import expect
 
-from accounts.models import User
+from accounts.limited_access import take_access
+from accounts.models import PermissionGrant, Tenant, User
+from accounts.tenants.lifecycle import delete_tenant
+from rules.models import Marker
+from tenantadmin.lib.core.request_context import acting_for
+from tests import factories
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,3 +129,66 @@ def test_a_person_is_invited_accepts_is_promoted_and_removed(
         page.click(f"{row} >> text=Remove")
         page.click("dialog .danger")
         page.wait_for_selector(row, state="detached")
+
+
+def test_an_operator_with_a_grant_invalidates_and_sees_no_other_act(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    operator = demo.member
+    grant = PermissionGrant.objects.create(
+        grantee=operator,
+        resource="tenant",
+        resource_id=demo.tenant,
+        permissions=["cache-admin"],
+        granted_by=demo.owner,
+    )
+    with open_as(operator, home) as dashboard:
+        page = dashboard.page
+        dashboard.go(f"/t/{demo.tenant}/rules")
+        page.wait_for_selector("nav >> text=Invalidate")
+        assert not CHANGES & words(page)
+        page.click("nav >> text=Invalidate")
+        dashboard.settle()
+        page.click("section:has-text('By rule') >> text=Preview")
+        page.fill("dialog input[name=reason]", "by an operator")
+        page.click("dialog .danger")
+        page.wait_for_selector("[aria-label=Markers] tr:has-text('by an operator')")
+    made = Marker.objects.get(tenant_id=demo.tenant, metadata__reason="by an operator")
+    assert made.created_by == operator.email
+    made.delete()
+    grant.delete()
+
+
+def test_access_for_a_limited_time_stands_apart_and_is_taken_away(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    staff, _ = User.objects.get_or_create(email="staff@service.example")
+    tenant = Tenant.objects.get(pk=demo.tenant)
+    with acting_for("ticket 12"):
+        take_access(staff, tenant_id=tenant.pk, hours=2)
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/members") as dashboard:
+        page = dashboard.page
+        row = page.locator("[aria-label='Access for a limited time'] tbody tr")
+        expect(row).to_contain_text("ticket 12")
+        expect(row).to_contain_text("in 1 hour")
+        assert page.locator("[aria-label=Members] tr:has-text('staff@service.example')").count() == 0
+        row.locator("text=Remove").click()
+        page.click("dialog .danger")
+        expect(row).to_have_count(0)
+    assert not staff.memberships.exists()
+
+
+def test_an_owner_restores_a_deleted_tenant(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+    owner, _ = User.objects.get_or_create(email="regretful@elsewhere.example")
+    account = factories.make_account("Regrets", owners=[owner])
+    tenant = factories.make_tenant(account, "Given up", owner=owner)
+    delete_tenant(tenant_id=tenant.pk, actor=owner.email)
+    with open_as(owner, home) as dashboard:
+        page = dashboard.page
+        page.click("[aria-label='Deleted tenants'] tr:has-text('Given up') >> text=Restore")
+        page.click("dialog .primary")
+        page.wait_for_selector("[aria-label=Tenants] tr:has-text('Given up')")
+        assert page.locator("[aria-label='Deleted tenants']").count() == 0
+    assert Tenant.objects.get(pk=tenant.pk).deleted_at is None
+    Tenant.objects.filter(pk=tenant.pk).delete()
+    account.delete()

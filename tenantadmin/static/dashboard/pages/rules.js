@@ -88,7 +88,7 @@ function row(tenant, rule, index, effect, isOpen, blame) {
       rule.description && h("p", null, rule.description),
       h("dl", { class: "facts" }, facts(rule, effect).map(([name, value]) => [h("dt", null, name), h("dd", null, value)])),
       h("pre", { class: "code", tabindex: 0, "aria-label": "Conditions" }, JSON.stringify(rule.conditions, null, 2)),
-      rule.action === "cache" && can(tenant, "write") && h("p", { class: "small" }, a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results")),
+      rule.action === "cache" && can(tenant, "cache") && h("p", { class: "small" }, a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results")),
       h("h3", null, "Last changed by"), changed));
   element.addEventListener("toggle", open, { once: true });
   return element;
