@@ -2,10 +2,11 @@
 
 import { ApiError, call } from "../api.js";
 import { h } from "../dom.js";
+import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { to } from "../router.js";
-import { a, empty, panel, tabs } from "../ui.js";
+import { a, panel, tabs } from "../ui.js";
 import { dayPicker } from "./statements.js";
 
 /** @type {import("../router.js").Show} */
@@ -22,8 +23,8 @@ export async function show({ tenant, query }) {
     h("p", { class: "muted small" }, "Each number is a link to the SQL that gives it. “Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    return h("div", null, head, views, empty(`There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,
-      h("p", { class: "muted" }, "It is made when the period has ended, and its logs are summarised.")));
+    return h("div", null, head, views, nothingYet(tenant, "first-request", `There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,
+      "It says what happened, in numbers with their SQL. It is made when the period has ended, and its logs are summarised."));
   }
 }
 
