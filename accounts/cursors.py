@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from django.db.models import Model
 
 from tenantadmin.lib.core.errors import BadRequest, Detail
+from tenantadmin.lib.core.storable import is_storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,17 +55,14 @@ def read_cursor(text: str, types: tuple[type, ...]) -> list[Any]:
         raise invalid_cursor() from None
     if not isinstance(values, list) or [type(value) for value in values] != list(types):
         raise invalid_cursor()
-    if not all(map(_is_storable, values)):
+    if not all(map(_is_comparable, values)):
         raise invalid_cursor()
     return values
 
 
-def _is_storable(value: str | int) -> bool:
+def _is_comparable(value: str | int) -> bool:
     """Return True if PostgreSQL can compare with the value."""
-    if isinstance(value, int):
-        return abs(value) < 2**63
-    # Half of a surrogate pair.
-    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    return abs(value) < 2**63 if isinstance(value, int) else is_storable(value)
 
 
 def _read_moment(text: str) -> dt.datetime:

@@ -23,6 +23,7 @@ from rules.in_force import choose_rules
 from rules.language import read_rules
 from rules.models import Marker
 from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.storable import is_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, from_epoch_ms, now
 
@@ -369,11 +370,14 @@ def _find_marker(
     tenant: UUID, entry: Mapping[str, Any], *, born: int, moment: dt.datetime
 ) -> MissExplanation | None:
     """Return the newest marker on the rule that was made after the result and before the request."""
+    rule, born_at = entry["matchedRule"] or "", time_of(born)
+    if born_at is None or not is_storable(rule):
+        return None
     marker = (
         Marker.objects.filter(
             tenant=tenant,
-            target_rule_id=entry["matchedRule"] or "",
-            invalidated_at__gt=time_of(born),
+            target_rule_id=rule,
+            invalidated_at__gt=born_at,
             invalidated_at__lte=moment,
         )
         .order_by("-invalidated_at", "-pk")

@@ -31,6 +31,7 @@ from analytics.summaries.engine import replay_engine
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
+from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
@@ -137,7 +138,7 @@ def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -
             "measured_at": now(),
             "result": {
                 "closedBy": period.closed_by,
-                **msgspec.to_builtins(_compute(store, recommendation, job, period, limit)),
+                **make_storable(_compute(store, recommendation, job, period, limit)),
             },
         },
     )

@@ -8,7 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import msgspec
 from msgspec import Meta
 
 from analytics.advice.edits import apply_edits
@@ -21,6 +20,7 @@ from analytics.advice.requests import load_statements
 from analytics.replay.calibration import Calibration
 from analytics.replay.replay import LearnedGateway, ReplayResult, ReplayRows
 from logs.layout import day_start_ms
+from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -206,23 +206,26 @@ def fields_of(
     others: Sequence[tuple[Proposal, Prediction]] = (),
 ) -> dict[str, Any]:
     """Return a recommendation with the rows of its evidence. The keys are the fields of its model."""
-    return {
-        "kind": proposal.kind.value,
-        "fingerprint": proposal.fingerprint,
-        **_change_of(proposal, prediction),
-        "caveats": list(proposal.caveats),
-        "alternatives": [_change_of(*other) for other in others],
-        "evidence": msgspec.to_builtins([measurer.run_evidence(query) for query in proposal.evidence]),
-        "estimate_ms": proposal.estimate,
-    }
+    fields: dict[str, Any] = make_storable(
+        {
+            "kind": proposal.kind,
+            "fingerprint": proposal.fingerprint,
+            **_change_of(proposal, prediction),
+            "caveats": proposal.caveats,
+            "alternatives": [_change_of(*other) for other in others],
+            "evidence": [measurer.run_evidence(query) for query in proposal.evidence],
+            "estimate_ms": proposal.estimate,
+        }
+    )
+    return fields
 
 
 def _change_of(proposal: Proposal, prediction: Prediction) -> dict[str, Any]:
     return {
         "variant": proposal.variant or "",
         "title": proposal.title,
-        "why": list(proposal.why),
+        "why": proposal.why,
         "rules": [edit.rule for edit in proposal.edits if edit.rule is not None],
-        "patch": msgspec.to_builtins(list(proposal.edits)),
-        "predicted": msgspec.to_builtins(prediction),
+        "patch": proposal.edits,
+        "predicted": prediction,
     }

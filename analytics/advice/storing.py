@@ -14,6 +14,7 @@ from analytics.advice.mine import AdviceReport
 from analytics.advice.recommendations import AdviceWindow, State, choose_variant
 from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.replay.runs import subject_of_rules
+from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
@@ -92,7 +93,7 @@ def _finish(tenant_id: UUID, report: MiningReport, *, digest: str) -> None:
         finished_at=now(),
         error="",
         digest=digest,
-        report=msgspec.to_builtins(report),
+        report=make_storable(report),
     )
 
 
@@ -119,7 +120,7 @@ def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
         "progress": 1,
         "error": "",
         "finished_at": moment,
-        "result": msgspec.to_builtins(replay.result),
+        "result": make_storable(replay.result),
     }
     run, _ = ReplayRun.objects.update_or_create(
         tenant_id=request.tenant_id,

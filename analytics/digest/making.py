@@ -10,7 +10,6 @@ import logging
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from django.db import transaction
 from django.db.models import Q
 from django.urls import reverse
@@ -30,6 +29,7 @@ from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.models import Marker
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
+from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def make_digest(
         if stored is not None and stored.source == source:
             return stored
         with open_log(store, days, read_per_user_tables(tenant) or ()) as log:
-            document = msgspec.to_builtins(make_document(log, period, _read_changes(tenant, period)))
+            document = make_storable(make_document(log, period, _read_changes(tenant, period)))
         rewritten = rewrite_texts(tenant, document)
         return _save(stored, tenant=tenant, period=period, source=source, document=document, texts=rewritten)
 

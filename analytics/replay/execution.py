@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
@@ -21,6 +20,7 @@ from analytics.replay.replay import replay
 from analytics.summaries.engine import replay_engine
 from logs.locks import Busy, build_lock
 from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _execute(store: ObjectStore, run: ReplayRun) -> None:
         _finish(run.pk, ReplayRun.State.FAILED, error="The replay failed. Request it again.")
         logger.exception("Replay %s of tenant %s failed: %s", run.pk, run.tenant_id, error)  # noqa: TRY401
     else:
-        _finish(run.pk, ReplayRun.State.DONE, result=msgspec.to_builtins(result), progress=1.0)
+        _finish(run.pk, ReplayRun.State.DONE, result=make_storable(result), progress=1.0)
 
 
 def _collect(run: ReplayRun) -> Input:

@@ -19,6 +19,7 @@ from django.db.models import F, Func, Value
 from django.db.models.lookups import GreaterThan, LessThan
 from unfold.views import ChangeList
 
+from tenantadmin.lib.core.storable import is_storable
 from tenantadmin.lib.database.plans import planned_for_values
 
 if TYPE_CHECKING:
@@ -132,13 +133,6 @@ def _cursor(row: models.Model, ordering: Sequence[str]) -> str:
     return base64.urlsafe_b64encode(json.dumps(values).encode()).decode()
 
 
-def _is_storable(text: object) -> bool:
-    """Return True if PostgreSQL can store the text: no NUL and no lone surrogate."""
-    return isinstance(text, str) and not any(
-        character == "\0" or "\ud800" <= character <= "\udfff" for character in text
-    )
-
-
 def _behind(rows: QuerySet[Any], ordering: Sequence[str], cursor: str) -> QuerySet[Any]:
     """Return the rows after the row of ``cursor``.
 
@@ -148,7 +142,9 @@ def _behind(rows: QuerySet[Any], ordering: Sequence[str], cursor: str) -> QueryS
     fields = _fields(rows.model, ordering)
     try:
         texts = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-        if not isinstance(texts, list) or not all(map(_is_storable, texts)):
+        if not isinstance(texts, list) or not all(
+            isinstance(text, str) and is_storable(text) for text in texts
+        ):
             raise IncorrectLookupParameters
         values = [field.to_python(text) for field, text in zip(fields, texts, strict=True)]
     except (ValueError, ValidationError) as error:
