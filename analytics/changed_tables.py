@@ -54,7 +54,7 @@ _SEVERAL: Final = "|".join(
         r"^\s*insert\s+(?:overwrite\s+)?(?:all|first)\s",
         r"^\s*(?:drop|undrop|truncate)\s.*,",
         rf"^{_WITH}delete\s+(?:from\s+)?(?:only\s+)?{_NAME}\s*(?:,|\.\s*\*)",
-        rf"^{_WITH}(?:delete|update)\s.*\sinto\s",
+        rf"^{_WITH}(?:(?:delete|update)\s|merge\s.*\soutput\s).*\sinto\s",
         rf"^{_WITH}update\s+(?:only\s+)?{_NAME}(?:\s+(?:as\s+)?{_PART})?\s*(?:,|(?:\w+\s+)*join\b)",
         r"^\s*alter\s.*\s(?:swap|rename|exchange|append|inherit|move|switch|replace\s+partition)\b",
     )

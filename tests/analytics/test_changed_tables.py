@@ -69,6 +69,7 @@ TABLES = frozenset({"s.a", "b", "my table", "ä.ö"})
         ("INSERT OVERWRITE TABLE b SELECT ? INSERT OVERWRITE TABLE s.a SELECT ?", TABLES),
         ("FROM x INSERT INTO b SELECT ? INSERT INTO s.a SELECT ?", TABLES),
         ("DELETE FROM b OUTPUT deleted.* INTO s.a", TABLES),
+        ("MERGE b USING x ON ? WHEN MATCHED THEN DELETE OUTPUT deleted.y INTO s.a", TABLES),
         ("TRUNCATE b /*!50000 , s.a */", TABLES),
         ("DO $$ BEGIN DELETE FROM b; END $$", TABLES),
         # The target is not one of the tables, or there is none.
