@@ -87,6 +87,9 @@ def write_ruleset(
     rules = _validate(document, stored, confirm_deletes=confirm_deletes)
     if if_changed and equal_values(rules, stored.rules):
         return stored
+    require_within(
+        limits_of(stored.plan).rules, count=len(rules), what="rules", plan=stored.plan, path="/rules"
+    )
     if changed_at is None:
         count_stored(tenant_id, rules)
     removed = {rule["id"] for rule in stored.rules} - {rule["id"] for rule in rules} - {*confirm_deletes}
@@ -134,7 +137,7 @@ def _validate(
     """Return the rules of a valid body, with default values filled in.
 
     Raises:
-        RulesetRejected, ValidationFailed, PlanLimitExceeded, Conflict: see `write_ruleset`.
+        RulesetRejected, ValidationFailed, Conflict: see `write_ruleset`.
     """
     try:
         result = lint_write(
@@ -150,13 +153,6 @@ def _validate(
     _require_version(document, stored)
     if result.normalized is None:
         raise RulesetRejected(result)
-    require_within(
-        limits_of(stored.plan).rules,
-        count=len(result.normalized),
-        what="rules",
-        plan=stored.plan,
-        path="/rules",
-    )
     return list(result.normalized)
 
 

@@ -122,3 +122,17 @@ def test_conditions_as_deep_as_a_body_may_be(client: ApiClient) -> None:
     body = b'{"rules": [{"id": "r", "conditions": ' + b'{"not": ' * 100_000 + b"{}" + b"}" * 100_000 + b"}]}"
     answer = client.post(VALIDATE, body)
     assert (answer.status_code, answer.json()["error"]) == (400, "invalid_json")
+
+
+def test_an_equal_ruleset_is_no_write_where_the_plan_has_become_smaller(
+    client: ApiClient, address: str, world: factories.World
+) -> None:
+    document = rules_of(30)
+    written = client.put(address, document).json()
+    Account.objects.filter(pk=world.account.pk).update(plan="free")
+
+    again = client.put(f"{address}?ifChanged=true", document)
+
+    assert (again.status_code, again.json()["seq"]) == (200, written["seq"])
+    assert client.put(address, document).json()["error"] == "plan_limit_exceeded"
+    assert client.put(f"{address}?ifChanged=true", rules_of(29)).json()["error"] == "plan_limit_exceeded"
