@@ -95,8 +95,11 @@ def take_due(*, limit: int) -> list[DueBuild]:
     """Return builds whose tasks must be sent now: of each tenant in turn, the longest waiting first.
 
     A tenant has `TENANT_PLACES` in the queue of tasks, whatever waits. Each build counts as an attempt, and
-    is due again after `RETRY` or, after failures, later.
+    is due again after `RETRY` or, after failures, later. A build that is due even later got its time from a
+    clock that has been set back since.
     """
+    moment = now()
+    PendingBuild.objects.filter(due_at__gt=moment + LONGEST_RETRY).update(due_at=moment)
     places = _choose(limit)
     with transaction.atomic():
         found = PendingBuild.objects.select_for_update(skip_locked=True).filter(due_at__lte=now())

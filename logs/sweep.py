@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 _BATCH: Final = 5_000
+#: At most, between two machines.
+_CLOCKS_DIFFER: Final = timedelta(minutes=2)
 
 
 def add_tenants(tenants: Iterable[UUID | None]) -> None:
@@ -58,7 +60,10 @@ def _take(interval_seconds: float) -> list[UUID | None]:
     moment = now()
     # A tenth more, so that the sweep does not fall behind.
     limit = ceil(1.1 * LogSweep.objects.count() * interval_seconds / settings.LOG_SWEEP_SECONDS)
-    due = LogSweep.objects.filter(listed_at__lte=moment - timedelta(seconds=settings.LOG_SWEEP_SECONDS))
+    long_ago = moment - timedelta(seconds=settings.LOG_SWEEP_SECONDS)
+    # A time in the future is of a clock that has been set back since.
+    LogSweep.objects.filter(listed_at__gt=moment + _CLOCKS_DIFFER).update(listed_at=long_ago)
+    due = LogSweep.objects.filter(listed_at__lte=long_ago)
     with transaction.atomic():
         rows = list(due.select_for_update(skip_locked=True)[: max(limit, 1)])
         LogSweep.objects.filter(pk__in=[row.pk for row in rows]).update(listed_at=moment)

@@ -48,6 +48,15 @@ def test_a_build_that_does_not_end_is_sent_again_after_growing_times(clock: list
     assert sent == [0, 60, 180, 420, 900, 1500, 2100, 2700]
 
 
+def test_a_clock_that_is_set_back_delays_no_build(clock: list[dt.datetime]) -> None:
+    mark_days(tenant=TENANT, days=[DAY], delay=timedelta(minutes=10))
+    mark_periods(tenant=TENANT)
+    assert take_due(limit=10) == []
+    clock[0] -= timedelta(hours=1)
+    assert take_due(limit=10) == [DueBuild(TENANT, DAY), DueBuild(TENANT, None)]
+    assert take_due(limit=10) == []
+
+
 def test_a_day_that_changes_all_the_time_keeps_its_turn(clock: list[dt.datetime]) -> None:
     PendingBuild.objects.create(tenant_id=TENANT, day=DAY, due_at=clock[0])
     assert take_due(limit=10) == [DueBuild(TENANT, DAY)]

@@ -54,6 +54,18 @@ def test_the_longest_unlisted_come_first(clock: list[dt.datetime], settings: Any
     assert taken == [[UUID(int=2)], [UUID(int=1)], []]
 
 
+def test_a_clock_that_is_set_back_stops_no_sweep(clock: list[dt.datetime], settings: Any) -> None:
+    settings.LOG_SWEEP_SECONDS = 600
+    tenants = [UUID(int=number) for number in range(3)]
+    sweep.add_tenants(tenants)
+    taken: set[UUID] = set()
+    for set_back in (timedelta(), timedelta(hours=1)):
+        clock[0] -= set_back
+        taken = {tenant for _ in range(4) for tenant in sweep.take_next(default_store(), interval_seconds=60)}
+    assert taken == {*tenants}
+    assert sweep.take_next(default_store(), interval_seconds=60) == []
+
+
 def test_a_tenant_that_is_new_in_the_store_joins() -> None:
     new = UUID("11111111-2222-4333-8444-555555555555")
     save_object(default_store(), f"{new}/logs/2026/01/01/00/a.json", b"{}")
