@@ -1,7 +1,8 @@
 """Draw the test vectors for authors of a Gateway: ``python -m tests.gateway.draw_vectors`` writes them.
 
-A vector has rules, a request, and what the Gateway must do: which rule decides, the statuses that the log can
-show, the values that are part of the key of a cached result, and the rules that fire.
+A vector of ``decisions.json`` has rules, a request, and what the Gateway must do: which rule decides, the
+statuses that the log can show, the values that are part of the key of a cached result, and the rules that
+fire. `draw_cached` and `draw_tokens` draw the other files.
 """
 
 from __future__ import annotations
@@ -9,14 +10,19 @@ from __future__ import annotations
 import json
 import random
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from rules.explain import explain
 from rules.language import read_rules
+from tests.gateway.draw_cached import draw_cached
+from tests.gateway.draw_tokens import draw_tokens
 
-FILE: Final = Path(__file__).parent / "vectors" / "decisions.json"
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+FOLDER: Final = Path(__file__).parent / "vectors"
 COUNT: Final = 1_000
 _SEED: Final = 20_261_125
 #: Composed and decomposed letters are different, and so are cases, except where the rule ignores them.
@@ -135,11 +141,24 @@ def _draw_request(chance: random.Random) -> dict[str, Any]:
     return {name: value for name, value in request.items() if value is not None or chance.random() < 0.5}
 
 
-def vectors_text() -> str:
-    """Return the text of the file: one vector on each line."""
-    lines = [json.dumps(msgspec.to_builtins(vector), ensure_ascii=False) for vector in draw_vectors()]
-    return "[\n" + ",\n".join(lines) + "\n]\n"
+def draw_files() -> dict[str, str]:
+    """Return the text of each file by its name, with one vector on each line."""
+    tokens = draw_tokens()
+    vectors = tokens.pop("vectors")
+    # The first members of the object stand before the list, which is its last member.
+    head = json.dumps(tokens, ensure_ascii=False).removesuffix("}")
+    return {
+        "decisions.json": _lines(draw_vectors()) + "\n",
+        "cached.json": _lines(draw_cached()) + "\n",
+        "tokens.json": f'{head}, "vectors": {_lines(vectors)}}}\n',
+    }
+
+
+def _lines(vectors: Iterable[Any]) -> str:
+    lines = [json.dumps(msgspec.to_builtins(vector), ensure_ascii=False) for vector in vectors]
+    return "[\n" + ",\n".join(lines) + "\n]"
 
 
 if __name__ == "__main__":
-    FILE.write_text(vectors_text(), encoding="utf-8")
+    for name, text in draw_files().items():
+        (FOLDER / name).write_text(text, encoding="utf-8")

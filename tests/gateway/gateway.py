@@ -25,7 +25,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import jwt
 import requests
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from rules.language import Rule
     from rules.match import Firing
     from tests.gateway.service import Service
+
+
+#: How far the clocks of the service and of the Gateway may differ.
+LEEWAY_SECONDS: Final = 10
 
 
 class Execution(Protocol):
@@ -210,25 +214,22 @@ class Gateway:
                 algorithms=["ES256"],
                 audience="tenant-admin",
                 issuer=self._issuer,
-                options={"require": ["exp", "sub", "typ", "tenants"]},
+                leeway=LEEWAY_SECONDS,
+                # The clock of the service may be ahead.
+                options={"require": ["exp", "sub", "typ", "tenants"], "verify_iat": False},
             )
         except jwt.PyJWTError:
             return None
-        if claims["typ"] != "access" or not {tenant_id, "*"} & {*claims["tenants"]}:
+        tenants = claims["tenants"]
+        if claims["typ"] != "access" or not isinstance(tenants, list) or not {tenant_id, "*"} & {*tenants}:
             return None
         # The user must acknowledge new terms of service first.
         if claims.get("tos_required"):
             return None
         return str(claims["sub"])
 
-    def _cutoff(self, tenant_id: str, rule_id: str, at: int) -> int | None:
-        """Return the time of the newest marker of a rule that has not expired."""
-        moments = [
-            to_ms(marker["invalidatedAt"])
-            for marker in self._markers[tenant_id].values()
-            if marker["targetRuleId"] == rule_id and to_ms(marker["expiresAt"]) > at
-        ]
-        return max(moments, default=None)
+    def _cutoff(self, tenant_id: str, rule_id: str, _at: int) -> int | None:
+        return find_cutoff(self._markers[tenant_id].values(), rule_id)
 
     def _execute(
         self, tenant_id: str, statement: Statement, fired: Iterable[Firing], answer: Answer
@@ -310,6 +311,15 @@ class Gateway:
                     tenant_id, list({row["cacheKey"]: row for row in entries}.values())
                 )
         self._described.clear()
+
+
+def find_cutoff(markers: Iterable[dict[str, Any]], rule_id: str) -> int | None:
+    """Return the time of the newest marker of a rule. A result that was born then, or before, is stale.
+
+    It stays so when the marker expires: within `staleWhileRevalidate` a result may be older than that.
+    """
+    moments = [to_ms(marker["invalidatedAt"]) for marker in markers if marker["targetRuleId"] == rule_id]
+    return max(moments, default=None)
 
 
 def to_ms(text: str) -> int:

@@ -1,5 +1,7 @@
-// Run the vectors against a decision written from docs/rules.md alone: `node run.mjs`. Replace `decide` by your own.
+// Run the vectors against code written from docs/rules.md and docs/gateway.md alone: `node run.mjs`. Replace `decide`,
+// `answer` and `verify` by your own.
 
+import { createPublicKey, verify as isSignature } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 
@@ -69,7 +71,52 @@ function foldCharacter(character) {
   return ([...upper].length === 1 ? upper : character).toLowerCase();
 }
 
-const vectors = JSON.parse(readFileSync(new URL("decisions.json", import.meta.url), "utf8"));
-const wrong = [...vectors.keys()].filter((n) => !isDeepStrictEqual(decide(vectors[n].rules, vectors[n].request), vectors[n].expected));
-console.log(`${vectors.length - wrong.length} of ${vectors.length} vectors hold. Wrong: ${wrong.slice(0, 10)}`);
-process.exitCode = wrong.length ? 1 : 0;
+/** Whether the cached result of a rule, born at `bornAt`, is served at `at` (epoch ms). */
+function answer(rule, markers, bornAt, at) {
+  const miss = { status: "MISS", missReason: "no-cache-entry", cacheAgeSeconds: null, refreshes: false };
+  if (bornAt === null) return miss;
+  const expiresAt = bornAt + 1000 * rule.ttlSeconds;
+  const isInvalid = markers.some(
+    (marker) => marker.targetRuleId === rule.id && !marker.deleted && Date.parse(marker.invalidatedAt) >= bornAt,
+  );
+  if (isInvalid || at >= expiresAt + 1000 * (rule.staleWhileRevalidate ?? 0)) {
+    return { ...miss, missReason: at >= expiresAt ? "ttl-expired" : "invalidation-marker" };
+  }
+  return { status: "HIT", missReason: null, cacheAgeSeconds: Math.floor((at - bornAt) / 1000), refreshes: at >= expiresAt };
+}
+
+/** The user of an access token, or null if it is refused. */
+function verify(token, known) {
+  const [head, body, signature, ...more] = token.split(".");
+  if (signature === undefined || more.length) return null;
+  let header, claims;
+  try {
+    [header, claims] = [head, body].map((part) => JSON.parse(Buffer.from(part, "base64url").toString("utf8")));
+  } catch {
+    return null;
+  }
+  const key = known.jwks.keys.find((one) => one.kid === header?.kid);
+  if (!key || header.alg !== "ES256" || !claims) return null;
+  const publicKey = { key: createPublicKey({ key, format: "jwk" }), dsaEncoding: "ieee-p1363" };
+  if (!isSignature("sha256", `${head}.${body}`, publicKey, Buffer.from(signature, "base64url"))) return null;
+  const { iss, aud, exp, typ, tenants, tos_required: mustAcknowledge, sub } = claims;
+  const isForUs = iss === known.issuer && [aud].flat().includes("tenant-admin") && typ === "access";
+  const isCurrent = typeof exp === "number" && exp > known.now - known.leewaySeconds && !mustAcknowledge;
+  const may = Array.isArray(tenants) && (tenants.includes("*") || tenants.includes(known.tenant));
+  return isForUs && isCurrent && may && sub ? sub : null;
+}
+
+const read = (name) => JSON.parse(readFileSync(new URL(name, import.meta.url), "utf8"));
+
+const tokens = read("tokens.json");
+const checks = {
+  decisions: read("decisions.json").map((v) => isDeepStrictEqual(decide(v.rules, v.request), v.expected)),
+  cached: read("cached.json").map((v) => isDeepStrictEqual(answer(v.rule, v.markers, v.bornAt, v.at), v.expected)),
+  tokens: tokens.vectors.map((v) => verify(v.token, tokens) === v.userName),
+};
+for (const [name, results] of Object.entries(checks)) {
+  const wrong = [...results.keys()].filter((number) => !results[number]);
+  const list = wrong.length ? ` Wrong: [${wrong.slice(0, 10).join(", ")}]` : "";
+  console.log(`${name}: ${results.length - wrong.length} of ${results.length} hold.${list}`);
+  if (wrong.length) process.exitCode = 1;
+}

@@ -1,15 +1,19 @@
-"""Run the vectors against a decision written from docs/rules.md alone: ``python run.py``. Needs nothing else.
+"""Run the vectors against code written from docs/rules.md and docs/gateway.md alone: ``python run.py``.
 
-Replace `decide` by your own.
+It needs nothing else. Replace `decide`, `answer` and `verify` by your own.
 """
 
 # ruff: noqa: T201
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
 import json
 import re
 import sys
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +102,105 @@ def fold(value: Any) -> Any:
     return "".join(next(folded for folded in choice if len(folded) == 1) for choice in choices)
 
 
+def answer(
+    rule: dict[str, Any], markers: list[dict[str, Any]], born_at: int | None, at: int
+) -> dict[str, Any]:
+    """Return whether the cached result of a rule, born at ``born_at``, is served at ``at`` (epoch ms)."""
+    miss = {"status": "MISS", "missReason": "no-cache-entry", "cacheAgeSeconds": None, "refreshes": False}
+    if born_at is None:
+        return miss
+    expires_at = born_at + 1000 * rule["ttlSeconds"]
+    made = [m["invalidatedAt"] for m in markers if m["targetRuleId"] == rule["id"] and not m["deleted"]]
+    is_invalid = any(round(datetime.fromisoformat(text).timestamp() * 1000) >= born_at for text in made)
+    if is_invalid or at >= expires_at + 1000 * rule.get("staleWhileRevalidate", 0):
+        return miss | {"missReason": "ttl-expired" if at >= expires_at else "invalidation-marker"}
+    age = (at - born_at) // 1000
+    return {"status": "HIT", "missReason": None, "cacheAgeSeconds": age, "refreshes": at >= expires_at}
+
+
+def verify(token: str, known: dict[str, Any]) -> str | None:
+    """Return the user of an access token, or None if it is refused."""
+    try:
+        head, body, signature = token.split(".")
+        header, claims = json.loads(decode(head)), json.loads(decode(body))
+        keys = {key["kid"]: key for key in known["jwks"]["keys"]}
+        key = keys[header["kid"]]
+        is_signed = header["alg"] == "ES256" and is_signature(
+            key, f"{head}.{body}".encode(), decode(signature)
+        )
+        audience = claims["aud"] if isinstance(claims["aud"], list) else [claims["aud"]]
+        is_for_us = claims["iss"] == known["issuer"] and "tenant-admin" in audience
+        is_current = claims["exp"] > known["now"] - known["leewaySeconds"] and not claims.get("tos_required")
+        tenants = claims["tenants"]
+        may = isinstance(tenants, list) and bool({"*", known["tenant"]} & {*tenants})
+        if is_signed and is_for_us and is_current and may and claims["typ"] == "access":
+            return str(claims["sub"])
+    except (ValueError, KeyError, TypeError, binascii.Error):
+        pass
+    return None
+
+
+def decode(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+# ECDSA on P-256, in a form that is easy to read. Use a library in a Gateway.
+P = 2**256 - 2**224 + 2**192 + 2**96 - 1
+N = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+G = (
+    0x6B17D1F2E12C4247F8BCE6E563A440F277037D812DEB33A0F4A13945D898C296,
+    0x4FE342E2FE1A7F9B8EE7EB4A7C0F9E162BCE33576B315ECECBB6406837BF51F5,
+)
+Point = tuple[int, int] | None
+
+
+def is_signature(key: dict[str, str], message: bytes, signature: bytes) -> bool:
+    r, s = int.from_bytes(signature[:32], "big"), int.from_bytes(signature[32:], "big")
+    if len(signature) != 64 or not (0 < r < N and 0 < s < N):
+        return False
+    inverse = pow(s, -1, N)
+    public = (int.from_bytes(decode(key["x"]), "big"), int.from_bytes(decode(key["y"]), "big"))
+    digest = int.from_bytes(hashlib.sha256(message).digest(), "big")
+    point = add(times(digest * inverse % N, G), times(r * inverse % N, public))
+    return point is not None and point[0] % N == r
+
+
+def times(number: int, point: Point) -> Point:
+    total: Point = None
+    while number:
+        if number & 1:
+            total = add(total, point)
+        point, number = add(point, point), number >> 1
+    return total
+
+
+def add(one: Point, other: Point) -> Point:
+    if one is None or other is None:
+        return one or other
+    (x1, y1), (x2, y2) = one, other
+    if x1 == x2 and (y1 + y2) % P == 0:
+        return None
+    rise, run = (3 * x1 * x1 - 3, 2 * y1) if one == other else (y2 - y1, x2 - x1)
+    slope = rise * pow(run, -1, P)
+    x = (slope * slope - x1 - x2) % P
+    return x, (slope * (x1 - x) - y1) % P
+
+
+def read(name: str) -> Any:
+    return json.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
 if __name__ == "__main__":
-    vectors = json.loads(Path(__file__).with_name("decisions.json").read_text(encoding="utf-8"))
-    wrong = [n for n, v in enumerate(vectors) if decide(v["rules"], v["request"]) != v["expected"]]
-    print(f"{len(vectors) - len(wrong)} of {len(vectors)} vectors hold. Wrong: {wrong[:10]}")
-    sys.exit(bool(wrong))
+    tokens = read("tokens.json")
+    checks = {
+        "decisions": [decide(v["rules"], v["request"]) == v["expected"] for v in read("decisions.json")],
+        "cached": [
+            answer(v["rule"], v["markers"], v["bornAt"], v["at"]) == v["expected"]
+            for v in read("cached.json")
+        ],
+        "tokens": [verify(v["token"], tokens) == v["userName"] for v in tokens["vectors"]],
+    }
+    for name, results in checks.items():
+        wrong = [number for number, holds in enumerate(results) if not holds]
+        print(f"{name}: {sum(results)} of {len(results)} hold.{f' Wrong: {wrong[:10]}' if wrong else ''}")
+    sys.exit(not all(map(all, checks.values())))
