@@ -70,7 +70,7 @@ lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that mig
 	DJANGO_DEBUG=true $(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
 
 bench: .venv/dev.stamp ## Run the benchmarks
-	@set -e; for name in http staff logs sql requests replay savings changes; do $(BIN)/python -m bench $$name; done
+	@set -e; for name in http staff logs sql requests replay savings changes; do PYTHONPATH=clients/python/src $(BIN)/python -m bench $$name; done
 
 fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other requests in every run
 	@FUZZ_EXAMPLES=$${FUZZ_EXAMPLES:-60} $(BIN)/pytest tests/contract -n logical -q $(ARGS)

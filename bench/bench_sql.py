@@ -17,7 +17,9 @@ from statistics import geometric_mean, median
 from typing import TYPE_CHECKING
 
 import duckdb
+import pyarrow.parquet as pq
 from django.conf import settings
+from tenantadmin_client import Client
 
 from bench.harness import (
     Answer,
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from uuid import UUID
+
+    import pyarrow as pa
 
 _DAYS = 30
 _FIRST = date(2025, 1, 1)
@@ -159,6 +163,25 @@ def main(directory: Path, *, rows: int = 600_000, runs: int = 9, seconds: int = 
         show(f"{_CALLERS} callers", "/s", [measure_throughput(short, engine, seconds=seconds)])
         tables = [measure_history(short, long, runs=10 * runs), measure_bombs(short, long, seconds=seconds)]
         show("A query of one day", "ms", tables)
+        pat = factories.pat_secret(world.owner, "logs:query", tenants=[str(world.tenant.pk)])
+        show("A million values", "ms", [measure_client(short, pat, directory, runs=runs)])
+
+
+def measure_client(tenant: Tenant, pat: str, directory: Path, *, runs: int) -> Compared:
+    """Compare a new query through the Python client with reading its answer from a Parquet file."""
+    names = list(itertools.islice(itertools.cycle(_VALUES), 100))
+    chosen = ", ".join(f'"{name}" AS c{number}' for number, name in enumerate(names))
+    statement = f"SELECT {chosen} FROM proxy_logs WHERE day = '{_ONE}' LIMIT 10000"
+    with Client(f"http://127.0.0.1:{tenant.port}", pat) as client:
+
+        def ask() -> pa.Table:
+            return client.sql(str(tenant.tenant), f"{statement} -- {next(_NUMBERS)}").arrow()
+
+        assert ask().shape == (10_000, 100)
+        file = directory / "answer.parquet"
+        file.write_bytes(client.sql(str(tenant.tenant), statement).parquet)
+        asked, read = medians_in_turn(ask, partial(pq.read_table, file), runs=runs)
+    return Compared("a query by the client, as an Arrow table", asked, "its Parquet file", read, 2)
 
 
 def write_log(folder: Path, *, rows_per_day: int) -> None:

@@ -62,6 +62,18 @@ def pat_token(
     endpoints: Sequence[dict[str, Any]] = (),
 ) -> str:
     """Return an access token minted from a new PAT of ``owner``."""
+    secret = pat_secret(owner, *scopes, tenants=tenants, accounts=accounts, endpoints=endpoints)
+    return exchange_pat(secret).access_token
+
+
+def pat_secret(
+    owner: User,
+    *scopes: str,
+    tenants: Sequence[str] = (),
+    accounts: Sequence[str] = (),
+    endpoints: Sequence[dict[str, Any]] = (),
+) -> str:
+    """Return the text of a new PAT of ``owner``."""
     _, text = create_pat(
         owner=owner,
         name="test",
@@ -70,7 +82,7 @@ def pat_token(
         accounts=accounts,
         endpoints=endpoints,
     )
-    return exchange_pat(text).access_token
+    return text
 
 
 @dataclass(frozen=True, slots=True)

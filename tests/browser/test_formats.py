@@ -10,7 +10,7 @@ import pytest
 
 from tenantadmin.lib.core import formats
 from tests.browser.browsing import browsing
-from tests.tenantadmin.lib.core.test_formats import CASES, NOW
+from tests.format_cases import CASES, NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,6 @@ import pytest
 from django.core.cache import cache
 from django.core.management import call_command
 
-from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from tenantadmin.celery import app
 from tests import factories
@@ -83,12 +82,5 @@ def service(live_server: LiveServer) -> Service:
     ]
     save_entries(world.tenant.pk, date(2026, 3, 1), entries, name="07/a.json")
     call_command("rebuild", tenant=world.tenant.pk, verbosity=0)
-    _, pat = create_pat(
-        owner=world.owner,
-        name="client",
-        scopes=list(_SCOPES),
-        tenants=[str(world.tenant.pk)],
-        accounts=(),
-        endpoints=(),
-    )
+    pat = factories.pat_secret(world.owner, *_SCOPES, tenants=[str(world.tenant.pk)])
     return Service(str(live_server.url), pat, str(world.tenant.pk))

@@ -18,9 +18,9 @@ import pytest
 from django.core.management import call_command
 from django.core.signals import request_started
 
-from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from accounts.models import User
+from tests import factories
 from tests.clients.programs import PYTHON_CLIENT, SCRIPTS, run
 from tests.objects import save_entries
 
@@ -161,14 +161,7 @@ def test_callers_of_http_have_the_rights_of_their_own_tokens(address: str, servi
     log(service.tenant, ["one", "two"])
     assert call_tools(service, address)["sql"]["rowCount"] == 2
     owner = User.objects.get(email="owner@example.org")
-    _, pat = create_pat(
-        owner=owner,
-        name="reader",
-        scopes=[Scope.CONFIG_READ],
-        tenants=[service.tenant],
-        accounts=(),
-        endpoints=(),
-    )
+    pat = factories.pat_secret(owner, Scope.CONFIG_READ, tenants=[service.tenant])
     answers = call_tools(replace(service, pat=pat), address)
     assert answers["list_tenants"] == [service.tenant]
     assert answers["schema"] is None

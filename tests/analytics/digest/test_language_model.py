@@ -163,7 +163,7 @@ def test_two_hundred_hostile_rewrites_change_no_number(world: World, model: Mode
     assert len(model.requests) == 1 + len(REWRITES)
     # What is shown is what the log says.
     assert lines(digest, "Hit rates that moved") == [
-        "The hit rate of sales fell from 80% to 50%, over 100 requests."
+        "The hit rate of sales fell from 80.0% to 50.0%, over 100 requests."
     ]
     assert_facts(world, digest)
 

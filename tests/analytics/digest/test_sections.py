@@ -48,7 +48,9 @@ class TestTotals:
         digest = make(world)
         assert digest.document["quiet"] is True
         assert headings(digest) == ["Totals"]
-        assert lines(digest, "Totals") == ["A quiet day without anything unusual; requests: 100, hits: 60%."]
+        assert lines(digest, "Totals") == [
+            "A quiet day without anything unusual; requests: 100, hits: 60.0%."
+        ]
 
     @pytest.mark.parametrize(("requests", "is_quiet"), [(130, True), (131, False), (70, True), (69, False)])
     def test_another_number_of_requests_is_unusual(self, world: World, requests: int, is_quiet: bool) -> None:
@@ -115,7 +117,7 @@ class TestMovedRules:
         self.prepare(world, before=(320, 80), now=(50, 50))
         digest = make(world)
         assert lines(digest, "Hit rates that moved") == [
-            "The hit rate of sales fell from 80% to 50%, over 100 requests."
+            "The hit rate of sales fell from 80.0% to 50.0%, over 100 requests."
         ]
         (name,) = digest.document["names"]
         assert name == {"id": "moved-1-rule", "kind": "rule", "value": "sales", "href": None}
@@ -174,7 +176,7 @@ class TestMovedRules:
         self.write(world, "other", at=at(DAY, hour=11))
         self.prepare(world, before=(200, 200), now=(90, 10))
         assert lines(make(world), "Hit rates that moved") == [
-            "The hit rate of sales rose from 50% to 90%, over 100 requests."
+            "The hit rate of sales rose from 50.0% to 90.0%, over 100 requests."
         ]
 
     def test_a_change_of_the_rule_itself_is_the_mechanism(self, world: World) -> None:

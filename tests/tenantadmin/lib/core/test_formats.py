@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
-from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tenantadmin.lib.core import formats
-
-CASES: Final = json.loads((Path(__file__).parents[3] / "formats.json").read_text())
-NOW: Final = dt.datetime(2026, 11, 25, 9, 0, tzinfo=dt.UTC)
+from tests.format_cases import CASES, NOW
 
 
 @pytest.mark.parametrize(("name", "value", "text"), CASES)

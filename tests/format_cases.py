@@ -1,0 +1,11 @@
+"""Values and how they are shown (`tests/formats.json`), for the formats of Python and of the dashboard."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from pathlib import Path
+from typing import Final
+
+CASES: Final = json.loads(Path(__file__).with_name("formats.json").read_text())
+NOW: Final = dt.datetime(2026, 11, 25, 9, 0, tzinfo=dt.UTC)
