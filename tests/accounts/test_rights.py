@@ -85,7 +85,7 @@ def test_a_user_has_the_rights_of_its_own_rows_that_last(world: factories.World)
         memberships={first: "admin", second: "owner"},
         owned_accounts=frozenset({account.pk}),
         granted=Reach(
-            tenants={third: frozenset({Scope.CONFIG_READ, Scope.USERS_READ})},
+            tenants={third: frozenset({Scope.CONFIG_READ, Scope.USERS_READ, Scope.CACHE_ADMIN})},
             accounts={account.pk: frozenset({Scope.CONFIG_WRITE})},
         ),
         extra_scopes=frozenset({Scope.LOGS_NOTIFY}),

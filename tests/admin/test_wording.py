@@ -47,8 +47,10 @@ def test_owners_that_are_not_there(staff: Client, tenant: Tenant) -> None:
     address = reverse("admin:account-change", args=[tenant.account_id])
     etag = read_account(tenant.account_id).etag
     sent = {"plan": "team", "owners": "unknown@example.org", "name": "Acme", "etag": etag, "reason": "x"}
-    problem = "The request is not valid. Owners: There is no user 'unknown@example.org'."
-    assert problem_of(staff.post(address, sent)) == problem
+    answer = staff.post(address, sent)
+    assert (answer.status_code, problem_of(answer)) == (400, "")
+    error = "<li>There is no user &#x27;unknown@example.org&#x27;.</li>"
+    assert f'<ul class="errorlist" id="id_owners_error">{error}</ul>' in answer.content.decode()
 
 
 def test_a_place_in_the_text_of_an_editor_is_named_by_its_pointer(staff: Client, tenant: Tenant) -> None:

@@ -142,22 +142,28 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str], seconds: float, e
     parts = urlsplit(url)
     connection = _Connection(parts.hostname or "", parts.port or 443, timeout=seconds)
     connection.exceptions = exceptions
+    is_over = threading.Event()
+
+    def end() -> None:
+        is_over.set()
+        connection.abort()
+
     # A timeout of the socket begins anew with each byte.
-    deadline = threading.Timer(seconds, connection.abort)
+    deadline = threading.Timer(seconds, end)
     deadline.start()
     target = SplitResult("", "", parts.path or "/", parts.query, "").geturl()
     try:
         connection.request("POST", target, body=body, headers=headers, preload_content=False)
         status = connection.getresponse().status
     except (HTTPError, HTTPException, OSError) as error:
-        if isinstance(error, TimeoutError) or not deadline.is_alive():
+        if isinstance(error, TimeoutError) or is_over.is_set():
             raise NotSent(f"No answer within {seconds:g} seconds.") from error
         if isinstance(error, ssl.SSLError):
             raise NotSent("The certificate is not valid, or the host does not speak TLS.") from error
         raise NotSent("The connection failed, or the answer is not HTTP.") from error
     else:
         # Headers that the end of the connection cut look complete.
-        if not deadline.is_alive():
+        if is_over.is_set():
             raise NotSent(f"No answer within {seconds:g} seconds.")
         return status
     finally:
