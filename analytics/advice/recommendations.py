@@ -19,6 +19,7 @@ from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.errors import RecommendationNotFound, RulesetMoved, SameIsOpen, WrongState
 from analytics.advice.proposal import Kind, Variant
 from analytics.models import Mining, Recommendation
+from analytics.replay.replay import complete_gateway
 from rules.diff import StoredRule
 from rules.drafts import create_draft
 from rules.models import RuleDraft
@@ -395,4 +396,4 @@ def describe_recommendation(recommendation: Recommendation) -> RecommendationDoc
 
 def describe_mining(mining: Mining) -> MiningState:
     """Return the last search for recommendations, with its report if it is done."""
-    return MiningState.of(mining, error=mining.error or None)
+    return MiningState.of(mining, error=mining.error or None, report=complete_gateway(mining.report))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 from collections import Counter
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
@@ -232,6 +232,13 @@ def compare_rulesets(
         caveats=caveats,
         evidence=replay_evidence(job.first_day, job.last_day),
     )
+
+
+def complete_gateway(stored: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return a stored result or report. Earlier releases did not learn ``gateway.keysPerUser``: null."""
+    if stored is None or "gateway" not in stored:
+        return stored
+    return {**stored, "gateway": {"keysPerUser": None, **stored["gateway"]}}
 
 
 def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> ReplayInput:

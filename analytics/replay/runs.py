@@ -33,6 +33,7 @@ from analytics.replay.replay import (
     ReplayRuleCounts,
     ReplayRuleset,
     ReplayWindow,
+    complete_gateway,
 )
 from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
@@ -270,7 +271,7 @@ def replay_etag(run: ReplayRun) -> str:
 
 def describe_replay(run: ReplayRun) -> dict[str, Any]:
     """Return a `Replay`: a run with its stored result, if it has one."""
-    return {**msgspec.to_builtins(summarize_replay(run)), **(run.result or {})}
+    return {**msgspec.to_builtins(summarize_replay(run)), **(complete_gateway(run.result) or {})}
 
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:
