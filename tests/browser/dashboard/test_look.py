@@ -96,8 +96,9 @@ def test_the_first_view_is_small(demo: Demo, home: str, open_as: Callable[..., A
     asked = [it.replace(demo.tenant, "T").partition("?")[0] for it in dashboard.asked]
     assert asked[:3] == ["GET /users/me", "POST /users/me/tokens", "POST /oauth/token"]
     assert sorted(asked[3:5]) == [f"GET /tenants/T/summaries/{month}", "GET /tenants/T/timeline"]
-    # The names of the other tenants, and what is left to set up, come when the page is there.
-    assert sorted(asked[5:]) == ["GET /config/tenants/manifest", "GET /tenants/T/setup"]
+    # The names of the other tenants, savings and what is left to set up come when the page is there.
+    later = ["GET /config/tenants/manifest", "GET /tenants/T/savings", "GET /tenants/T/setup"]
+    assert sorted(asked[5:]) == later
     assert len(loaded) == len(set(loaded))
     files = [urlsplit(url).path for url in loaded if "/static/" in url]
     ours = [path.partition("/static/dashboard/")[2] for path in files if "/static/dashboard/" in path]

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.browser
 
 READ = [
     "Overview",
+    "Savings",
     "Statements",
     "Requests",
     "Reports",

@@ -37,7 +37,7 @@ def test_find_a_tenant_and_see_how_it_does(
         clicks.find(said)
         assert clicks.count <= 2
         assert page.url == f"{service}/admin/tenants/{tenant.pk}/"
-        assert page.inner_text(".figure .value") == "46.0%"
+        assert page.inner_text(".figure:has-text('Hit rate') .value") == "46.0%"
         page.wait_for_function("Chart.getChart('days')?.data.labels.length === 28")
 
 
@@ -64,7 +64,7 @@ def test_the_cause_of_a_fallen_hit_rate_is_restored(
         clicks.click("#drops a")
         clicks.click("text=rules 2: update by owner@example.org")
         page.wait_for_selector("#compared .added >> text=ttlSeconds")
-        clicks.click("text=Restore 1")
+        clicks.click("text=Restore revision 1")
         page.wait_for_selector("text=The warm cache is lost.")
         page.fill("[name=reason]", "the hit rate fell")
         clicks.click("button.button:has-text('Restore')")
@@ -132,7 +132,7 @@ def test_a_quarantined_day_is_built_again(
         page.fill("[name=reason]", "mended at the source")
         clicks.click("button.button:has-text('Build again')")
         page.wait_for_selector("text=1 day will be built again.")
-        page.wait_for_selector("#builds >> text=waits")
+        page.wait_for_selector("#builds >> text=pending")
         assert clicks.count <= 3
     assert Partition.objects.get().listing_digest == ""
 
@@ -147,7 +147,7 @@ def test_a_recommendation_is_accepted(
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find("Wareh")
         clicks.open_tab("Insights")
-        page.wait_for_selector("text=+40 to +60, likely +50")
+        page.wait_for_selector("text=≈ +50 (+40 to +60)")
         clicks.click(".recommendation >> text=Accept")
         page.wait_for_selector(".diff .added >> text=ads")
         page.fill("[name=reason]", "saves time")
