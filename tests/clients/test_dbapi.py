@@ -56,6 +56,8 @@ def test_a_parameter_arrives_at_the_engine_as_it_was(value: object) -> None:
 def test_a_parameter_without_a_literal_is_refused() -> None:
     with pytest.raises(dbapi.ProgrammingError, match="A bytes cannot be a parameter"):
         dbapi.with_parameters("SELECT %s", [b"x"])
+    with pytest.raises(dbapi.ProgrammingError, match="A Decimal cannot be a parameter"):
+        dbapi.with_parameters("SELECT %s", [Decimal("NaN")])
     with pytest.raises(dbapi.ProgrammingError, match="NUL"):
         dbapi.with_parameters("SELECT %s", ["a\0"])
     with pytest.raises(dbapi.ProgrammingError, match="do not fit"):

@@ -255,8 +255,10 @@ def literal(value: object) -> str:
         return "true" if value else "false"
     if isinstance(value, float):
         return f"'{value!r}'::DOUBLE"
-    if isinstance(value, (int, Decimal)):
-        return f"{value:f}" if isinstance(value, Decimal) and value.is_finite() else str(int(value))
+    if isinstance(value, int):
+        return str(int(value))
+    if isinstance(value, Decimal) and value.is_finite():
+        return f"{value:f}"
     if isinstance(value, str):
         if "\0" in value:
             raise ProgrammingError("A text with a NUL character cannot be a parameter.")
