@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -149,3 +150,8 @@ def query_limits() -> Limits:
     """Return the limits of one query from the settings. Contract: Limits."""
     limits: Limits = settings.SQL_OPTIONS.limits
     return limits
+
+
+def document_limits() -> Limits:
+    """Return the limits of a query that the service runs to make or verify a document."""
+    return replace(query_limits(), seconds=60.0, max_rows=1_000_000, max_bytes=256 << 20)

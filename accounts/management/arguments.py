@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from argparse import ArgumentTypeError
 from datetime import date
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from accounts.models import Revision, Tenant
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
 
 
 def tenant_id(text: str) -> UUID:
@@ -25,6 +29,19 @@ def tenant_id(text: str) -> UUID:
     if not (Tenant.objects.filter(pk=tenant).exists() or Revision.objects.filter(tenant_id=tenant).exists()):
         raise ArgumentTypeError(f"There is no tenant {tenant}.")
     return tenant
+
+
+def add_tenant(parser: ArgumentParser) -> None:
+    """Add the required option ``--tenant``."""
+    parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+
+
+def add_days(parser: ArgumentParser) -> None:
+    """Add the required options ``--from`` and ``--to``, whose values are ``first`` and ``last``."""
+    for option, name in (("--from", "first"), ("--to", "last")):
+        parser.add_argument(
+            option, dest=name, type=day_argument, required=True, metavar="DAY", help="YYYY-MM-DD"
+        )
 
 
 def day_argument(text: str) -> date:

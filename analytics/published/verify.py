@@ -7,7 +7,7 @@ it starts again.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,7 +36,7 @@ from analytics.summaries.store import (
 from analytics.summaries.userdocs import find_user_source, user_document
 from logs.models import Partition, PendingBuild
 from logs.partitions import partitions_with_file
-from logs.queries import query_limits, rows_of, run_query
+from logs.queries import document_limits, rows_of, run_query
 from logs.sources import local_copies
 from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
@@ -55,9 +55,6 @@ if TYPE_CHECKING:
 
 #: A larger document, such as a day of a million statements, is too large to compare in one request.
 MAX_DOCUMENT_BYTES: Final = 64 << 20
-_MAX_ROWS: Final = 1_000_000
-_MAX_RESULT_BYTES: Final = 256 << 20
-_QUERY_SECONDS: Final = 60.0
 _ATTEMPTS: Final = 2
 
 
@@ -235,7 +232,6 @@ def _run_queries(
         files=[(day.isoformat(), file) for day, files, _ in builds.partitions for file in files],
         has_positions=True,
     )
-    limits = replace(query_limits(), seconds=_QUERY_SECONDS, max_rows=_MAX_ROWS, max_bytes=_MAX_RESULT_BYTES)
     rows: dict[str, list[dict[str, Any]]] = {}
     ran: list[RunQuery] = []
     for query in queries_of(key.kind):
@@ -246,7 +242,7 @@ def _run_queries(
             statement=query.over(first, last, user=key.user, exact=True),
             reader=reader,
             source=source,
-            limits=limits,
+            limits=document_limits(),
         )
         if result.truncated:
             raise BadRequest(f"The query {query.name} has too many rows to compare. Verify a shorter period.")

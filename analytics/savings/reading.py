@@ -16,7 +16,7 @@ from analytics.savings.document import Savings, SavingsWindow, savings_document
 from analytics.savings.sql import SAVINGS_SQL, fill_savings
 from analytics.summaries.document_cache import cache_document, forget_document, get_cached
 from logs.partitions import partitions_with_file
-from logs.queries import query_limits, rows_of, run_query
+from logs.queries import document_limits, rows_of, run_query
 from logs.sources import local_copies
 from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
@@ -37,9 +37,6 @@ Step: TypeAlias = Literal["day", "month"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
 _VERSION: Final = 1
-_MAX_ROWS: Final = 1_000_000
-_MAX_RESULT_BYTES: Final = 256 << 20
-_QUERY_SECONDS: Final = 60.0
 _ATTEMPTS: Final = 2
 
 
@@ -152,8 +149,9 @@ def compute_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader
         tenant=str(source.tenant),
         files=[(day.isoformat(), key) for day, _, keys, _ in source.partitions for key in keys],
     )
-    limits = replace(query_limits(), seconds=_QUERY_SECONDS, max_rows=_MAX_ROWS, max_bytes=_MAX_RESULT_BYTES)
-    result = run_query(store, tenant=source.tenant, statement=sql, reader=reader, source=files, limits=limits)
+    result = run_query(
+        store, tenant=source.tenant, statement=sql, reader=reader, source=files, limits=document_limits()
+    )
     if result.truncated:
         raise _refuse("These days have too many rules. Choose fewer days.")
     days = {day for day, *_ in source.partitions}

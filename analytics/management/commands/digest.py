@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.management.arguments import day_argument, tenant_id
+from accounts.management.arguments import add_tenant, day_argument
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.stored import digest_document, render_digest
@@ -32,7 +32,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        add_tenant(parser)
         which = parser.add_mutually_exclusive_group(required=True)
         which.add_argument("--day", type=day_argument, metavar="DAY", help="YYYY-MM-DD")
         which.add_argument("--week", type=_week_argument, metavar="WEEK", help="YYYY-Www, as 2026-W09")

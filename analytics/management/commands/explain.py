@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.management.arguments import day_argument, tenant_id
+from accounts.management.arguments import add_tenant, day_argument
 from analytics.explain import explain_logged
 from logs.audit import Reader
 from tenantadmin.lib.core.errors import ApiError
@@ -32,7 +32,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("log_id", metavar="LOGID")
-        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        add_tenant(parser)
         parser.add_argument(
             "--day", type=day_argument, help="YYYY-MM-DD; default: the newest day with the entry"
         )

@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.table import Table
 
-from accounts.management.arguments import tenant_id
+from accounts.management.arguments import add_tenant
 from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mining import queue_mining, run_mining
 from analytics.advice.recommendations import (
@@ -36,7 +36,7 @@ class Command(BaseCommand):
     help = "Searches for changes of a tenant's rules that would save warehouse time, and prints them."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        add_tenant(parser)
         parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
 
     def handle(self, *, tenant: UUID, as_json: bool, **_: Any) -> None:

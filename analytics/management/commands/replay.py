@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.table import Table
 
-from accounts.management.arguments import day_argument, tenant_id
+from accounts.management.arguments import add_days, add_tenant
 from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
 from analytics.replay.runs import describe_replay, queue_replay
@@ -38,10 +38,8 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
-        day: dict[str, Any] = {"type": day_argument, "required": True, "metavar": "DAY", "help": "YYYY-MM-DD"}
-        parser.add_argument("--from", dest="first", **day)
-        parser.add_argument("--to", dest="last", **day)
+        add_tenant(parser)
+        add_days(parser)
         parser.add_argument("--rules", type=Path, metavar="FILE", help='a JSON file: {"rules": [...]}')
         parser.add_argument("--seq", type=int, help="a revision of the rules")
         parser.add_argument("--warmup-days", type=int, default=1, choices=range(8), metavar="N")

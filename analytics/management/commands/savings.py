@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.table import Table
 
-from accounts.management.arguments import day_argument, tenant_id
+from accounts.management.arguments import add_days, add_tenant
 from accounts.tenants.listing import require_live_tenant
 from analytics.savings.reading import STEPS, find_source, read_savings
 from logs.audit import Reader
@@ -38,10 +38,8 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
-        day: dict[str, Any] = {"type": day_argument, "required": True, "metavar": "DAY", "help": "YYYY-MM-DD"}
-        parser.add_argument("--from", dest="first", **day)
-        parser.add_argument("--to", dest="last", **day)
+        add_tenant(parser)
+        add_days(parser)
         parser.add_argument("--step", choices=STEPS, default="day")
         parser.add_argument("--json", action="store_true", dest="as_json", help="print the answer of the API")
 

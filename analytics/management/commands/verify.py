@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.core.management.base import BaseCommand, CommandError
 
-from accounts.management.arguments import tenant_id
+from accounts.management.arguments import add_tenant
 from analytics.published.verification import DOCUMENTS, DocumentKey, InvalidKey, check_key
 from analytics.published.verify import savings_keys, stored_keys, verify_document
 from logs.audit import Reader
@@ -32,7 +32,7 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        add_tenant(parser)
         parser.add_argument("--document", choices=DOCUMENTS, help="one kind of document; default: all")
         parser.add_argument("--period", help="2026-03-01, 2026-03 or 2026; needs --document")
         parser.add_argument("--user", help="the documents of a userName; needs --document and --period")

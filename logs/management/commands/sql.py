@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 
-from accounts.management.arguments import tenant_id
+from accounts.management.arguments import add_tenant
 from logs.audit import Reader
 from logs.display import print_result
 from logs.queries import run_query
@@ -31,7 +31,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("statement", metavar="SELECT")
-        parser.add_argument("--tenant", type=tenant_id, required=True, metavar="ID")
+        add_tenant(parser)
         parser.add_argument(
             "--format",
             choices=["table", *_WRITERS],
