@@ -18,13 +18,14 @@ from playwright.sync_api import expect
 
 from rules.lint import lint_ruleset
 from tests.browser.browsing import opened_page
+from tests.browser.dashboard.signing_in import sign_in_by_mail
 from tests.gateway.gateway import Gateway, Statement
 from tests.gateway.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
     from tests.browser.dashboard.demo import Demo
 
@@ -100,20 +101,10 @@ def running_gateway(variables: dict[str, str], store: Path) -> Iterator[Gateway]
         )
 
 
-def sign_in(page: Page, address: str, email: str) -> None:
-    page.goto(f"{address}/dashboard/")
-    page.fill("input[name=email]", email)
-    page.click("text=Mail me a sign-in link")
-    command = page.inner_text(".callout pre")
-    link = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
-    page.goto(link.strip())
-    page.click("button")
-
-
 def test_from_a_mailed_link_to_the_first_hit(browser: Browser, tmp_path: Path) -> None:
     with running_service(tmp_path / "var") as address, opened_page(browser) as page:
         started = time.monotonic()
-        sign_in(page, address, "new@startup.example")
+        sign_in_by_mail(page, f"{address}/dashboard/", "new@startup.example")
         page.click("main tbody a >> nth=0")
         # Without a log, the overview leads here.
         page.wait_for_url("**/setup")
