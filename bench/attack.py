@@ -23,7 +23,7 @@ class Attack:
 
     Attributes:
         readers: how many read results of 32 MiB slowly.
-        bombs: how many explain a request that is dear, again and again.
+        bombs: how many threads explain a costly request, again and again.
         notifications: how many notifications of 1,000 hours without logs there are.
         domains: how many domains are checked.
     """

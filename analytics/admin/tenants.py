@@ -89,7 +89,7 @@ class Overview:
 
     @property
     def change(self) -> Daily | None:
-        """The means of a day with a log minus those of the range before; None if either has no log."""
+        """How the mean of a day with a log changed from the range before; None if either has no log."""
         own, before, days, days_before = self.sums, self.before, len(self.counts), self.days_before
         if before is None or not days:
             return None

@@ -296,7 +296,7 @@ def choose_variant(recommendation: Recommendation, variant: str | None) -> dict[
         )
     chosen = recommendation.alternatives[names.index(variant)]
     own = {name: getattr(recommendation, name) for name in chosen}
-    # The replay is that of the other change.
+    # The replay belongs to the other change.
     fields = {
         **chosen,
         "alternatives": [own if one is chosen else one for one in recommendation.alternatives],

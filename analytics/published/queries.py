@@ -64,7 +64,7 @@ class PublishedQuery(JsonStruct):
         list[str],
         Meta(
             description="`first` and `last`: days (`'YYYY-MM-DD'`), both included. Of alerts also `hours`: "
-            "the window, and `now`: epoch milliseconds. `about` explains those of `savings`."
+            "the window, and `now`: epoch milliseconds. `about` explains the values of `savings`."
         ),
     ]
     fields: list[str]

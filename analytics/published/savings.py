@@ -1,4 +1,4 @@
-"""Verify that the kept savings of a period are those of its log."""
+"""Verify that the kept savings of a period agree with its log."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class QueryViewSet(AppViewSet):
         """Count the memory of a result until its answer is made.
 
         Raises:
-            RateLimited, ServiceBusy: the caller's results take too much memory already, or those of all.
+            RateLimited, ServiceBusy: results of the caller, or of all callers, take too much memory already.
         """
         caller = self.principal.email
         if _IN_MEMORY.of(caller) + result.nbytes > _OF_CALLER:

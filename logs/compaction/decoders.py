@@ -1,4 +1,4 @@
-"""Decoders that accept log entries alone. The types of their fields are those of the columns."""
+"""Decoders that accept log entries alone. Each field has the type of its column."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def parse_rules(text: str) -> list[Any]:
 
 
 def _describe(error: ValueError | RecursionError) -> str:
-    """Return in words where a text stops being JSON, and what stands there."""
+    """Say what is wrong with a text that is not JSON, and in which line and column."""
     if not isinstance(error, json.JSONDecodeError):
         return "It is nested too deeply." if isinstance(error, RecursionError) else f"{error}."
     fault = error.msg.replace("delimiter", "").strip()

@@ -1,4 +1,4 @@
-"""The dashboard's formats are those of Python (`tests/formats.json`), also for random values."""
+"""The dashboard formats values as Python does: the cases of `tests/formats.json`, and random values."""
 
 from __future__ import annotations
 

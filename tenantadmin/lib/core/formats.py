@@ -68,7 +68,7 @@ def duration(value: float | None) -> str:
 
 
 def span(seconds: int | None) -> str:
-    """Show seconds exactly, in the largest unit of which they are a multiple: ``90 s``, ``2 min``."""
+    """Show seconds exactly, in the largest unit that divides them: ``90 s``, ``2 min``."""
     if seconds is None:
         return NONE
     for size, unit in _SPANS:

@@ -105,7 +105,7 @@ export const duration = (ms) =>
   ms === null || ms === undefined ? NONE : signed(ms, scaled(Math.abs(ms), TIMES));
 
 /**
- * Seconds exactly, in the largest unit of which they are a multiple: `90 s`, `2 min`.
+ * Seconds exactly, in the largest unit that divides them: `90 s`, `2 min`.
  * @param {Value} seconds
  */
 export function span(seconds) {
@@ -150,7 +150,7 @@ export const durationChange = (value) => difference(value, duration);
 
 const ZONE_KEY = "times";
 
-/** The zone in which the reader wants times: UTC, or that of the browser. */
+/** The zone in which the reader wants times: UTC, or the zone of the browser. */
 export const zone = () =>
   (localStorage.getItem(ZONE_KEY) === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
 
