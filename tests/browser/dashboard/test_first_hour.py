@@ -135,6 +135,8 @@ def test_from_a_mailed_link_to_the_first_hit(browser: Browser, tmp_path: Path) -
         tenant = variables["TENANT"]
 
         opened("first-request")
+        # What the step shows is read after it has opened.
+        expect(page.locator("#step-first-request")).to_contain_text('dbname="sales"')
         host = re.search(r'host="([^"]+)", port=5433, dbname="sales"', page.inner_text("#step-first-request"))
         assert host is not None
         token = page.evaluate("JSON.parse(sessionStorage['dashboard.session']).access")
