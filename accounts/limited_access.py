@@ -1,27 +1,33 @@
 """Access of staff to a tenant's logs, for a limited time: a membership that ends by itself.
 
-Owners of the tenant see it among the members and in the events, with the reason.
+Owners of the tenant get a mail at once, and see it among the members and in the events, with the reason.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from celery import shared_task
+from django.conf import settings
 from django.db import transaction
 
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.events import SYSTEM, record_event
-from accounts.models import Membership
+from accounts.mailing import MailNotSent, send_mail
+from accounts.models import Membership, Tenant
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import BadRequest, Conflict
+from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
     from uuid import UUID
 
     from accounts.models import User
@@ -72,7 +78,26 @@ def take_access(user: User, *, tenant_id: UUID, hours: int) -> dt.datetime:
             tenant_id=tenant_id,
             after={"role": membership.role, "endsAt": format_timestamp(ends_at)},
         )
+        owners = Membership.objects.filter(
+            tenant=tenant_id, role=MembershipRole.OWNER, ends_at__isnull=True, user__is_active=True
+        )
+        told = {"staff": user.email, "until": format_timestamp(ends_at), "reason": current_reason()}
+        for email in owners.order_by("pk").values_list("user__email", flat=True):
+            send = partial(mail_owner.delay, email, str(tenant_id), told)
+            transaction.on_commit(send, robust=True)
     return ends_at
+
+
+@shared_task(autoretry_for=(MailNotSent,), retry_backoff=30, retry_backoff_max=3600, max_retries=24)
+def mail_owner(owner: str, tenant_id: str, told: Mapping[str, str]) -> None:
+    """Tell an owner of a tenant that staff have taken access. ``told`` is ``{staff, until, reason}``."""
+    if not settings.MAGIC_LINKS_ENABLED:  # without a mail server
+        return
+    name = Tenant.objects.filter(pk=tenant_id).values_list("name", flat=True).first()
+    context = {**told, "tenant": name or tenant_id, "service": settings.PUBLIC_BASE_URL}
+    # A name may hold line breaks, which no header may.
+    subject = " ".join(f"{told['staff']} has access to {context['tenant']}".split())
+    send_mail(to=owner, subject=subject, template="access_taken", context=context)
 
 
 def end_access(user: User, *, tenant_id: UUID, actor: str) -> bool:

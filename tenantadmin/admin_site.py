@@ -10,6 +10,7 @@ from django.shortcuts import redirect
 from django.urls import include, path
 from unfold.sites import UnfoldAdminSite
 
+from accounts.signin.staff.enrolment import NOT_INVITED, may_enrol
 from accounts.signin.staff.login import StaffLoginView, confirm_sign_in
 from accounts.signin.staff.sessions import assurance_of, second_factors
 from tenantadmin.lib.core import formats
@@ -59,6 +60,9 @@ class StaffSite(UnfoldAdminSite):  # type: ignore[misc]  # django-unfold is not 
 
 def _ask_for_second_factor(request: HttpRequest) -> HttpResponse:
     """Redirect to the page that asks for the second factor, or to the page that adds the first one."""
+    if not may_enrol(request):
+        messages.error(request, NOT_INVITED)
+        return redirect("staff-ways-in")
     if not second_factors(request.user):
         messages.warning(request, "Add a second factor. Without one, you cannot use this site.")
         return redirect("mfa_index")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.db.models import Count
 
 from accounts.billing.domains import verify_domain
 from accounts.deletion import delete_user, sole_ownerships
+from accounts.events import record_event
+from accounts.mailing import send_mail
 from accounts.models import Domain, User
+from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
 from accounts.signin.flow import unlink_identity
+from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import reset_second_factor, second_factors
 from accounts.support_role import set_support
 from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
@@ -133,6 +138,34 @@ def _no_reset(request: HttpRequest, user: User) -> str:
     return "" if second_factors(user) else "Has no second factor"
 
 
+def _invite(request: HttpRequest, user: User) -> None:
+    if refusal := _no_invitation(request, user):
+        raise Refused(f"{refusal}.")
+    record_event(
+        EventKind.STAFF_ACTED,
+        actor=str(request.user),
+        subject=user.email,
+        after={"act": "second-factor.invited"},
+    )
+    context = {
+        "inviter": str(request.user),
+        "link": enrolment_link(user),
+        "hours": LINK_HOURS,
+        "service": settings.PUBLIC_BASE_URL,
+    }
+    send_mail(to=user.email, subject="Add a second factor", template="second_factor", context=context)
+
+
+def _no_invitation(request: HttpRequest, user: User) -> str:
+    if not settings.MAGIC_LINKS_ENABLED:  # without a mail server
+        return "No mail server is configured: manage.py create_admin prints a link"
+    if user.pk == request.user.pk:
+        return "This is you: another platform admin invites you"
+    if not user.is_staff:
+        return "Is neither platform admin nor support"
+    return "Has a second factor" if second_factors(user) else ""
+
+
 def _unlink(request: HttpRequest, user: User) -> None:
     if not unlink_identity(user, actor=str(request.user)):
         raise Refused("No identity provider is linked.")
@@ -239,10 +272,21 @@ USER_ACTIONS: Final = (
             name="reset_second_factor",
             title="Reset second factor",
             done="Second factor reset",
-            effect="Passkeys, authenticator app and recovery codes are removed. The user is asked for a new "
-            "second factor at once. Make sure that the request comes from the user.",
+            effect="Passkeys, authenticator app and recovery codes are removed. Invite the user then to add "
+            "a new one. Make sure that the request comes from the user.",
             do=_reset_second_factor,
             refusal=_no_reset,
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="invite_second_factor",
+            title="Invite to add a second factor",
+            done="Invited to add a second factor",
+            effect=f"A link is mailed to the user, which lets it add its first second factor: once, within "
+            f"{LINK_HOURS} hours. Make sure that the mailbox is the user's.",
+            do=_invite,
+            refusal=_no_invitation,
         )
     ),
     with_confirmation(

@@ -8,6 +8,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from allauth.mfa.models import Authenticator
 from django.core.management import CommandError, call_command
 
 from accounts.access.credentials import exchange_pat
@@ -36,6 +37,17 @@ class TestCreateAdmin:
         user = User.objects.get(email="ada@example.org")
         assert user.is_staff
         assert user.check_password(second.removeprefix("Password for the admin site: "))
+
+    def test_prints_a_link_where_a_second_factor_is_required(
+        self, monkeypatch: pytest.MonkeyPatch, settings: Any
+    ) -> None:
+        settings.STAFF_SECOND_FACTOR = True
+        monkeypatch.setattr("sys.stdin", io.StringIO())
+        link = run("create_admin", "ada@example.org").splitlines()[-1]
+        prefix = "To add a second factor, once, within 24 h: http://testserver/admin/account/enrol/?t="
+        assert link.startswith(prefix)
+        Authenticator.objects.create(user=User.objects.get(), type="totp", data={})
+        assert "second factor" not in run("create_admin", "ada@example.org")
 
     def test_running_it_again_changes_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("sys.stdin", io.StringIO())

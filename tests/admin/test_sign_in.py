@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -17,6 +18,7 @@ from django.urls import reverse
 
 from accounts.models import User
 from accounts.models.events import Event
+from accounts.signin.staff.enrolment import enrolment_link
 from tests import factories
 from tests.accounts.issuer import Issuer, running_issuer
 from tests.admin.acting import act
@@ -257,8 +259,8 @@ class TestSecondFactor:
     def test_every_page_needs_a_second_factor(self, client: Client, ada: User) -> None:
         by_password(client)
         answer = client.get("/admin/", follow=True)
-        assert answer.redirect_chain[-1][0] == reverse("mfa_index")
-        assert "Add a second factor" in answer.content.decode()
+        assert answer.redirect_chain[-1][0] == reverse("staff-ways-in")
+        assert "an invitation to add the first one" in answer.content.decode()
         for path in ("/admin/accounts/user/", "/admin/accounts/tenant/", "/admin/password_change/"):
             assert client.get(path).status_code == 302
 
@@ -271,7 +273,11 @@ class TestSecondFactor:
         assert "_auth_user_id" not in client.session
 
     def test_an_authenticator_app_is_added_and_then_asked_for(self, client: Client, ada: User) -> None:
+        client.get(enrolment_link(ada).removeprefix("http://testserver"))
         by_password(client)
+        answer = client.get("/admin/", follow=True)
+        assert answer.redirect_chain[-1][0] == reverse("mfa_index")
+        assert "Add a second factor" in answer.content.decode()
         page = client.get(reverse("mfa_activate_totp"))
         secret = client.session["mfa.totp.secret"]
         assert secret in page.content.decode()
@@ -373,6 +379,71 @@ class TestSecondFactor:
         # A session that had proven it is asked for a new one.
         assert not is_in(client)
 
+    @pytest.mark.parametrize("page", ["mfa_activate_totp", "mfa_add_webauthn"])
+    def test_the_first_is_added_by_invitation_alone(self, client: Client, ada: User, page: str) -> None:
+        bob = factories.make_user("bob@example.org", role="admin")
+        links = [enrolment_link(bob), enrolment_link(ada) + "x"]
+        # A new epoch ends a link, as it ends sessions.
+        links.append(enrolment_link(ada))
+        User.objects.filter(pk=ada.pk).update(epoch=uuid.uuid4())
+        for link in ("", *links):
+            browser = Client()
+            if link:
+                browser.get(link.removeprefix("http://testserver"))
+            by_password(browser)
+            for answer in (browser.get(reverse(page)), browser.post(reverse(page), {"code": "000000"})):
+                assert (answer.status_code, answer["Location"]) == (302, reverse("staff-ways-in"))
+        assert not Authenticator.objects.exists()
+        ada.refresh_from_db()
+        by_password(client)
+        # Also with a session that is open already.
+        client.get(enrolment_link(ada).removeprefix("http://testserver"))
+        assert client.get(reverse(page)).status_code == 200
+
+    def test_a_link_is_good_once_and_for_a_day(
+        self, client: Client, ada: User, django_capture_on_commit_callbacks: Any
+    ) -> None:
+        link = enrolment_link(ada).removeprefix("http://testserver")
+        client.get(link)
+        by_password(client)
+        client.get(reverse("mfa_activate_totp"))
+        secret = client.session["mfa.totp.secret"]
+        with django_capture_on_commit_callbacks(execute=True):
+            client.post(reverse("mfa_activate_totp"), {"code": code_of(secret)})
+        assert Authenticator.objects.filter(type="totp").exists()
+        Authenticator.objects.all().delete()
+        assert client.get(reverse("mfa_activate_totp")).status_code == 302
+        yesterday = time.time() - 25 * 3600
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("django.core.signing.time.time", lambda: yesterday)
+            old = enrolment_link(ada).removeprefix("http://testserver")
+        client.get(old)
+        assert client.get(reverse("mfa_activate_totp")).status_code == 302
+        client.get(enrolment_link(ada).removeprefix("http://testserver"))
+        assert client.get(reverse("mfa_activate_totp")).status_code == 200
+
+    def test_an_admin_invites_another(self, world: factories.World, staff: Client, ada: User) -> None:
+        prove_factor(staff, world.platform_admin)
+        shown = act(staff, "invite_second_factor", ada, reason="new colleague")
+        assert "Invited to add a second factor: ada@example.org." in shown
+        [message] = mail.outbox
+        assert message.to == ["ada@example.org"]
+        [link] = re.findall(r"http://testserver(/admin/account/enrol/\?t=\S+)", str(message.body))
+        event = Event.objects.get(kind="staff.acted")
+        assert (event.actor, event.subject, event.reason, event.after) == (
+            "admin@example.org",
+            "ada@example.org",
+            "new colleague",
+            {"act": "second-factor.invited"},
+        )
+        browser = Client()
+        browser.get(link)
+        by_password(browser)
+        assert browser.get(reverse("mfa_activate_totp")).status_code == 200
+        for user in (world.platform_admin, world.member):
+            act(staff, "invite_second_factor", user, reason="x")
+        assert len(mail.outbox) == 1
+
     def test_admins_cannot_reset_their_own(
         self, world: factories.World, staff: Client, settings: Any
     ) -> None:
@@ -386,9 +457,10 @@ class TestSecondFactor:
     def test_the_command_resets_it(self, ada: User, capsys: pytest.CaptureFixture[str]) -> None:
         add_totp(ada)
         call_command("reset_second_factor", "Ada@example.org", "--reason", "lost phone")
-        assert capsys.readouterr().out == (
-            "The second factor of ada@example.org is reset. The next sign-in asks for a new one.\n"
-        )
+        first, second = capsys.readouterr().out.splitlines()
+        assert first == "The second factor of ada@example.org is reset."
+        prefix = "To add a new one, once, within 24 h: http://testserver/admin/account/enrol/?t="
+        assert second.startswith(prefix)
         assert not Authenticator.objects.exists()
         with pytest.raises(CommandError, match=r"^ada@example.org has no second factor.$"):
             call_command("reset_second_factor", "ada@example.org", "--reason", "again")

@@ -30,7 +30,7 @@ class AccessPage(TenantActPage):
     needs_live = True
     effect = (
         "You become a member of this tenant and may read its logs until the time ends. The tenant's "
-        "owners see it among the members and in the events, with your reason."
+        "owners get a mail at once, and see it among the members and in the events, with your reason."
     )
     form_class = AccessForm
 

@@ -7,6 +7,7 @@ import secrets
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError
@@ -17,6 +18,8 @@ from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.roles import apply_roles, lock_admins, make_roles
+from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
+from accounts.signin.staff.sessions import second_factors
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.timestamps import now
 
@@ -57,6 +60,9 @@ class Command(BaseCommand):
         self.stdout.write(f"{address} is {'a new' if created else 'a'} platform admin.")
         if generated:
             self.stdout.write(f"Password for the admin site: {password}")
+        user = User.objects.get(email=address)
+        if settings.STAFF_SECOND_FACTOR and not second_factors(user):
+            self.stdout.write(f"To add a second factor, once, within {LINK_HOURS} h: {enrolment_link(user)}")
 
 
 def _given_password(*, from_stdin: bool, ask: bool) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.models import User
+from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import reset_second_factor
 from tenantadmin.lib.core.emails import normalize_email
 
@@ -35,4 +36,5 @@ class Command(BaseCommand):
             raise CommandError(f"There is no user {email}.")
         if not reset_second_factor(user, actor=_ACTOR, reason=reason):
             raise CommandError(f"{user.email} has no second factor.")
-        self.stdout.write(f"The second factor of {user.email} is reset. The next sign-in asks for a new one.")
+        self.stdout.write(f"The second factor of {user.email} is reset.")
+        self.stdout.write(f"To add a new one, once, within {LINK_HOURS} h: {enrolment_link(user)}")

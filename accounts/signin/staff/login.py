@@ -40,6 +40,7 @@ from accounts.signin.flow import (
 from accounts.signin.links import find_link, request_link, use_link
 from accounts.signin.providers import authorization_url
 from accounts.signin.staff.adapters import NOT_STAFF
+from accounts.signin.staff.enrolment import remember_link
 from accounts.signin.staff.passwords import PasswordForm
 from accounts.signin.staff.sessions import assurance_of, ways_used
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
@@ -176,6 +177,14 @@ def use_mailed_link(request: HttpRequest) -> HttpResponse:
     except ApiError as error:
         messages.error(request, error.text)
         return redirect("admin:login")
+
+
+@never_cache
+@require_GET
+def open_enrolment(request: HttpRequest) -> HttpResponse:
+    """Take the link that lets a user add its first second factor. The user signs in first."""
+    remember_link(request, request.GET.get("t", ""))
+    return redirect("admin:login")
 
 
 @never_cache

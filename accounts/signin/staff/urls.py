@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from allauth.account import views as allauth_views
+from allauth.mfa.totp import views as totp_views
+from allauth.mfa.webauthn import views as webauthn_views
 from django.urls import include, path
 from django.views.generic import RedirectView
 
 from accounts.signin.staff import login
+from accounts.signin.staff.enrolment import needs_enrolment
 
 urlpatterns = [
     path("login/provider/<slug:provider>/", login.start_at_provider, name="staff-provider"),
@@ -14,6 +17,10 @@ urlpatterns = [
     path("login/link/", login.use_mailed_link, name="staff-link"),
     path("account/", login.show_ways_in, name="staff-ways-in"),
     path("account/provider/<slug:provider>/", login.start_linking, name="staff-linking"),
+    path("account/enrol/", login.open_enrolment, name="staff-enrolment"),
+    # Before the same addresses of django-allauth.
+    path("account/second-factor/totp/activate/", needs_enrolment(totp_views.activate_totp)),
+    path("account/second-factor/webauthn/add/", needs_enrolment(webauthn_views.add_webauthn)),
     path("account/second-factor/", include("allauth.mfa.urls")),
     # Names that the views of django-allauth lead to.
     path(

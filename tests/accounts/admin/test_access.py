@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core import mail
 
-from accounts.limited_access import end_expired_access
+from accounts.limited_access import end_expired_access, mail_owner
 from accounts.models import Event, Membership, Tenant, User
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.admin.logs import to
 from tests.admin.staff import page_text
@@ -45,6 +46,32 @@ class TestAccess:
         caller = ApiClient(factories.sign_in(world.owner))
         found = caller.get("/config/events?kind=membership.added").json()["events"]
         assert [(it["subject"], it["reason"]) for it in found] == [("support@example.org", "ticket 7")]
+
+    def test_owners_get_a_mail_at_once(
+        self,
+        support: Client,
+        tenant: Tenant,
+        world: factories.World,
+        django_capture_on_commit_callbacks: Any,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        second = factories.make_user("second@example.org")
+        for user, role in ((second, "owner"), (world.stranger, "admin")):
+            Membership.objects.create(user=user, tenant=tenant, role=role)
+        monkeypatch.setattr(mail_owner, "delay", mail_owner)
+        with django_capture_on_commit_callbacks(execute=True):
+            support.post(to("tenant-access", tenant), {"hours": 1, "reason": "ticket 7"})
+        assert [message.to for message in mail.outbox] == [["owner@example.org"], ["second@example.org"]]
+        message = mail.outbox[0]
+        assert message.subject == "support@example.org has access to Warehouse"
+        ends_at = Membership.objects.get(user__email="support@example.org").ends_at
+        assert ends_at is not None
+        assert format_timestamp(ends_at) in message.body
+        assert "Reason: ticket 7" in message.body
+        # Refused access mails nothing.
+        with django_capture_on_commit_callbacks(execute=True):
+            support.post(to("tenant-access", tenant), {"hours": 9, "reason": "ticket 8"})
+        assert len(mail.outbox) == 2
 
     def test_it_is_given_back(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-access-end", tenant)

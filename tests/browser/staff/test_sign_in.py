@@ -9,6 +9,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 
+from accounts.signin.staff.enrolment import enrolment_link
 from tests import factories
 from tests.accounts.mailbox import running_inbox
 from tests.browser.browsing import asked_hosts, browsing
@@ -70,6 +71,7 @@ def is_on_the_first_page(page: Page, site: str) -> bool:
 def test_an_authenticator_app_and_a_recovery_code(chromium: str, site: str, ada: User) -> None:
     with browsing(chromium) as page:
         hosts = asked_hosts(page)
+        page.goto(enrolment_link(ada))
         enter_password(page, site)
         # Without a second factor there is one page to go to.
         page.wait_for_url("**/admin/account/second-factor/")
@@ -113,6 +115,7 @@ def test_a_passkey_as_second_factor_and_alone(chromium: str, site: str, ada: Use
                 }
             },
         )
+        page.goto(enrolment_link(ada))
         enter_password(page, site)
         page.click("a[href$='/webauthn/add/']")
         page.fill("input[name=name]", "laptop")
