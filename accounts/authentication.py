@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 
 from accounts.access.credentials import PAT_PREFIX
 from accounts.access.rights import authenticate_token
+from accounts.access.scopes import Scope
 from accounts.access.tokens import verified_subject
 from accounts.events import record_refused_token
 from tenantadmin.lib.core.errors import InvalidToken
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from rest_framework.request import Request
 
     from accounts.access.principal import Principal
@@ -58,11 +57,41 @@ def read_bearer(request: Request, *, is_write: bool) -> Principal | None:
         raise
 
 
+#: What each scope that a sign-in may give allows on the tenants of the user.
+_SIGN_IN_SCOPES: Final = {
+    Scope.CONFIG_READ: "Read configuration, rules and history.",
+    Scope.CONFIG_WRITE: "Write configuration and rules.",
+    Scope.LOGS_READ: "Read raw logs.",
+    Scope.LOGS_QUERY: "Run SQL over the log.",
+    Scope.LOGS_NOTIFY: "Tell the service of new raw logs.",
+    Scope.USERS_READ: "Read users and memberships.",
+    Scope.USERS_WRITE: "Write users and memberships.",
+}
+
+
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    """Describes `BearerAuthentication` in the contract."""
+    """Describes `BearerAuthentication` in the contract: a token is given, or comes from signing in."""
 
     target_class = BearerAuthentication
-    name = "bearerAuth"
+    name: ClassVar[list[str]] = ["bearerAuth", "oauth2"]  # type: ignore[assignment]  # may be a list
 
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:  # noqa: ARG002
-        return {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+    def get_security_requirement(self, auto_schema: Any) -> list[dict[str, list[Any]]]:  # noqa: ARG002
+        # Either of them is enough.
+        return [{name: []} for name in self.name]
+
+    def get_security_definition(self, auto_schema: Any) -> list[dict[str, Any]]:  # noqa: ARG002
+        scopes = {str(scope): meaning for scope, meaning in _SIGN_IN_SCOPES.items()}
+        return [
+            {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
+            {
+                "type": "oauth2",
+                "description": "Sign in at an identity provider, which leads to `redirect` with the tokens.",
+                "flows": {
+                    "implicit": {
+                        "authorizationUrl": "/auth/login",
+                        "refreshUrl": "/oauth/token",
+                        "scopes": scopes,
+                    }
+                },
+            },
+        ]

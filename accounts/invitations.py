@@ -26,7 +26,7 @@ from accounts.models import Invitation, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.invitations import InvitationOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
-from accounts.signin.flow import require_permitted
+from accounts.permitted_domains import require_permitted
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed

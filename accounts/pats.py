@@ -20,7 +20,7 @@ from accounts.access.credentials import create_pat, end_pat, role_scopes, rotate
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import rights_of
-from accounts.access.scopes import NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES, Scope
+from accounts.access.scopes import MEMBERS_ONLY, NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.limits import count_use
 from accounts.models import Account, PersonalAccessToken, Tenant, User
 from accounts.users import require_self_or_admin
@@ -104,6 +104,7 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> C
     require_grantable(principal.rights if signed_in else rights_of(owner), wanted)
     if wanted.has_wildcard and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may create tokens with a wildcard.")
+    _require_no_foreign_logs(principal, owner=owner, scopes=wanted.scopes)
     if wanted.has_wildcard or not is_own:
         require_fresh_proof(principal)
     _require_within(principal, wanted)
@@ -165,6 +166,7 @@ def rotate_secret(
         tenants=tuple(pat.tenants),
         accounts=tuple(pat.accounts),
     )
+    _require_no_foreign_logs(principal, owner=owner, scopes=held.scopes)
     if held.has_wildcard or owner.pk != principal.rights.user_id:
         require_fresh_proof(principal)
     _require_within(principal, held)
@@ -243,6 +245,16 @@ def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
         allowed = (role_scopes(owner) if any_tenant else of_named) - NOT_IN_MEMBERS_PATS
     if excess := sorted(wanted.scopes - allowed):
         raise Forbidden(f"The owner's role and memberships do not give the scope '{excess[0]}'.")
+
+
+def _require_no_foreign_logs(principal: Principal, *, owner: User, scopes: frozenset[Scope]) -> None:
+    """Refuse to show a platform admin the secret of another user's token that reads raw logs or runs SQL.
+
+    Raises:
+        Forbidden: with who may.
+    """
+    if owner.pk != principal.rights.user_id and scopes & MEMBERS_ONLY:
+        raise Forbidden("Only members themselves make tokens for the raw logs and SQL of their tenants.")
 
 
 def _require_within(principal: Principal, wanted: PatRequest) -> None:

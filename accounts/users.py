@@ -15,7 +15,6 @@ from accounts.access.credentials import lock_sign_in
 from accounts.access.scopes import Scope
 from accounts.events import record_event
 from accounts.memberships import (
-    INVITATION_NEEDED,
     MembershipEntry,
     can_see_membership,
     live_memberships,
@@ -168,19 +167,17 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> Writt
         user.modified_at = now()
         user.save()
         # In the same transaction, so that a deletion at the same time cannot turn the answer into an error.
-        return read_user(principal, email) if may_read(principal, email) else _sent(principal, email, change)
+        return read_user(principal, email) if may_read(principal, email) else _sent(email, change)
 
 
-def _sent(principal: Principal, email: str, change: UserChange) -> WrittenUserDocument:
-    """Return the body that was sent for a user, with the memberships that the caller may see."""
-    sent = {entry.tenant_id for entry in change.memberships or ()}
-    visible = read_memberships(principal, email) if sent else []
+def _sent(email: str, change: UserChange) -> WrittenUserDocument:
+    """Return the body that was sent for a user."""
     return WrittenUserDocument(
         email=email,
         type="user",
         display_name=change.display_name,
         roles=change.roles,
-        tenants=[entry for entry in visible if entry.tenant_id in sent],
+        tenants=list(change.memberships or ()),
         identity=None,
         tos=None,
         active=change.active,
@@ -204,19 +201,17 @@ def write_roles(principal: Principal, *, email: str, sent: Mapping[str, Any]) ->
 
 def write_memberships(
     principal: Principal, *, email: str, entries: Sequence[MembershipEntry], append: bool
-) -> list[MembershipEntry]:
+) -> Sequence[MembershipEntry]:
     """Replace or append to a user's memberships. Return the memberships that the caller may see.
+
+    A caller who may see none gets back what it sent.
 
     Raises:
         Forbidden, NotFound, ValidationFailed: as `update_memberships`.
     """
     with transaction.atomic():
-        if not append and email != principal.email and not may_read(principal, email):
-            if principal.is_platform_admin:
-                raise NotFound("There is no such user.")
-            raise Forbidden(INVITATION_NEEDED)
         update_memberships(principal, email=email, entries=entries, append=append)
-        return read_memberships(principal, email)
+        return read_memberships(principal, email) or entries
 
 
 def readable_user(principal: Principal, email: str) -> User:

@@ -126,8 +126,9 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "createPersonalAccessToken": Policy(
         Level.USER,
         Scope.USERS_WRITE,
-        notes="the user itself and platform admins, with a proof for another user or a wildcard; a PAT "
-        "creates only PATs with no more rights than its own",
+        notes="the user itself and platform admins, with a proof for another user or a wildcard, and without "
+        "`logs:read` and `logs:query` for another user; a PAT creates only PATs with no more rights than its "
+        "own",
     ),
     "rotatePersonalAccessToken": Policy(
         Level.USER,
@@ -206,7 +207,8 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "replaceAccount": Policy(
         Level.ACCOUNT,
         Scope.CONFIG_WRITE,
-        notes="owners of the account and platform admins change owners; platform admins change the plan",
+        notes="owners of the account, who add only members of their tenants, and platform admins change "
+        "owners; platform admins change the plan",
     ),
     "deleteAccount": Policy(Level.PLATFORM, Scope.CONFIG_WRITE),
     "listDomains": Policy(Level.ACCOUNT, Scope.CONFIG_READ),
@@ -220,7 +222,8 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "createGrant": Policy(
         Level.SERVICE,
         Scope.USERS_WRITE,
-        notes="owners of the tenant or account and platform admins; only scopes that they have themselves",
+        notes="owners of the tenant or account, for any address, and platform admins, for users; only scopes "
+        "that they have themselves",
     ),
     "revokeGrant": Policy(
         Level.SERVICE,

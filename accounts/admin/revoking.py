@@ -80,8 +80,6 @@ def _change_owners(account_id: UUID, *, leaving: str, actor: str, heir: str = ""
             name=state.name, owners=owners, billing_email=state.billing_email, seq=state.seq
         ),
         actor=actor,
-        may_change_plan=False,
-        may_change_owners=True,
     )
     return True
 

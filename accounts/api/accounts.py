@@ -8,7 +8,6 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.resources import owns_account
 from accounts.billing.accounts import (
     AccountDocument,
     AccountState,
@@ -90,7 +89,8 @@ class AccountViewSet(AppViewSet):
     @operation(
         summary="Replace an account",
         description="An absent `plan` stays; another one is for platform admins, "
-        "other `owners` for owners of the account too.",
+        "other `owners` for owners of the account too. An owner adds only members of its tenants: it invites "
+        "the address first.",
         headers=[IF_MATCH, ETAG],
         document=AccountBody,
         responses={200: AccountDocument, 409: STALE},
@@ -101,8 +101,7 @@ class AccountViewSet(AppViewSet):
             document=request.data,
             parse=parse_account,
             actor=self.principal.email,
-            may_change_plan=self.principal.is_platform_admin,
-            may_change_owners=owns_account(self.principal, account),
+            caller=self.principal,
             expected_etag=request.headers.get("If-Match"),
         )
         return _account_response(written)

@@ -34,10 +34,11 @@ from accounts.signin.staff.login import finish_at_provider, step_up
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.addresses import client_address
-from tenantadmin.lib.core.errors import BadRequest, Forbidden
+from tenantadmin.lib.core.errors import BadRequest, Forbidden, InternalError
 from tenantadmin.lib.core.hosts import origin_of
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.handler import as_api_error
+from tenantadmin.lib.http.pages import answer_error, wants_page
 from tenantadmin.lib.http.parameters import LOCATION
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.schema import refusal
@@ -48,10 +49,13 @@ if TYPE_CHECKING:
 
 _PAGE_HEADERS: Final = {
     **NO_STORE,
-    "Referrer-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src data:; "
     "frame-ancestors 'none'; base-uri 'none'",
 }
+#: The operations that browsers open as pages. Those that ask for `text/html` get errors as a page, too.
+_OPENED: Final = {"start_sign_in", "finish_sign_in", "finish_sign_in_at", "step_up", "show_magic_link"}
+_BROWSERS_GET_PAGES: Final = "A browser that asks for `text/html` gets an error as a page, with the way on."
 #: The message on the page of a link if signing in failed, by error code.
 _PROBLEMS: Final = {
     "unauthorized": "This link is invalid, expired or already used.",
@@ -89,6 +93,7 @@ class SignInViewSet(AppViewSet):
 
     @operation(
         summary="Begin signing in at an identity provider",
+        description=_BROWSERS_GET_PAGES,
         query=SignInParameters,
         headers=[LOCATION],
         responses={302: OpenApiResponse(description="To the identity provider's page."), 502: refusal(502)},
@@ -107,6 +112,7 @@ class SignInViewSet(AppViewSet):
 
     @operation(
         summary="Where the identity provider sends the browser back to",
+        description=_BROWSERS_GET_PAGES,
         query=CallbackParameters,
         headers=[LOCATION],
         any_query=True,
@@ -229,7 +235,7 @@ class SignInViewSet(AppViewSet):
         ],
     )
     def verify_magic_link(self, request: Request) -> Response | HttpResponse:
-        if _is_form(request) and not _is_own_origin(request):
+        if _is_form(request) and not _is_from_own_page(request):
             raise Forbidden("The form was not sent by the page of the link.")
         sign_in, target = verify_link(
             token=self.body["token"], return_to=self.body.get("return_to"), device=_device_of(request)
@@ -239,13 +245,19 @@ class SignInViewSet(AppViewSet):
         return Response(MagicLinkTokens.of(sign_in, return_to=target), headers=NO_STORE)
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Redirect the sender of a form to the page of the link, which shows the error."""
+        """Show the error on a page if a browser opened the address or sent the form of the link's page."""
         error = as_api_error(exc)
-        if self.action != "verify_magic_link" or error is None or not _is_form(self.request):
-            return super().handle_exception(exc)
-        code = error.code if error.code in _PROBLEMS else "unauthorized"
-        page = f"{reverse('verify-magic-link')}?problem={code}"
-        return Response(status=303, headers={**NO_STORE, "Location": page})
+        if self.action == "verify_magic_link" and error is not None and _is_form(self.request):
+            code = error.code if error.code in _PROBLEMS else "unauthorized"
+            page = f"{reverse('verify-magic-link')}?problem={code}"
+            return Response(status=303, headers={**NO_STORE, "Location": page})
+        answer = super().handle_exception(exc)
+        if self.action not in _OPENED or not wants_page(self.request._request):
+            return answer
+        page = answer_error(self.request._request, error or InternalError())
+        for name, value in _PAGE_HEADERS.items():
+            page[name] = value
+        return page  # type: ignore[return-value]  # DRF takes any response
 
 
 def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:
@@ -265,10 +277,16 @@ def _device_of(request: Request) -> Device:
     return Device(address=client_address(request._request), user_agent=request.headers.get("User-Agent", ""))
 
 
-def _is_own_origin(request: Request) -> bool:
-    """Return True if a page of this service sent the form. Browsers send ``Origin`` with every POST."""
-    origin = request.headers.get("Origin")
-    if origin is None:
+def _is_from_own_page(request: Request) -> bool:
+    """Return True if a page of this service sent the form.
+
+    Browsers say so in ``Sec-Fetch-Site``, over HTTPS and to localhost. The page has no referrer, so its
+    ``Origin`` is ``null``; that of other pages is not.
+    """
+    if site := request.headers.get("Sec-Fetch-Site"):
+        return site == "same-origin"
+    origin = request.headers.get("Origin", "null")
+    if origin == "null":
         return True
     base = urlsplit(settings.PUBLIC_BASE_URL)
     return origin_of(origin) == origin_of(f"{base.scheme}://{base.netloc}")

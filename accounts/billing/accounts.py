@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Coalesce
 
+from accounts.access.resources import owns_account
 from accounts.access.scopes import Scope
 from accounts.billing.domains import record_removal
 from accounts.billing.errors import InUse
@@ -22,7 +23,7 @@ from accounts.diff import diff_documents, summarize_fields
 from accounts.documents import require_unchanged
 from accounts.grants import delete_grants
 from accounts.history import append_revision
-from accounts.models import Account, User
+from accounts.models import Account, Membership, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.errors import AccountNotFound
@@ -161,20 +162,18 @@ def write_account(
     document: Any,
     parse: Callable[[Any], SentAccount],
     actor: str,
-    may_change_plan: bool,
-    may_change_owners: bool,
+    caller: Principal | None = None,
     expected_etag: str | None = None,
 ) -> AccountState:
     """Replace an account's document; an absent ``plan`` stays. Appends the revision.
 
-    ``document`` is the body as sent; ``parse`` checks its shape. ``expected_etag`` is a value of
-    ``If-Match``, or None.
+    ``document`` is the body as sent; ``parse`` checks its shape. ``caller`` is the caller of the API; without
+    one, everything may change. ``expected_etag`` is a value of ``If-Match``, or None.
 
     Raises:
         AccountNotFound: there is no such account.
         ValidationFailed: the document is invalid.
-        Forbidden: the plan changes though ``may_change_plan`` is false, or the owners change though
-            ``may_change_owners`` is false.
+        Forbidden: the caller may not change the plan or the owners in this way.
         Conflict: the account changed since it was read, or ``seq`` is stale.
     """
     stored = read_account(account_id)
@@ -189,10 +188,10 @@ def write_account(
         stored_seq=stored.seq,
     )
     plan = stored.plan if sent.plan is None else sent.plan
-    if plan != stored.plan and not may_change_plan:
-        raise Forbidden("Only a platform admin changes the plan of an account.")
-    if not may_change_owners and set(sent.owners) != set(stored.owners):
-        raise Forbidden("Only an owner of the account or a platform admin changes its owners.")
+    if caller is not None and not caller.is_platform_admin:
+        if plan != stored.plan:
+            raise Forbidden("Only a platform admin changes the plan of an account.")
+        _require_owners(caller, stored, owners=set(sent.owners))
     with transaction.atomic():
         moment = later_than(stored.modified_at)
         unchanged = Account.objects.live().filter(pk=account_id, seq=stored.seq)
@@ -271,6 +270,26 @@ def remove_deleted_accounts() -> int:
     """Remove the rows of deleted accounts that have no tombstones of tenants left; return how many."""
     removed, _ = Account.objects.filter(deleted_at__isnull=False, tenants__isnull=True).delete()
     return removed
+
+
+def _require_owners(caller: Principal, stored: AccountState, *, owners: set[str]) -> None:
+    """Refuse owners that the caller may not give to an account. It is not told which addresses are users.
+
+    Raises:
+        Forbidden: the caller does not own the account, or a new owner is in no tenant whose users the caller
+            may read.
+    """
+    if owners == set(stored.owners):
+        return
+    if not owns_account(caller, stored.account_id):
+        raise Forbidden("Only an owner of the account or a platform admin changes its owners.")
+    visible = caller.rights.own_on_tenants.as_q(Scope.USERS_READ, tenant="tenant", account="tenant__account")
+    members = Membership.objects.in_force().filter(visible, tenant__deleted_at=None, user__email__in=owners)
+    if owners - set(stored.owners) - set(members.values_list("user__email", flat=True)):
+        raise Forbidden(
+            "New owners must be members of your tenants. To add someone, invite the address first: "
+            "POST /config/tenants/{tenant}/invitations."
+        )
 
 
 def _find_owners(emails: Sequence[str]) -> list[User]:

@@ -6,17 +6,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
 from accounts.access.resources import owns_account, owns_tenant
 from accounts.access.scopes import ACCOUNT_OWNER_SCOPES, GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.billing.errors import GrantNotFound
+from accounts.events import SYSTEM, record_event
 from accounts.grants import end_grant, record_grant
+from accounts.limits import count_use
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
+from accounts.permitted_domains import require_permitted
 from tenantadmin.lib.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
@@ -84,17 +88,32 @@ def list_grants(principal: Principal) -> Iterator[PermissionGrant]:
 def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
     """Delegate permissions that the caller has itself.
 
+    The grant is for an address. Only platform admins are told whether it is a user's; for others, a user
+    without a sign-in is made of an unknown one.
+
     Raises:
-        Forbidden: the caller does not own the resource, or does not have one of the permissions.
-        ValidationFailed: the user or resource does not exist, or the expiry is in the past.
+        Forbidden: the caller does not own the resource, does not have one of the permissions, or the domain
+            of the address may not sign in.
+        ValidationFailed: the resource does not exist, or the expiry is in the past; for a platform admin, the
+            user does not exist.
+        RateLimited: the caller has given too many in a short time.
     """
     _require_own_scopes(principal, new)
     details = _check_grant(new)
-    grantee = User.objects.filter(email=new.grantee, is_active=True).first()
-    if grantee is None or details:
-        unknown = Detail("/grantee", "unknown-user", f"There is no active user '{new.grantee}'.")
-        raise ValidationFailed(details=[*([unknown] if grantee is None else []), *details])
+    if principal.is_platform_admin:
+        if not User.objects.filter(email=new.grantee, is_active=True).exists():
+            unknown = Detail("/grantee", "unknown-user", f"There is no active user '{new.grantee}'.")
+            details.insert(0, unknown)
+    else:
+        require_permitted(new.grantee)
+        count_use(limit=settings.INVITATION_LIMIT, kind="grant", key=principal.email)
+    if details:
+        raise ValidationFailed(details=details)
     with transaction.atomic():
+        grantee, is_new = User.objects.lock_or_create(new.grantee)
+        if is_new:
+            # The caller, who is told of its own events, must not be the actor.
+            record_event(EventKind.USER_CREATED, actor=SYSTEM, subject=grantee.email)
         grant = PermissionGrant.objects.create(
             grantee=grantee,
             resource=new.resource,

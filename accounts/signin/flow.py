@@ -21,8 +21,8 @@ from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
+from accounts.permitted_domains import require_permitted
 from accounts.signin.first_address import draw_name
-from accounts.signin.settings import is_domain_permitted
 from accounts.tenants.errors import FqdnConflict
 from accounts.tenants.lifecycle import create_tenant
 from tenantadmin.lib.core.emails import check_email
@@ -149,16 +149,6 @@ def check_identity(identity: Identity) -> str:
         raise SignInFailed("The identity provider gave no usable email address.") from error
     require_permitted(email)
     return email
-
-
-def require_permitted(email: str) -> None:
-    """Refuse an address whose domain may not sign in.
-
-    Raises:
-        Forbidden: the domain may not sign in.
-    """
-    if not is_domain_permitted(email):
-        raise Forbidden("Addresses of this domain may not sign in here.")
 
 
 def find_user(identity: Identity, email: str) -> User | None:

@@ -19,7 +19,8 @@ from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
 from accounts.models import MagicLink
 from accounts.models.events import EventKind
-from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, require_permitted
+from accounts.permitted_domains import require_permitted
+from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
 from tenantadmin.lib.core.addresses import network_of

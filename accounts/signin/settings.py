@@ -12,9 +12,3 @@ def return_address(target: str) -> str:
     return resolve_redirect(
         target, dashboard_url=settings.DASHBOARD_URL, allowed=settings.ALLOWED_REDIRECT_HOSTS
     )
-
-
-def is_domain_permitted(email: str) -> bool:
-    """Return True if the domain of a normalized ``email`` may sign in. An empty list permits all."""
-    permitted = {domain.strip().lower().removeprefix("@") for domain in settings.SIGNIN_EMAIL_DOMAINS}
-    return not permitted or email.rpartition("@")[2] in permitted

@@ -159,9 +159,28 @@ def test_a_token_of_the_owner_changes_owners_where_it_reaches_the_account(
     world: factories.World, account: AccountState, address: str
 ) -> None:
     token = factories.pat_token(world.owner, "config:write", accounts=[str(account.account_id)])
-    owners = ["owner@example.org", "stranger@example.org"]
+    owners = ["member@example.org", "owner@example.org"]
     answer = ApiClient(token).put(address, {"name": "Acme", "owners": owners})
     assert (answer.status_code, answer.json()["owners"]) == (200, owners)
+
+
+def test_an_owner_does_not_learn_who_is_a_user(owner: ApiClient, address: str) -> None:
+    answers = [
+        owner.put(address, {"name": "Acme", "owners": ["owner@example.org", email]})
+        for email in ("stranger@example.org", "unknown@example.org")
+    ]
+    message = (
+        "New owners must be members of your tenants. To add someone, invite the address first: "
+        "POST /config/tenants/{tenant}/invitations."
+    )
+    assert [(answer.status_code, answer.json()["message"]) for answer in answers] == [(403, message)] * 2
+    assert owner.get(address).json()["owners"] == ["owner@example.org"]
+
+
+def test_an_owner_that_is_no_member_may_stay(owner: ApiClient, admin: ApiClient, address: str) -> None:
+    owners = ["owner@example.org", "stranger@example.org"]
+    admin.put(address, {"name": "Acme", "owners": owners})
+    assert owner.put(address, {"name": "Renamed", "owners": owners}).status_code == 200
 
 
 def test_a_platform_admin_changes_the_plan(admin: ApiClient, address: str) -> None:

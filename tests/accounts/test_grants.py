@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+import uuid
+from typing import Any
 
 import pytest
 
 from accounts.access.credentials import exchange_pat
 from accounts.access.rights import clear_principal_cache
-from accounts.models import PermissionGrant
+from accounts.models import PermissionGrant, User
+from accounts.signin.flow import Device, Identity, complete_sign_in
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.conftest import ApiClient
 from tests.streams import body_of
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 pytestmark = pytest.mark.django_db
 
@@ -74,7 +73,6 @@ def test_an_expired_grant_gives_nothing(world: factories.World) -> None:
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"grantee": "unknown@example.org"}, "/grantee"),
         ({"grantee": "x"}, "/grantee"),
         ({"permissions": []}, "/permissions"),
         ({"permissions": ["config:read", "logs:read"]}, "/permissions/1"),
@@ -93,6 +91,40 @@ def test_an_invalid_body_is_a_400_that_names_the_place(
     answer = client_of(world.owner).post("/config/grants", grant_of(world, **change))
     assert (answer.status_code, answer.json()["error"]) == (400, "validation_failed")
     assert [detail["path"] for detail in answer.json()["details"]] == [path]
+
+
+def test_an_owner_does_not_learn_who_is_a_user(world: factories.World) -> None:
+    User.objects.filter(pk=world.member.pk).update(is_active=False)
+    owner = client_of(world.owner)
+    for email in ("stranger@example.org", "member@example.org", "unknown@example.org"):
+        answer = owner.post("/config/grants", grant_of(world, grantee=email))
+        assert (answer.status_code, answer.json()["grantee"]) == (201, email)
+        events = owner.get("/config/events").json()["events"]
+        assert [event["kind"] for event in events if event["subject"] == email] == ["grant.created"]
+    # The grant waits for the first sign-in, which is a first one.
+    unknown = User.objects.get(email="unknown@example.org")
+    assert (unknown.last_login, unknown.has_usable_password()) == (None, False)
+    complete_sign_in(Identity(email=unknown.email, email_verified=True), Device())
+    granted = client_of(unknown).get(f"/config/tenants/{world.tenant.pk}/config")
+    assert granted.status_code == 200
+    assert unknown.memberships.get().role == "owner"
+
+
+def test_a_platform_admin_is_told_that_there_is_no_such_user(world: factories.World) -> None:
+    admin = client_of(world.platform_admin)
+    answer = admin.post("/config/grants", grant_of(world, grantee="unknown@example.org"))
+    assert (answer.status_code, answer.json()["details"][0]["code"]) == (400, "unknown-user")
+    assert not User.objects.filter(email="unknown@example.org").exists()
+
+
+def test_grants_follow_the_limits_of_invitations(world: factories.World, settings: Any) -> None:
+    settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
+    settings.INVITATION_LIMIT = "2 per hour"
+    owner = client_of(world.owner)
+    statuses = [owner.post("/config/grants", grant_of(world)).status_code for _ in range(3)]
+    assert statuses == [201, 201, 429]
+    settings.SIGNIN_EMAIL_DOMAINS = ["example.com"]
+    assert owner.post("/config/grants", grant_of(world)).status_code == 403
 
 
 def test_the_resources_that_there_are_are_listed(world: factories.World) -> None:

@@ -272,7 +272,9 @@ class TestPage:
             assert f'name="token" value="{token}"' in page.content.decode()
         assert page["Cache-Control"] == "no-store"
         assert "default-src 'none'" in page["Content-Security-Policy"]
-        answer = self.form(token, Origin="http://testserver")
+        assert page["Referrer-Policy"] == "no-referrer"
+        # The origin of a page without a referrer.
+        answer = self.form(token, Origin="null", **{"Sec-Fetch-Site": "same-origin"})
         assert answer.status_code == 303
         target = urlsplit(answer["Location"])
         assert (target.scheme, target.netloc, target.path) == ("https", "dash.example.org", "/reports")
@@ -289,9 +291,20 @@ class TestPage:
 
     def test_a_form_of_another_site_is_refused(self, anonymous: ApiClient, inbox: Inbox) -> None:
         token = link_for(anonymous, inbox, "ada@example.org")
-        for origin in ("https://evil.example", "null", "http://testserver.evil.example"):
-            assert self.form(token, Origin=origin)["Location"] == f"{VERIFY}?problem=forbidden"
+        headers: list[dict[str, str]] = [
+            *({"Origin": origin} for origin in ("https://evil.example", "http://testserver.evil.example")),
+            *({"Origin": "null", "Sec-Fetch-Site": site} for site in ("cross-site", "same-site", "none")),
+        ]
+        for sent in headers:
+            assert self.form(token, **sent)["Location"] == f"{VERIFY}?problem=forbidden", sent
         assert not User.objects.exists()
+
+    @pytest.mark.parametrize("headers", [{}, {"Origin": "http://testserver"}, {"Origin": "null"}])
+    def test_a_browser_that_does_not_tell_the_site_signs_in(
+        self, anonymous: ApiClient, inbox: Inbox, headers: dict[str, str]
+    ) -> None:
+        token = link_for(anonymous, inbox, "ada@example.org")
+        assert "access_token" in self.form(token, **headers)["Location"]
 
     def test_the_token_in_the_address_is_escaped(self, anonymous: ApiClient) -> None:
         page = anonymous.get(f'{VERIFY}?t="><script>alert(1)</script>').content.decode()

@@ -230,6 +230,19 @@ def test_accounts_must_be_owned_by_the_owner(world: factories.World) -> None:
     assert answer.status_code == 403
 
 
+def test_a_platform_admin_gets_no_token_for_the_logs_of_others(world: factories.World) -> None:
+    admin, own = signed_in(world.platform_admin), signed_in(world.owner)
+    message = "Only members themselves make tokens for the raw logs and SQL of their tenants."
+    for scope in ("logs:read", "logs:query"):
+        refused = admin.post(OWN, body(world, scopes=["config:read", scope]))
+        assert (refused.status_code, refused.json()["message"]) == (403, message)
+        made = own.post(OWN, body(world, scopes=["config:read", scope])).json()
+        refused = admin.post(f"{OWN}/{made['id']}/rotate")
+        assert (refused.status_code, refused.json()["message"]) == (403, message)
+        assert own.post(f"{OWN}/{made['id']}/rotate").status_code == 200
+        assert admin.delete(f"{OWN}/{made['id']}").status_code == 200
+
+
 def test_tokens_of_others_are_for_platform_admins(world: factories.World) -> None:
     for user in (world.member, world.tenant_admin, world.stranger):
         client = signed_in(user)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import time
@@ -352,6 +353,56 @@ class TestState:
         assert browser.callback(error="access_denied", state=parameters["state"]).status_code == 401
         assert browser.callback(**parameters).status_code == 401
         assert browser.callback(error="access_denied").status_code == 401
+
+
+class TestPages:
+    """A browser gets a refusal as a page that leads on. Programs get JSON."""
+
+    ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+
+    @pytest.mark.parametrize(
+        ("path", "status", "message"),
+        [
+            ("/auth/callback/corp?code=x&state=x", 401, "Start again."),
+            ("/auth/callback?error=access_denied", 401, "Start again."),
+            ("/auth/callback/corp", 400, "'code' is missing."),
+            ("/auth/login?page=1", 400, "A query parameter is not known."),
+        ],
+    )
+    def test_a_refusal_leads_back_to_signing_in(
+        self, issuer: Issuer, path: str, status: int, message: str
+    ) -> None:
+        page = Client().get(path, headers={"Accept": self.ACCEPT})
+        assert (page.status_code, page["Content-Type"]) == (status, "text/html; charset=utf-8")
+        assert (page["Cache-Control"], page["Referrer-Policy"]) == ("no-store", "no-referrer")
+        text = page.content.decode()
+        assert html.escape(message) in text
+        assert '<a class="button" href="https://dash.example.org">To the dashboard</a>' in text
+        assert page["X-Request-Id"] in text
+        for accept in ("*/*", "application/json", "image/png"):
+            answer = Client().get(path, headers={"Accept": accept})
+            assert (answer.status_code, answer["Content-Type"]) == (status, "application/json")
+
+    def test_a_deactivated_user_gets_a_page(self, issuer: Issuer) -> None:
+        User.objects.create(email="ada@example.org", is_active=False)
+        browser = Browser()
+        browser.client.defaults["HTTP_ACCEPT"] = self.ACCEPT
+        page = browser.sign_in(issuer)
+        assert page.status_code == 403
+        assert "This user is deactivated." in page.content.decode()
+
+    def test_a_fault_is_a_page_without_its_message(
+        self, issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fail(*_: object) -> None:
+            raise ValueError("secret")
+
+        monkeypatch.setattr("accounts.api.signin.choose_provider", fail)
+        browser = Client(raise_request_exception=False)
+        page = browser.get("/auth/callback?code=x", headers={"Accept": self.ACCEPT})
+        assert page.status_code == 500
+        assert "The service failed to answer this request." in page.content.decode()
+        assert "secret" not in page.content.decode()
 
 
 class TestLies:

@@ -408,38 +408,39 @@ class TestAnswerToAWrite:
         User.objects.filter(pk=world.member.pk).update(display_name="Mia", tos="0" * 32)
         body = {"tenants": [{"tenantId": str(world.tenant.pk), "role": "admin"}]}
         answer = writer.put("/users/member@example.org", body)
-        unread: dict[str, Any] = {
-            "email": "member@example.org",
-            "type": "user",
-            "tenants": [],
-            "identity": None,
-            "tos": None,
-        }
-        assert (answer.status_code, answer.json()) == (200, unread)
+        unread: dict[str, Any] = {"type": "user", "identity": None, "tos": None}
+        assert (answer.status_code, answer.json()) == (
+            200,
+            {**unread, **body, "email": "member@example.org"},
+        )
         assert Membership.objects.get(user=world.member).role == "admin"
-        assert writer.put("/users/admin@example.org", {}).json() == {**unread, "email": "admin@example.org"}
+        assert writer.put("/users/admin@example.org", {}).json() == {
+            **unread,
+            "email": "admin@example.org",
+            "tenants": [],
+        }
 
     def test_it_gets_back_roles_and_the_memberships_that_it_may_see(
         self, world: factories.World, writer: ApiClient
     ) -> None:
         roles, tenants = "/users/member@example.org/roles", "/users/member@example.org/tenants"
+        own = {"tenantId": str(world.tenant.pk), "role": "admin"}
         entry = {"tenantId": str(world.stranger_tenant.pk), "role": "member"}
         User.objects.filter(pk=world.member.pk).update(scopes=["users:read"])
         answers = [
             writer.patch(roles, {"primary": "guest"}),
             writer.put(roles, {"primary": "user"}),
+            writer.put(tenants, [own]),
             writer.patch(tenants, [entry]),
         ]
         assert [(answer.status_code, answer.json()) for answer in answers] == [
             (200, {"primary": "guest"}),
             (200, {"primary": "user", "scopes": []}),
-            (200, []),
+            (200, [own]),
+            (200, [entry]),
         ]
         reads_config = factories.pat_token(world.platform_admin, "users:write", "config:read", tenants=["*"])
-        assert ApiClient(reads_config).patch(tenants, [entry]).json() == [
-            {"tenantId": str(world.tenant.pk), "role": "member"},
-            entry,
-        ]
+        assert ApiClient(reads_config).patch(tenants, [entry]).json() == [own, entry]
         assert ApiClient(reads_config).put("/users/member@example.org", {"tenants": [entry]}).json()[
             "tenants"
         ] == [entry]

@@ -151,6 +151,32 @@ class TestWaysIn:
         assert not is_in(other)
         assert said(other) == ["The link is invalid, expired or already used. Ask for a new one."]
 
+    def test_a_mailed_link_leads_on(self, client: Client, ada: User, settings: Any) -> None:
+        settings.STAFF_SECOND_FACTOR = True
+        secret = add_totp(ada)
+        target = "/auth/step-up?redirect=https%3A%2F%2Fdash.example.org%2F%23%2Ft%2F1%2Fmembers"
+        login = f"/admin/login/?{urlencode({'next': target})}"
+        assert f'name="next" value="{target}"' in client.get(login).content.decode()
+        asked = client.post("/admin/login/link/ask/", {"email": "ada@example.org", "next": target})
+        assert asked["Location"] == login
+        [link] = re.findall(r"http://testserver(/admin/login/link/\?\S+)", str(mail.outbox[0].body))
+        # In another browser, such as a telephone's.
+        browser = Client()
+        page = browser.get(link)
+        form = dict(re.findall(r'name="(token|next)" value="([^"]+)"', page.content.decode()))
+        assert form["next"] == target
+        assert browser.post("/admin/login/link/", form)["Location"] == reverse("mfa_authenticate")
+        done = browser.post(reverse("mfa_authenticate"), {"code": code_of(secret)})
+        assert done["Location"] == target
+        assert browser.post("/admin/login/link/", form)["Location"] == login
+
+    @pytest.mark.parametrize("target", ["https://evil.example", "//evil.example", "/\\evil.example"])
+    def test_a_mailed_link_leads_to_this_site_alone(self, client: Client, ada: User, target: str) -> None:
+        client.post("/admin/login/link/ask/", {"email": "ada@example.org", "next": target})
+        [token] = re.findall(r"/admin/login/link/\?t=(\S+)", str(mail.outbox[0].body))
+        answer = client.post("/admin/login/link/", {"token": token, "next": target})
+        assert answer["Location"] == "/admin/"
+
     def test_a_link_request_answers_alike_for_strangers(self, client: Client, world: factories.World) -> None:
         for email in ("member@example.org", "unknown@example.org"):
             client.post("/admin/login/link/ask/", {"email": email})

@@ -68,8 +68,7 @@ _GROUPS: Final = {
     "appendMemberships": pat("users:write") | {"owner", "platform admin"},
     # A platform admin does not make itself a member.
     "appendMemberships (own)": pat("users:write") | {"owner"},
-    # A PAT that may write but not read users gets 404: it sees no user.
-    "replaceMemberships": ACCOUNT_WRITE,
+    "replaceMemberships": pat("users:write") | {"owner", "platform admin"},
     "replaceMemberships (own)": pat("users:write") | ELSEWHERE | {"owner", "platform admin"},
     # A guest who owns a tenant only reads, and invitations are for owners who may write.
     "listInvitations": pat("users:read") | {"owner", "platform admin"},

@@ -11,6 +11,7 @@ from django.core.management import call_command
 from openapi_spec_validator import OpenAPIV30SpecValidator
 
 from accounts.access.policy import POLICIES, Level
+from accounts.access.scopes import PAT_ONLY, Scope
 from logs.columns import CACHE_STATUSES
 from rules.lint import FINDING_KINDS
 from tenantadmin.lib.core.errors import error_codes
@@ -89,11 +90,22 @@ def test_every_operation_has_an_id_and_its_answers(contract: dict[str, Any]) -> 
         assert any(status.startswith(("2", "3")) for status in statuses), place
         if POLICIES[operation["operationId"]].level is not Level.PUBLIC:
             assert {"401", "403"} <= statuses, place
-            assert operation["security"] == [{"bearerAuth": []}], place
+            assert operation["security"] == [{"bearerAuth": []}, {"oauth2": []}], place
         else:
             assert operation["security"] == [], place
         if method in {"post", "put", "patch"}:
             assert {"408", "413"} <= statuses, place
+
+
+def test_tokens_are_given_or_come_from_signing_in(contract: dict[str, Any]) -> None:
+    schemes = contract["components"]["securitySchemes"]
+    assert schemes["bearerAuth"] == {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}
+    assert set(schemes) == {"bearerAuth", "oauth2"}
+    [(kind, flow)] = schemes["oauth2"]["flows"].items()
+    assert (kind, flow["authorizationUrl"], flow["refreshUrl"]) == ("implicit", "/auth/login", "/oauth/token")
+    assert set(flow["scopes"]) == set(Scope) - PAT_ONLY
+    assert "get" in contract["paths"]["/auth/login"]
+    assert "post" in contract["paths"]["/oauth/token"]
 
 
 def test_the_operations_of_an_address_come_in_one_order(contract: dict[str, Any]) -> None:

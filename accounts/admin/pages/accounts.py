@@ -135,8 +135,6 @@ class ChangeAccountPage(AccountActPage):
             document=document,
             parse=parse_account,
             actor=self.actor,
-            may_change_plan=True,
-            may_change_owners=True,
             expected_etag=values["etag"],
         )
         return f"Saved as revision {written.seq}.", {"seq": written.seq, "plan": written.plan}

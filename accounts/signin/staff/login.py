@@ -39,6 +39,7 @@ from accounts.signin.flow import (
 )
 from accounts.signin.links import find_link, request_link, use_link
 from accounts.signin.providers import authorization_url
+from accounts.signin.redirects import with_parameters
 from accounts.signin.staff.adapters import NOT_STAFF
 from accounts.signin.staff.enrolment import remember_link
 from accounts.signin.staff.passwords import PasswordForm
@@ -148,16 +149,18 @@ def finish_at_provider(request: HttpRequest, pending: PendingSignIn, *, refused:
 @require_POST
 def ask_for_link(request: HttpRequest) -> HttpResponse:
     """Mail a sign-in link. Known and unknown addresses get the same answer."""
+    target = _checked_target(request)
+    page = _leading_to(target, reverse("staff-link"))
     try:
         email = check_email(request.POST.get("email", ""))
-        request_link(email=email, redirect="", address=client_address(request), page=reverse("staff-link"))
+        request_link(email=email, redirect="", address=client_address(request), page=page)
     except ValueError as error:
         messages.error(request, str(error))
     except ApiError as error:
         messages.error(request, error.text)
     else:
         messages.success(request, f"A link is on its way to {email}. It works once, for 15 minutes.")
-    return redirect("admin:login")
+    return redirect(_leading_to(target, reverse("admin:login")))
 
 
 @never_cache
@@ -165,18 +168,19 @@ def ask_for_link(request: HttpRequest) -> HttpResponse:
 def use_mailed_link(request: HttpRequest) -> HttpResponse:
     """Show a button, which mail scanners that follow links do not press. Sign in when it is pressed."""
     token = request.POST.get("token") or request.GET.get("t", "")
+    target = _checked_target(request)
     if request.method == "GET":
-        answer = render(request, "admin/link.html", {"token": token, "title": "Sign in"})
+        answer = render(request, "admin/link.html", {"token": token, "next": target, "title": "Sign in"})
         answer["Referrer-Policy"] = "same-origin"
         return answer
     try:
         link = find_link(token)
         with sign_in_failures_recorded(link.email), transaction.atomic():
             use_link(link)
-            return _sign_in_by(request, Identity(email=link.email, email_verified=True))
+            return _sign_in_by(request, Identity(email=link.email, email_verified=True), target=target)
     except ApiError as error:
         messages.error(request, error.text)
-        return redirect("admin:login")
+        return redirect(_leading_to(target, reverse("admin:login")))
 
 
 @never_cache
@@ -233,9 +237,8 @@ def _sign_in_by(request: HttpRequest, identity: Identity, *, target: str = "") -
         if user is None or not user.is_staff:
             raise Forbidden(NOT_STAFF)
         link_identity(user, identity)
-    if not identity.provider:
-        return sign_in(request, user, method="link")
-    return sign_in(request, user, method="socialaccount", provider=identity.provider, target=target)
+    method = "socialaccount" if identity.provider else "link"
+    return sign_in(request, user, method=method, provider=identity.provider or None, target=target)
 
 
 def _link(request: HttpRequest, identity: Identity, *, user_id: int | None) -> HttpResponse:
@@ -254,8 +257,13 @@ def _link(request: HttpRequest, identity: Identity, *, user_id: int | None) -> H
 
 def _checked_target(request: HttpRequest) -> str:
     """Return the address in ``next`` if it is of this site."""
-    target = request.GET.get("next", "")
+    target = request.POST.get("next") or request.GET.get("next", "")
     is_ours = url_has_allowed_host_and_scheme(
         target, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     return target if is_ours else ""
+
+
+def _leading_to(target: str, page: str) -> str:
+    """Return the address of a page of signing in that goes on to ``target``."""
+    return with_parameters(page, {"next": target}) if target else page

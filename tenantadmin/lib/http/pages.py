@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.contrib import admin
 from django.http import HttpResponse
 from django.template.loader import render_to_string
@@ -54,9 +55,9 @@ def answer_error(request: HttpRequest, error: ApiError) -> HttpResponse:
         page = render_to_string("backoffice/failed.html", {**frame, **context}, request)
     else:
         # Without the database: it may be the cause.
-        home = _ADMIN if request.path.startswith(_ADMIN) else "/dashboard/"
+        home = _ADMIN if request.path.startswith(_ADMIN) else settings.DASHBOARD_URL
         page = render_to_string("error.html", {**context, "home": home})
-    return ErrorPage(page, status=error.status)
+    return ErrorPage(page, status=error.status, headers=error.headers)
 
 
 def answer_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
