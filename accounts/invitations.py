@@ -277,11 +277,8 @@ def _end(invitation: Invitation, outcome: InvitationOutcome, *, actor: str) -> N
     Raises:
         InvitationEnded: it is no longer open.
     """
-    moment = now()
-    open_ones = Invitation.objects.filter(pk=invitation.pk, ended_at=None, expires_at__gt=moment)
-    if not open_ones.update(ended_at=moment, outcome=outcome):
+    if not invitation.end(outcome):
         raise InvitationEnded
-    invitation.ended_at, invitation.outcome = moment, outcome
     _record(_EVENTS[outcome], invitation, actor=actor)
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 import smtplib
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from celery import shared_task
+from django.conf import settings
 from django.core.mail import EmailMultiAlternatives
+from django.db import transaction
 from django.template.loader import render_to_string
 
 from tenantadmin.lib.core.errors import ApiError
@@ -33,14 +37,14 @@ def send_mail(
     context: Mapping[str, Any],
     headers: Mapping[str, str] | None = None,
 ) -> None:
-    """Send the templates ``mail/<template>.txt`` and ``.html``.
+    """Send the templates ``mail/<template>.txt`` and ``.html``. No header may hold the line breaks of a name.
 
     Raises:
         MailNotSent: the mail server failed.
     """
     content = dict(context)
     message = EmailMultiAlternatives(
-        subject=subject,
+        subject=" ".join(subject.split()),
         body=render_to_string(f"mail/{template}.txt", content),
         to=[to],
         headers=dict(headers or {}),
@@ -51,3 +55,16 @@ def send_mail(
     except (OSError, smtplib.SMTPException) as error:
         logger.exception("A mail (%s) could not be sent", template)
         raise MailNotSent from error
+
+
+def mail_later(*, to: str, subject: str, template: str, context: Mapping[str, Any]) -> None:
+    """Let a worker send a mail after the present transaction. It tries again for a day."""
+    send = partial(deliver_mail.delay, to=to, subject=subject, template=template, context=dict(context))
+    transaction.on_commit(send, robust=True)
+
+
+@shared_task(autoretry_for=(MailNotSent,), retry_backoff=30, retry_backoff_max=3600, max_retries=24)
+def deliver_mail(*, to: str, subject: str, template: str, context: Mapping[str, Any]) -> None:
+    """Send a mail, unless no mail server is configured."""
+    if settings.MAGIC_LINKS_ENABLED:
+        send_mail(to=to, subject=subject, template=template, context=context)

@@ -84,6 +84,20 @@ def list_pats(principal: Principal, *, email: str) -> list[PatDocument]:
     return [PatDocument.of(pat, owner=owner.email) for pat in owner.personal_access_tokens.not_revoked()]
 
 
+def read_pat(principal: Principal, *, email: str, pat_id: int) -> PatDocument:
+    """Return the document of a PAT that is not revoked.
+
+    Raises:
+        Forbidden: the caller is neither the user nor a platform admin.
+        NotFound: the user has no such PAT, or it is revoked.
+    """
+    owner = require_self_or_admin(principal, email)
+    pat = owner.personal_access_tokens.not_revoked().filter(pk=pat_id).first()
+    if pat is None:
+        raise _unknown_pat()
+    return PatDocument.of(pat, owner=owner.email)
+
+
 def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> CreatedPatDocument:
     """Create a PAT and return its document with ``token``, its text, which is shown only once.
 

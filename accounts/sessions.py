@@ -58,16 +58,31 @@ def list_sessions(principal: Principal, *, email: str) -> list[SessionDocument]:
         NotFound: there is no such user; only platform admins get this.
     """
     user = require_self_or_admin(principal, email)
-    return [
-        SessionDocument.of(
-            session,
-            provider=session.provider or None,
-            last_used_at=format_timestamp(session.last_used_at or session.created_at),
-            amr=_proofs(session),
-            current=session.pk == principal.claims.session,
-        )
-        for session in user.refresh_tokens.in_force()
-    ]
+    return [_describe(principal, session) for session in user.refresh_tokens.in_force()]
+
+
+def read_session(principal: Principal, *, email: str, session_id: int) -> SessionDocument:
+    """Return the document of a session that has not ended.
+
+    Raises:
+        Forbidden: the caller is neither the user nor a platform admin.
+        NotFound: the user has no such session, or it has ended.
+    """
+    user = require_self_or_admin(principal, email)
+    session = user.refresh_tokens.in_force().filter(pk=session_id).first()
+    if session is None:
+        raise NotFound("There is no such session.")
+    return _describe(principal, session)
+
+
+def _describe(principal: Principal, session: RefreshToken) -> SessionDocument:
+    return SessionDocument.of(
+        session,
+        provider=session.provider or None,
+        last_used_at=format_timestamp(session.last_used_at or session.created_at),
+        amr=_proofs(session),
+        current=session.pk == principal.claims.session,
+    )
 
 
 def _proofs(session: RefreshToken) -> list[ProofDocument]:

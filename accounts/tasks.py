@@ -9,6 +9,7 @@ from celery import shared_task
 from django.conf import settings
 from django.core.cache import cache
 
+from accounts.access_requests import delete_old_requests
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.domains import verify_late
 from accounts.billing.fqdns import remove_old_fqdns
@@ -70,8 +71,9 @@ def remove_ended_sessions() -> None:
 
 @shared_task
 def remove_old_invitations() -> None:
-    """Remove the invitations that expired more than a month ago."""
+    """Remove the invitations, and the requests of staff for access, that expired more than a month ago."""
     delete_old_invitations()
+    delete_old_requests()
 
 
 @shared_task

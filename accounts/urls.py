@@ -3,6 +3,7 @@ from __future__ import annotations
 from django.urls import path
 
 from accounts import converters  # noqa: F401 - importing registers them
+from accounts.api.access_requests import AccessRequestViewSet
 from accounts.api.accounts import AccountViewSet
 from accounts.api.config import ConfigViewSet, WarehouseViewSet
 from accounts.api.domains import DomainViewSet
@@ -54,7 +55,9 @@ urlpatterns = [
     ),
     path(
         f"{_USER}/tokens/<int:pat_id>",
-        PersonalAccessTokenViewSet.as_view({"delete": "revoke_personal_access_token"}),
+        PersonalAccessTokenViewSet.as_view(
+            {"get": "get_personal_access_token", "delete": "revoke_personal_access_token"}
+        ),
         name="user-token",
     ),
     path(
@@ -69,7 +72,7 @@ urlpatterns = [
     ),
     path(
         f"{_USER}/sessions/<int:session_id>",
-        SessionViewSet.as_view({"delete": "end_session"}),
+        SessionViewSet.as_view({"get": "get_session", "delete": "end_session"}),
         name="user-session",
     ),
     path(
@@ -127,6 +130,21 @@ urlpatterns = [
         f"{_TENANT}/invitations/<uuid:invitation>",
         InvitationViewSet.as_view({"delete": "withdraw_invitation"}),
         name="invitation",
+    ),
+    path(
+        f"{_TENANT}/access-requests",
+        AccessRequestViewSet.as_view({"get": "list_access_requests"}),
+        name="access-requests",
+    ),
+    path(
+        f"{_TENANT}/access-requests/<uuid:access_request>/approve",
+        AccessRequestViewSet.as_view({"post": "approve_access"}),
+        name="approve-access",
+    ),
+    path(
+        f"{_TENANT}/access-requests/<uuid:access_request>/decline",
+        AccessRequestViewSet.as_view({"post": "decline_access"}),
+        name="decline-access",
     ),
     path(
         f"{_TENANT}/config",
@@ -197,5 +215,9 @@ urlpatterns = [
     path(
         "config/grants", GrantViewSet.as_view({"get": "list_grants", "post": "create_grant"}), name="grants"
     ),
-    path("config/grants/<uuid:grant>", GrantViewSet.as_view({"delete": "revoke_grant"}), name="grant"),
+    path(
+        "config/grants/<uuid:grant>",
+        GrantViewSet.as_view({"get": "get_grant", "delete": "revoke_grant"}),
+        name="grant",
+    ),
 ]

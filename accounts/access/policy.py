@@ -120,7 +120,16 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listOwnInvitations": Policy(Level.SELF, Scope.USERS_READ),
     "acceptInvitation": Policy(Level.SELF, notes="signed in only"),
     "declineInvitation": Policy(Level.SELF, notes="signed in only"),
+    # Access of staff
+    "listAccessRequests": Policy(
+        Level.TENANT, Scope.USERS_READ, notes="owners of the tenant and platform admins"
+    ),
+    "approveAccess": Policy(Level.TENANT, Scope.USERS_WRITE, notes="owners of the tenant, signed in only"),
+    "declineAccess": Policy(Level.TENANT, Scope.USERS_WRITE, notes="owners of the tenant, signed in only"),
     "listPersonalAccessTokens": Policy(
+        Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"
+    ),
+    "getPersonalAccessToken": Policy(
         Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"
     ),
     "createPersonalAccessToken": Policy(
@@ -140,6 +149,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     ),
     # Sessions
     "listSessions": Policy(Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"),
+    "getSession": Policy(Level.USER, Scope.USERS_READ, notes="the user itself and platform admins"),
     "endSession": Policy(
         Level.USER, Scope.USERS_WRITE, notes="the user itself, and platform admins with a proof"
     ),
@@ -168,7 +178,9 @@ POLICIES: Final[Mapping[str, Policy]] = {
         Level.TENANT, Scope.CONFIG_WRITE, notes="owners of the deleted tenant and platform admins"
     ),
     "getTenantConfig": Policy(Level.TENANT, Scope.CONFIG_READ),
-    "replaceTenantConfig": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "replaceTenantConfig": Policy(
+        Level.TENANT, Scope.CONFIG_WRITE, notes="`access`: owners of the tenant, signed in only"
+    ),
     "getTenantRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "replaceTenantRules": Policy(Level.TENANT, Scope.CONFIG_WRITE),
     "validateRules": Policy(Level.SERVICE),
@@ -191,7 +203,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listConfigHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
     "diffConfig": Policy(Level.TENANT, Scope.CONFIG_READ),
     "getConfigRevision": Policy(Level.TENANT, Scope.CONFIG_READ),
-    "restoreConfig": Policy(Level.TENANT, Scope.CONFIG_WRITE),
+    "restoreConfig": Policy(Level.TENANT, Scope.CONFIG_WRITE, notes="`access`: as replaceTenantConfig"),
     "listRulesHistory": Policy(Level.TENANT, Scope.CONFIG_READ),
     "diffRules": Policy(Level.TENANT, Scope.CONFIG_READ),
     "getRulesRevision": Policy(Level.TENANT, Scope.CONFIG_READ),
@@ -219,6 +231,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listFqdns": Policy(Level.SERVICE, Scope.CONFIG_READ),
     "getFqdn": Policy(Level.SERVICE, Scope.CONFIG_READ),
     "listGrants": Policy(Level.SERVICE, Scope.USERS_READ),
+    "getGrant": Policy(Level.SERVICE, Scope.USERS_READ, notes="what listGrants lists"),
     "createGrant": Policy(
         Level.SERVICE,
         Scope.USERS_WRITE,

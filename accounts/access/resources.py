@@ -45,6 +45,14 @@ def owns_tenant(principal: Principal, tenant_id: UUID) -> bool:
     return principal.is_platform_admin or Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
 
 
+def is_signed_in_owner(principal: Principal, tenant_id: UUID) -> bool:
+    """Return True for a signed-in owner of the tenant who is not a guest. A platform admin must be an owner.
+
+    For what the owners decide about the access of staff.
+    """
+    return principal.claims.is_sign_in and Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
+
+
 def require_account_owner(principal: Principal, account_id: UUID) -> None:
     """Refuse a caller who neither owns the account nor is a platform admin.
 

@@ -18,6 +18,7 @@ from accounts.admin.finding import tenants_matching
 from accounts.admin.names import NamingAdmin, revisions_address
 from accounts.grants import end_grant
 from accounts.models import (
+    AccessRequest,
     Account,
     AuditView,
     Domain,
@@ -254,6 +255,18 @@ class InvitationAdmin(ReadOnlyAdmin):
     ordering = ("-created_at", "-pk")
     search_fields = ("email",)
     search_help_text = "The whole email of the invited user."
+
+
+@admin.register(AccessRequest)
+class AccessRequestAdmin(ReadOnlyAdmin):
+    list_display = (
+        *("staff", "tenant", "hours", "reason"),
+        *("created_at", "expires_at", "ended_at", "outcome", "decided_by"),
+    )
+    list_select_related = ("staff", "tenant", "decided_by")
+    ordering = ("-created_at", "-pk")
+    search_fields = ("staff__email",)
+    search_help_text = "The whole email of the user who asked."
 
 
 @admin.register(MagicLink)

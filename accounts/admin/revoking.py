@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from accounts.access.credentials import end_pat, end_refresh_token, lock_sign_in
+from accounts.access_requests import withdraw_requests_of
 from accounts.admin.rights import RightKind, left_alone, rights_of
 from accounts.billing.accounts import SentAccount, read_account, write_account
 from accounts.deletion import owned_alone
@@ -203,6 +204,7 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
             tokens=sum(end_pat(pat, actor=actor) for pat in person.personal_access_tokens.not_revoked()),
         )
         withdraw_invitations_to(email, actor=actor)
+        withdraw_requests_of(person, actor=actor)
         set_support(person, is_support=False, actor=actor)
         # Deactivation ends the sessions.
         primary = PrimaryRole.USER if person.role == PrimaryRole.ADMIN else None

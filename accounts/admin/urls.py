@@ -15,6 +15,11 @@ urlpatterns = [
     people.MemberPage.at(f"{_TENANT}people/member/", "tenant-member"),
     access.AccessPage.at(f"{_TENANT}people/access/", "tenant-access"),
     access.EndAccessPage.at(f"{_TENANT}people/access/end/", "tenant-access-end"),
+    access.AskAccessPage.at(f"{_TENANT}people/access/ask/", "tenant-access-ask"),
+    access.WithdrawAccessPage.at(f"{_TENANT}people/access/withdraw/", "tenant-access-withdraw"),
+    access.ApproveAccessPage.at(
+        f"{_TENANT}people/access/requests/<uuid:access_request>/approve/", "tenant-access-approve"
+    ),
     config.ConfigPage.at(f"{_TENANT}config/", "tenant-config"),
     config.RestoreTenantPage.at(f"{_TENANT}restore/", "tenant-undelete"),
     engine.EnginePage.at(f"{_TENANT}config/engine/", "tenant-engine"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.resources import is_signed_in_owner
 from accounts.serializers.tenants import (
     TenantConfigBody,
     WarehouseText,
@@ -95,6 +96,7 @@ class ConfigViewSet(AppViewSet):
             document=request.data,
             parse=parse_config,
             actor=self.principal.email,
+            by_owner=is_signed_in_owner(self.principal, tenant),
             expected_etag=request.headers.get("If-Match"),
             if_changed=self.query["ifChanged"],
             comment=self.query.get("comment", ""),

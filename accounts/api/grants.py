@@ -14,6 +14,7 @@ from accounts.billing.grants import (
     PermissionGrantDocument,
     PermissionGrantItem,
     create_grant,
+    find_grant,
     grant_document,
     grant_item,
     list_grants,
@@ -88,6 +89,10 @@ class GrantViewSet(AppViewSet):
             expires_at=self.body.get("expiresAt"),
         )
         return Response(grant_document(create_grant(self.principal, new)), status=201)
+
+    @operation(summary="A grant in force", responses={200: PermissionGrantDocument})
+    def get_grant(self, request: Request, grant: UUID) -> Response:
+        return Response(grant_document(find_grant(self.principal, grant)))
 
     @operation(summary="Revoke a grant", responses={200: Success})
     def revoke_grant(self, request: Request, grant: UUID) -> Response:

@@ -8,6 +8,7 @@ import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.access.resources import is_signed_in_owner
 from accounts.api.config import config_response
 from accounts.diff import FieldChange, diff_documents
 from accounts.models.history import RevisionKind
@@ -184,6 +185,7 @@ class ConfigHistoryViewSet(DocumentHistoryViewSet):
             seq=seq,
             parse=parse_config,
             actor=self.principal.email,
+            by_owner=is_signed_in_owner(self.principal, tenant),
             expected_etag=request.headers.get("If-Match"),
             comment=self.query.get("comment", ""),
         )

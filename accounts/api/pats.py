@@ -18,6 +18,7 @@ from accounts.pats import (
     PatRequest,
     create_own_pat,
     list_pats,
+    read_pat,
     revoke_pat,
     rotate_secret,
 )
@@ -84,6 +85,13 @@ class PersonalAccessTokenViewSet(AppViewSet):
             expires_at=self.body.get("expiresAt") or default_expiry(),
         )
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
+
+    @operation(
+        summary="A personal access token that is not revoked, without its text",
+        responses={200: PatDocument},
+    )
+    def get_personal_access_token(self, request: Request, email: str, pat_id: int) -> Response:
+        return Response(read_pat(self.principal, email=email, pat_id=pat_id))
 
     @operation(
         summary="Give a personal access token a new secret; its text is shown this once",

@@ -8,7 +8,7 @@ import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
-from accounts.sessions import SessionDocument, end_session, end_sessions, list_sessions
+from accounts.sessions import SessionDocument, end_session, end_sessions, list_sessions, read_session
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import HalLinks, hrefs, item, links
@@ -43,6 +43,13 @@ class SessionViewSet(AppViewSet):
             items=[item(str(session.id), href(session.id)) for session in sessions],
         )
         return Response(SessionList(links=found, sessions=sessions))
+
+    @operation(
+        summary="A session that has not ended",
+        responses={200: SessionDocument},
+    )
+    def get_session(self, request: Request, email: str, session_id: int) -> Response:
+        return Response(read_session(self.principal, email=email, session_id=session_id))
 
     @operation(
         summary="End a session, and the access tokens minted from it",

@@ -254,10 +254,10 @@ class SignInViewSet(AppViewSet):
         answer = super().handle_exception(exc)
         if self.action not in _OPENED or not wants_page(self.request._request):
             return answer
-        page = answer_error(self.request._request, error or InternalError())
+        shown = answer_error(self.request._request, error or InternalError())
         for name, value in _PAGE_HEADERS.items():
-            page[name] = value
-        return page  # type: ignore[return-value]  # DRF takes any response
+            shown[name] = value
+        return shown  # type: ignore[return-value]  # DRF takes any response
 
 
 def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:

@@ -65,6 +65,7 @@ _CREATED_EXAMPLE = {
     "defaults": {"cacheEnabled": True, "ttlSeconds": 86400},
     "logging": {"retentionDays": 400, "storeParameterValues": True},
     "labels": {},
+    "access": {"staffApproval": "notify"},
     "plan": "team",
     "createdAt": "2026-11-21T02:45:07.123Z",
     "modifiedAt": "2026-11-21T02:45:07.123Z",

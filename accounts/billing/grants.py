@@ -59,7 +59,7 @@ class PermissionGrantDocument(JsonStruct):
 
 
 class PermissionGrantItem(PermissionGrantDocument):
-    """A grant in a list. DELETE its address to revoke it."""
+    """A grant in a list, with its address."""
 
     name: str
     href: str
@@ -126,6 +126,18 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
     return grant
 
 
+def find_grant(principal: Principal, grant_id: UUID) -> PermissionGrant:
+    """Return an active grant that the caller received, gave or may revoke.
+
+    Raises:
+        GrantNotFound: there is no such active grant that the caller may see.
+    """
+    grant = _visible(principal).filter(pk=grant_id).first()
+    if grant is None:
+        raise GrantNotFound
+    return grant
+
+
 def revoke_grant(principal: Principal, grant_id: UUID) -> None:
     """Revoke a grant. The user who gave it and the owners of the resource may do this.
 
@@ -133,9 +145,7 @@ def revoke_grant(principal: Principal, grant_id: UUID) -> None:
         GrantNotFound: there is no such active grant that the caller may see.
         Forbidden: the caller only received it.
     """
-    grant = _visible(principal).filter(pk=grant_id).first()
-    if grant is None:
-        raise GrantNotFound
+    grant = find_grant(principal, grant_id)
     given = grant.granted_by_id == principal.rights.user_id
     if not given and not _owns(principal, resource=grant.resource, resource_id=grant.resource_id):
         raise Forbidden("Only the user who gave a grant or an owner of its resource may revoke it.")

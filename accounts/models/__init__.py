@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from accounts.models.access_requests import AccessRequest
 from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
 from accounts.models.events import Event
 from accounts.models.history import Revision
@@ -13,6 +14,7 @@ from accounts.models.tokens import PersonalAccessToken, RefreshToken
 from accounts.models.users import Membership, User
 
 __all__ = [
+    "AccessRequest",
     "Account",
     "AuditView",
     "Domain",

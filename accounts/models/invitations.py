@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING
 
 from django.db import models
 
+from accounts.models.pending import Pending
+from accounts.models.querysets import PendingQuerySet
 from accounts.models.tenants import Tenant
 from accounts.models.users import MembershipRole, User
-from tenantadmin.lib.core.timestamps import now
-
-if TYPE_CHECKING:
-    from typing import Self
 
 
 class InvitationOutcome(models.TextChoices):
@@ -23,13 +20,7 @@ class InvitationOutcome(models.TextChoices):
     WITHDRAWN = "withdrawn"
 
 
-class InvitationQuerySet(models.QuerySet["Invitation"]):
-    def open(self) -> Self:
-        """Return the invitations that can be accepted: neither ended nor expired, and of a live tenant."""
-        return self.filter(ended_at=None, expires_at__gt=now(), tenant__deleted_at=None)
-
-
-class Invitation(models.Model):
+class Invitation(Pending):
     """An offer of a role in a tenant to an address, which may not be a user's yet."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -39,13 +30,9 @@ class Invitation(models.Model):
     #: What the inviting user writes to the invited one.
     message = models.CharField(max_length=500, blank=True, default="")
     invited_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    created_at = models.DateTimeField(default=now, editable=False)
-    expires_at = models.DateTimeField(db_index=True)
-    #: Null until it is accepted, declined or withdrawn.
-    ended_at = models.DateTimeField(null=True, blank=True, editable=False)
     outcome = models.CharField(max_length=10, choices=InvitationOutcome.choices, blank=True, default="")
 
-    objects = InvitationQuerySet.as_manager()
+    objects = PendingQuerySet.as_manager()
 
     class Meta:
         ordering = ("-created_at", "-id")
@@ -57,8 +44,3 @@ class Invitation(models.Model):
 
     def __str__(self) -> str:
         return f"invitation of {self.email}"
-
-    @property
-    def state(self) -> str:
-        """How it ended, ``open`` or ``expired``."""
-        return self.outcome or ("open" if self.expires_at > now() else "expired")

@@ -42,6 +42,12 @@ class RevocableQuerySet(models.QuerySet[Row]):
         return self.not_revoked().filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now()))
 
 
+class PendingQuerySet(models.QuerySet[Row]):
+    def open(self) -> Self:
+        """Return what can be answered: neither ended nor expired, and of a live tenant."""
+        return self.filter(ended_at=None, expires_at__gt=now(), tenant__deleted_at=None)
+
+
 class TenantQuerySet(DeletableQuerySet[Row]):
     def with_scope(self, scope: str, access: Access) -> Self:
         """Return the tenants on which ``access`` has ``scope``."""

@@ -63,11 +63,18 @@ class SqlEngine(models.TextChoices):
     AUTO = "auto", "Spark if a query reads much"
 
 
+class StaffApproval(models.TextChoices):
+    """What happens when staff want access to a tenant's logs."""
+
+    NOTIFY = "notify", "Owners get a mail when staff take access"
+    REQUIRED = "required", "An owner approves it first"
+
+
 class TenantConfig(models.Model):
     """The configuration document of a live tenant; deletion removes the row and keeps its history."""
 
     tenant = models.OneToOneField(Tenant, on_delete=models.CASCADE, primary_key=True, related_name="config")
-    #: ``{tenantName, fqdns, warehouse, defaults, logging, labels}``: what a PUT may set.
+    #: ``{tenantName, fqdns, warehouse, defaults, logging, labels, access}``: what a PUT may set.
     document = models.JSONField()
     seq = models.PositiveIntegerField(default=0, editable=False)
     modified_at = models.DateTimeField(default=now, editable=False)

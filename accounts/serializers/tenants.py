@@ -7,6 +7,7 @@ from typing import Any
 
 from rest_framework import serializers
 
+from accounts.models.tenants import StaffApproval
 from accounts.serializers.fields import FqdnField, NameField
 from accounts.serializers.history import CommentParameters
 from accounts.serializers.pricing import PricingField
@@ -129,6 +130,17 @@ class Logging(StrictSerializer):
     storeParameterValues = JsonBooleanField(required=False, help_text="Default true.")
 
 
+class StaffAccess(StrictSerializer):
+    """What happens when staff want access to the tenant's logs."""
+
+    staffApproval = OneOfField(
+        choices=StaffApproval.choices,
+        required=False,
+        help_text="`notify` (default): owners get a mail when staff take access; `required`: an owner "
+        "approves it first.",
+    )
+
+
 class LabelsField(serializers.DictField):
     """Labels: any text as key and value."""
 
@@ -168,6 +180,7 @@ class TenantConfigBody(WritableConfig):
     accountId = StrictUuidField(required=False, help_text="Cannot be changed.")
     createdAt = TimestampField(required=False)
     seq = JsonIntegerField(required=False, min_value=0, help_text="A stale one is a 409.")
+    access = StaffAccess(required=False, help_text="Stays if absent. Only signed-in owners change it.")
     plan = IgnoredField(required=False)
     modifiedAt = IgnoredField(required=False)
 

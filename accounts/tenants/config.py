@@ -16,14 +16,14 @@ from accounts.models import Tenant, TenantConfig
 from accounts.models.billing import Plan
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.models.tenants import tenant_name_key
+from accounts.models.tenants import StaffApproval, tenant_name_key
 from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from accounts.tenants.stored_bytes import count_stored
-from tenantadmin.lib.core.errors import Conflict
+from tenantadmin.lib.core.errors import Conflict, Forbidden
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _DEFAULT_CACHING: Final = {"cacheEnabled": True, "ttlSeconds": 86_400}
+_APPROVAL: Final = {"staffApproval": str(StaffApproval.REQUIRED)}
 _DEFAULT_LOGGING: Final = {"retentionDays": 400, "storeParameterValues": True}
 
 
@@ -62,6 +63,7 @@ class TenantConfigDocument(JsonStruct):
     defaults: Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Caching")]
     logging: Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Logging")]
     labels: dict[str, str]
+    access: Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.StaffAccess")]
     plan: Annotated[str, one_of(Plan.values)]
     created_at: Timestamp
     modified_at: Timestamp
@@ -94,6 +96,7 @@ class ConfigState:
             defaults=self.document["defaults"],
             logging=self.document["logging"],
             labels=self.document["labels"],
+            access={"staffApproval": staff_approval(self.document)},
         )
 
 
@@ -106,7 +109,14 @@ def complete_config(checked: Mapping[str, Any]) -> dict[str, Any]:
         "defaults": {**_DEFAULT_CACHING, **checked.get("defaults", {})},
         "logging": {**_DEFAULT_LOGGING, **checked.get("logging", {})},
         "labels": dict(checked.get("labels", {})),
+        # The default is not stored, so that documents from before are equal.
+        **({"access": _APPROVAL} if staff_approval(checked) == StaffApproval.REQUIRED else {}),
     }
+
+
+def staff_approval(document: Mapping[str, Any]) -> StaffApproval:
+    """Return whether a configuration lets owners approve the access of staff."""
+    return StaffApproval(document.get("access", {}).get("staffApproval", StaffApproval.NOTIFY))
 
 
 def _etag(tenant_id: UUID, seq: int, plan: str) -> str:
@@ -190,6 +200,7 @@ def write_config(
     document: Any,
     parse: Callable[[Any], SentConfig],
     actor: str,
+    by_owner: bool = False,
     restored_from: int | None = None,
     expected_etag: str | None = None,
     if_changed: bool = False,
@@ -202,10 +213,12 @@ def write_config(
     ``If-Match``, or None. With ``if_changed``, a document that equals the stored one writes nothing.
     ``comment`` says why it changes, for the revision. ``changed_at`` is the time of the revision, for a
     configuration that is imported with its history. Checks the FQDNs, the immutable ``accountId``, the plan's
-    limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``.
+    limits and the unique name. Appends the revision and updates the tenant's ``modifiedAt``. An absent
+    ``access`` stays. Only owners of the tenant (``by_owner``) change it: staff cannot approve for themselves.
 
     Raises:
         TenantNotFound: there is no such live tenant.
+        Forbidden: ``access`` changes, and not by an owner.
         ValidationFailed: the document is invalid, or the stored rules share tables that it adds to
             ``perUserTables``.
         PlanLimitExceeded: it has more FQDNs than the plan allows, or released too many.
@@ -225,7 +238,9 @@ def write_config(
         sent_seq=sent.seq,
         stored_seq=stored.seq,
     )
-    checked = complete_config(sent.document)
+    checked = complete_config({"access": stored.document.get("access", {}), **sent.document})
+    if staff_approval(checked) != staff_approval(stored.document) and not by_owner:
+        raise Forbidden("Only an owner of the tenant, signed in, changes 'access'.")
     if if_changed and equal_values(checked, stored.document):
         return stored
     limits = limits_of(stored.plan)

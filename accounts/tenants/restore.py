@@ -35,6 +35,7 @@ def restore_config(
     seq: int,
     parse: Callable[[Any], SentConfig],
     actor: str,
+    by_owner: bool = False,
     expected_etag: str | None = None,
     comment: str = "",
 ) -> ConfigState:
@@ -42,6 +43,7 @@ def restore_config(
 
     Raises:
         RevisionNotFound: there is no such revision.
+        Forbidden: ``access`` changes, and not by an owner.
         TenantNotFound: the tenant does not exist or is deleted, or the revision records its deletion.
         ValidationFailed: the configuration is not valid any more, or another tenant has its FQDN or name.
         PlanLimitExceeded: it has more FQDNs than the plan allows now.
@@ -54,6 +56,7 @@ def restore_config(
             document=document,
             parse=parse,
             actor=actor,
+            by_owner=by_owner,
             restored_from=seq,
             expected_etag=expected_etag,
             comment=comment,

@@ -7,6 +7,7 @@ import email.policy
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
 
 from aiosmtpd.controller import Controller
 
@@ -33,13 +34,13 @@ class Inbox:
         """The link of the newest message."""
         body = self.messages[-1].get_body(("plain",))
         assert body is not None
-        match = re.search(r"https?://\S+\?t=\S+", body.get_content())
+        match = re.search(r"https?://\S+[?&]t=\S+", body.get_content())
         assert match is not None
         return match.group()
 
     def token(self) -> str:
         """The token of the newest message's link."""
-        return self.link().partition("?t=")[2]
+        return parse_qs(urlsplit(self.link()).query)["t"][0]
 
 
 class _AnyPort(Controller):

@@ -232,6 +232,14 @@ class TestSteppingUp:
         assert parse_qs(page.query) == {"next": ["/auth/step-up?redirect=/"]}
         assert not RefreshToken.objects.exists()
 
+    @pytest.mark.parametrize("has_factor", [False, True])
+    def test_a_password_alone_gives_no_tokens(self, ada: User, client: Client, has_factor: bool) -> None:
+        if has_factor:
+            add_totp(ada)
+        by_password(client)
+        assert client.get("/auth/step-up?redirect=/")["Location"].startswith("/admin/login/")
+        assert not RefreshToken.objects.exists()
+
     def test_only_staff_step_up(self, world: factories.World, client: Client) -> None:
         client.force_login(world.owner)
         assert client.get("/auth/step-up")["Location"].startswith("/admin/login/")

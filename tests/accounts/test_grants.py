@@ -55,8 +55,10 @@ def test_a_grant_adds_rights_until_it_is_revoked(world: factories.World) -> None
     for user in (world.owner, world.stranger, world.platform_admin):
         items = body_of(client_of(user).get("/config/grants"))["_links"]["items"]
         assert items == [{"name": body["id"], "href": address, **body}]
+        assert client_of(user).get(address).json() == body
     assert body_of(client_of(world.member).get("/config/grants"))["_links"]["items"] == []
     assert grantee.delete(address).status_code == 403
+    assert client_of(world.member).get(address).status_code == 404
     assert client_of(world.member).delete(address).status_code == 404
     assert client_of(world.owner).delete(address).json()["success"] is True
     assert client_of(world.owner).delete(address).status_code == 404

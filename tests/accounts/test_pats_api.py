@@ -243,6 +243,18 @@ def test_a_platform_admin_gets_no_token_for_the_logs_of_others(world: factories.
         assert admin.delete(f"{OWN}/{made['id']}").status_code == 200
 
 
+def test_the_items_of_the_list_are_read(world: factories.World) -> None:
+    owner = signed_in(world.owner)
+    made = owner.post(OWN, body(world)).json()
+    listed = owner.get(OWN).json()
+    [item] = listed["_links"]["items"]
+    assert owner.get(item["href"]).json() == listed["tokens"][0]
+    assert "token" not in owner.get(item["href"]).json()
+    assert signed_in(world.member).get(item["href"]).status_code == 403
+    assert owner.delete(f"{OWN}/{made['id']}").status_code == 200
+    assert owner.get(item["href"]).status_code == 404
+
+
 def test_tokens_of_others_are_for_platform_admins(world: factories.World) -> None:
     for user in (world.member, world.tenant_admin, world.stranger):
         client = signed_in(user)

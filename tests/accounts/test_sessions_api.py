@@ -79,11 +79,15 @@ def test_sessions_are_listed_newest_first_and_the_caller_s_own_is_marked(world: 
     expired, _, _ = session_of(world.member)
     RefreshToken.objects.filter(pk=expired.pk).update(expires_at=now())
     new, client, _ = session_of(world.member)
-    listed = client.get(OWN).json()["sessions"]
+    answer = client.get(OWN).json()
+    listed = answer["sessions"]
     assert [(row["id"], row["provider"], row["userAgent"], row["current"]) for row in listed] == [
         (new.pk, None, "", True),
         (old.pk, "corp", "Old/1", False),
     ]
+    assert [client.get(item["href"]).json() for item in answer["_links"]["items"]] == listed
+    assert signed_in(world.stranger).get(f"{OWN}/{old.pk}").status_code == 403
+    assert client.get(f"{OWN}/{expired.pk}").status_code == 404
 
 
 def test_an_ended_session_is_dead_and_the_others_live(world: factories.World) -> None:

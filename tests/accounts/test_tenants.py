@@ -99,6 +99,7 @@ def test_creating_a_tenant_stores_both_documents_and_makes_the_caller_its_owner(
         "defaults": {"cacheEnabled": True, "ttlSeconds": 86400},
         "logging": {"retentionDays": 400, "storeParameterValues": True},
         "labels": {"team": "sales"},
+        "access": {"staffApproval": "notify"},
         "plan": "team",
         "createdAt": stamp,
         "modifiedAt": stamp,

@@ -22,6 +22,7 @@ _VALUES = {
     "fqdn": "a.example.org",
     "grant": UNKNOWN_ID,
     "invitation": UNKNOWN_ID,
+    "access_request": UNKNOWN_ID,
     "marker": "m1",
     "rule": "r1",
     "draft": UNKNOWN_ID,

@@ -13,7 +13,7 @@ from accounts.access.credentials import create_pat
 from accounts.access.scopes import ALL_SCOPES, NOT_IN_MEMBERS_PATS, Scope
 from accounts.billing.domains import register_domain
 from accounts.invitations import LIFETIME
-from accounts.models import Invitation, PermissionGrant, PersonalAccessToken
+from accounts.models import AccessRequest, Invitation, PermissionGrant, PersonalAccessToken
 from analytics.alerts.delivering import queue_messages
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
@@ -117,6 +117,9 @@ def seed_service() -> Seed:
     ]
     firing = AlertFiring.objects.create(alert=alerts[0], value=7.5, threshold=5, window=1)
     queue_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing, value=7.5)
+    asked = AccessRequest.objects.create(
+        tenant=tenant, staff=world.platform_admin, hours=1, reason="ticket 7", expires_at=now() + LIFETIME
+    )
     terms = publish(TERMS, actor=world.platform_admin.email)
     for person in (world.owner, world.platform_admin):
         markdown = {"markdown": TERMS}
@@ -150,6 +153,7 @@ def seed_service() -> Seed:
             "pat_id": list(PersonalAccessToken.objects.values_list("pk", flat=True)),
             "grant": [str(grant.pk)],
             "invitation": [str(invitation.pk)],
+            "access_request": [str(asked.pk)],
             "fqdn": [fqdn],
             "fqdns": [[], [fqdn], ["other.gateway.localhost"]],
             "domain": ["example.org", "example.net"],

@@ -11,6 +11,7 @@ from django.core.cache import cache
 
 from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import ALL_SCOPES, Scope
+from accounts.access_requests import request_access
 from accounts.billing.domains import register_domain
 from accounts.models import Event, PermissionGrant, Revision
 from analytics.digest.preferences import unsubscribe_token
@@ -155,6 +156,11 @@ class Stage:
         path = f"/users/{stranger}/invitations/{self.invitation(stranger)}/{action}"
         return Ask("POST", path, None, ApiClient(factories.sign_in(self.world.stranger)))
 
+    def answer_staff(self, how: str) -> Ask:
+        asked = request_access(self.world.platform_admin, tenant_id=self.world.tenant.pk, hours=1)
+        owner = ApiClient(factories.sign_in(self.world.owner))
+        return Ask("POST", f"{self.tenant}/access-requests/{asked.pk}/{how}", None, owner)
+
     def unsubscribe_token(self) -> str:
         DigestPreference.objects.create(
             user=self.world.member, tenant=self.world.tenant, frequency=DigestFrequency.DAILY
@@ -223,6 +229,8 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "replaceAlert": lambda it: it.alert("PUT", body=ALERT),
     "deleteAlert": lambda it: it.alert("DELETE"),
     "testAlert": lambda it: it.alert("POST", "/test"),
+    "approveAccess": lambda it: it.answer_staff("approve"),
+    "declineAccess": lambda it: it.answer_staff("decline"),
     "createPersonalAccessToken": lambda it: Ask(
         "POST",
         f"{it.member}/tokens",

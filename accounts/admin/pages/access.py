@@ -1,16 +1,39 @@
-"""Pages for access to a tenant's log: staff take it for a limited time, and end it."""
+"""Pages for access to a tenant's log: staff take it for a limited time or ask for it, and end it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
+from django.shortcuts import redirect
 
+from accounts.access_requests import (
+    AccessRequestEnded,
+    approve_for_owners,
+    find_request,
+    request_access,
+    withdraw_requests_of,
+)
 from accounts.admin.pages.base import ReasonForm, TenantActPage
-from accounts.limited_access import MAX_HOURS, LastingMember, current_membership, end_access, take_access
+from accounts.limited_access import (
+    MAX_HOURS,
+    LastingMember,
+    current_membership,
+    end_access,
+    needs_approval,
+    take_access,
+)
 from accounts.models import User
+from accounts.models.users import StaffRole
 from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.timestamps import format_timestamp
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest, HttpResponse
+
+    from accounts.models import AccessRequest
 
 
 class AccessForm(ReasonForm):
@@ -40,6 +63,11 @@ class AccessPage(TenantActPage):
         if membership is not None and membership.ends_at is None:
             raise LastingMember
 
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        if needs_approval(self.tenant.pk):
+            return redirect("admin:tenant-access-ask", tenant=self.tenant.pk)
+        return super().get(request, **more)
+
     def initial(self) -> dict[str, Any]:
         return {"hours": 1, **super().initial()}
 
@@ -53,6 +81,86 @@ class AccessPage(TenantActPage):
         """Return the page of this tenant that needed access, or the list of members."""
         back = self.request.GET.get("back", "")
         return back if back.startswith(self.to("tenant")) else self.to("tenant-people")
+
+
+class AskAccessPage(TenantActPage):
+    """Ask the owners of a tenant for access."""
+
+    title = "Ask for access"
+    name = "access.requested"
+    button = "Ask the owners"
+    is_dangerous = True
+    needs_live = True
+    effect = (
+        "The tenant's owners get a mail with your reason, and have 12 h to approve or decline. You get a "
+        "mail then. Access begins with the approval. In an emergency, another platform admin approves it on "
+        "this tenant's page People."
+    )
+    form_class = AccessForm
+
+    def initial(self) -> dict[str, Any]:
+        return {"hours": 1, **super().initial()}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        user = User.objects.get(email=self.actor)
+        asked = request_access(user, tenant_id=self.tenant.pk, hours=values["hours"])
+        return f"The owners of {self.tenant.name} are asked.", {"request": str(asked.pk)}
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
+
+
+class WithdrawAccessPage(TenantActPage):
+    """Withdraw the user's own request."""
+
+    title = "Withdraw the request for access"
+    name = "access.withdrawn"
+    button = "Withdraw"
+    effect = "The owners can no longer approve it."
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        user = User.objects.get(email=self.actor)
+        if not withdraw_requests_of(user, actor=self.actor, tenant_id=self.tenant.pk):
+            raise AccessRequestEnded
+        return "Your request is withdrawn.", {}
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
+
+
+class ApproveAccessPage(TenantActPage):
+    """Approve another user's request in an emergency."""
+
+    title = "Approve access for the owners"
+    name = "access.approved"
+    button = "Approve"
+    is_dangerous = True
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    needs_live = True
+    effect = (
+        "For an emergency in which no owner answers. Access begins at once, and the tenant's owners get a "
+        "mail with both your names."
+    )
+    template_name = "backoffice/accounts/approve_access.html"
+    asked: AccessRequest
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.asked = find_request(tenant_id=self.tenant.pk, request_id=self.kwargs["access_request"])
+        if self.asked.state != "open":
+            raise AccessRequestEnded
+
+    def read(self) -> Mapping[str, Any]:
+        return {"asked": self.asked}
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        user = User.objects.get(email=self.actor)
+        approved = approve_for_owners(user, tenant_id=self.tenant.pk, request_id=self.asked.pk)
+        message = f"{approved.staff.email} has access to {self.tenant.name} for {approved.hours} h."
+        return message, {"request": str(approved.pk), "person": approved.staff.email}
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
 
 
 class NoAccess(Conflict):

@@ -10,6 +10,7 @@ from django import forms
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
+from accounts.access_requests import requests_for
 from accounts.admin.pages.base import (
     ActPage,
     ReasonForm,
@@ -154,6 +155,7 @@ class PeoplePage(TenantRights, RightsPage):
         return {
             "rights": self.rights(limit=MAX_ROWS),
             "invitations": invitations_into(self.tenant.pk),
+            "access_requests": requests_for(self.tenant.pk),
             "membership": current_membership(self.user, tenant_id=self.tenant.pk),
             "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:_EVENTS],
         }

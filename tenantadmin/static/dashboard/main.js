@@ -1,11 +1,20 @@
 // The dashboard. It calls the operations of the service's contract, and nothing else.
 
+import { call } from "./api.js";
 import { startRouter } from "./router.js";
-import { takeTokens } from "./session.js";
+import { takeInterrupted, takeTokens } from "./session.js";
 import { shell } from "./shell.js";
+import { notify, sentence } from "./ui.js";
 
 const offered = takeTokens();
 if (offered) await (await import("./pages/continue.js")).ask(offered);
+
+// What the user began before it proved its second factor.
+const waiting = takeInterrupted();
+if (waiting) {
+  await call(waiting.operation, waiting.input, waiting.options)
+    .then(() => notify("Done: what you began before."), (error) => notify(sentence(error), "error"));
+}
 
 /** @type {import("./router.js").Route[]} */
 const ROUTES = [

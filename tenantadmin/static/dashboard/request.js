@@ -69,8 +69,9 @@ export async function request(operation, input, options = {}, credential = USER)
     } else if (error.code === "tos_required") {
       location.hash = "#/terms";
       throw error;
-    } else if (error.code === "second_factor_required" && !options.reason) {
-      options = { ...options, reason: proveMore(error) };
+    } else if (error.code === "second_factor_required") {
+      if (error.body?.details?.[0]?.code !== "missing-reason") prove(error, { operation, input, options: { ifMatch: options.ifMatch } });
+      options = { ...options, reason: askReason(error) };
     } else if (attempt < ATTEMPTS && [429, 503].includes(response.status)
       && (error.retryAfter ?? LONGEST_WAIT_SECONDS + 1) <= LONGEST_WAIT_SECONDS) {
       await new Promise((resolve) => setTimeout(resolve, 1000 * Math.max(1, error.retryAfter ?? 1)));
@@ -92,21 +93,27 @@ export async function requestJson(operation, input, options, credential) {
 }
 
 /**
- * Ask for the reason that is missing, or go and prove the second factor.
+ * Go and prove the second factor, if the user agrees. The page makes the request again when the user comes back.
  * @param {ApiError} error
- * @returns {string} the reason
+ * @param {import("./session.js").Interrupted} waiting
+ * @returns {never}
  */
-function proveMore(error) {
-  if (error.body?.details?.[0]?.code === "missing-reason") {
-    const reason = prompt("Why do you do this? The record of events keeps it.")?.trim();
-    if (!reason) throw error;
-    return reason;
-  }
+function prove(error, waiting) {
   if (confirm(`${error.message}\n\nGo there now?`)) {
-    beginSignIn();
+    beginSignIn(waiting.operation.startsWith("GET ") ? undefined : waiting);
     location.assign(`${API}/auth/step-up?${new URLSearchParams({ redirect: HOME + location.hash })}`);
   }
   throw error;
+}
+
+/**
+ * @param {ApiError} error
+ * @returns {string} the reason that is missing
+ */
+function askReason(error) {
+  const reason = prompt("Why do you do this? The record of events keeps it.")?.trim();
+  if (!reason) throw error;
+  return reason;
 }
 
 /**

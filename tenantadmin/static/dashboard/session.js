@@ -6,9 +6,14 @@
  */
 
 const KEY = "dashboard.session";
-/** When a sign-in was begun in this tab. */
+/** When a sign-in was begun in this tab, and the request that waits for it. */
 const BEGUN = "dashboard.signin";
 const SIGN_IN_MS = 15 * 60_000;
+
+/** @typedef {{operation: any, input: any, options: {ifMatch?: string}}} Interrupted a request that needs a new proof first */
+
+/** @type {Interrupted | null} */
+let interrupted = null;
 
 /** @type {Session | null} */
 let current = read();
@@ -47,9 +52,19 @@ export function claims(access = current?.access) {
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
-/** Remember that this tab goes to sign in, so that it takes the tokens that come back. */
-export function beginSignIn() {
-  sessionStorage.setItem(BEGUN, String(Date.now()));
+/**
+ * Remember that this tab goes to sign in, so that it takes the tokens that come back.
+ * @param {Interrupted} [waiting] the request to make then
+ */
+export function beginSignIn(waiting) {
+  sessionStorage.setItem(BEGUN, JSON.stringify({ at: Date.now(), waiting }));
+}
+
+/** The request that waited for this sign-in, once. */
+export function takeInterrupted() {
+  const taken = interrupted;
+  interrupted = null;
+  return taken;
 }
 
 /**
@@ -58,7 +73,8 @@ export function beginSignIn() {
  * @returns {Session | null}
  */
 export function takeTokens() {
-  const isBegun = Date.now() - Number(sessionStorage.getItem(BEGUN)) < SIGN_IN_MS;
+  const begun = JSON.parse(sessionStorage.getItem(BEGUN) ?? "{}");
+  const isBegun = Date.now() - (begun.at ?? 0) < SIGN_IN_MS;
   sessionStorage.removeItem(BEGUN);
   const query = new URLSearchParams(location.search);
   const access = query.get("access_token");
@@ -71,6 +87,8 @@ export function takeTokens() {
   /** @type {Session} */
   const offered = { access, refresh, expiresAt: Date.now() + seconds * 1000, pats: isSame && current ? current.pats : {} };
   if (!isBegun && !isSame) return offered;
+  // Another user has signed in instead: the request was not theirs.
+  if (isBegun && isSame) interrupted = begun.waiting ?? null;
   store(offered);
   return null;
 }

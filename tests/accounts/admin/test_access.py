@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core import mail
 
-from accounts.limited_access import end_expired_access, mail_owner
-from accounts.models import Event, Membership, Tenant, User
+from accounts.limited_access import end_expired_access
+from accounts.mailing import deliver_mail
+from accounts.models import AccessRequest, Event, Membership, Tenant, User
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.admin.logs import to
@@ -58,7 +59,7 @@ class TestAccess:
         second = factories.make_user("second@example.org")
         for user, role in ((second, "owner"), (world.stranger, "admin")):
             Membership.objects.create(user=user, tenant=tenant, role=role)
-        monkeypatch.setattr(mail_owner, "delay", mail_owner)
+        monkeypatch.setattr(deliver_mail, "delay", deliver_mail)
         with django_capture_on_commit_callbacks(execute=True):
             support.post(to("tenant-access", tenant), {"hours": 1, "reason": "ticket 7"})
         assert [message.to for message in mail.outbox] == [["owner@example.org"], ["second@example.org"]]
@@ -68,10 +69,52 @@ class TestAccess:
         assert ends_at is not None
         assert format_timestamp(ends_at) in message.body
         assert "Reason: ticket 7" in message.body
+        assert "Approved by" not in message.body
         # Refused access mails nothing.
         with django_capture_on_commit_callbacks(execute=True):
             support.post(to("tenant-access", tenant), {"hours": 9, "reason": "ticket 8"})
         assert len(mail.outbox) == 2
+
+    def test_where_owners_approve_it_staff_ask(
+        self, support: Client, staff: Client, tenant: Tenant, world: factories.World
+    ) -> None:
+        body = {"tenantName": "Warehouse", "access": {"staffApproval": "required"}}
+        owner = ApiClient(factories.sign_in(world.owner))
+        assert owner.put(f"/config/tenants/{tenant.pk}/config", body).status_code == 200
+        taken, ask = to("tenant-access", tenant), to("tenant-access-ask", tenant)
+        assert support.get(taken)["Location"] == ask
+        refused = support.post(taken, {"hours": 1, "reason": "ticket 7"})
+        assert refused.status_code == 409
+        assert "An owner of this tenant must approve your access first." in refused.content.decode()
+        assert "Access begins with the approval." in page_text(support, ask)
+        people = to("tenant-people", tenant)
+        asked = support.post(ask, {"hours": 2, "reason": "ticket 7"}, follow=True)
+        assert "The owners of Warehouse are asked." in asked.content.decode()
+        own = page_text(support, people)
+        assert "support@example.org 2 ticket 7" in own
+        assert "Withdraw" in own
+        assert "Approve for the owners" not in own
+        request = AccessRequest.objects.get()
+        approve = to("tenant-access-approve", tenant, access_request=request.pk)
+        assert support.get(approve).status_code == 403
+        assert "Approve for the owners" in page_text(staff, people)
+        assert "asked at" in page_text(staff, approve)
+        assert staff.post(approve, {"reason": " "}).status_code == 400
+        done = staff.post(approve, {"reason": "outage 9"}, follow=True)
+        assert "support@example.org has access to Warehouse for 2 h." in done.content.decode()
+        assert staff.get(approve).status_code == 409
+        acted = Event.objects.filter(kind="staff.acted", tenant_id=tenant.pk).order_by("pk")
+        assert [(it.actor, (it.after or {})["act"], it.reason) for it in acted] == [
+            ("support@example.org", "access.requested", "ticket 7"),
+            ("admin@example.org", "access.approved", "outage 9"),
+        ]
+
+    def test_a_request_is_withdrawn(self, support: Client, tenant: Tenant) -> None:
+        withdraw = to("tenant-access-withdraw", tenant)
+        assert support.post(withdraw, {"reason": "x"}).status_code == 409
+        support.post(to("tenant-access-ask", tenant), {"hours": 2, "reason": "ticket 7"})
+        assert support.post(withdraw, {"reason": "solved"}, follow=True).status_code == 200
+        assert AccessRequest.objects.get().state == "withdrawn"
 
     def test_it_is_given_back(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-access-end", tenant)

@@ -154,8 +154,8 @@ def open_as(demo: Demo, browser: Browser, service: str) -> Callable[..., Abstrac
         with watched_dashboard(browser, home=home, api=service, **context) as watched:
             # As if the sign-in had been begun in this tab.
             watched.page.add_init_script(
-                "if (location.protocol.startsWith('http'))"
-                " sessionStorage.setItem('dashboard.signin', String(Date.now()))"
+                "if (location.protocol.startsWith('http') && !sessionStorage.getItem('dashboard.signin'))"
+                " sessionStorage.setItem('dashboard.signin', JSON.stringify({at: Date.now()}))"
             )
             watched.page.goto(f"{home}?{query}#{path}")
             watched.settle()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from contextlib import contextmanager
@@ -247,3 +248,52 @@ def test_an_act_that_needs_a_second_factor_leads_to_it_and_asks_why(
         page.goto(f"{home}#/account")
         page.wait_for_selector("text=Your account")
         assert reasons == [None, "ticket%2042%3A%20l%C3%B6schen"]
+
+
+def test_an_act_goes_on_after_the_second_factor_is_proven(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    invitations = f"/config/tenants/{demo.tenant}/invitations"
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/members") as dashboard:
+        page = dashboard.page
+        sent: list[tuple[str, str | None]] = []
+
+        def refuse_twice(route: Any) -> Any:
+            if route.request.method != "POST":
+                return route.fallback()
+            reason = route.request.headers.get("x-reason")
+            sent.append((route.request.post_data, reason))
+            if reason:
+                return route.fallback()
+            body: dict[str, Any] = {
+                "error": "second_factor_required",
+                "message": "Prove it.",
+                "requestId": "x",
+            }
+            if len(sent) > 1:
+                body["details"] = [{"path": "/X-Reason", "code": "missing-reason", "message": "Why?"}]
+            return route.fulfill(status=403, json=body, headers={"Access-Control-Allow-Origin": "*"})
+
+        def prove(route: Any) -> None:
+            [target] = parse_qs(urlsplit(route.request.url).query)["redirect"]
+            before, _, after = target.partition("#")
+            back = f"{before}?{sign_in(demo.owner)}#{after}"
+            route.fulfill(status=302, headers={"Location": back})
+
+        page.route(lambda address: address.endswith(invitations), refuse_twice)
+        page.route("**/auth/step-up?*", prove)
+        page.on("dialog", lambda dialog: dialog.accept("ticket 42"))
+        page.click("text=Invite someone")
+        page.fill("[name=email]", "goes.on@example.org")
+        page.click("dialog button:has-text('Invite')")
+        page.wait_for_selector("text=Done: what you began before.")
+        page.wait_for_selector("td:has-text('goes.on@example.org')")
+        assert [json.loads(body)["email"] for body, _ in sent] == ["goes.on@example.org"] * 3
+        assert [reason for _, reason in sent] == [None, None, "ticket%2042"]
+        assert page.url == f"{home}#/t/{demo.tenant}/members"
+        # It is made once, and not again with the next sign-in.
+        page.reload()
+        page.wait_for_selector("td:has-text('goes.on@example.org')")
+        assert len(sent) == 3
+        page.click("tr:has-text('goes.on@example.org') button:has-text('Withdraw')")
+        page.wait_for_selector("text=Withdrawn: goes.on@example.org.")

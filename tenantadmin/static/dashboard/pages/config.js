@@ -3,16 +3,18 @@
 import { call } from "../api.js";
 import { h } from "../dom.js";
 import * as f from "../format.js";
-import { can } from "../people.js";
+import { can, person } from "../people.js";
 import { to } from "../router.js";
 import { putConfig } from "../tenantconfig.js";
 import { a, badge, button, field, input, notify, panel, select } from "../ui.js";
 
 /** @typedef {Contract.TenantConfig} TenantConfig */
 
+const APPROVALS = /** @type {[Contract.StaffApproval, string][]} */ ([["notify", "owners get a mail"], ["required", "an owner approves it first"]]);
+
 /** @type {import("../router.js").Show} */
 export async function show({ tenant, reload, guard }) {
-  const config = await call("GET /config/tenants/{tenant}/config", { tenant });
+  const [who, config] = await Promise.all([person(), call("GET /config/tenants/{tenant}/config", { tenant })]);
   const mayWrite = can(tenant, "write");
   const off = { disabled: !mayWrite };
   const house = config.warehouse;
@@ -35,6 +37,7 @@ export async function show({ tenant, reload, guard }) {
   const usual = button("Insert a price", async () => {
     prices.value = JSON.stringify([...[parsed(prices.value || "[]")].flat(), { from: f.isoDay(new Date()), currency: "USD", perHour: "3.00", ...(PRICES[get.adapter.value] ?? PRICES.snowflake) }], null, 1);
   });
+  const approval = select("staffApproval", APPROVALS, config.access.staffApproval ?? "notify", { disabled: who.roles.get(tenant) !== "owner" });
   const whole = (/** @type {HTMLInputElement} */ one) => (one.value === "" ? undefined : Number(one.value));
   const text = (/** @type {HTMLInputElement} */ one) => one.value.trim() || undefined;
   // An empty list says that there are no such tables; an absent one says nothing.
@@ -43,6 +46,7 @@ export async function show({ tenant, reload, guard }) {
     tenantName: get.name.value.trim(), fqdns: lines(get.fqdns.value), labels: Object.fromEntries(lines(get.labels.value).map(labelOf)), seq: config.seq,
     defaults: { cacheEnabled: get.enabled.checked, ttlSeconds: whole(get.ttl), maxEntryBytes: whole(get.maxBytes) },
     logging: { retentionDays: whole(get.days), storeParameterValues: get.values.checked },
+    access: { staffApproval: /** @type {Contract.StaffApproval} */ (approval.value) },
     ...(get.adapter.value && { warehouse: { adapterType: /** @type {Contract.AdapterType} */ (get.adapter.value), serverHostname: get.host.value.trim(), port: whole(get.port), httpPath: text(get.path),
       database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential), perUserTables: perUserTables(),
       pricing: prices.value.trim() ? parsed(prices.value) : house?.pricing && [] } }),
@@ -68,7 +72,8 @@ export async function show({ tenant, reload, guard }) {
       field("Schema", get.schema), field("Warehouse", get.house), field("Credential", get.credential, "The name of a secret of the Gateway, never the secret."),
       field("Tables that differ per user", get.perUser, "Patterns such as hr.*, one on each line: row-level security or column masks. Rules may not share their results."))),
     panel("Prices", a(to(tenant, "savings"), "Savings"), h("div", { class: "form" }, field("What an hour of the warehouse costs", prices, "JSON, the oldest price first. The contract with the provider decides."), mayWrite && usual)),
-    panel("Log", null, h("div", { class: "form" }, field("Days to keep", get.days), h("label", { class: "check" }, get.values, "Store the values of parameters"))),
+    panel("Log", null, h("div", { class: "form" }, field("Days to keep", get.days), h("label", { class: "check" }, get.values, "Store the values of parameters"),
+      field("When staff of the service want to read it", approval, "Only owners of the tenant change this."))),
     h("p", { class: "muted small" }, "Tenant ", h("code", null, config.tenantId), " of account ", h("code", null, config.accountId)));
 }
 

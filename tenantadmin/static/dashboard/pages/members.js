@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { h } from "../dom.js";
-import { ago, count, when } from "../format.js";
+import { NONE, ago, count, when } from "../format.js";
 import { can, person } from "../people.js";
 import { ask, badge, button, field, input, notify, panel, select, table } from "../ui.js";
 
@@ -21,9 +21,10 @@ const MAY = {
 export async function show({ tenant, reload }) {
   const who = await person();
   const isOwner = can(tenant, "owner");
-  const [members, invitations, limited] = await Promise.all([
+  const [members, invitations, limited, asked] = await Promise.all([
     load(tenant), isOwner ? call("GET /config/tenants/{tenant}/invitations", { tenant }).then((found) => found.invitations) : [],
     isOwner ? limitedAccess(tenant) : new Map(),
+    isOwner ? call("GET /config/tenants/{tenant}/access-requests", { tenant }).then((found) => found.requests) : [],
   ]);
 
   const [guests, lasting] = [true, false].map((isLimited) => members.filter((one) => limited.has(one.email) === isLimited));
@@ -59,6 +60,18 @@ export async function show({ tenant, reload }) {
     notify(`Withdrawn: ${one.email}.`);
     reload();
   };
+  const approve = async (/** @type {Contract.AccessRequest} */ one) => {
+    const done = await ask({ title: `Give ${one.staff} access?`, body: `They may read this tenant's logs for ${one.hours} h from now on. Their reason: ${one.reason}`, action: "Approve",
+      run: () => call("POST /config/tenants/{tenant}/access-requests/{access_request}/approve", { tenant, access_request: one.id }) });
+    if (done) reload();
+  };
+  const decline = async (/** @type {Contract.AccessRequest} */ one) => {
+    await call("POST /config/tenants/{tenant}/access-requests/{access_request}/decline", { tenant, access_request: one.id });
+    notify(`Declined: ${one.staff}.`);
+    reload();
+  };
+  // Platform admins see the requests, but only owners answer them.
+  const mayAnswer = who.roles.get(tenant) === "owner";
   const invite = async () => {
     const email = input("email", "", { type: "email", placeholder: "name@example.com" });
     const role = select("role", ROLES, "member");
@@ -73,6 +86,15 @@ export async function show({ tenant, reload }) {
   };
   return h("div", null,
     h("header", { class: "page-head" }, h("h1", null, "Members"), isOwner && button("Invite someone", invite, "primary")),
+    asked.length > 0 && panel("Requests of staff for access", h("span", { class: "muted small" }, "Open for 12 hours"), table([
+      { head: "Who", cell: (row) => [row.staff, h("p", { class: "muted small" }, row.reason)], sort: (row) => row.staff },
+      { head: "For", cell: (row) => `${row.hours} h`, sort: (row) => row.hours },
+      { head: "State", cell: (row) => badge(row.state, row.state === "open" ? "info" : ""), sort: (row) => row.state },
+      { head: "Asked", cell: (row) => ago(row.createdAt), class: "nowrap", sort: (row) => row.createdAt },
+      { head: "By", cell: (row) => row.decidedBy ?? NONE },
+      { head: "Answer", hidden: true, number: true, cell: (row) => row.state === "open" && mayAnswer
+        && [button("Approve", () => approve(row), "primary small"), " ", button("Decline", () => decline(row), "quiet small")] },
+    ], asked, { label: "Requests of staff for access" })),
     panel(count(lasting.length, "member"), null, table([
       { head: "Email", cell: (row) => [row.email, row.email === who.email && [" ", badge("you", "info")]], sort: (row) => row.email },
       { head: "Role", cell: roleOf, sort: (row) => row.role },

@@ -19,7 +19,7 @@ export async function show(context) {
   return h("div", { class: "card signin" },
     h("div", { class: "brand" }, h("span", { class: "mark", "aria-hidden": "true" }), "Gateway"),
     h("h1", null, "Sign in"),
-    ways.providers.map((provider) => h("a", { class: "button wide", href: providerAddress(provider.id, target), onclick: beginSignIn },
+    ways.providers.map((provider) => h("a", { class: "button wide", href: providerAddress(provider.id, target), onclick: () => beginSignIn() },
       `Continue with ${provider.name}`)),
     ways.providers.length > 0 && ways.magicLink && h("p", { class: "or" }, h("span", null, "or")),
     ways.magicLink ? linkForm(target) : null,
