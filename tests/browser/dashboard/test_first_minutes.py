@@ -253,7 +253,7 @@ def test_an_act_that_needs_a_second_factor_leads_to_it_and_asks_why(
 def test_an_act_goes_on_after_the_second_factor_is_proven(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
-    invitations = f"/config/tenants/{demo.tenant}/invitations"
+    invitations, proven = f"/config/tenants/{demo.tenant}/invitations", sign_in(demo.owner)
     with open_as(demo.owner, home, f"/t/{demo.tenant}/members") as dashboard:
         page = dashboard.page
         sent: list[tuple[str, str | None]] = []
@@ -277,8 +277,7 @@ def test_an_act_goes_on_after_the_second_factor_is_proven(
         def prove(route: Any) -> None:
             [target] = parse_qs(urlsplit(route.request.url).query)["redirect"]
             before, _, after = target.partition("#")
-            back = f"{before}?{sign_in(demo.owner)}#{after}"
-            route.fulfill(status=302, headers={"Location": back})
+            route.fulfill(status=302, headers={"Location": f"{before}?{proven}#{after}"})
 
         page.route(lambda address: address.endswith(invitations), refuse_twice)
         page.route("**/auth/step-up?*", prove)
