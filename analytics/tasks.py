@@ -316,9 +316,10 @@ def evaluate_alerts(tenant: str) -> None:
 
 @shared_task
 def deliver_alerts() -> None:
-    """Send the messages of alerts that are due."""
-    if delivered := deliver_messages():
-        logger.info("Delivered %d messages of alerts", delivered)
+    """Send the messages of alerts that are due. Do nothing if another worker does."""
+    with suppress(Busy):
+        if delivered := deliver_messages():
+            logger.info("Delivered %d messages of alerts", delivered)
 
 
 @shared_task

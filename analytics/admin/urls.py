@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from analytics.admin.pages import builds, drafts, insights, markers, rules, savings, sql, tenant, trace
+from analytics.admin.pages import (
+    alerts,
+    builds,
+    drafts,
+    insights,
+    markers,
+    rules,
+    savings,
+    sql,
+    tenant,
+    trace,
+)
 
 _TENANT = "tenants/<uuid:tenant>/"
 _DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
@@ -28,6 +39,7 @@ urlpatterns = [
     insights.ReportsPage.at(f"{_TENANT}insights/reports/", "tenant-reports"),
     savings.SavingsPage.at(f"{_TENANT}insights/savings/", "tenant-savings"),
     insights.VerifyPage.at(f"{_TENANT}insights/verify/", "tenant-verify"),
+    alerts.AlertsPage.at(f"{_TENANT}alerts/", "tenant-alerts"),
     sql.SqlPage.at(f"{_TENANT}sql/", "tenant-sql"),
     sql.CancelQueryPage.at(f"{_TENANT}sql/running/<int:run>/cancel/", "tenant-sql-cancel"),
     builds.BuildsPage.at(f"{_TENANT}builds/", "tenant-builds"),

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
@@ -26,6 +27,7 @@ from analytics.alerts.documents import signing_secret
 from analytics.alerts.messages import heading, make_content, slack_payload, webhook_payload
 from analytics.digest.preferences import readable_tenants
 from analytics.models import AlertDelivery, AlertFiring
+from logs.locks import build_lock
 from tenantadmin.lib.core import outgoing
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.rendering import dump_json
@@ -52,6 +54,7 @@ _AT_ONCE: Final = 16
 _PER_TENANT: Final = 2
 #: How long messages and their alerts' firings are kept.
 _RETENTION: Final = timedelta(days=90)
+_EVERY_TENANT: Final = UUID(int=0)
 
 
 class _Skipped(Exception):
@@ -104,11 +107,18 @@ def after_quiet_hours(quiet: Mapping[str, str] | None, *, at: datetime) -> datet
 
 
 def deliver_messages(*, seconds: float = 50.0) -> int:
-    """Send the messages that are due, for at most about ``seconds``. Return how many were accepted."""
+    """Send the messages that are due, for at most about ``seconds``. Return how many were accepted.
+
+    One worker does at a time, so that receivers that hang do not hold up the others.
+
+    Raises:
+        Busy: another worker does.
+    """
     stop_at = now() + timedelta(seconds=seconds)
     delivered = 0
-    while now() < stop_at and (taken := _take()):
-        delivered += _send_all(taken)
+    with build_lock(tenant=_EVERY_TENANT, period="alert messages", wait=False):
+        while now() < stop_at and (taken := _take()):
+            delivered += _send_all(taken)
     return delivered
 
 
@@ -202,7 +212,7 @@ def _prepare(message: AlertDelivery) -> Callable[[], None]:
     return lambda: _post(message, dump_json(slack_payload(message)))
 
 
-def _require_reader(email: str, tenant_id: Any) -> None:
+def _require_reader(email: str, tenant_id: UUID) -> None:
     """Refuse a receiver who has never signed in, or may not read the tenant's summaries any more."""
     user = User.objects.filter(email=email, is_active=True).first()
     if user is None or not readable_tenants(user).filter(pk=tenant_id).exists():

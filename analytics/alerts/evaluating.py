@@ -116,8 +116,8 @@ def record_reading(alert: Alert, reading: Reading) -> None:
         if reading.value is None:
             return
         firing = current.firings.filter(ended_at=None).first()
-        is_over = reading.value < current.threshold
-        if firing is None and not is_over:
+        is_below = reading.value < current.threshold
+        if firing is None and not is_below:
             occasion = AlertDelivery.Occasion.STARTED
             firing = AlertFiring.objects.create(
                 alert=current,
@@ -126,7 +126,7 @@ def record_reading(alert: Alert, reading: Reading) -> None:
                 threshold=current.threshold,
                 window=current.window,
             )
-        elif firing is not None and is_over:
+        elif firing is not None and is_below:
             occasion = AlertDelivery.Occasion.ENDED
             firing.ended_at = moment
             firing.save(update_fields=["ended_at"])

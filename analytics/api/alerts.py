@@ -144,6 +144,7 @@ class AlertViewSet(AppViewSet):
 
     @operation(
         summary="Send a test message to each channel of an alert",
+        queue="ALERT_TEST_LIMIT",
         responses={
             202: AlertDeliveries,
             429: refusal(429, "The tenant has sent too many tests."),

@@ -147,9 +147,11 @@ def test_what_a_worker_does_for_an_operation_has_a_limit() -> None:
         "notifyLogs": "BUILD_QUEUE",
         "requestReplay": "REPLAY_QUEUE",
         "requestRecommendations": "REPLAY_LIMIT",
+        "testAlert": "ALERT_TEST_LIMIT",
         "verifyDomain": "DOMAIN_CHECK_LIMIT",
     }
     assert {name: getattr(settings, name) for name in sorted(found.values())} == {
+        "ALERT_TEST_LIMIT": "20 per hour",
         "BUILD_QUEUE": 1_000,
         "DOMAIN_CHECK_LIMIT": "10 per minute",
         "REPLAY_LIMIT": "10 per hour",

@@ -50,6 +50,7 @@ const ICONS = {
   statements: "M2 4h12M2 8h12M2 12h8",
   reports: "M8 2 14.5 13.5h-13zM8 6v4m0 1.6v.4",
   digest: "M3 2h10v12H3zM5.5 5h5m-5 3h5m-5 3h3",
+  alerts: "M8 2a4 4 0 0 0-4 4c0 3.500-1.500 4.500-1.500 5.500h11c0-1-1.500-2-1.500-5.500a4 4 0 0 0-4-4zM6.500 14h3",
   rules: "M2 4h7m3 0h2M2 8h2m3 0h7M2 12h6m3 0h3M9 2.5v3m-5 1v3m7 1v3",
   drafts: "m3 13 1-3.5L10.5 3 13 5.5 6.5 12zM9 4.5 11.5 7",
   history: "M8 4.5V8l2.5 1.5M2.5 8A5.5 5.5 0 1 0 4 4.2M4 2v2.5h2.5",

@@ -40,6 +40,7 @@ const ROUTES = [
   { pattern: "/t/:tenant/members", title: "Members", load: () => import("./pages/members.js") },
   { pattern: "/t/:tenant/recommendations", title: "Recommendations", load: () => import("./pages/recommendations.js") },
   { pattern: "/t/:tenant/digest", title: "Digest", load: () => import("./pages/digest.js") },
+  { pattern: "/t/:tenant/alerts", title: "Alerts", load: () => import("./pages/alerts.js") },
   { pattern: "/invitations", title: "Invitations", load: () => import("./pages/invitations.js") },
   { pattern: "/account", title: "Your account", load: () => import("./pages/account.js") },
 ];

@@ -14,7 +14,7 @@ import { a, button, empty, failure, notify, select, sentence, skeleton } from ".
 /** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
 const SECTIONS = [
   ["Traffic", [["overview", "overview", "Overview"], ["savings", "savings", "Savings"], ["statements", "statements", "Statements"], ["traffic", "traffic", "Requests", "member"],
-    ["reports", "reports", "Reports"], ["digest", "digest", "Digest"]]],
+    ["reports", "reports", "Reports"], ["digest", "digest", "Digest"], ["alerts", "alerts", "Alerts"]]],
   ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
     ["recommendations", "recommendations", "Recommendations"], ["invalidate", "invalidate", "Invalidate", "cache"], ["history", "history", "History"]]],
   ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],

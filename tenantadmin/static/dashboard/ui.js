@@ -38,14 +38,17 @@ export function sentence(error) {
 }
 
 /**
- * What went wrong, in one sentence, with the request id and a way to try again.
+ * What went wrong, in one sentence, with the places in the request, its id and a way to try again.
  * @param {unknown} error
  * @param {() => void} [retry]
  */
 export function failure(error, retry) {
   const id = error instanceof ApiError ? error.requestId : "";
+  /** @type {{path: string, message: string}[]} */
+  const places = (error instanceof ApiError && error.body?.details) || [];
   return h("div", { class: "state", role: "alert" },
     h("p", null, error instanceof Error ? error.message : String(error)),
+    places.slice(0, 5).map((place) => h("p", { class: "small" }, place.path && h("code", null, place.path), " ", place.message)),
     id && h("p", { class: "muted small" }, "Request ", h("code", null, id)),
     retry && button("Try again", retry));
 }

@@ -157,6 +157,7 @@ class TestTenant:
             "tenant-history": 12,
             "tenant-markers": 12,
             "tenant-builds": 14,
+            "tenant-alerts": 12,
             "tenant-rules": 12,
             "tenant-insights": 12,
             "tenant-digests": 12,

@@ -12,11 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
+from analytics import tasks
 from analytics.alerts import delivering
 from analytics.alerts.delivering import after_quiet_hours, delete_old_messages, deliver_messages
 from analytics.alerts.documents import signing_secret
 from analytics.digest.preferences import readable_tenants
 from analytics.models import Alert, AlertDelivery, AlertFiring
+from logs.locks import Busy
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
 from tests.analytics.alerts.support import make_alert, make_all_due, messages, read_number
 
@@ -325,6 +327,22 @@ def test_the_end_of_quiet_hours_is_the_next_moment_that_is_not_quiet(
     while expected.hour * 60 + expected.minute in quiet_minutes:
         expected = expected.replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
     assert after_quiet_hours(quiet, at=at) == expected
+
+
+def test_one_worker_sends_at_a_time(
+    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fire(world, webhook(receiver))
+    with monkeypatch.context() as patch:
+
+        def refuse(**_: Any) -> None:
+            raise Busy("x")
+
+        patch.setattr(delivering, "build_lock", refuse)
+        tasks.deliver_alerts()
+        assert receiver.messages == []
+    tasks.deliver_alerts()
+    assert len(receiver.messages) == 1
 
 
 def test_old_messages_and_firings_are_deleted(world: World) -> None:

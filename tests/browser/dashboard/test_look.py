@@ -23,7 +23,7 @@ pytestmark = pytest.mark.browser
 PAGES = (
     *("setup", "traffic", "invalidate"),
     *("overview", "statements", "reports", "rules", "rules/edit", "drafts", "history", "sql", "explain"),
-    *("explain?kind=request", "config", "members", "digest", "recommendations"),
+    *("explain?kind=request", "config", "members", "digest", "alerts", "recommendations"),
 )
 DESKTOP: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}

@@ -30,6 +30,7 @@ READ = [
     "Requests",
     "Reports",
     "Digest",
+    "Alerts",
     "Rules",
     "Drafts and replay",
     "Recommendations",
@@ -40,7 +41,7 @@ READ = [
 ]
 ALL = [*READ[: READ.index("History")], "Invalidate", *READ[READ.index("History") :], "Members"]
 WRITE = {"Edit", "Make a draft", "New draft", "Save", "Restore", "Save as a draft", "Review and publish"}
-WRITE |= {"Preview"}
+WRITE |= {"Preview", "New alert"}
 PEOPLE = {"Invite someone", "Remove"}
 CHANGES = WRITE | PEOPLE
 #: By role: pages, and the words on buttons and links that change something.

@@ -1,0 +1,42 @@
+"""The alerts of a tenant, when they fired, and what became of the messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from accounts.admin.pages.base import TenantPage
+from analytics.alerts.documents import describe_channel
+from analytics.alerts.kinds import KINDS
+from analytics.alerts.storing import alerts_of, firing_of, firings_of
+from analytics.models import AlertDelivery
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from analytics.models import Alert
+
+_MOST: Final = 50
+
+
+class AlertsPage(TenantPage):
+    """Alerts. Owners and admins of the tenant change them in the dashboard."""
+
+    title = "Alerts"
+    template_name = "backoffice/tenant/alerts.html"
+
+    def read(self) -> Mapping[str, Any]:
+        deliveries = AlertDelivery.objects.filter(alert__tenant=self.tenant).select_related("alert")[:_MOST]
+        return {
+            "alerts": [_row(alert) for alert in alerts_of(self.tenant.pk)],
+            "firings": firings_of(self.tenant.pk)[:_MOST],
+            "deliveries": [(delivery, describe_channel(delivery.channel)) for delivery in deliveries],
+        }
+
+
+def _row(alert: Alert) -> dict[str, Any]:
+    return {
+        "alert": alert,
+        "firing": firing_of(alert),
+        "kind": KINDS[alert.kind],
+        "channels": [describe_channel(channel) for channel in alert.channels],
+    }

@@ -1,0 +1,51 @@
+"""The alert of docs/alerts.md fires on the demo's first tenant, others on the one whose log has stopped."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+
+from accounts.models import Tenant
+from analytics.alerts.evaluating import evaluate_tenant
+from analytics.alerts.storing import create_alert
+from analytics.demo.reading import read_demo
+from analytics.demo.seed import seed_demo
+from analytics.models import AlertFiring
+from tenantadmin.lib.objectstore import default_store
+
+pytestmark = pytest.mark.django_db
+
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "alerts.md"
+
+
+def test_the_documented_alert_fires_on_the_demo(tmp_path: Path, settings: Any) -> None:
+    settings.VAR_DIR = tmp_path / "var"
+    demo = read_demo()
+    for _ in seed_demo(default_store(), demo, today=datetime.now(UTC).date(), days=4, share=0.3):
+        pass
+    call_command("rebuild")
+    documented = re.search(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    assert documented is not None
+    owner = {"type": "email", "to": demo.people.owner.email}
+    wanted = {**json.loads(documented[1]), "channels": [owner], "enabled": True}
+    first = Tenant.objects.get(name=demo.profiles[0].config["tenantName"])
+    stopped = Tenant.objects.get(name=demo.people.stranger.tenant)
+    create_alert(tenant_id=first.pk, wanted=wanted, actor="x")
+    stranger = {"type": "email", "to": demo.people.stranger.email}
+    for kind in ("log-late", "build-failed"):
+        other = {"name": kind, "kind": kind, "channels": [stranger], "enabled": True}
+        create_alert(tenant_id=stopped.pk, wanted=other, actor="x")
+    for tenant in (first, stopped):
+        evaluate_tenant(default_store(), tenant=tenant.pk)
+    fired = AlertFiring.objects.values_list("alert__tenant", "alert__kind")
+    assert set(fired) == {
+        (first.pk, wanted["kind"]),
+        (stopped.pk, "log-late"),
+        (stopped.pk, "build-failed"),
+    }

@@ -1,0 +1,106 @@
+"""An owner makes an alert, tests it, reads what became of the messages, changes it and deletes it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import expect
+
+from analytics.alerts.delivering import deliver_messages
+from analytics.alerts.evaluating import Reading, record_reading
+from analytics.models import Alert
+from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.browser.dashboard.demo import Demo
+
+pytestmark = pytest.mark.browser
+
+
+def test_an_alert_is_made_tested_changed_and_deleted(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    demo.member.last_login = now()
+    demo.member.save()
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/alerts") as dashboard:
+        page = dashboard.page
+        expect(page.locator("main")).to_contain_text("No number is watched.")
+        page.click("button:has-text('New alert')")
+        dialog = page.locator("dialog")
+        dialog.get_by_label("Name").fill("Shared results")
+        dialog.get_by_label("What").select_option("leak")
+        expect(dialog.locator("[name=threshold]")).to_have_value("1")
+        expect(dialog).to_contain_text("Window (days, at most 7)")
+        dialog.get_by_label("Address").fill("stranger@example.org")
+        dialog.get_by_role("button", name="Create").click()
+        # A refusal names the place, and keeps the dialog open.
+        expect(dialog.get_by_role("alert")).to_contain_text(
+            "/channels/0/to stranger@example.org is not a member of this tenant."
+        )
+        dialog.get_by_label("Address").fill(demo.member.email)
+        dialog.get_by_role("button", name="Add a channel").click()
+        dialog.get_by_label("Type of channel").nth(1).select_option("webhook")
+        dialog.get_by_label("Address").nth(1).fill("https://127.0.0.9/secret")
+        dialog.get_by_role("button", name="Create").click()
+        expect(dialog.get_by_role("alert")).to_contain_text("Give a URL whose host is public.")
+        dialog.get_by_label("Address").nth(1).fill("https://hooks.example.org/secret")
+        dialog.get_by_role("button", name="Create").click()
+        row = page.locator("[aria-label=Alerts] tbody tr")
+        expect(row).to_contain_text("Shared results")
+        expect(row).to_contain_text("no number yet")
+        expect(row).to_contain_text("webhook: hooks.example.org")
+        alert = Alert.objects.get()
+        assert (alert.kind, alert.threshold, alert.window) == ("leak", 1.0, 1)
+
+        row.get_by_role("button", name="Test").click()
+        expect(page.locator(".notice").last).to_contain_text("2 messages sent within seconds")
+        alert.deliveries.filter(channel_number=1).delete()
+        record_reading(alert, Reading(2.0))
+        alert.deliveries.filter(channel_number=1).delete()
+        assert deliver_messages() == 2
+        row.get_by_role("button", name="Messages").click()
+        messages = page.locator("[aria-label=Messages] tbody tr")
+        expect(messages).to_have_count(2)
+        expect(messages.first).to_contain_text("delivered")
+        expect(row).to_contain_text("fires")
+        expect(page.locator("[aria-label=History] tbody tr")).to_contain_text("2 statements")
+        expect(page.locator("main code")).to_contain_text("whsec_")
+
+        row.get_by_role("button", name="Change").click()
+        expect(dialog.get_by_label("Address").nth(1)).to_have_value("https://hooks.example.org/secret")
+        dialog.locator("[name=threshold]").fill("3")
+        dialog.get_by_label("Quiet from (UTC)").fill("22:00")
+        dialog.get_by_label("Quiet until (UTC)").fill("06:30")
+        dialog.get_by_role("button", name="Save").click()
+        expect(row).to_contain_text("3 statements")
+        alert.refresh_from_db()
+        assert alert.quiet_hours == {"from": "22:00", "to": "06:30"}
+
+        row.get_by_role("button", name="Delete").click()
+        dialog.get_by_role("button", name="Delete").click()
+        expect(page.locator("main")).to_contain_text("No number is watched.")
+    assert not Alert.objects.exists()
+
+
+def test_a_reader_sees_alerts_and_may_not_change_them(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    alert = Alert.objects.create(
+        tenant_id=demo.tenant,
+        name="Errors",
+        kind="errors",
+        threshold=5,
+        window=1,
+        channels=[{"type": "slack", "url": "https://hooks.example.org/secret"}],
+    )
+    record_reading(alert, Reading(7.5))
+    with open_as(demo.member, home, f"/t/{demo.tenant}/alerts?alert={alert.pk}") as dashboard:
+        page = dashboard.page
+        expect(page.locator("[aria-label=Alerts] tbody tr")).to_contain_text("7.5 %")
+        expect(page.locator("[aria-label=Messages] tbody tr")).to_contain_text("slack: hooks.example.org")
+        assert page.locator("button:has-text('New alert'), button:has-text('Change')").count() == 0
+        assert "secret" not in page.content()
+    alert.delete()
