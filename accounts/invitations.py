@@ -100,8 +100,16 @@ def create_invitation(
         MailNotSent: the mail server failed; the invitation is withdrawn.
     """
     _require_inviter(principal, tenant_id=tenant_id, email=email)
+    inviter = User.objects.get(pk=principal.rights.user_id)
+    return invite(inviter, tenant_id=tenant_id, email=email, role=role, message=message)
+
+
+def invite(
+    inviter: User, *, tenant_id: UUID, email: str, role: MembershipRole, message: str
+) -> InvitationDocument:
+    """Invite the normalized ``email`` for a user who may. Raises what `create_invitation` does."""
     require_permitted(email)
-    for kind, key in (("invitation-tenant", str(tenant_id)), ("invitation-caller", principal.email)):
+    for kind, key in (("invitation-tenant", str(tenant_id)), ("invitation-caller", inviter.email)):
         count_use(limit=settings.INVITATION_LIMIT, kind=kind, key=key)
     with transaction.atomic():
         tenant = Tenant.objects.live().select_for_update(no_key=True).filter(pk=tenant_id).first()
@@ -110,7 +118,7 @@ def create_invitation(
         if Membership.objects.filter(tenant=tenant, user__email=email, ends_at=None).exists():
             raise ValidationFailed.at("/email", "is-member", f"{email} is a member of this tenant already.")
         for earlier in tenant.invitations.open().filter(email=email):
-            _end(earlier, InvitationOutcome.WITHDRAWN, actor=principal.email)
+            _end(earlier, InvitationOutcome.WITHDRAWN, actor=inviter.email)
         if tenant.invitations.open().count() >= MAX_OPEN:
             raise TooManyInvitations
         moment = now()
@@ -119,12 +127,12 @@ def create_invitation(
             email=email,
             role=role,
             message=message,
-            invited_by_id=principal.rights.user_id,
+            invited_by=inviter,
             created_at=moment,
             expires_at=moment + LIFETIME,
         )
-        _record(EventKind.INVITATION_CREATED, invitation, actor=principal.email)
-    _mail(invitation, inviter=principal.email)
+        _record(EventKind.INVITATION_CREATED, invitation, actor=inviter.email)
+    _mail(invitation, inviter=inviter.email)
     return describe_invitation(invitation)
 
 

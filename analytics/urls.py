@@ -12,6 +12,7 @@ from analytics.api.replays import ReplayViewSet
 from analytics.api.reports import ReportViewSet
 from analytics.api.setup import SetupViewSet
 from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
+from analytics.api.verdict import VerdictViewSet
 from logs import converters as time_converters  # noqa: F401 - likewise
 
 _SUMMARIES = "tenants/<uuid:tenant>/summaries/<year:year>"
@@ -43,6 +44,7 @@ urlpatterns = [
     ),
     path("tenants/<uuid:tenant>/savings", ReportViewSet.as_view({"get": "get_savings"}), name="savings"),
     path("tenants/<uuid:tenant>/setup", SetupViewSet.as_view({"get": "get_setup"}), name="setup"),
+    path("tenants/<uuid:tenant>/verdict", VerdictViewSet.as_view({"get": "get_verdict"}), name="verdict"),
     path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
     path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),
     path(

@@ -329,4 +329,5 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "listRequests": Policy(Level.TENANT, Scope.LOGS_QUERY),
     # The first hour
     "getSetup": Policy(Level.TENANT, Scope.CONFIG_READ),
+    "getVerdict": Policy(Level.TENANT, Scope.ANALYTICS_READ),
 }

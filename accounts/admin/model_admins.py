@@ -35,7 +35,7 @@ from accounts.models import (
     User,
 )
 from accounts.models.signin import MagicLink
-from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline
+from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
 
 if TYPE_CHECKING:
@@ -43,6 +43,20 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
     from django.http import HttpRequest
+
+
+class StateFilter(WordFilter):
+    """Live and deleted rows."""
+
+    heading = "state"
+    words = ("All", "Live", "Deleted")
+
+
+class UntilFilter(WordFilter):
+    """Memberships without an end, and staff's access for a limited time."""
+
+    heading = "end"
+    words = ("All", "No end", "For a limited time")
 
 
 class MembershipInline(ReadOnlyInline):
@@ -90,7 +104,7 @@ class AuditViewAdmin(ReadOnlyAdmin):
 class MembershipAdmin(NamingAdmin):
     named = ("tenant",)
     list_display = ("user", "tenant", "role", "ends_at")
-    list_filter = ("role", ("ends_at", admin.EmptyFieldListFilter))
+    list_filter = ("role", ("ends_at", UntilFilter))
     list_select_related = ("user",)
     search_fields = ("user__email",)
 
@@ -148,8 +162,9 @@ class TenantInline(ReadOnlyInline):
 
 @admin.register(Account)
 class AccountAdmin(ReadOnlyAdmin):
+    creating_page = "admin:account-new"
     list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
-    list_filter = ("plan", ("deleted_at", admin.EmptyFieldListFilter))
+    list_filter = ("plan", ("deleted_at", StateFilter))
     search_fields = ("name__istartswith", "id", "owners__email", "billing_email")
     search_help_text = "The start of the name, the id, the email of an owner or the billing email."
     inlines = (TenantInline,)
@@ -191,8 +206,9 @@ class FqdnAdmin(NamingAdmin):
 
 @admin.register(Tenant)
 class TenantAdmin(ReadOnlyAdmin):
+    creating_page = "admin:tenant-new"
     list_display = ("name", "id", "account", "modified_at", "deleted_at")
-    list_filter = (("deleted_at", admin.EmptyFieldListFilter),)
+    list_filter = (("deleted_at", StateFilter),)
     list_select_related = ("account",)
     linked_by = ("account",)
     search_fields = ("name",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accounts.admin.pages import access, accounts, config, engine, people
+from accounts.admin.pages import access, accounts, config, creating, engine, people
 
 _TENANT = "tenants/<uuid:tenant>/"
 _ACCOUNT = "accounts/<uuid:account>/"
@@ -23,6 +23,8 @@ urlpatterns = [
     config.ConfigPage.at(f"{_TENANT}config/", "tenant-config"),
     config.RestoreTenantPage.at(f"{_TENANT}restore/", "tenant-undelete"),
     engine.EnginePage.at(f"{_TENANT}config/engine/", "tenant-engine"),
+    creating.NewAccountPage.at("accounts/new/", "account-new"),
+    creating.NewTenantPage.at("tenants/new/", "tenant-new"),
     accounts.AccountPage.at(_ACCOUNT, "account"),
     accounts.ChangeAccountPage.at(f"{_ACCOUNT}change/", "account-change"),
     accounts.CheckDomainPage.at(f"{_DOMAIN}check/", "domain-check"),

@@ -6,12 +6,10 @@ and one tenant, only once even if several sign-ins run at the same time.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from django.conf import settings
 from django.db import transaction
 
 from accounts.access.assurance import Assurance, Way
@@ -22,9 +20,7 @@ from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.permitted_domains import require_permitted
-from accounts.signin.first_address import draw_name
-from accounts.tenants.errors import FqdnConflict
-from accounts.tenants.lifecycle import create_tenant
+from accounts.tenants.lifecycle import create_tenant_with_address
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import Forbidden, Unauthorized
 from tenantadmin.lib.core.structs import JsonStruct
@@ -35,8 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FIRST_TENANT: Final = "Default"
-#: How often an address is drawn for it, where others have the drawn one.
-_ADDRESS_DRAWS: Final = 5
 _MAX_NAME: Final = 100
 
 
@@ -196,14 +190,9 @@ def create_first_tenant(user: User) -> None:
     account = create_account(
         name=user.email[:_MAX_NAME], owners=[user.email], actor=user.email, billing_email=user.email
     )
-    for attempt in range(_ADDRESS_DRAWS + 1):
-        document: dict[str, Any] = {"tenantName": _FIRST_TENANT}
-        # Without a free address the tenant has none, and its owner chooses one.
-        if settings.PLATFORM_DOMAINS and attempt < _ADDRESS_DRAWS:
-            document["fqdns"] = [draw_name(settings.PLATFORM_DOMAINS[0])]
-        with contextlib.suppress(FqdnConflict), transaction.atomic():
-            create_tenant(account_id=account.account_id, document=document, actor=user.email, owner=user)
-            return
+    create_tenant_with_address(
+        account_id=account.account_id, name=_FIRST_TENANT, actor=user.email, owner=user
+    )
 
 
 def link_identity(user: User, identity: Identity) -> None:

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.db import transaction
@@ -24,7 +25,14 @@ from accounts.models.users import MembershipRole
 from accounts.revisions import DocumentHistory, read_last_document
 from accounts.tenants.config import ConfigState, complete_config, read_config
 from accounts.tenants.documents import tenant_documents
-from accounts.tenants.errors import AccountNotFound, TenantNotDeleted, TenantNotFound, database_refusals
+from accounts.tenants.errors import (
+    AccountNotFound,
+    FqdnConflict,
+    TenantNotDeleted,
+    TenantNotFound,
+    database_refusals,
+)
+from accounts.tenants.first_address import draw_name
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import new_stamp, stamp_tenant
@@ -36,6 +44,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from accounts.access.principal import Principal
+
+#: How often an address is drawn for a new tenant, where others have the drawn one.
+_ADDRESS_DRAWS: Final = 5
 
 
 def create_tenant(
@@ -106,6 +117,26 @@ def create_tenant(
         seq=0,
         document=checked,
     )
+
+
+def create_tenant_with_address(
+    *, account_id: UUID, name: str, actor: str, owner: User | None = None
+) -> ConfigState:
+    """Create a tenant with a random address under the first platform domain, as `create_tenant` does.
+
+    Raises:
+        PlanLimitExceeded, AccountNotFound, TenantNameConflict: as `create_tenant`.
+    """
+    document: dict[str, Any] = {"tenantName": name}
+    for attempt in range(_ADDRESS_DRAWS + 1):
+        # Without a free address the tenant has none, and its owner chooses one.
+        has_address = bool(settings.PLATFORM_DOMAINS) and attempt < _ADDRESS_DRAWS
+        fqdns = {"fqdns": [draw_name(settings.PLATFORM_DOMAINS[0])]} if has_address else {}
+        with contextlib.suppress(FqdnConflict), transaction.atomic():
+            return create_tenant(
+                account_id=account_id, document={**document, **fqdns}, actor=actor, owner=owner
+            )
+    raise AssertionError("A tenant without an address conflicts with none.")
 
 
 def create_tenant_for(principal: Principal, *, account_id: UUID, document: Mapping[str, Any]) -> ConfigState:

@@ -6,11 +6,14 @@ import datetime as dt
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Exists, F, OuterRef
+import msgspec
+from django.core.cache import cache
+from django.db.models import Exists, F, OuterRef, Sum
 
 from accounts.models import Account, Domain, Membership, Revision, Tenant
+from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.users import MembershipRole
-from analytics.models import Build, TenantHealth
+from analytics.models import Build, DayRollup, TenantHealth
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -26,6 +29,10 @@ _LATE_DAYS: Final = 1
 _GONE_DAYS: Final = 60
 _FAILED_FOR: Final = dt.timedelta(days=7)
 _CHANGED_FOR: Final = dt.timedelta(days=1)
+_RESTORED_FOR: Final = dt.timedelta(days=7)
+_TOTALS_KEY: Final = "home-totals"
+_TOTALS_SECONDS: Final = 300
+_SPARK_DAYS: Final = 28
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +47,8 @@ class Home:
     changes: Sequence[Revision]
     domains: Sequence[Domain]
     names: Mapping[UUID, str]
+    #: When the rules of a tenant in ``drops`` were last restored, in the last week.
+    restored: Mapping[UUID, dt.datetime]
 
     @property
     def is_empty(self) -> bool:
@@ -82,7 +91,70 @@ def read_home() -> Home:
         **tenant_names(row.tenant_id for row in rows if row.tenant_id),
         **account_names(change.account_id for change in changes if not change.tenant_id),
     }
-    return Home(drops, late, stale, quarantined, failed, changes, domains, names)
+    restored = _find_restores((row.tenant_id for row in drops), since=at - _RESTORED_FOR)
+    return Home(drops, late, stale, quarantined, failed, changes, domains, names, restored)
+
+
+def _find_restores(tenants: Iterable[UUID], *, since: dt.datetime) -> Mapping[UUID, dt.datetime]:
+    """Return when the rules of these tenants were last restored, in one query."""
+    restores = Revision.objects.filter(
+        kind=RevisionKind.RULES,
+        tenant_id__in=list(tenants),
+        action=RevisionAction.RESTORE,
+        changed_at__gte=since,
+    )
+    return dict(restores.order_by("changed_at").values_list("tenant_id", "changed_at"))
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures of the whole service. Requests are of the last 7 days of each tenant's log."""
+
+    tenants: int
+    requests: int
+    misses: int
+    warehouse_ms: int
+    #: Day, and hits and misses of all tenants, oldest first.
+    days: list[tuple[dt.date, int, int]]
+
+    @property
+    def rate(self) -> float | None:
+        return 1 - self.misses / self.requests if self.requests else None
+
+    @property
+    def spark(self) -> str:
+        """The hit rate of each day as the points of a line, 100 wide and 30 high."""
+        logged = [hits / (hits + misses) for _, hits, misses in self.days if hits + misses]
+        step = 100 / max(1, len(logged) - 1)
+        return " ".join(f"{step * place:.1f},{30 - 30 * rate:.1f}" for place, rate in enumerate(logged))
+
+
+def read_totals() -> Totals:
+    """Return the figures of the service. They scan tables, so they are kept for some minutes."""
+    kept: bytes | None = cache.get(_TOTALS_KEY)
+    if kept is not None:
+        return msgspec.json.decode(kept, type=Totals)
+    found = _sum_up()
+    cache.set(_TOTALS_KEY, msgspec.json.encode(found), _TOTALS_SECONDS)
+    return found
+
+
+def _sum_up() -> Totals:
+    at = now()
+    sums = TenantHealth.objects.filter(last_day__gte=at.date() - dt.timedelta(days=_GONE_DAYS)).aggregate(
+        requests=Sum("requests_7"), misses=Sum("misses_7"), warehouse_ms=Sum("warehouse_ms_7")
+    )
+    days = (
+        DayRollup.objects.filter(day__range=(at.date() - dt.timedelta(days=_SPARK_DAYS), at.date()))
+        .values("day")
+        .order_by("day")
+        .annotate(sum_hits=Sum("hits"), sum_misses=Sum("misses"))
+    )
+    return Totals(
+        Tenant.objects.live().count(),
+        *(sums[name] or 0 for name in ("requests", "misses", "warehouse_ms")),
+        [(row["day"], row["sum_hits"] or 0, row["sum_misses"] or 0) for row in days],
+    )
 
 
 @dataclass(frozen=True, slots=True)

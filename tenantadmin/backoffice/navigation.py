@@ -33,31 +33,26 @@ _TASKS: Final = (
         (
             ("Access review", "policy", "people"),
             ("Users", "person", "accounts_user_changelist"),
-            ("Memberships", "group", "accounts_membership_changelist"),
             ("Access tokens", "key", "accounts_personalaccesstoken_changelist"),
-            ("Sessions", "devices", "accounts_refreshtoken_changelist"),
-            ("Grants", "handshake", "accounts_permissiongrant_changelist"),
-            ("Acknowledgements", "contract", "tosapp_acknowledgement_changelist"),
         ),
     ),
     (
         "Service",
         (
+            ("Audit", "manage_search", "audit"),
             ("Terms of service", "gavel", "terms"),
             ("System", "monitor_heart", "system"),
-        ),
-    ),
-    (
-        "Records",
-        (
-            ("Audit", "manage_search", "audit"),
-            ("Events", "history", "accounts_event_changelist"),
-            ("Revisions", "difference", "accounts_revision_changelist"),
-            ("Queries", "terminal", "logs_queryrun_changelist"),
-            ("Raw reads", "visibility", "logs_logread_changelist"),
+            # Every list, also those that have no link here.
             ("All records", "view_list", "all_records"),
         ),
     ),
+)
+
+
+#: Pages that only the palette finds.
+_ACTS: Final = (
+    ("New account", "add_business", "account-new"),
+    ("New tenant", "add_circle", "tenant-new"),
 )
 
 
@@ -65,7 +60,7 @@ def find_pages(term: str) -> list[tuple[str, str, str]]:
     """Return title, icon and address of each page of which a word begins with ``term``."""
     return [
         (title, icon, reverse(f"admin:{name}"))
-        for _, links in _TASKS
+        for _, links in (*_TASKS, ("", _ACTS))
         for title, icon, name in links
         if f" {term.lower()}" in f" {title.lower()}"
     ]

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.models import Account, Fqdn, MagicLink, Membership, RefreshToken, Tenant, TenantConfig, User
-from accounts.signin.first_address import draw_name
+from accounts.tenants.first_address import draw_name
 from tenantadmin.lib.core.timestamps import now
 from tests.accounts.mailbox import Inbox, running_inbox
 from tests.accounts.support import at_once
@@ -92,7 +92,7 @@ class TestFlow:
         Fqdn.objects.create(name="quiet-harbor-42.gateway.localhost", tenant_id=world.tenant.pk)
         drawn = iter(["harbor", "harbor", "meadow"])
         monkeypatch.setattr(
-            "accounts.signin.flow.draw_name", lambda domain: f"quiet-{next(drawn)}-42.{domain}"
+            "accounts.tenants.lifecycle.draw_name", lambda domain: f"quiet-{next(drawn)}-42.{domain}"
         )
         token = link_for(anonymous, inbox, "ada@example.org")
         assert anonymous.post(VERIFY, {"token": token}).status_code == 200

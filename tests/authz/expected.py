@@ -97,7 +97,7 @@ _GROUPS: Final = {
     "pollMarkers": pat("cache-admin") | {"PAT of another tenant"},
     "listMarkers createMarker getMarker replaceMarker deleteMarker": pat("cache-admin"),
     "getYearlySummary getMonthlySummary getDailySummary": pat("analytics:read"),
-    "getRuleEffectiveness getCacheOpportunities": pat("analytics:read"),
+    "getRuleEffectiveness getCacheOpportunities getVerdict": pat("analytics:read"),
     "getUsersSummary getUserYearlySummary": pat("analytics:users"),
     "getUserMonthlySummary getUserDailySummary": pat("analytics:users"),
     "listLogYears listLogMonths listLogDays listLogHours": MEMBERS | {"PAT logs:read"},

@@ -28,7 +28,7 @@ PROVEN = frozenset(
     {
         *("tenant-access", "tenant-access-ask", "tenant-access-approve", "tenant-member", "tenant-revoke"),
         *("people-revoke", "person-revoke", "person-offboard"),
-        *("account-change", "domain-verify", "terms-edit"),
+        *("account-new", "tenant-new", "account-change", "domain-verify", "terms-edit"),
     }
 )
 
@@ -60,12 +60,12 @@ def addresses(world: factories.World) -> dict[str, str]:
         **dict.fromkeys(("tenant-access", "tenant-access-ask", "tenant-member", "tenant-revoke"), of_tenant),
         "tenant-access-approve": {**of_tenant, "access_request": asked.pk},
         **dict.fromkeys(("person-revoke", "person-offboard"), person),
-        "people-revoke": {},
-        "terms-edit": {},
+        **{key: {} for key in ("people-revoke", "terms-edit", "account-new", "tenant-new")},
         "account-change": {"account": world.account.pk},
         "domain-verify": {"account": world.account.pk, "domain": domain.name},
     }
-    return {name: reverse(f"admin:{name}", kwargs=values) for name, values in given.items()}
+    # Without a choice, the pages that revoke lead back before they ask for a proof.
+    return {name: f"{reverse(f'admin:{name}', kwargs=values)}?right=x" for name, values in given.items()}
 
 
 @pytest.mark.parametrize("name", sorted(PROVEN))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
@@ -23,8 +24,9 @@ from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from accounts.admin.accounts import PlanOffer
     from accounts.admin.pages.base import Trail
     from accounts.models import Domain
 
@@ -84,7 +86,7 @@ class AccountForm(ReasonForm):
     """The account, and the revision that the reader has seen."""
 
     name = forms.CharField(label="Name", max_length=400)
-    plan = forms.ChoiceField(label="Plan", choices=Plan.choices)
+    plan = forms.ChoiceField(label="Plan", choices=Plan.choices, widget=forms.RadioSelect)
     owners = forms.CharField(
         label="Owners",
         max_length=40_000,
@@ -110,6 +112,23 @@ class ChangeAccountPage(AccountActPage):
         "the account and its domains, and create tenants in it."
     )
 
+    def form(self, data: Any = None) -> ReasonForm:
+        form = super().form(data)
+        # What a plan does not allow stands beside it.
+        form.fields["plan"].choices = [  # type: ignore[attr-defined]  # a ChoiceField
+            (
+                offer.plan,
+                f"{offer.plan}, over the limit: {', '.join(offer.over)}" if offer.over else offer.plan,
+            )
+            for offer in self.offers
+        ]
+        return form
+
+    @cached_property
+    def offers(self) -> Sequence[PlanOffer]:
+        """Every plan, with what would be over its limits."""
+        return compare_plans(self.account.pk)
+
     def initial(self) -> dict[str, Any]:
         state = read_account(self.account.pk)
         return {
@@ -121,7 +140,7 @@ class ChangeAccountPage(AccountActPage):
         }
 
     def read(self) -> Mapping[str, Any]:
-        return {"account": self.account, "offers": compare_plans(self.account.pk)}
+        return {"account": self.account, "offers": self.offers}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         document = {

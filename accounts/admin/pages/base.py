@@ -187,7 +187,7 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(
         label="Reason or ticket",
         max_length=MAX_REASON,
-        help_text="The record of events keeps it.",
+        help_text="Shown in the audit log.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
@@ -200,12 +200,14 @@ class ActPage(StaffPage):
         effect: shown above the form: what the action will do.
         button: the text of the button.
         is_dangerous: ask for the second factor again.
+        is_destructive: what it ends does not come back: the button is red.
     """
 
     name: ClassVar[str]
     effect: ClassVar[str] = ""
     button: ClassVar[str] = "Do it"
     is_dangerous: ClassVar[bool] = False
+    is_destructive: ClassVar[bool] = False
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     template_name = "backoffice/act.html"
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import msgspec
 from django import forms
+from django.contrib import messages
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
@@ -98,6 +99,7 @@ class RevokePage(ActPage):
     name = "rights.revoked"
     button = "Revoke"
     is_dangerous = True
+    is_destructive = True
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     template_name = "backoffice/people/revoke.html"
     effect = (
@@ -108,6 +110,13 @@ class RevokePage(ActPage):
     def rights(self, *, limit: int | None) -> Rights:
         """Return the rights from which the reader has chosen."""
         raise NotImplementedError
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        # Before the page asks for the second factor.
+        if not request.GET.getlist("right"):
+            messages.error(request, "Choose what to revoke first.")
+            return HttpResponseRedirect(self.done_at())
+        return super().get(request, **more)
 
     def read(self) -> Mapping[str, Any]:
         rights = self.rights(limit=None)
@@ -271,6 +280,7 @@ class OffboardPage(PersonScope, ActPage):
     name = "person.offboarded"
     button = "Offboard"
     is_dangerous = True
+    is_destructive = True
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     template_name = "backoffice/people/offboard.html"
     effect = (

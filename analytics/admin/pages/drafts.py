@@ -273,6 +273,7 @@ class DeletePage(OneDraftPage):
     title = "Delete the draft"
     name = "draft.deleted"
     button = "Delete"
+    is_destructive = True
     effect = "The draft cannot be restored. The live rules do not change."
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
 

@@ -196,7 +196,7 @@ class DismissForm(DecisionForm):
     """The last day of the dismissal, and the reason."""
 
     until = forms.DateField(
-        label="Until (may stay empty)",
+        label="Until",
         required=False,
         widget=forms.DateInput(attrs={"type": "date"}),
         help_text="It comes back on this day, or when it would save twice as much.",
@@ -299,7 +299,7 @@ class VerifyForm(forms.Form):
         required=False, max_length=10, help_text="2026-03-01, 2026-03 or 2026; empty for the users."
     )
     user = forms.CharField(
-        label="User (may stay empty)",
+        label="User",
         required=False,
         max_length=1000,
         strip=False,

@@ -66,6 +66,7 @@ class InvalidatePage(LogPage, TenantActPage):
     title = "Invalidate"
     name = "marker.created"
     button = "Invalidate"
+    is_destructive = True
     template_name = "backoffice/tenant/invalidate.html"
     form_class = MarkerForm
 
@@ -113,6 +114,7 @@ class RemoveMarkerPage(TenantActPage):
     title = "Remove a marker"
     name = "marker.removed"
     button = "Remove"
+    is_destructive = True
     effect = "Results from before the marker are fresh again, unless something else ended them."
 
     def read(self) -> Mapping[str, Any]:

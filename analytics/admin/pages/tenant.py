@@ -18,6 +18,7 @@ from analytics.admin.tenants import (
     read_overview,
     read_range,
 )
+from analytics.verdict import read_verdict
 from tenantadmin.lib.core.errors import ApiError
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ class OverviewPage(LogPage):
             return self._read_savings(range_of(self.last_day, days=days))
         overview = read_overview(self.tenant.pk, days=days)
         return {
+            "verdict": read_verdict(self.tenant.pk),
             "overview": overview,
             "range": overview.range,
             "ranges": RANGES,

@@ -67,10 +67,8 @@ _REASONS: Final = {
 class ChosenRulesForm(forms.Form):
     """The rules that decide the traced request."""
 
-    seq = forms.IntegerField(label="Revision of the rules (may stay empty)", required=False, min_value=0)
-    draft = forms.TypedChoiceField(
-        label="Draft (may stay empty)", required=False, coerce=UUID, empty_value=None
-    )
+    seq = forms.IntegerField(label="Revision of the rules", required=False, min_value=0)
+    draft = forms.TypedChoiceField(label="Draft", required=False, coerce=UUID, empty_value=None)
 
     def __init__(self, *args: Any, drafts: Iterable[RuleDraft], **options: Any) -> None:
         super().__init__(*args, **options)

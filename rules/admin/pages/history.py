@@ -87,6 +87,7 @@ class RestorePage(TenantActPage):
 
     title = "Restore"
     button = "Restore"
+    is_destructive = True
     template_name = "backoffice/tenant/restore.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class = RestoreForm

@@ -145,6 +145,12 @@ def at(values: Mapping[Any, Any], key: Any) -> Any:
 
 
 @register.filter
+def found(values: Mapping[Any, Any], key: Any) -> Any:
+    """Return ``values[key]``, or None if it is missing."""
+    return values.get(key)
+
+
+@register.filter
 def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | None:
     """Return address and name of a tenant or account, or None if it is deleted."""
     return names.get(key)

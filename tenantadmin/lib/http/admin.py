@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models
 from django.db.models.constants import LOOKUP_SEP
+from django.http import HttpResponseRedirect
+from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.text import Truncator
 from unfold.admin import ModelAdmin, TabularInline
@@ -21,7 +23,7 @@ from tenantadmin.lib.http.admin_actions import FROM_RECORD, is_offered
 from tenantadmin.lib.http.admin_lists import LightList
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from django.db.models import Q, QuerySet
     from django.http import HttpRequest, HttpResponse
@@ -39,6 +41,11 @@ else:  # only the type stubs are generic
 _FILTERS: Final = frozenset({"", "exact", "isnull", "isempty"})
 _PERIODS: Final = frozenset({"gte", "lt"})
 _SHORT: Final = 80
+#: Fields whose names are not words of the pages: their label, and the format of their values.
+_WORDS: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
+    "seq": ("revision", formats.number),
+    "ttl_seconds": ("time to live", formats.span),
+}
 
 
 class ReadOnlyAdmin(_ModelAdmin):
@@ -63,15 +70,13 @@ class ReadOnlyAdmin(_ModelAdmin):
         return [self.shown_as(field) for field in fields if field.name not in (self.exclude or ())]
 
     def shown_as(self, field: models.Field[Any, Any]) -> Shown:
-        """Return how a page shows ``field``: as Django does, JSON indented, or a share as percent."""
-        if isinstance(field, models.FloatField):
-            return percentage(field)
-        return indented(field) if isinstance(field, models.JSONField) else field.name
+        """Return how a page shows ``field``: as Django does, in words, or JSON indented."""
+        return indented(field) if isinstance(field, models.JSONField) else in_words(field)
 
     def get_list_display(self, request: HttpRequest) -> Any:
-        shares = {field.name for field in self.model._meta.fields if isinstance(field, models.FloatField)}
+        fields = {field.name: field for field in self.model._meta.fields}
         return [
-            percentage(self.model._meta.get_field(column)) if column in shares else column
+            in_words(fields[column]) if column in fields else column
             for column in super().get_list_display(request)
         ]
 
@@ -133,6 +138,12 @@ class ReadOnlyAdmin(_ModelAdmin):
         rows: QuerySet[Any] = super().get_queryset(request)
         return rows.defer(*(self.exclude or ()))
 
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
+        # Django's title is "Select user to view".
+        names = str(self.opts.verbose_name_plural)
+        title = {"title": f"{names[:1].upper()}{names[1:]}"}
+        return super().changelist_view(request, {**title, **(extra_context or {})})
+
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LightList]:  # noqa: ARG002
         return LightList
 
@@ -175,14 +186,42 @@ class ReadOnlyAdmin(_ModelAdmin):
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)
         return response
 
-    def has_add_permission(self, request: HttpRequest) -> bool:  # noqa: ARG002
-        return False
+    #: The name of the page that creates such a row. Empty: staff create none.
+    creating_page: ClassVar[str] = ""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return bool(self.creating_page) and request.user.is_superuser
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> HttpResponse:  # noqa: ARG002
+        if not self.has_add_permission(request):
+            raise PermissionDenied
+        return HttpResponseRedirect(reverse(self.creating_page))
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:  # noqa: ARG002
         return False
+
+
+class WordFilter(admin.EmptyFieldListFilter):
+    """Filters rows by whether a field is empty, in the words of the subclass.
+
+    Attributes:
+        heading: the heading of the filter.
+        words: what it says for all rows, for an empty field, and for the others.
+    """
+
+    heading: ClassVar[str]
+    words: ClassVar[tuple[str, str, str]]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.title = self.heading
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        for choice, word in zip(super().choices(changelist), self.words, strict=True):
+            yield {**choice, "display": word}
 
 
 class ReadOnlyInline(_TabularInline):
@@ -215,12 +254,18 @@ def indented(field: models.Field[Any, Any]) -> Callable[[Any], str]:
     return show
 
 
-def percentage(field: Any) -> Callable[[Any], str]:
-    """Return a function that shows the share in ``field`` of an object as percent."""
+def in_words(field: models.Field[Any, Any]) -> Shown:
+    """Return how lists and pages show ``field``: by its name, or by a function with its own words."""
+    name, write = _WORDS.get(field.name, (field.verbose_name, None))
+    if isinstance(field, models.FloatField):
+        # All of them are shares.
+        write = formats.percent
+    if write is None:
+        return field.name
 
-    @admin.display(description=field.verbose_name, ordering=field.name)
+    @admin.display(description=name, ordering=field.name)
     def show(obj: Any) -> str:
-        return formats.percent(getattr(obj, field.name))
+        return write(getattr(obj, field.name))
 
     show.__name__ = field.name
     return show

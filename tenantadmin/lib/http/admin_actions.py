@@ -59,6 +59,11 @@ class ConfirmedAction:
     warn: Callable[[HttpRequest, Any], list[str]] = field(default=lambda _request, _row: [])
     deletes: bool = False
 
+    @property
+    def is_destructive(self) -> bool:
+        """True if what it ends does not come back: the button is red."""
+        return self.deletes or self.name == "revoke"
+
 
 def with_confirmation(action: ConfirmedAction) -> AdminAction:
     """Return ``action`` as an action of the admin site with a confirmation page.

@@ -53,6 +53,43 @@ document.addEventListener("keydown", (event) => {
     if (first) window.location.assign(first.href);
 }, true);
 
+// --- Tables that do not fit take the whole width, and if that is not enough, a row is a block ---
+
+function fitTable(table) {
+    const place = table.closest(".columns > *");
+    const isTooWide = () => table.parentElement.scrollWidth > table.parentElement.clientWidth;
+    table.classList.remove("folded");
+    if (!isTooWide()) return;
+    place?.classList.add("whole");
+    table.classList.toggle("folded", isTooWide());
+}
+
+function fitTables(root) {
+    for (const place of root.querySelectorAll(".columns > .whole")) place.classList.remove("whole");
+    for (const table of root.querySelectorAll(".page table.rows:not(.result)")) fitTable(table);
+}
+
+document.addEventListener("DOMContentLoaded", () => fitTables(document));
+document.addEventListener("htmx:load", (event) => fitTables(event.target));
+document.addEventListener("toggle", (event) => fitTables(event.target), true);
+let resized;
+window.addEventListener("resize", () => {
+    cancelAnimationFrame(resized);
+    resized = requestAnimationFrame(() => fitTables(document));
+});
+
+// A cell that is cut says the rest in its tooltip, and opens.
+const cellOf = (event) => event.target.closest?.(".rows :is(td, th):not(thead *)");
+document.addEventListener("pointerover", (event) => {
+    const cell = cellOf(event);
+    if (cell && cell.scrollWidth > cell.clientWidth) cell.title = cell.innerText;
+});
+document.addEventListener("click", (event) => {
+    const cell = cellOf(event);
+    if (!cell || event.target.closest("a, button, input, label")) return;
+    if (cell.scrollWidth > cell.clientWidth || cell.classList.contains("open")) cell.classList.toggle("open");
+});
+
 // --- What is wider than its place can be scrolled by keyboard ---
 
 function letKeyboardScroll(root) {
@@ -159,6 +196,21 @@ function sayFailed(place) {
 for (const name of ["htmx:responseError", "htmx:sendError"]) {
     document.addEventListener(name, (event) => sayFailed(event.detail.target));
 }
+
+// --- What acts on chosen rows needs a choice ---
+
+function watchChoice(form) {
+    const button = form.querySelector("[data-needs-choice]");
+    const look = () => { button.disabled = !form.querySelector("input[type=checkbox]:checked"); };
+    form.addEventListener("change", look);
+    // A browser may show the page again as it was left.
+    window.addEventListener("pageshow", look);
+    look();
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+    for (const button of document.querySelectorAll("[data-needs-choice]")) watchChoice(button.form);
+});
 
 // --- Copying ---
 

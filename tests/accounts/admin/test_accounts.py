@@ -207,6 +207,8 @@ class TestChange:
         Fqdn.objects.create(name="f.gateway.localhost", tenant_id=world.tenant.pk)
         text = page_text(staff, change_of(world.account))
         assert "free 1 0 0 tenants (2), FQDNs of Warehouse (1)" in text
+        # Also beside the choice.
+        assert "free, over the limit: tenants (2), FQDNs of Warehouse (1) team enterprise" in text
         assert "team now 10 10 250 nothing" in text
         assert "enterprise – – – nothing" in text
 
@@ -269,7 +271,7 @@ class TestFqdn:
     def test_a_claimed_one_leads_to_its_tenant(self, staff: Client, world: factories.World) -> None:
         Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk)
         text = self.ask(staff, "DB.acme.example")
-        assert re.search(r"claimed since .* by Warehouse of Acme \. Any other tenant .* answered 409", text)
+        assert re.search(r"claimed since .* by Warehouse of Acme \. No other tenant can claim it\.", text)
 
     def test_a_released_one_is_kept_until_its_tombstone_ends(
         self, staff: Client, world: factories.World, settings: Any
@@ -277,7 +279,9 @@ class TestFqdn:
         settings.TOMBSTONE_LIFETIME = dt.timedelta(days=30)
         at = dt.datetime(2026, 3, 1, 12, tzinfo=dt.UTC)
         row = Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk, released_at=now())
-        assert "it is reserved for Warehouse of Acme : other tenants" in self.ask(staff, "db.acme.example")
+        assert "it is reserved for Warehouse of Acme , and no other tenant can claim it." in self.ask(
+            staff, "db.acme.example"
+        )
         Fqdn.objects.filter(pk=row.pk).update(released_at=at)
         assert "free No tenant holds it." in self.ask(staff, "db.acme.example")
 
@@ -316,7 +320,9 @@ class TestFqdn:
         factories.make_tenant(world.account, "Warehouse 2")
         text = self.ask(staff, "a.gateway.localhost", tenant="warehouse")
         assert "More than one tenant is meant. Choose: Warehouse of Acme Warehouse 2 of Acme" in text
-        assert "No tenant is called so." in self.ask(staff, "a.gateway.localhost", tenant="zzz")
+        assert "No tenant has this name, id or address." in self.ask(
+            staff, "a.gateway.localhost", tenant="zzz"
+        )
 
     def test_a_deleted_tenant_claims_nothing(self, staff: Client, world: factories.World) -> None:
         world.tenant.deleted_at = now()

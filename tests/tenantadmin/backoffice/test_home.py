@@ -6,16 +6,18 @@ import datetime as dt
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import Domain, Membership, Revision, Tenant
-from analytics.models import Build, TenantHealth
+from analytics.models import Build, DayRollup, TenantHealth
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.logs import to
 from tests.admin.reading import text_of
+from tests.admin.rows import make_row
 from tests.admin.staff import page_text
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 class TestHome:
     def test_it_is_calm_without_trouble(self, staff: Client, db: None) -> None:
-        assert "All is calm" in page_text(staff, "/admin/")
+        assert "Nothing needs attention" in page_text(staff, "/admin/")
 
     def test_each_trouble_leads_to_its_cure(self, staff: Client, tenant: Tenant) -> None:
         today = now().date()
@@ -42,7 +44,7 @@ class TestHome:
         Domain.objects.create(account=tenant.account, name="waits.example", challenge="c")
         html = staff.get("/admin/").content.decode()
         shown = text_of(html)
-        assert "All is calm" not in shown
+        assert "Nothing needs attention" not in shown
         assert "Warehouse 40.0% 50.0% −10.0 points 1,000" in shown
         assert f"Warehouse {today - dt.timedelta(days=3)}" in shown
         assert "Warehouse 2026 failed no such file" in shown
@@ -50,6 +52,46 @@ class TestHome:
         assert "waits.example Acme" in shown
         for name in ("tenant", "tenant-builds", "tenant-history"):
             assert f'href="{to(name, tenant)}' in html
+
+    def test_a_restore_of_the_rules_stands_beside_the_fall(self, staff: Client, tenant: Tenant) -> None:
+        TenantHealth.objects.create(
+            tenant_id=tenant.pk, last_day=now().date(), rate_7=0.4, rate_28=0.5, drop=0.1, requests_7=1000
+        )
+        assert "rules restored" not in page_text(staff, "/admin/")
+        for seq, hours in ((2, 30), (3, 2)):
+            Revision.objects.create(
+                kind="rules",
+                tenant_id=tenant.pk,
+                account_id=tenant.account_id,
+                seq=seq,
+                user="x@example.org",
+                action="restore",
+                restored_from=0,
+                document={},
+                changed_at=now() - dt.timedelta(hours=hours, minutes=1),
+            )
+        assert "Warehouse rules restored 2 hours ago 40.0%" in page_text(staff, "/admin/")
+
+    def test_totals_of_the_service(self, staff: Client, tenant: Tenant) -> None:
+        cache.clear()
+        today = now().date()
+        for age, hits, misses in ((0, 30, 10), (1, 10, 30), (2, 0, 0)):
+            make_row(
+                DayRollup, tenant_id=tenant.pk, day=today - dt.timedelta(days=age), hits=hits, misses=misses
+            )
+        TenantHealth.objects.create(
+            tenant_id=tenant.pk, last_day=today, requests_7=2000, misses_7=500, warehouse_ms_7=7_200_000
+        )
+        # A tenant that left long ago.
+        TenantHealth.objects.create(
+            tenant_id=uuid4(), last_day=today - dt.timedelta(days=100), requests_7=9, misses_7=9
+        )
+        html = staff.get("/admin/", {"part": "totals"}).content.decode()
+        assert text_of(html) == (
+            "Live tenants 2 Requests, 7 days 2,000 Hit rate, 7 days 75.0% Warehouse time spent, 7 days 2 h "
+            "Hit rate by day, 28 days"
+        )
+        assert 'points="0.0,22.5 100.0,7.5"' in html
 
     def test_repaired_failures_are_left_out(self, staff: Client, tenant: Tenant) -> None:
         at = now() - dt.timedelta(hours=1)
@@ -100,9 +142,9 @@ class TestHome:
                 quarantined=5,
             )
             Build.objects.create(tenant_id=tenant_id, period="2026", state="failed")
-        assert "All is calm" not in page_text(staff, "/admin/")
+        assert "Nothing needs attention" not in page_text(staff, "/admin/")
         Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())
-        assert "All is calm" in page_text(staff, "/admin/")
+        assert "Nothing needs attention" in page_text(staff, "/admin/")
 
     def test_a_change_leads_to_its_difference(self, staff: Client, tenant: Tenant) -> None:
         html = staff.get("/admin/").content.decode()

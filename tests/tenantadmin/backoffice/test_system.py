@@ -56,10 +56,10 @@ def show(staff: Client, **query: str) -> str:
 class TestJobs:
     def test_it_is_calm_without_jobs(self, staff: Client) -> None:
         shown = show(staff)
-        assert "Days to build 0 no day is stale Oldest build waits for - " in shown
+        assert "Days to build 0 no day is stale Age of the oldest pending build – " in shown
         assert "Builds under way 0" in shown
-        assert "No replay waits or runs." in shown
-        assert "No search waits or runs." in shown
+        assert "No replay is queued or running." in shown
+        assert "No search is queued or running." in shown
 
     def test_waiting_and_running_jobs(self, staff: Client, world: factories.World) -> None:
         tenant = world.tenant.pk
@@ -73,7 +73,7 @@ class TestJobs:
         make_row(Mining, tenant_id=tenant, state="queued", progress=0)
         make_row(Mining, tenant_id=uuid4(), state="failed")
         shown = show(staff)
-        assert "Days to build 2 the oldest is 2026-01-01 Oldest build waits for 3.0 min" in shown
+        assert "Days to build 2 the oldest is 2026-01-01 Age of the oldest pending build 3.0 min" in shown
         assert "Builds that failed several times 1" in shown
         assert "Builds under way 1" in shown
         assert shown.count("Warehouse") == 2
@@ -86,7 +86,7 @@ class TestJobs:
             day = dt.date(2026, month, 1)
             PendingBuild.objects.create(tenant_id=world.tenant.pk, day=day, attempts=attempts)
         address = f"{reverse('admin:logs_pendingbuild_changelist')}?failing=yes"
-        assert f'<a href="{address}">list</a>' in staff.get(PAGE).content.decode()
+        assert f'<a href="{address}">show the list</a>' in staff.get(PAGE).content.decode()
         assert cells(staff.get(address).content.decode(), "attempts") == [("attempts", "4")]
 
     def test_queries_do_not_grow_with_the_jobs(self, staff: Client, world: factories.World) -> None:
@@ -123,7 +123,7 @@ class TestServers:
         assert "building 3 15.0 min" in shown
         assert "celery 0 –" in shown
         assert html.count('class="number bad"') == 1
-        assert "Beat not seen" not in shown
+        assert "Scheduler (beat) not seen" not in shown
 
     def test_no_server_answers(self, staff: Client, redis: Redis, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail() -> Any:
@@ -135,8 +135,8 @@ class TestServers:
         monkeypatch.setattr(health, "readiness", health.Readiness(checks))
         shown = show(staff, part="servers")
         assert shown.count("no answer in time") == 4
-        assert "Beat not seen" in shown
-        assert "Redis did not tell in time." in shown
+        assert "Scheduler (beat) not seen" in shown
+        assert "Redis did not answer in time." in shown
 
     @pytest.mark.parametrize(("age", "is_late"), [(None, True), (0.0, False), (60.0, False), (60.1, True)])
     def test_beat_is_late_after_a_minute(self, age: float | None, is_late: bool) -> None:

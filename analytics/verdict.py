@@ -1,0 +1,151 @@
+"""One sentence on how a tenant is, from the findings of its digests.
+
+Staff pages and the dashboard show it first. It reads rows alone: neither the log nor the object store.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from django.db.models import F
+from msgspec import Meta
+
+from accounts.models import Revision
+from accounts.models.history import RevisionAction, RevisionKind
+from analytics.models import Digest, TenantHealth
+from tenantadmin.lib.core.formats import duration, percent
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from uuid import UUID
+
+#: A fall of the hit rate is told for this many days.
+_DAYS: Final = 7
+#: A smaller fall against the usual rate, in points, is noise. Digests call it unusual too.
+_POINTS: Final = 5.0
+_REVISION: Final = re.compile(r"revision (\d+) of ")
+#: What the last digest found, by its section. The first one found is told.
+_FINDINGS: Final = (
+    ("errors", "Requests failed in bursts"),
+    ("leaks", "Several users got cached results that depend on the user"),
+    ("stale", "Hits were older than a change of a table that they read"),
+)
+
+
+class VerdictState(StrEnum):
+    """How a tenant is."""
+
+    NO_LOG_YET = "no-log-yet"
+    LOG_LATE = "log-late"
+    HIT_RATE_FELL = "hit-rate-fell"
+    HIT_RATE_RECOVERED = "hit-rate-recovered"
+    FINDING = "finding"
+    HEALTHY = "healthy"
+
+
+class Verdict(JsonStruct, kw_only=False):
+    """One sentence on how a tenant is."""
+
+    state: VerdictState
+    text: Annotated[str, Meta(description="Without a full stop.")]
+    day: Annotated[dt.date | None, Meta(description="The day of which it speaks, or the log's last.")]
+
+    @property
+    def is_good(self) -> bool:
+        return self.state is VerdictState.HEALTHY
+
+    @property
+    def is_bad(self) -> bool:
+        return self.state in {VerdictState.LOG_LATE, VerdictState.HIT_RATE_FELL, VerdictState.FINDING}
+
+
+@dataclass(frozen=True, slots=True)
+class _Fall:
+    """A day whose hit rate was lower than usual. Rates in percent."""
+
+    day: dt.date
+    usual: float
+    rate: float
+    document: Mapping[str, Any]
+
+
+def read_verdict(tenant_id: UUID) -> Verdict:
+    """Return how a tenant is, in at most four queries."""
+    health = TenantHealth.objects.filter(pk=tenant_id).only("last_day").first()
+    last_day = health.last_day if health else None
+    if last_day is None:
+        return Verdict(VerdictState.NO_LOG_YET, "No log yet", None)
+    today = now().date()
+    if last_day < today - dt.timedelta(days=1):
+        return Verdict(VerdictState.LOG_LATE, f"No log since {_name(last_day, today)}", last_day)
+    digests = list(
+        Digest.objects.filter(
+            tenant_id=tenant_id, last_day__gt=last_day - dt.timedelta(days=_DAYS), first_day=F("last_day")
+        ).order_by("-last_day")
+    )
+    falls = [fall for digest in digests if (fall := _fall_of(digest)) is not None]
+    if falls:
+        worst = max(falls, key=lambda fall: (fall.usual - fall.rate, fall.day))
+        return _describe(tenant_id, worst, today, is_over=falls[0].day < digests[0].last_day)
+    if digests:
+        found = {section["id"] for section in digests[0].document["sections"]}
+        for section, text in _FINDINGS:
+            if section in found:
+                day = digests[0].last_day
+                return Verdict(VerdictState.FINDING, f"{text} on {_name(day, today)}", day)
+    return Verdict(VerdictState.HEALTHY, "Healthy", last_day)
+
+
+def _fall_of(digest: Digest) -> _Fall | None:
+    facts = {fact["id"]: fact["value"] for fact in digest.document["facts"]}
+    rate, usual = facts.get("hit-rate"), facts.get("hit-rate-median")
+    if rate is None or usual is None or usual - rate < _POINTS:
+        return None
+    return _Fall(digest.last_day, usual, rate, digest.document)
+
+
+def _describe(tenant_id: UUID, fall: _Fall, today: dt.date, *, is_over: bool) -> Verdict:
+    usual, rate = percent(fall.usual / 100), percent(fall.rate / 100)
+    text = f"Hit rate fell from {usual} to {rate} on {_name(fall.day, today)}"
+    cause = _find_cause(fall.document)
+    restored = None
+    if cause is not None:
+        text += f" after revision {cause}"
+        restored = _restored_after(tenant_id, cause)
+    if restored is not None:
+        text += f", restored {duration(restored / dt.timedelta(milliseconds=1))} later"
+    elif is_over:
+        text += ", and has recovered"
+    is_bad = restored is None and not is_over
+    state = VerdictState.HIT_RATE_FELL if is_bad else VerdictState.HIT_RATE_RECOVERED
+    return Verdict(state, text, fall.day)
+
+
+def _find_cause(document: Mapping[str, Any]) -> int | None:
+    """Return the revision with which the digest says that a fall coincides, the clearest fall first."""
+    for name in document["names"]:
+        if name["id"].startswith(("moved-", "burst-")) and name["kind"] == "revision":
+            match = _REVISION.match(name["value"])
+            if match:
+                return int(match[1])
+    return None
+
+
+def _restored_after(tenant_id: UUID, seq: int) -> dt.timedelta | None:
+    """Return how long after a revision of the rules an earlier one was restored, or None."""
+    history = Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant_id)
+    cause = history.filter(seq=seq).values_list("changed_at", flat=True).first()
+    restored = history.filter(seq__gt=seq, action=RevisionAction.RESTORE, restored_from__lt=seq)
+    at = restored.order_by("seq").values_list("changed_at", flat=True).first()
+    return None if cause is None or at is None else at - cause
+
+
+def _name(day: dt.date, today: dt.date) -> str:
+    """Return the day of the week of one of the last six days, or the date."""
+    return f"{day:%A}" if 0 <= (today - day).days < _DAYS else day.isoformat()

@@ -1,0 +1,86 @@
+"""Lists and forms speak of what they show, and not of Django."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.urls import reverse
+
+from tests.admin.logs import to
+from tests.admin.reading import labels, text_of
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from accounts.models import Tenant
+    from tests import factories
+
+
+def shown(client: Client, name: str, *args: object) -> str:
+    return text_of(client.get(reverse(f"admin:{name}", args=args)).content.decode())
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "words"),
+    [
+        ("accounts_user_changelist", "Users", ()),
+        ("accounts_tenant_changelist", "Tenants", ("By state", "Live", "Deleted")),
+        ("accounts_membership_changelist", "Memberships", ("By end", "No end", "For a limited time")),
+    ],
+)
+def test_a_list_is_called_after_its_rows(
+    staff: Client, tenant: Tenant, name: str, title: str, words: tuple[str, ...]
+) -> None:
+    text = shown(staff, name)
+    assert f"{title} | Tenant administration" in text
+    for word in words:
+        assert word in text
+    for raw in ("to view", "Empty", "Not empty", "deleted at:"):
+        assert raw not in text
+
+
+def test_a_list_filtered_by_state_has_these_rows(staff: Client, tenant: Tenant) -> None:
+    address = reverse("admin:accounts_tenant_changelist")
+    for value, is_listed in (("1", True), ("0", False)):
+        html = staff.get(address, {"deleted_at__isempty": value}).content.decode()
+        assert (to("tenant", tenant) in html) == is_listed
+
+
+def test_a_revision_has_no_seq(staff: Client, tenant: Tenant) -> None:
+    text = shown(staff, "accounts_revision_changelist")
+    assert "Revision" in text
+    assert "Seq" not in text
+
+
+def test_no_is_no_fault(staff: Client, tenant: Tenant) -> None:
+    html = staff.get(reverse("admin:accounts_user_changelist")).content.decode()
+    assert "close_small" not in html
+    assert '<span class="subtle">no</span>' in html
+
+
+def test_labels_have_no_colon_and_say_what_is_optional(staff: Client, tenant: Tenant) -> None:
+    html = staff.get(to("tenant-rules", tenant)).content.decode()
+    assert {"Reason or ticket", "Comment optional"} <= labels(html)
+    assert "Shown in the audit log." in html
+
+
+def test_what_ends_for_good_is_red(staff: Client, tenant: Tenant) -> None:
+    html = staff.get(to("tenant-restore", tenant, kind="rules", seq=0)).content.decode()
+    assert '<button type="submit" class="button danger">Restore</button>' in html
+    assert (
+        '<button type="submit" class="button">Build again</button>'
+        in staff.get(to("tenant-rebuild", tenant)).content.decode()
+    )
+
+
+def test_revoking_nothing_says_so_before_it_asks_for_a_proof(
+    staff: Client, world: factories.World, tenant: Tenant
+) -> None:
+    answer = staff.get(to("tenant-revoke", tenant), follow=True)
+    assert answer.redirect_chain == [(to("tenant-people", tenant), 302)]
+    assert "Choose what to revoke first." in text_of(answer.content.decode())
+
+
+def test_all_records_say_for_whom_they_are(staff: Client, db: None) -> None:
+    assert "Every row of the database, for engineers." in shown(staff, "all_records")

@@ -1,0 +1,149 @@
+"""One sentence on how a tenant is."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import Revision
+from analytics.models import Digest, TenantHealth
+from analytics.verdict import VerdictState, read_verdict
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+#: A Wednesday.
+TODAY = dt.date(2026, 11, 25)
+YESTERDAY = TODAY - dt.timedelta(days=1)
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    at = dt.datetime.combine(TODAY, dt.time(9), dt.UTC)
+    monkeypatch.setattr("analytics.verdict.now", lambda: at)
+
+
+@pytest.fixture
+def tenant() -> UUID:
+    tenant = uuid4()
+    TenantHealth.objects.create(tenant_id=tenant, last_day=YESTERDAY)
+    return tenant
+
+
+def make_digest(
+    tenant: UUID,
+    *,
+    ago: int,
+    rate: float,
+    usual: float | None,
+    cause: str = "",
+    sections: tuple[str, ...] = (),
+) -> Digest:
+    """Store the digest of a day, with what the verdict reads of it."""
+    day = TODAY - dt.timedelta(days=ago)
+    facts: list[dict[str, Any]] = [{"id": "hit-rate", "value": rate}]
+    if usual is not None:
+        facts.append({"id": "hit-rate-median", "value": usual})
+    names = [{"id": "moved-1-write", "kind": "revision", "value": cause}] if cause else []
+    document = {"facts": facts, "names": names, "sections": [{"id": it} for it in ("totals", *sections)]}
+    return Digest.objects.create(
+        tenant_id=tenant, period=day.isoformat(), first_day=day, last_day=day, document=document
+    )
+
+
+def write(
+    tenant: UUID, seq: int, *, hours: float, action: str = "update", restored_from: int | None = None
+) -> None:
+    """Store a revision of the rules, made some hours after the start of 2026-11-23."""
+    at = dt.datetime(2026, 11, 23, tzinfo=dt.UTC) + dt.timedelta(hours=hours)
+    Revision.objects.create(
+        kind="rules", tenant_id=tenant, account_id=uuid4(), seq=seq, user="x@example.org", action=action,
+        restored_from=restored_from, document={}, changed_at=at,
+    )  # fmt: skip
+
+
+def test_a_tenant_without_a_log() -> None:
+    verdict = read_verdict(uuid4())
+    assert (verdict.state, verdict.text, verdict.day) == (VerdictState.NO_LOG_YET, "No log yet", None)
+
+
+@pytest.mark.parametrize(
+    ("last_day", "text"),
+    [
+        ("2026-11-20", "No log since Friday"),
+        ("2026-11-18", "No log since 2026-11-18"),
+        ("2026-11-24", "Healthy"),
+    ],
+)
+def test_a_log_that_stopped(tenant: UUID, last_day: str, text: str) -> None:
+    TenantHealth.objects.update(last_day=last_day)
+    assert read_verdict(tenant).text == text
+
+
+def test_a_hit_rate_as_usual(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=40.1, usual=45.0)
+    assert read_verdict(tenant).state is VerdictState.HEALTHY
+    assert read_verdict(tenant).text == "Healthy"
+
+
+def test_a_fall_without_a_known_cause(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=7.2, usual=42.9)
+    verdict = read_verdict(tenant)
+    assert (verdict.state, verdict.day) == (VerdictState.HIT_RATE_FELL, YESTERDAY)
+    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Tuesday"
+
+
+def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=42.0, usual=42.9)
+    make_digest(tenant, ago=2, rate=7.2, usual=42.9, cause="revision 2 of 2026-11-23 10:00 UTC")
+    write(tenant, 1, hours=-100)
+    write(tenant, 2, hours=10)
+    verdict = read_verdict(tenant)
+    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Monday after revision 2, and has recovered"
+    # Neither another update nor the restore of the revision itself repairs it.
+    write(tenant, 3, hours=11)
+    write(tenant, 4, hours=12, action="restore", restored_from=2)
+    assert read_verdict(tenant).text == verdict.text
+    write(tenant, 5, hours=15.5, action="restore", restored_from=1)
+    verdict = read_verdict(tenant)
+    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Monday after revision 2, restored 5.5 h later"
+    assert (verdict.state, verdict.is_bad) == (VerdictState.HIT_RATE_RECOVERED, False)
+
+
+def test_the_worst_fall_of_a_week_is_told(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=30.0, usual=40.0)
+    make_digest(tenant, ago=3, rate=10.0, usual=40.0)
+    make_digest(tenant, ago=8, rate=0.0, usual=40.0)
+    verdict = read_verdict(tenant)
+    assert verdict.text == "Hit rate fell from 40.0% to 10.0% on Sunday"
+    assert verdict.state is VerdictState.HIT_RATE_FELL
+
+
+@pytest.mark.parametrize(
+    ("sections", "text"),
+    [
+        (("errors", "leaks"), "Requests failed in bursts on Tuesday"),
+        (("stale", "leaks"), "Several users got cached results that depend on the user on Tuesday"),
+        (("stale",), "Hits were older than a change of a table that they read on Tuesday"),
+        (("publishes", "new-statements"), "Healthy"),
+    ],
+)
+def test_what_the_last_digest_found(tenant: UUID, sections: tuple[str, ...], text: str) -> None:
+    make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=sections)
+    make_digest(tenant, ago=2, rate=42.0, usual=42.9, sections=("errors",))
+    assert read_verdict(tenant).text == text
+
+
+def test_it_takes_four_queries(tenant: UUID) -> None:
+    write(tenant, 2, hours=10)
+    for ago in range(1, 7):
+        make_digest(tenant, ago=ago, rate=7.0, usual=40.0, cause="revision 2 of 2026-11-23 10:00 UTC")
+    with CaptureQueriesContext(connection) as captured:
+        read_verdict(tenant)
+    assert len(captured) == 4
