@@ -30,6 +30,7 @@ from accounts.models import (
     PersonalAccessToken,
     RefreshToken,
     Revision,
+    Snooze,
     Tenant,
     TenantConfig,
     User,
@@ -95,6 +96,14 @@ class UserAdmin(ReadOnlyAdmin):
 @admin.register(AuditView)
 class AuditViewAdmin(ReadOnlyAdmin):
     list_display = ("name", "user", "filters", "created_at")
+    list_select_related = ("user",)
+    ordering = ("pk",)
+    search_fields = ("user__email",)
+
+
+@admin.register(Snooze)
+class SnoozeAdmin(ReadOnlyAdmin):
+    list_display = ("user", "panel", "subject", "until")
     list_select_related = ("user",)
     ordering = ("pk",)
     search_fields = ("user__email",)

@@ -8,7 +8,7 @@ from accounts.models.events import Event
 from accounts.models.history import Revision
 from accounts.models.invitations import Invitation
 from accounts.models.signin import MagicLink
-from accounts.models.staff import AuditView
+from accounts.models.staff import AuditView, Snooze
 from accounts.models.tenants import Tenant, TenantConfig
 from accounts.models.tokens import PersonalAccessToken, RefreshToken
 from accounts.models.users import Membership, User
@@ -27,6 +27,7 @@ __all__ = [
     "PersonalAccessToken",
     "RefreshToken",
     "Revision",
+    "Snooze",
     "Tenant",
     "TenantConfig",
     "User",

@@ -23,3 +23,20 @@ class AuditView(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Snooze(models.Model):
+    """A row of Home that a member of staff does not want to see for some days."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="snoozes")
+    #: The panel of Home, and the row's key in it.
+    panel = models.CharField(max_length=16)
+    subject = models.CharField(max_length=64)
+    until = models.DateTimeField()
+
+    class Meta:
+        ordering = ("pk",)
+        constraints = (models.UniqueConstraint(fields=["user", "panel", "subject"], name="snooze_once"),)
+
+    def __str__(self) -> str:
+        return f"{self.panel}: {self.subject}"

@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.core.cache import cache
+from django.core.exceptions import ValidationError
+from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Sum
 
-from accounts.models import Account, Domain, Membership, Revision, Tenant
+from accounts.models import Account, Domain, Membership, Revision, Snooze, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.users import MembershipRole
 from analytics.models import Build, DayRollup, TenantHealth
+from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
+
+    from django.db.models import Field
+
+    from accounts.models import User
 
 _ROWS: Final = 10
 #: A smaller drop of the hit rate, or one over fewer requests, is noise.
@@ -29,6 +36,16 @@ _LATE_DAYS: Final = 1
 _GONE_DAYS: Final = 60
 _FAILED_FOR: Final = dt.timedelta(days=7)
 _CHANGED_FOR: Final = dt.timedelta(days=1)
+_SNOOZED_FOR: Final = dt.timedelta(days=7)
+#: The panels whose rows can be snoozed, with the field of the key.
+PANELS: Final[Mapping[str, Field[Any, Any]]] = {
+    "drops": TenantHealth._meta.pk,
+    "late": TenantHealth._meta.pk,
+    "stale": TenantHealth._meta.pk,
+    "quarantine": TenantHealth._meta.pk,
+    "failed": Build._meta.pk,
+    "domains": Domain._meta.pk,
+}
 _RESTORED_FOR: Final = dt.timedelta(days=7)
 _TOTALS_KEY: Final = "home-totals"
 _TOTALS_SECONDS: Final = 300
@@ -49,6 +66,8 @@ class Home:
     names: Mapping[UUID, str]
     #: When the rules of a tenant in ``drops`` were last restored, in the last week.
     restored: Mapping[UUID, dt.datetime]
+    #: Number of rows that the reader does not want to see now.
+    snoozed: int
 
     @property
     def is_empty(self) -> bool:
@@ -56,26 +75,39 @@ class Home:
         return not (self.drops or self.late or self.stale or self.quarantined or self.failed or self.domains)
 
 
-def read_home() -> Home:
-    """Return the lists of Home, in a constant number of queries that use indexes."""
+def read_home(user: User) -> Home:
+    """Return the lists of Home, in a constant number of queries that use indexes.
+
+    Rows that ``user`` snoozed are left out.
+    """
     at = now()
     today = at.date()
+    hidden: dict[str, list[str]] = {panel: [] for panel in PANELS}
+    for panel, subject in Snooze.objects.filter(user=user, until__gt=at).values_list("panel", "subject"):
+        hidden[panel].append(subject)
     # Logs and builds outlive their tenant.
     is_live = Exists(Tenant.objects.live().filter(pk=OuterRef("tenant_id")))
     health = TenantHealth.objects.filter(is_live)
-    fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS)
+    fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS).exclude(
+        pk__in=hidden["drops"]
+    )
     # The same condition as in the index.
     drops = list(fallen.order_by(F("drop").desc(nulls_last=True), "tenant_id")[:_ROWS])
     late = list(
         health.filter(
             last_day__lt=today - dt.timedelta(days=_LATE_DAYS),
             last_day__gte=today - dt.timedelta(days=_GONE_DAYS),
-        ).order_by("-last_day", "tenant_id")[:_ROWS]
+        )
+        .exclude(pk__in=hidden["late"])
+        .order_by("-last_day", "tenant_id")[:_ROWS]
     )
-    stale = list(health.filter(stale_days__gt=0).order_by("tenant_id")[:_ROWS])
-    quarantined = list(health.filter(quarantined__gt=0).order_by("tenant_id")[:_ROWS])
+    stale = list(
+        health.filter(stale_days__gt=0).exclude(pk__in=hidden["stale"]).order_by("tenant_id")[:_ROWS]
+    )
+    entries = health.filter(quarantined__gt=0).exclude(pk__in=hidden["quarantine"])
+    quarantined = list(entries.order_by("tenant_id")[:_ROWS])
     failures = Build.objects.unrepaired().filter(is_live, started_at__gte=at - _FAILED_FOR)
-    failed = list(failures[:_ROWS])
+    failed = list(failures.exclude(pk__in=hidden["failed"])[:_ROWS])
     changes = list(
         Revision.objects.filter(changed_at__gte=at - _CHANGED_FOR)
         .defer("document")
@@ -83,6 +115,7 @@ def read_home() -> Home:
     )
     domains = list(
         Domain.objects.filter(verified_at__isnull=True)
+        .exclude(pk__in=hidden["domains"])
         .select_related("account")
         .order_by("-created_at")[:_ROWS]
     )
@@ -92,7 +125,32 @@ def read_home() -> Home:
         **account_names(change.account_id for change in changes if not change.tenant_id),
     }
     restored = _find_restores((row.tenant_id for row in drops), since=at - _RESTORED_FOR)
-    return Home(drops, late, stale, quarantined, failed, changes, domains, names, restored)
+    snoozed = sum(map(len, hidden.values()))
+    return Home(drops, late, stale, quarantined, failed, changes, domains, names, restored, snoozed)
+
+
+def snooze(user: User, row: str) -> None:
+    """Leave a row of Home out for this user for some days. ``row`` is its panel and key, as in ``late:…``.
+
+    Raises:
+        BadRequest: there is no such panel, or the key is none of it.
+    """
+    panel, _, subject = row.partition(":")
+    try:
+        key = PANELS[panel].to_python(subject)
+    except (KeyError, ValidationError) as error:
+        raise BadRequest("Home has no such row.") from error
+    at = now()
+    with transaction.atomic():
+        Snooze.objects.filter(user=user, until__lte=at).delete()
+        Snooze.objects.update_or_create(
+            user=user, panel=panel, subject=str(key), defaults={"until": at + _SNOOZED_FOR}
+        )
+
+
+def end_snoozes(user: User) -> None:
+    """Show all rows of Home to this user again."""
+    Snooze.objects.filter(user=user).delete()
 
 
 def _find_restores(tenants: Iterable[UUID], *, since: dt.datetime) -> Mapping[UUID, dt.datetime]:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.contrib import messages
+from django.http import HttpResponseRedirect
+from django.urls import reverse
+
 from accounts.admin.pages.base import PART, StaffPage
-from tenantadmin.backoffice.home import find_without_owner, read_home, read_totals
+from tenantadmin.backoffice.home import end_snoozes, find_without_owner, read_home, read_totals, snooze
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from django.http import HttpRequest, HttpResponse
 
     from accounts.admin.pages.base import Trail
 
@@ -28,7 +34,16 @@ class HomePage(StaffPage):
             return {"totals": read_totals()}
         if self.request.GET.get(PART) == "without-owner":
             return {"found": find_without_owner()}
-        return {"home": read_home()}
+        return {"home": read_home(self.user)}
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Snooze a row for the reader, or show all rows again."""
+        if "row" in request.POST:
+            snooze(self.user, request.POST["row"])
+            messages.success(request, "You do not see this row for 7 days. Others still do.")
+        else:
+            end_snoozes(self.user)
+        return HttpResponseRedirect(reverse("admin:index"))
 
     def trail(self) -> Trail:
         return []

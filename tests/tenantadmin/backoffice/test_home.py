@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import pytest
 from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.models import Domain, Membership, Revision, Tenant
+from accounts.models import Domain, Membership, Revision, Snooze, Tenant
 from analytics.models import Build, DayRollup, TenantHealth
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
@@ -71,6 +73,41 @@ class TestHome:
                 changed_at=now() - dt.timedelta(hours=hours, minutes=1),
             )
         assert "Warehouse rules restored 2 hours ago 40.0%" in page_text(staff, "/admin/")
+
+    def test_a_row_is_snoozed_for_one_person(self, staff: Client, support: Client, tenant: Tenant) -> None:
+        build = Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed", error="no room")
+        TenantHealth.objects.create(
+            tenant_id=tenant.pk,
+            last_day=now().date() - dt.timedelta(days=3),
+            rate_7=0.4,
+            rate_28=0.5,
+            drop=0.1,
+            requests_7=1000,
+            stale_days=1,
+            quarantined=1,
+        )
+        domain = Domain.objects.create(account=tenant.account, name="new.example", challenge="c")
+        rows = [f"{panel}:{tenant.pk}" for panel in ("drops", "late", "stale", "quarantine")]
+        rows += [f"failed:{build.pk}", f"domains:{domain.pk}"]
+        html = staff.get("/admin/").content.decode()
+        assert sorted(re.findall(r'name="row" value="([^"]+)"', html)) == sorted(rows)
+        for row in rows:
+            assert staff.post("/admin/", {"row": row})["Location"] == "/admin/"
+        shown = page_text(staff, "/admin/")
+        assert "6 rows snoozed by you. Show them again Nothing needs attention" in shown
+        assert "no room" in page_text(support, "/admin/")
+        # A later failure of the same period is another row.
+        Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed", error="still no room")
+        assert "still no room" in page_text(staff, "/admin/")
+        Snooze.objects.filter(panel="late").update(until=now())
+        assert "5 rows snoozed by you." in page_text(staff, "/admin/")
+        staff.post("/admin/")
+        assert "snoozed" not in page_text(staff, "/admin/")
+
+    @pytest.mark.parametrize("row", ["", "late", "late:x", "x:1", "failed:x", "failed:\0", "domains:"])
+    def test_what_home_does_not_show_is_not_snoozed(self, staff: Client, db: None, row: str) -> None:
+        assert staff.post("/admin/", {"row": row}).status_code == 400
+        assert not Snooze.objects.exists()
 
     def test_totals_of_the_service(self, staff: Client, tenant: Tenant) -> None:
         cache.clear()
