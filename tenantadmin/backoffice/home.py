@@ -161,7 +161,8 @@ def _find_restores(tenants: Iterable[UUID], *, since: dt.datetime) -> Mapping[UU
         action=RevisionAction.RESTORE,
         changed_at__gte=since,
     )
-    return dict(restores.order_by("changed_at").values_list("tenant_id", "changed_at"))
+    rows = restores.order_by("changed_at").values_list("tenant_id", "changed_at")
+    return {tenant_id: changed_at for tenant_id, changed_at in rows if tenant_id is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,9 @@ def _sum_up() -> Totals:
     )
     return Totals(
         Tenant.objects.live().count(),
-        *(sums[name] or 0 for name in ("requests", "misses", "warehouse_ms")),
+        sums["requests"] or 0,
+        sums["misses"] or 0,
+        sums["warehouse_ms"] or 0,
         [(row["day"], row["sum_hits"] or 0, row["sum_misses"] or 0) for row in days],
     )
 

@@ -37,7 +37,7 @@ class TestTenant:
     def test_it_shows_state_figures_and_changes(self, staff: Client, tenant: Tenant) -> None:
         shown = page_text(staff, to("tenant", tenant))
         assert f"Warehouse {tenant.pk} Acme team live" in shown
-        assert "No day of this period is built." in shown
+        assert "No log of this period has arrived." in shown
         assert "rules 1 update owner@example.org" in shown
 
     def test_the_chart_has_lines_up_to_its_last_day(self, staff: Client, tenant: Tenant) -> None:
