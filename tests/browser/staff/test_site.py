@@ -63,7 +63,7 @@ def test_plan_domain_and_fqdn(chromium: str, service: str, world: factories.Worl
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find_other("Acme", "/admin/accounts/")
         clicks.click("text=Change plan or owners")
-        page.select_option("[name=plan]", "enterprise")
+        page.check("[name=plan][value=enterprise]")
         page.fill("[name=reason]", "contract 12")
         clicks.click("button.button:has-text('Save')")
         page.wait_for_selector("text=Saved as revision 1.")
