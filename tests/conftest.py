@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
-from django.db.backends.postgresql.operations import DatabaseOperations
-from django.test import Client
+from django.test import Client, TransactionTestCase
 
 from accounts import budgets
 from accounts.access.rights import clear_principal_cache
 from tests import factories
+from tests.emptying import empty_database
 from tests.objects import use_store
 
 if TYPE_CHECKING:
@@ -72,14 +72,9 @@ class ApiClient:
 
 @pytest.fixture(autouse=True, scope="session")
 def _emptied_between_tests() -> Iterator[None]:
-    """Let Django empty append-only tables after a test that commits. Their triggers refuse it otherwise."""
-    flush = DatabaseOperations.execute_sql_flush
-
-    def flush_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
-        flush(self, ["SET LOCAL session_replication_role = replica", *sql_list])
-
+    """Empty the database after a test that commits, in place of Django's flush."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "execute_sql_flush", flush_without_triggers)
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: empty_database())
         yield
 
 

@@ -35,6 +35,7 @@ from tests.browser.browsing import launched
 from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.signing_in import sign_in
 from tests.browser.dashboard.watching import Watched, watched_dashboard
+from tests.emptying import empty_database
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +77,7 @@ def transactional_db(django_db_setup: None, django_db_blocker: DjangoDbBlocker) 
     """The database, emptied after all tests of this folder and not after each."""
     with django_db_blocker.unblock():
         yield
-        call_command("flush", verbosity=0, interactive=False)
+        empty_database()
 
 
 @pytest.fixture(scope="package")
