@@ -20,11 +20,12 @@ NODE := .cache/clients
 SPARK := .cache/spark
 PYTHON_CLIENT := .cache/python-client
 SUPERSET := .cache/superset
+IMAGE := .cache/image
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-sail test-spark test-superset browser coverage mutants lint bench fuzz contract screenshots clients lock clean
+.PHONY: help run test test-image test-sail test-spark test-superset browser coverage mutants lint bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -33,9 +34,14 @@ run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8
 	@exec $(BIN)/python manage.py serve --demo
 
 # Some tests wait for deadlines, so there are more workers than processors.
+PARALLEL := -n $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal
+
 test: .venv/dev.stamp ## Run the tests, in parallel; those in a browser and of generated clients have targets of their own
-	@$(BIN)/pytest -n $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal \
+	@$(BIN)/pytest $(PARALLEL) \
 		--ignore=tests/browser --ignore=tests/clients --ignore=tests/logs/sql/test_spark.py $(ARGS)
+
+test-image: $(IMAGE)/stamp ## Run a part of the tests on Python 3.12, as the image
+	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider tests/accounts tests/tosapp tests/rules $(ARGS)
 
 browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
 	@$(BIN)/pytest tests/browser -n logical --dist worksteal $(ARGS)
@@ -101,6 +107,12 @@ $(SPARK)/stamp: $(DEV_REQUIREMENTS) requirements-spark.txt .venv/base.stamp
 	@$(call install,$(DEV_REQUIREMENTS) requirements-spark.txt,$(SPARK)/bin/python)
 	@touch $@
 
+# The newest version with wheels of all requirements.
+$(IMAGE)/stamp: $(DEV_REQUIREMENTS) .venv/base.stamp
+	@PYENV_VERSION=3.12 python3.12 -m venv $(IMAGE)
+	@$(call install,$(DEV_REQUIREMENTS),$(IMAGE)/bin/python)
+	@touch $@
+
 $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/src/*/*.py)
 	@rm -rf $(PYTHON_CLIENT) && $(PYTHON) -m venv $(PYTHON_CLIENT)
 	@$(PYTHON_CLIENT)/bin/python -m pip install --quiet './clients/python[arrow,cli,mcp,sqlalchemy]'
@@ -158,12 +170,13 @@ clean: ## Remove what was set up, and caches; the data in var stay
 	@touch .venv/run.stamp $@
 
 # Arguments: files of requirements, and the Python if it is another than .venv's. uv uses pip's index. uv stays
-# installed, although the service does not require it.
+# installed, although the service does not require it. Each environment has a cache of its own meanwhile, so that
+# two can be installed at once.
 define install
-echo "Installing $(1)"; \
+echo "Installing $(1)"; cache=$(dir $(or $(2),$(BIN)/python)).cache; \
 index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
-{ test -x $(BIN)/uv && $${index:+env UV_DEFAULT_INDEX="$$index"} \
+{ test -x $(BIN)/uv && env UV_CACHE_DIR="$(CURDIR)/$$cache" $${index:+UV_DEFAULT_INDEX="$$index"} \
 	$(BIN)/uv pip sync --quiet --require-hashes --python $(or $(2),$(BIN)/python) $(1) .venv/uv.txt; } || \
 { echo "Trying again with pip"; $(or $(2),$(BIN)/python) -m pip install --quiet --require-hashes --no-deps $(addprefix -r ,$(1)); }; \
-rm -rf "$(UV_CACHE_DIR)"
+rm -rf $$cache
 endef
