@@ -21,7 +21,7 @@ from accounts.access.scopes import Scope
 from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
-from accounts.memberships import change_memberships, require_lent
+from accounts.memberships import change_memberships, only_owners_add, require_lent, require_staff_may_add
 from accounts.models import Invitation, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.invitations import InvitationOutcome
@@ -90,8 +90,8 @@ def create_invitation(
     """Invite the normalized ``email``. An open invitation of the address into the tenant is replaced.
 
     Raises:
-        Forbidden: the caller neither owns the tenant nor is a platform admin, a platform admin invites
-            itself, or the domain may not sign in.
+        Forbidden: the caller neither owns the tenant nor is a platform admin, a platform admin may not add
+            the address (`require_lent`, `require_staff_may_add`), or the domain may not sign in.
         SecondFactorRequired: a platform admin who does not own the tenant has no fresh proof.
         RateLimited: too many invitations of the tenant or by the caller.
         TenantNotFound: there is no such live tenant.
@@ -259,16 +259,19 @@ def _require_inviter(principal: Principal, *, tenant_id: UUID, email: str) -> No
         return
     if email == principal.email:
         require_lent(User.objects.get(pk=principal.rights.user_id), added=[tenant_id], actor=principal.email)
+    require_staff_may_add(User.objects.filter(email=email).first(), added=[tenant_id])
     require_fresh_proof(principal)
 
 
 def _may_still_invite(invitation: Invitation) -> bool:
-    """Return True if the inviting user is still an owner of the tenant or a platform admin."""
+    """Return True if the inviting user is still an owner of the tenant, or a platform admin who may add."""
     inviter = invitation.invited_by
     if inviter is None or not inviter.is_active:
         return False
     owned = inviter.memberships.in_force().filter(tenant=invitation.tenant_id, role=MembershipRole.OWNER)
-    return inviter.is_platform_admin or (inviter.role != PrimaryRole.GUEST and owned.exists())
+    if inviter.is_platform_admin and not only_owners_add([invitation.tenant_id]):
+        return True
+    return inviter.role != PrimaryRole.GUEST and owned.exists()
 
 
 def _find_own(principal: Principal, invitation_id: UUID) -> Invitation:

@@ -13,8 +13,9 @@ from django.db import transaction
 from accounts.access.assurance import require_fresh_proof
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.events import record_event
-from accounts.models import Membership, Tenant, User
+from accounts.models import Membership, Tenant, TenantConfig, User
 from accounts.models.events import EventKind
+from accounts.models.tenants import StaffApproval
 from accounts.models.users import MembershipRole
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
@@ -180,7 +181,7 @@ def _require_proof(
     """Refuse what needs the role of a platform admin without a fresh proof. What owners may needs none.
 
     Raises:
-        SecondFactorRequired, Forbidden: as `require_fresh_proof` and `require_lent`.
+        SecondFactorRequired, Forbidden: as `require_fresh_proof`, `require_lent`, `require_staff_may_add`.
     """
     rights = principal.rights
     changed = {*(key for key, role in added.items() if stored.get(key) != role), *removed}
@@ -188,6 +189,7 @@ def _require_proof(
     is_owner = principal.claims.is_sign_in and changed == owned and added.keys() <= stored.keys()
     if changed and not is_owner and (principal.is_platform_admin or not principal.claims.is_sign_in):
         require_lent(user, added=added.keys() - owned, actor=principal.email)
+        require_staff_may_add(user, added=added.keys() - owned)
         require_fresh_proof(principal)
 
 
@@ -201,6 +203,31 @@ def require_lent(user: User, *, added: Collection[UUID], actor: str) -> None:
         raise Forbidden(
             "You may not make yourself a member of this tenant. Ask one of its owners to invite you, or take "
             "access for a limited time on its page of the admin site."
+        )
+
+
+def only_owners_add(tenants: Collection[UUID]) -> bool:
+    """Return True if one of the tenants has an owner, and a configuration by which owners approve access.
+
+    A tenant without an owner gets one from staff in any case.
+    """
+    required = TenantConfig.objects.filter(document__access__staffApproval=StaffApproval.REQUIRED)
+    owners = Membership.objects.filter(role=MembershipRole.OWNER, ends_at=None, tenant__in=tenants)
+    return owners.filter(tenant__in=required.values("pk")).exists()
+
+
+def require_staff_may_add(user: User | None, *, added: Collection[UUID]) -> None:
+    """Refuse to let staff make ``user`` (None: unknown) a member where an owner approves the access of staff.
+
+    The role of a member changes: that opens no log to another user.
+
+    Raises:
+        Forbidden: the configuration of one of the tenants asks for the approval.
+    """
+    held = user.memberships.filter(ends_at=None).values_list("tenant_id", flat=True) if user and added else ()
+    if (new := {*added} - {*held}) and only_owners_add(new):
+        raise Forbidden(
+            "Owners of this tenant approve the access of staff, so staff add no members. An owner invites."
         )
 
 

@@ -32,7 +32,7 @@ from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.objectstore.s3 import S3Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 logger = logging.getLogger(__name__)
 
@@ -62,9 +62,7 @@ def notify_of_days(*, tenant: UUID, days: Sequence[date]) -> list[date]:
         ValidationFailed: a day is after tomorrow, or before the days that the tenant's Gateway keeps.
         RateLimited: too many days of the tenant wait to be built.
     """
-    today = now().date()
-    last = today + timedelta(days=1)
-    first = today - timedelta(days=1 + _retention_days(tenant))
+    ((first, last),) = _bounds_of([tenant]).values()
     details = [
         Detail(f"/prefixes/{index}", "out-of-range", f"Days from {first} to {last} are built, not {day}.")
         for index, day in enumerate(days)
@@ -80,10 +78,13 @@ def notify_of_days(*, tenant: UUID, days: Sequence[date]) -> list[date]:
     return named
 
 
-def _retention_days(tenant: UUID) -> int:
-    document = TenantConfig.objects.filter(pk=tenant).values_list("document", flat=True).first() or {}
-    days: int = document.get("logging", {}).get("retentionDays", _RETENTION_DAYS)
-    return days
+def _bounds_of(tenants: Collection[UUID]) -> dict[UUID, tuple[date, date]]:
+    """Return the first and the last day of which each tenant's Gateway may still write logs."""
+    rows = TenantConfig.objects.filter(pk__in=tenants).values_list("pk", "document__logging__retentionDays")
+    kept = dict.fromkeys(tenants, _RETENTION_DAYS) | {pk: days for pk, days in rows if days is not None}
+    # Its clock and ours may differ by a day.
+    today, day = now().date(), timedelta(days=1)
+    return {tenant: (today - (days + 1) * day, today + day) for tenant, days in kept.items()}
 
 
 def notify(*, tenant: UUID, days: Iterable[date]) -> None:
@@ -93,14 +94,21 @@ def notify(*, tenant: UUID, days: Iterable[date]) -> None:
 
 
 def mark_objects(keys: Iterable[str]) -> int:
-    """Mark the days of raw log objects as stale, and skip other keys. Return the number of days."""
+    """Mark the days of raw log objects as stale. Return the number of days.
+
+    Other keys, and days that no Gateway writes any more or yet, are skipped: the sweep finds such a day.
+    """
     days: dict[UUID, set[date]] = defaultdict(set)
     for key in keys:
         raw = parse_raw_key(key)
         if raw is not None and is_canonical_uuid(raw.tenant):
             days[UUID(raw.tenant)].add(raw.day)
-    for tenant in sorted(days):
-        notify(tenant=tenant, days=days[tenant])
+    for tenant, (first, last) in sorted(_bounds_of(days).items()):
+        if outside := {day for day in days[tenant] if not first <= day <= last}:
+            days[tenant] -= outside
+            logger.info("%d days of the tenant %s wait for the sweep", len(outside), tenant)
+        if days[tenant]:
+            notify(tenant=tenant, days=days[tenant])
     return sum(map(len, days.values()))
 
 

@@ -17,7 +17,7 @@ from accounts.deletion import owned_alone
 from accounts.grants import end_grant
 from accounts.invitations import withdraw_invitations_to
 from accounts.limited_access import end_access
-from accounts.memberships import change_memberships, require_lent
+from accounts.memberships import change_memberships, require_lent, require_staff_may_add
 from accounts.models import Account, Membership, Tenant, User
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles
@@ -97,13 +97,16 @@ def _end_memberships(user: User, *, actor: str, tenants: Collection[UUID] | None
     return len(stored)
 
 
-def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str) -> None:
-    """Make a user a member of a live tenant, or change the role.
+def set_member(
+    *, tenant_id: UUID, email: str, role: MembershipRole, actor: str, is_heir: bool = False
+) -> None:
+    """Make a user a member of a live tenant, or change the role. ``is_heir``: the last owner leaves.
 
     Raises:
         NotFound: there is no such user.
         TenantNotFound: there is no such live tenant.
-        Forbidden: the user is ``actor``, a platform admin who is no owner of the tenant.
+        Forbidden: the user is ``actor``, a platform admin who is no owner of the tenant, or the owners
+            approve the access of staff (`require_staff_may_add`).
     """
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
@@ -115,6 +118,8 @@ def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, actor: str)
         lasting = user.memberships.filter(tenant=tenant_id, ends_at__isnull=True)
         if not lasting.filter(role=MembershipRole.OWNER).exists():
             require_lent(user, added=[tenant_id], actor=actor)
+        if not is_heir:
+            require_staff_may_add(user, added=[tenant_id])
         stored = dict(user.memberships.filter(tenant=tenant_id).values_list("tenant_id", "role"))
         change_memberships(user, stored=stored, added={tenant_id: role}, removed=(), actor=actor)
 
@@ -192,7 +197,8 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
         _require_heirs(alone, heirs, people)
         tenants = sorted(alone_tenants.values_list("pk", flat=True))
         for tenant_id in tenants:
-            set_member(tenant_id=tenant_id, email=heirs[tenant_id], role=MembershipRole.OWNER, actor=actor)
+            heir, owner = heirs[tenant_id], MembershipRole.OWNER
+            set_member(tenant_id=tenant_id, email=heir, role=owner, actor=actor, is_heir=True)
         for account in accounts:
             heir = heirs[account.pk] if account.pk in alone else ""
             _change_owners(account.pk, leaving=email, heir=heir, actor=actor)

@@ -10,10 +10,11 @@ import pytest
 from django.core import mail
 
 from accounts.access_requests import approve_for_owners, request_access, withdraw_requests_of
-from accounts.admin.revoking import offboard
+from accounts.admin.revoking import offboard, set_member
 from accounts.limited_access import ApprovalNeeded, LastingMember, take_access
 from accounts.mailing import deliver_mail
 from accounts.models import AccessRequest, Event, Membership, Tenant, User
+from accounts.models.users import MembershipRole
 from accounts.tasks import remove_old_invitations
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden
@@ -294,6 +295,64 @@ class TestAsking:
             AccessRequest.objects.filter(pk=request.pk).update(expires_at=expired)
         remove_old_invitations()
         assert list(AccessRequest.objects.all()) == [new]
+
+
+class TestAdding:
+    """Staff do not get around the approval by adding a member."""
+
+    @pytest.fixture(autouse=True)
+    def required(self, world: factories.World, owner: ApiClient) -> None:
+        owner.put(config_of(world.tenant), {"tenantName": "Warehouse", "access": REQUIRED})
+
+    def test_staff_add_no_members(self, world: factories.World, sue: User) -> None:
+        admin, tenant = signed_in(world.platform_admin), world.tenant
+        Membership.objects.create(
+            user=sue, tenant=tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
+        )
+        entries = [{"tenantId": str(tenant.pk), "role": "member"}]
+        for email in (world.stranger.email, sue.email):
+            for method, path, body in (
+                ("PUT", f"/users/{email}/tenants", [{**entries[0], "role": "admin"}]),
+                ("PUT", f"/users/{email}", {"tenants": [{**entries[0], "role": "admin"}]}),
+                ("POST", f"/config/tenants/{tenant.pk}/invitations", {"email": email, "role": "member"}),
+            ):
+                refused = admin.request(method, path, body)
+                assert (refused.status_code, "An owner invites" in refused.json()["message"]) == (403, True)
+            with pytest.raises(Forbidden, match="An owner invites"):
+                set_member(tenant_id=tenant.pk, email=email, role=MembershipRole.MEMBER, actor="a@b.example")
+        path = f"/users/{world.stranger.email}/tenants"
+        assert admin.request("PATCH", path, entries).status_code == 403
+        assert Membership.objects.get(tenant=tenant, user=sue).ends_at is not None
+        assert not tenant.memberships.filter(user=world.stranger).exists()
+
+    def test_an_invitation_of_staff_from_before_has_ended(
+        self, world: factories.World, owner: ApiClient
+    ) -> None:
+        path = f"/config/tenants/{world.tenant.pk}/invitations"
+        body = {"email": world.stranger.email, "role": "member"}
+        owner.put(config_of(world.tenant), {"tenantName": "Warehouse", "access": NOTIFY})
+        made = signed_in(world.platform_admin).post(path, body).json()["id"]
+        owner.put(config_of(world.tenant), {"tenantName": "Warehouse", "access": REQUIRED})
+        assert signed_in(world.stranger).post(f"/users/me/invitations/{made}/accept").status_code == 409
+        made = owner.post(path, body).json()["id"]
+        assert signed_in(world.stranger).post(f"/users/me/invitations/{made}/accept").status_code == 200
+
+    def test_staff_change_the_roles_of_members(self, world: factories.World) -> None:
+        entries = [{"tenantId": str(world.tenant.pk), "role": "admin"}]
+        path = f"/users/{world.member.email}/tenants"
+        assert signed_in(world.platform_admin).put(path, entries).status_code == 200
+
+    def test_a_tenant_without_an_owner_gets_one_from_staff(self, world: factories.World) -> None:
+        world.tenant.memberships.filter(role="owner").delete()
+        entries = [{"tenantId": str(world.tenant.pk), "role": "owner"}]
+        path = f"/users/{world.stranger.email}/tenants"
+        assert signed_in(world.platform_admin).request("PATCH", path, entries).status_code == 200
+
+    def test_the_heir_of_the_last_owner_is_named_by_staff(self, world: factories.World) -> None:
+        account, tenant = world.tenant.account_id, world.tenant.pk
+        heirs = dict.fromkeys((account, tenant), world.stranger.email)
+        offboard(world.owner.pk, heirs=heirs, actor=world.platform_admin.email)
+        assert Membership.objects.get(tenant=tenant, role="owner").user == world.stranger
 
 
 class TestEmergency:

@@ -13,7 +13,7 @@ import pytest
 
 from analytics import tasks
 from logs.models import LogSweep, PendingBuild
-from logs.notifications import read_event_message, receive_events
+from logs.notifications import mark_objects, read_event_message, receive_events
 from logs.pending import mark_days
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
@@ -146,6 +146,20 @@ def test_the_keys_of_a_notification() -> None:
 def test_invalid_notifications(body: str) -> None:
     with pytest.raises(ValueError, match=r"not a notification of S3|Expect"):
         read_event_message(body, bucket="b", location="")
+
+
+def test_objects_of_days_that_no_gateway_has_wait_for_the_sweep(world: World) -> None:
+    """A day before its retention or after tomorrow costs a build, whoever put the object there."""
+    configure(world.tenant.pk, logging={"retentionDays": 30})
+    today = now().date()
+    keys = {
+        tenant: [f"{tenant}/logs/{today + timedelta(days=days):%Y/%m/%d}/04/a.json" for days in ages]
+        for tenant, ages in ((world.tenant.pk, (-32, -31, 1, 2)), (TENANT, (-402, -401, 1, 2)))
+    }
+    assert mark_objects([key for of_tenant in keys.values() for key in of_tenant]) == 4
+    days = {(world.tenant.pk, -31), (world.tenant.pk, 1), (TENANT, -401), (TENANT, 1)}
+    assert set(pending()) == {(tenant, today + timedelta(days=age)) for tenant, age in days}
+    assert mark_objects(keys[TENANT][:1]) == 0
 
 
 def test_a_queue_is_read_until_it_is_empty_and_keeps_invalid_messages(
