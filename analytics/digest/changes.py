@@ -12,6 +12,8 @@ from logs.layout import HOUR_MS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from analytics.digest.facts import Wordings
+
 #: A finding may coincide with a change that is at most this much older, in milliseconds.
 COINCIDENCE_MS: Final = 6 * HOUR_MS
 
@@ -63,12 +65,12 @@ _Change = TypeVar("_Change", RulesWrite, HandMarker)
 
 def find_coincidence(
     changes: Changes, *, rule_id: str, has_risen: bool, start: int, prefix: str
-) -> tuple[str, list[Name]]:
-    """Return a sentence about the change that coincides with a move of a rule's hit rate, and its names.
+) -> tuple[list[Wordings], list[Name]]:
+    """Return the sentence about a change that coincides with a move of a rule's hit rate, and its names.
 
     It names the newest change in the hour of ``start`` (epoch ms) or up to six hours before it that can
     explain the move. A marker, and a write of other rules, can only explain a fall. Without such a change,
-    the sentence is empty.
+    there is no sentence.
 
     Args:
         prefix: the beginning of the ids of the names.
@@ -89,20 +91,28 @@ def find_coincidence(
     )
     if marker is not None and (write is None or marker.at > write.at):
         name = Name(id=f"{prefix}-marker", kind=NameKind.TIME, value=format_minute(marker.at), href=None)
+        marked = f"an invalidation marker made by hand at {{{name.id}}}"
         mechanism = "a marker ends all older results of its rule"
-        return (
-            f"Coincides with an invalidation marker made by hand at {{{name.id}}}: {mechanism}.",
-            [name],
-        )
+        return [
+            (
+                f"Coincides with {marked}: {mechanism}.",
+                f"This coincides with {marked}. Note that {mechanism}.",
+            )
+        ], [name]
     if write is None:
-        return "", []
+        return [], []
     name = write.as_name(f"{prefix}-write")
     mechanism = (
         "it changed this rule"
         if rule_id in write.rule_ids
         else "a write of the rules leaves the cache behind"
     )
-    return f"Coincides with the rules of {{{name.id}}}: {mechanism}.", [name]
+    return [
+        (
+            f"Coincides with the rules of {{{name.id}}}: {mechanism}.",
+            f"This coincides with the rules of {{{name.id}}}. Note that {mechanism}.",
+        )
+    ], [name]
 
 
 def _fits(moment: int, start: int) -> bool:

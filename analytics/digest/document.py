@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from analytics.digest.reading import DigestLog
 
 #: Raise it when the same log gives another digest. Then all stored digests are made again.
-DIGEST_VERSION: Final = 2
+DIGEST_VERSION: Final = 3
 
 
 class SectionText(JsonStruct):
@@ -53,8 +53,13 @@ class StoredDigest(DigestHead):
     sections: list[SectionText]
 
 
-def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> StoredDigest:
-    """Return the digest of a period that has entries. A quiet period has one section with one sentence."""
+def make_document(
+    log: DigestLog, period: DigestPeriod, changes: Changes
+) -> tuple[StoredDigest, list[Section]]:
+    """Return the digest of a period that has entries, and its sections with all their wordings.
+
+    A quiet period has one section with one sentence.
+    """
     candidates = (
         moved_section(log, period, changes),
         statements_section(log, period),
@@ -69,7 +74,7 @@ def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sto
     # A recommendation may stay open for weeks, so it does not make a period remarkable.
     if not quiet and (recommended := recommendations_section(changes)):
         sections.append(recommended)
-    return StoredDigest(
+    document = StoredDigest(
         kind=period.kind,
         period=period.name,
         from_=period.first,
@@ -81,3 +86,4 @@ def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sto
             SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections
         ],
     )
+    return document, sections

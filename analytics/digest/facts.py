@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
@@ -14,6 +14,8 @@ from tenantadmin.lib.core.structs import JsonStruct
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+#: The same sentence in several wordings. A language model may choose one of them.
+Wordings: TypeAlias = tuple[str, ...]
 #: An ``{id}`` in a text.
 PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
@@ -78,22 +80,21 @@ class Name(JsonStruct):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a digest. Its sentences have ``{id}`` in place of facts and names, and no digits."""
+    """A part of a digest.
+
+    Each sentence is given in wordings that say the same, the usual one first. They have ``{id}`` in place of
+    facts and names, and no digits.
+    """
 
     id: str
     heading: str
-    sentences: Sequence[str]
+    sentences: Sequence[Wordings]
     facts: Sequence[Fact] = ()
     names: Sequence[Name] = field(default=())
 
     @property
     def text(self) -> str:
-        return "\n".join(self.sentences)
-
-
-def placeholders(text: str) -> list[str]:
-    """Return the ids in a text, in order."""
-    return PLACEHOLDER.findall(text)
+        return "\n".join(wordings[0] for wordings in self.sentences)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

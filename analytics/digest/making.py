@@ -20,7 +20,7 @@ from accounts.tenants.config import read_per_user_tables
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
-from analytics.digest.model_text import rewrite_texts
+from analytics.digest.model_text import choose_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod, days_before
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.times import to_milliseconds
@@ -122,9 +122,10 @@ def make_digest(
         if stored is not None and stored.source == source:
             return stored
         with open_log(store, days, read_per_user_tables(tenant) or ()) as log:
-            document = make_storable(make_document(log, period, _read_changes(tenant, period)))
-        rewritten = rewrite_texts(tenant, document)
-        return _save(stored, tenant=tenant, period=period, source=source, document=document, texts=rewritten)
+            made, sections = make_document(log, period, _read_changes(tenant, period))
+        document = make_storable(made)
+        texts = choose_texts(tenant, period.name, sections)
+        return _save(stored, tenant=tenant, period=period, source=source, document=document, texts=texts)
 
 
 def _save(

@@ -1,4 +1,4 @@
-"""The language model's rewrite of a digest: the opt-in, the request and the result."""
+"""The wordings that a language model chooses for a digest: the opt-in, the request and the result."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from msgspec import Meta
 
 from accounts.models import TenantConfig
 from analytics.digest.language_model import (
+    ChoiceRefused,
     ModelFailed,
     is_configured,
     make_request,
-    read_texts,
+    read_choice,
     send_request,
 )
-from analytics.digest.rewriting import RewriteRefused, check_rewrite
 from analytics.models import ModelExchange
 from tenantadmin.lib.core.structs import JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
     from uuid import UUID
+
+    from analytics.digest.facts import Section
 
 logger = logging.getLogger(__name__)
 
@@ -47,15 +49,14 @@ class ModelExchangeDocument(JsonStruct):
     reason: Annotated[str | None, Meta(description="Why it was refused, or what failed.")]
 
 
-def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None:
-    """Return the texts of a digest's sections as the language model rewrote them; None: show the templates.
+def choose_texts(tenant: UUID, period: str, sections: Sequence[Section]) -> list[str] | None:
+    """Return the texts of a digest's sections in the wordings that the model chose; None: show the templates.
 
     The request is stored before it is sent. A request that already has an answer is not sent again.
     """
     if not is_configured() or not _has_opted_in(tenant):
         return None
-    request = make_request(document)
-    period = document["period"]
+    request = make_request(sections)
     exchange = (
         ModelExchange.objects.filter(
             tenant_id=tenant,
@@ -75,12 +76,11 @@ def rewrite_texts(tenant: UUID, document: Mapping[str, Any]) -> list[str] | None
     try:
         if is_new:
             exchange.answer = send_request(request)
-        texts = read_texts(exchange.answer)
-        check_rewrite(document, texts)
+        texts = read_choice(exchange.answer, sections)
         exchange.outcome, exchange.reason = ModelExchange.Outcome.ACCEPTED, ""
     except ModelFailed as error:
         texts, exchange.outcome, exchange.reason = None, ModelExchange.Outcome.FAILED, str(error)
-    except RewriteRefused as error:
+    except ChoiceRefused as error:
         texts, exchange.outcome, exchange.reason = None, ModelExchange.Outcome.REFUSED, str(error)
     exchange.save(update_fields=["answer", "outcome", "reason"])
     if texts is None:

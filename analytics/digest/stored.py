@@ -46,7 +46,7 @@ class DigestDocument(DigestHead):
 
     links: DigestLinks = msgspec.field(name="_links")
     tenant_id: UUID
-    rewritten: Annotated[bool, Meta(description="A language model wrote the texts.")]
+    rewritten: Annotated[bool, Meta(description="A language model chose the wordings.")]
     made_at: Timestamp
     sections: list[DigestSection]
 

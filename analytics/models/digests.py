@@ -20,7 +20,7 @@ class Digest(models.Model):
     source = models.CharField(max_length=64)
     #: ``{kind, period, from, to, quiet, facts, names, sections}``. The texts of sections are templates.
     document = models.JSONField()
-    #: The texts of the sections as a language model rewrote them. Null: the templates are shown.
+    #: The texts of the sections in the wordings that a language model chose. Null: the templates are shown.
     rewritten = models.JSONField(null=True)
     etag = models.CharField(max_length=40)
     made_at = models.DateTimeField(default=now)

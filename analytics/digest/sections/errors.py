@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analytics.digest.changes import Changes
-    from analytics.digest.facts import Fact
+    from analytics.digest.facts import Fact, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -44,7 +44,7 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
     bursts = _join([(row["hour"], row["errors"]) for row in rows])
     if not bursts:
         return None
-    sentences: list[str] = []
+    sentences: list[Wordings] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, (first, last, _) in enumerate(bursts, start=1):
@@ -60,20 +60,31 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
             Name(id=f"{prefix}-end", kind=NameKind.TIME, value=format_minute(end), href=None),
         ]
         sentences.append(
-            f"Requests that failed between {{{prefix}-start}} and {{{prefix}-end}}: {{{prefix}-errors}}."
+            (
+                f"Requests that failed between {{{prefix}-start}} and {{{prefix}-end}}: {{{prefix}-errors}}.",
+                f"From {{{prefix}-start}} to {{{prefix}-end}}, requests failed: {{{prefix}-errors}}.",
+            )
         )
         write = find_last_write(changes, start=start)
         if write is not None:
             name = write.as_name(f"{prefix}-write")
             names.append(name)
+            effect = "requests that the cache answered before go to the warehouse"
             sentences.append(
-                f"Coincides with the rules of {{{name.id}}}: "
-                "afterwards, requests that the cache answered before go to the warehouse."
+                (
+                    f"Coincides with the rules of {{{name.id}}}: afterwards, {effect}.",
+                    f"The rules of {{{name.id}}} coincide with it. Afterwards, {effect}.",
+                )
             )
     (mean,) = log.read_facts([FactQuery("errors-usual", Unit.COUNT, f"SELECT round(({usual}), 2)")])
     if mean.value is not None:
         facts.append(mean)
-        sentences.append("Usual in an hour of the week before: {errors-usual}.")
+        sentences.append(
+            (
+                "Usual in an hour of the week before: {errors-usual}.",
+                "In the week before, an hour had {errors-usual} of them on average.",
+            )
+        )
     return Section("errors", "Bursts of errors", sentences, facts, names)
 
 

@@ -12,7 +12,7 @@ from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_value
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact
+    from analytics.digest.facts import Fact, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -32,7 +32,7 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    sentences: list[str] = []
+    sentences: list[Wordings] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -55,9 +55,13 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         if row["ruleId"] is not None:
             names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
             rule = f"by {{{prefix}-rule}}"
+        reason = _REASONS[row["grade"]]
+        counts = f"results: {{{prefix}-keys}}, users: {{{prefix}-users}}, requests: {{{prefix}-served}}"
+        name = f"{{{prefix}-statement}}"
         sentences.append(
-            f"Several users shared results of a statement that {_REASONS[row['grade']]}, {rule}; results: "
-            f"{{{prefix}-keys}}, users: {{{prefix}-users}}, requests: {{{prefix}-served}}. "
-            f"{{{prefix}-statement}}"
+            (
+                f"Several users shared results of a statement that {reason}, {rule}; {counts}. {name}",
+                f"Results of a statement that {reason} reached several users, {rule} ({counts}): {name}",
+            )
         )
     return Section("leaks", "Leaks", sentences, facts, names)

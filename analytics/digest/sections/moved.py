@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analytics.digest.changes import Changes
-    from analytics.digest.facts import Fact
+    from analytics.digest.facts import Fact, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -40,7 +40,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
     moved = _find_moves(log, period)
     if not moved:
         return None
-    sentences: list[str] = []
+    sentences: list[Wordings] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, rule in enumerate(moved, start=1):
@@ -49,16 +49,19 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
         names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=rule["ruleId"], href=None))
         has_risen = rule["now"] > rule["before"]
         direction = "rose" if has_risen else "fell"
+        change = f"{direction} from {{{prefix}-before}} to {{{prefix}-rate}}"
         sentences.append(
-            f"The hit rate of {{{prefix}-rule}} {direction} from {{{prefix}-before}} to {{{prefix}-rate}}, "
-            f"over {{{prefix}-requests}} requests."
+            (
+                f"The hit rate of {{{prefix}-rule}} {change}, over {{{prefix}-requests}} requests.",
+                f"Over {{{prefix}-requests}} requests, the hit rate of {{{prefix}-rule}} {change}.",
+            )
         )
         start = _find_start(log, period, rule)
         if start is not None:
-            sentence, coincidence_names = find_coincidence(
+            coincidences, coincidence_names = find_coincidence(
                 changes, rule_id=rule["ruleId"], has_risen=has_risen, start=start, prefix=prefix
             )
-            sentences += [sentence] if sentence else []
+            sentences += coincidences
             names += coincidence_names
     return Section("moved", "Hit rates that moved", sentences, facts, names)
 

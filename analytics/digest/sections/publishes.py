@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from analytics.digest.changes import Changes, RulesWrite
-    from analytics.digest.facts import Fact, Name
+    from analytics.digest.facts import Fact, Name, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -29,7 +29,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
     writes = [write for write in changes.writes if period.first <= day_of(write.at) <= period.last]
     if not writes:
         return None
-    sentences: list[str] = []
+    sentences: list[Wordings] = []
     facts: list[Fact] = []
     names: list[Name] = []
     shown = writes[-_MOST:]
@@ -48,12 +48,18 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
             ]
         )
         names.append(write.as_name(f"{prefix}-write"))
+        rules, valid = f"{{{prefix}-write}}", "Results that were still valid"
+        again = f"{{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time"
         sentences.append(
-            f"The rules of {{{prefix}-write}} left the cache behind. Results that were still valid and were "
-            f"made again: {{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time."
+            (
+                f"The rules of {rules} left the cache behind. {valid} and were made again: {again}.",
+                f"{valid} and were made again after the rules of {rules}: {again}.",
+            )
         )
     if len(writes) > len(shown):
-        sentences.append("The history has earlier writes of the rules, too.")
+        sentences.append(
+            ("The history has earlier writes of the rules, too.", "Earlier writes are in the history.")
+        )
     return Section("publishes", "Writes of the rules", sentences, facts, names)
 
 

@@ -8,6 +8,7 @@ from analytics.digest.facts import Name, NameKind, Section
 
 if TYPE_CHECKING:
     from analytics.digest.changes import Changes
+    from analytics.digest.facts import Wordings
 
 _MOST: Final = 3
 
@@ -25,7 +26,9 @@ def recommendations_section(changes: Changes) -> Section | None:
     ]
     if not names:
         return None
-    sentences = [f"It would help: {{{name.id}}}." for name in names]
+    sentences: list[Wordings] = [
+        (f"It would help: {{{name.id}}}.", f"Open recommendation: {{{name.id}}}.") for name in names
+    ]
     if len(changes.recommendations) > len(names):
-        sentences.append("There are more open recommendations.")
+        sentences.append(("There are more open recommendations.", "More recommendations are open."))
     return Section("recommendations", "Open recommendations", sentences, names=names)

@@ -11,7 +11,7 @@ from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, per
 from analytics.digest.periods import LOOK_BACK_DAYS, days_before
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact
+    from analytics.digest.facts import Fact, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -39,7 +39,7 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    sentences: list[str] = []
+    sentences: list[Wordings] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -57,8 +57,12 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         names.append(
             Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
         )
+        took = f"took {{{prefix}-time}} of the warehouse, {{{prefix}-share}} of its time"
+        runs, name = f"requests: {{{prefix}-runs}}", f"{{{prefix}-statement}}"
         sentences.append(
-            f"A statement that is new in the log took {{{prefix}-time}} of the warehouse, "
-            f"{{{prefix}-share}} of its time; requests: {{{prefix}-runs}}. {{{prefix}-statement}}"
+            (
+                f"A statement that is new in the log {took}; {runs}. {name}",
+                f"A new statement in the log {took} ({runs}): {name}",
+            )
         )
     return Section("new-statements", "New heavy statements", sentences, facts, names)

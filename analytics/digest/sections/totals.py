@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final
 from analytics.digest.facts import FactQuery, Section, Unit, percent_sql
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact
+    from collections.abc import Sequence
+
+    from analytics.digest.facts import Fact, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -40,23 +42,34 @@ _MEASURES: Final = (
     ),
 )
 _SENTENCES: Final = (
-    ("requests", "Requests: {requests}", "; usual: {requests-median}."),
-    ("hit-rate", "Hits: {hit-rate} of them", "; usual: {hit-rate-median}."),
-    ("warehouse", "Warehouse time: {warehouse}", "; usual: {warehouse-median}."),
-    ("response", "Mean response time: {response}", "; usual: {response-median}."),
-    ("errors", "Failed requests: {errors}", "; usual: {errors-median}."),
+    ("requests", "Requests: {requests}"),
+    ("hit-rate", "Hits: {hit-rate} of them"),
+    ("warehouse", "Warehouse time: {warehouse}"),
+    ("response", "Mean response time: {response}"),
+    ("errors", "Failed requests: {errors}"),
 )
 
 
 def totals_section(log: DigestLog, period: DigestPeriod) -> Section:
     """Return the totals that have a value, each with its median."""
     facts = _read(log, period)
-    sentences = []
-    for name, now, usual in _SENTENCES:
-        if facts[name].value is not None:
-            sentences.append(now + (usual if facts[f"{name}-median"].value is not None else "."))
+    sentences: list[Wordings] = []
+    for name, now in _SENTENCES:
+        median = f"{{{name}-median}}"
+        if facts[name].value is None:
+            continue
+        if facts[f"{name}-median"].value is None:
+            sentences.append((f"{now}.",))
+        else:
+            sentences.append((f"{now}; usual: {median}.", f"{now} (usually {median})."))
     if facts["requests-median"].value is None:
-        sentences.append(f"There is no earlier {_same(period)} to compare with.")
+        earlier = _same(period)
+        sentences.append(
+            (
+                f"There is no earlier {earlier} to compare with.",
+                f"Nothing is compared, because there is no earlier {earlier}.",
+            )
+        )
     return Section("totals", "Totals", sentences, _named(facts, sentences))
 
 
@@ -66,7 +79,13 @@ def quiet_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     if _is_unusual(facts):
         return None
     rate = ", hits: {hit-rate}" if facts["hit-rate"].value is not None else ""
-    sentences = [f"A quiet {period.kind} without anything unusual; requests: {{requests}}{rate}."]
+    counts = f"requests: {{requests}}{rate}"
+    sentences: list[Wordings] = [
+        (
+            f"A quiet {period.kind} without anything unusual; {counts}.",
+            f"Nothing unusual happened in this {period.kind} ({counts}).",
+        )
+    ]
     return Section("totals", "Totals", sentences, _named(facts, sentences))
 
 
@@ -97,9 +116,9 @@ def _is_unusual(facts: dict[str, Fact]) -> bool:
     return rate is not None and usual_rate is not None and abs(rate - usual_rate) >= _POINTS
 
 
-def _named(facts: dict[str, Fact], sentences: list[str]) -> list[Fact]:
+def _named(facts: dict[str, Fact], sentences: Sequence[Wordings]) -> list[Fact]:
     """Return the facts that the sentences refer to."""
-    text = " ".join(sentences)
+    text = " ".join(wordings[0] for wordings in sentences)
     return [fact for name, fact in facts.items() if f"{{{name}}}" in text]
 
 

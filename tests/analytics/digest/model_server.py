@@ -21,13 +21,13 @@ class Model:
         self.respond: Callable[[BaseHTTPRequestHandler, dict[str, Any]], None] = lambda _, __: None
         self.url = ""
 
-    def answers(self, rewrite: Callable[[list[str]], Any]) -> None:
-        """Answer with what ``rewrite`` makes of the texts of the sections."""
+    def answers(self, choose: Callable[[list[list[list[str]]]], Any]) -> None:
+        """Answer with the wordings that ``choose`` takes, given those of each sentence of each section."""
 
         def respond(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
             data = json.loads(body["messages"][1]["content"])
-            texts = rewrite([section["text"] for section in data["sections"]])
-            content = texts if isinstance(texts, str) else json.dumps({"texts": texts})
+            chosen = choose([section["sentences"] for section in data["sections"]])
+            content = chosen if isinstance(chosen, str) else json.dumps({"wordings": chosen})
             send(handler, json.dumps({"choices": [{"message": {"content": content}}]}).encode())
 
         self.respond = respond
