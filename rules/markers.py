@@ -24,10 +24,11 @@ from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.plans import limits_of
 from accounts.tenants.stamps import new_stamp
+from accounts.tenants.stored_bytes import Kind, count_stored
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
 from rules.statements import cut_statement
-from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
+from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, RateLimited, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
@@ -201,8 +202,16 @@ def invalidate_targets(tenant_id: UUID, *, rule_id: str, statement: str, actor: 
 def save_markers(tenant_id: UUID, made: Sequence[Marker]) -> None:
     """Store new markers. Remove the oldest superseded ones above the limit of the tenant's plan.
 
+    Above its limit of bytes, markers take effect without their statement and reason.
     Counting takes long where there are many markers, so only every hundredth one leads to it. Cutoffs stay.
     """
+    try:
+        notes = ([marker.metadata, marker.invalidated_by] for marker in made)
+        count_stored(tenant_id, *notes, kind=Kind.NOTES)
+    except RateLimited:
+        for marker in made:
+            marker.metadata = {}
+            marker.invalidated_by.pop("statement", None)
     Marker.objects.bulk_create(made)
     if not any(marker.pk % _MADE_PER_COUNT == 0 for marker in made):
         return
@@ -224,7 +233,9 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
     Raises:
         TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
         ValidationFailed: a derived member has another value.
+        RateLimited: see `count_stored`.
     """
+    count_stored(tenant_id, changes.get("metadata"), changes.get("invalidatedBy"), kind=Kind.NOTES)
     with transaction.atomic():
         require_live_tenant(tenant_id)
         remaining = Marker.objects.remaining().of_live_tenant(tenant_id)

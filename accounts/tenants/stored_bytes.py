@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import math
 import time
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
@@ -29,8 +30,15 @@ logger = logging.getLogger(__name__)
 _DAY: Final = RateLimitItemPerDay(1)
 
 
-def count_stored(tenant_id: UUID, *documents: Any) -> None:
-    """Count the JSON of documents that will be stored: revisions, drafts, metadata.
+class Kind(StrEnum):
+    """What is counted together. The notes of a Gateway's markers leave room for writes of the rules."""
+
+    DOCUMENTS = "revisions, drafts and cache metadata"
+    NOTES = "statements and reasons of markers"
+
+
+def count_stored(tenant_id: UUID, *documents: Any, kind: Kind = Kind.DOCUMENTS) -> None:
+    """Count the JSON of documents that will be stored.
 
     Refused documents do not count. Call it before the transaction of the write; if that fails, they count.
 
@@ -38,10 +46,8 @@ def count_stored(tenant_id: UUID, *documents: Any) -> None:
         RateLimited: the tenant would store more than its plan allows in a day; ``Retry-After`` says when the
             day of its first write ends.
     """
-    size, key = (
-        sum(len(dump_json(document)) for document in documents),
-        _DAY.key_for("stored", str(tenant_id)),
-    )
+    size = sum(len(dump_json(document)) for document in documents)
+    key = _DAY.key_for("stored" if kind is Kind.DOCUMENTS else "notes", str(tenant_id))
     try:
         used = storage().incr(key, _DAY.get_expiry(), amount=size)
         limit = _limit_of(tenant_id, used=used)
@@ -53,8 +59,8 @@ def count_stored(tenant_id: UUID, *documents: Any) -> None:
         logger.exception("The bytes that the tenant %s stores cannot be counted", tenant_id)
         return
     raise RateLimited(
-        f"The tenant's plan allows {limit:,} bytes of new revisions, drafts and cache metadata a day; this "
-        f"would make {used:,}. Try again later.",
+        f"The tenant's plan allows {limit:,} bytes of new {kind} a day; this would make {used:,}. "
+        "Try again later.",
         retry_after=retry_after,
     )
 

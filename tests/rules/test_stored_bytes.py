@@ -97,6 +97,35 @@ class TestBytes:
         assert gateway.put(entries, many).status_code == 429
         assert CacheMetadata.objects.count() == 1
 
+    def test_markers_take_effect_without_their_notes(
+        self, world: World, client: ApiClient, rules: str, gateway: ApiClient
+    ) -> None:
+        """Their count alone was limited: a hundred thousand of 64 KiB are 6 GiB."""
+        document = [{"id": "a", "conditions": {"userName": "a"}}, {"id": "b", "invalidateRules": ["a"]}]
+        assert client.put(rules, {"rules": document}).status_code == 200
+        tenant = f"/tenants/{world.tenant.pk}"
+
+        def make(name: str, length: int) -> Any:
+            notes = {"metadata": {"reason": "why"}, "invalidatedBy": {"statement": "x" * length}}
+            body = {"markerId": name, "targetRuleId": "a", **notes}
+            answer = gateway.post(f"{tenant}/invalidation-markers", body)
+            assert answer.status_code == 201
+            return answer.json()
+
+        shown = [make(name, 10_000) for name in ("m0", "m1", "m2")]
+        assert [len(it["invalidatedBy"].get("statement", "")) for it in shown] == [10_000, 10_000, 0]
+        assert [it["metadata"] for it in shown] == [{"reason": "why"}, {"reason": "why"}, {}]
+        assert shown[2]["invalidatedBy"] == {"ruleId": "a", "triggeredBy": "Manual"}
+        fired = gateway.post(f"{tenant}/rules/b/invalidations", {"statement": "y" * 10_000})
+        assert (fired.status_code, fired.json()["markers"][0]["invalidatedBy"]["ruleId"]) == (201, "b")
+        assert "statement" not in Marker.objects.get(number=0).invalidated_by
+        # What was left out does not count, other notes are refused, and documents have their own limit.
+        assert make("m3", 100)["invalidatedBy"]["statement"] == "x" * 100
+        notes = {"invalidatedBy": {"statement": "z" * 10_000}}
+        assert gateway.put(f"{tenant}/invalidation-markers/m0", notes).status_code == 429
+        assert client.put(rules, large()).status_code == 400
+        assert client.put(rules, {"rules": [*document, *large()["rules"]]}).status_code == 200
+
     def test_tenants_and_plans_have_their_own(
         self, world: World, client: ApiClient, rules: str, settings: Any
     ) -> None:
