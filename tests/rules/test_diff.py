@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from rules.blame import blame
 from rules.diff import diff_rules
 from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.work import CallerGone, TooCostly, Work, working
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 A = {"id": "a", "ttlSeconds": 60, "conditions": {"userName": "ann", "tables": {"containsAny": ["x", "y"]}}}
 B = {"id": "b", "ttlSeconds": 60, "conditions": {}}
@@ -30,3 +38,23 @@ def test_rules_are_compared_by_id() -> None:
 def test_another_order_is_not_a_change() -> None:
     diff = diff_rules(before=[A, B, C], after=[C, A, B])
     assert (diff.added, diff.removed, diff.changed) == ((), (), ())
+
+
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda before, after: diff_rules(before=before, after=after),
+        lambda before, after: blame(iter([(1, after), (0, before)]), limit=10_000),
+    ],
+    ids=["diff", "blame"],
+)
+def test_it_ends_with_its_time_and_when_the_caller_hangs_up(
+    compute: Callable[[list[dict[str, Any]], list[dict[str, Any]]], object],
+) -> None:
+    """Comparing large rulesets went on after the caller had left."""
+    before, after = ([{**A, "id": str(number), "ttlSeconds": ttl} for number in range(300)] for ttl in (1, 2))
+    with working(Work(seconds=1e-9)), pytest.raises(TooCostly):
+        compute(before, after)
+    with working(Work(is_abandoned=lambda: True)), pytest.raises(CallerGone):
+        compute(before, after)
+    compute(before, after)

