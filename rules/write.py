@@ -93,6 +93,8 @@ def write_ruleset(
     if changed_at is None:
         count_stored(tenant_id, rules)
     removed = {rule["id"] for rule in stored.rules} - {rule["id"] for rule in rules} - {*confirm_deletes}
+    # Before the transaction, because a large comparison gives way to other requests.
+    changes = summarize_rules(before=stored.rules, after=rules)
     with transaction.atomic(), database_refusals():
         stamp = stamp_tenant(tenant_id)
         if stamp is None:
@@ -121,7 +123,7 @@ def write_ruleset(
             actor=actor,
             changed_at=modified_at,
             restored_from=restored_from,
-            summary={**summarize_rules(before=stored.rules, after=rules), **(summary or {})},
+            summary={**changes, **(summary or {})},
             comment=comment,
             document={"rules": rules},
         )

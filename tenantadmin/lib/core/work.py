@@ -6,7 +6,7 @@ import math
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from time import sleep, thread_time
+from time import monotonic, sleep, thread_time
 from typing import TYPE_CHECKING, Final
 
 from tenantadmin.lib.core.errors import BadRequest, RequestTimeout
@@ -14,18 +14,20 @@ from tenantadmin.lib.core.errors import BadRequest, RequestTimeout
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-#: Reading the clock takes microseconds.
-_QUESTIONS_PER_READING: Final = 20
-#: A request that has used so many seconds is costly. The costly ones of a process compute in turn. Each turn
-#: ends with a pause as long as it computed, at most so many seconds. Otherwise, all other requests of the
-#: process would wait: Python runs one thread at a time.
-_COSTLY_SECONDS: Final = 0.1
-_LONGEST_PAUSE: Final = 0.05
+#: A request looks so often at what it has used, and whether its caller is gone. Reading the clock of the
+#: processor takes a microsecond.
+_LOOK_SECONDS: Final = 0.002
+#: A request that has used so many seconds is costly. Python runs one thread at a time, so the costly ones
+#: of a process compute in turn, from one look to the next.
+_COSTLY_SECONDS: Final = 0.01
 #: In which another thread gets the turn.
 _HANDOVER_SECONDS: Final = 0.0005
 #: Nothing waits longer for its turn, because who has it may wait for the database.
 _LONGEST_WAIT: Final = 1.0
-_turn: Final = Lock()
+#: After the arrival of a request, the costly ones pause so long, because most requests are answered by then.
+#: No pause is longer than the second figure, however many requests arrive.
+_COURTESY_SECONDS: Final = 0.005
+_LONGEST_PAUSE: Final = 0.02
 
 
 class TooCostly(BadRequest):
@@ -40,6 +42,28 @@ class CallerGone(RequestTimeout):
     """The caller has closed the connection. Only the access log shows this error."""
 
     message = "The connection was closed before the answer was ready."
+
+
+class _Process:
+    """What the requests of this process know of each other."""
+
+    def __init__(self) -> None:
+        self.turn = Lock()
+        self.arrived_at = -math.inf
+
+    def give_way(self) -> None:
+        """Pause while requests arrive."""
+        latest = monotonic() + _LONGEST_PAUSE
+        while (pause := min(self.arrived_at + _COURTESY_SECONDS, latest) - monotonic()) > 0:
+            sleep(pause)
+
+
+_process: Final = _Process()
+
+
+def note_arrival() -> None:
+    """Have costly requests pause for a request that has just arrived."""
+    _process.arrived_at = monotonic()
 
 
 class Work:
@@ -57,32 +81,32 @@ class Work:
         self._is_abandoned = is_abandoned
         self._started = thread_time()
         self._used = 0.0
-        self._questions = 0
+        self._looks_at = -math.inf
         self._has_turn = False
 
     def has_used(self, seconds: float) -> bool:
-        """Return True if the request has used more than ``seconds``.
-
-        The clock is read only at every `_QUESTIONS_PER_READING`th call, because a reading is slow.
-        """
-        if self._questions % _QUESTIONS_PER_READING == 0:
-            before, self._used = self._used, thread_time() - self._started
-            if self._is_abandoned():
-                raise CallerGone
-            if _COSTLY_SECONDS < self._used < self._seconds < math.inf:
-                if self._has_turn:
-                    sleep(min(self._used - before, _LONGEST_PAUSE))
-                    self.end_turn()
-                    sleep(_HANDOVER_SECONDS)
-                self._has_turn = _turn.acquire(timeout=_LONGEST_WAIT)
-        self._questions += 1
+        """Return True if the request has used more than ``seconds``, as of its last look."""
+        if monotonic() >= self._looks_at:
+            self._look()
+            self._looks_at = monotonic() + _LOOK_SECONDS
         return self._used > seconds
+
+    def _look(self) -> None:
+        self._used = thread_time() - self._started
+        if self._is_abandoned():
+            raise CallerGone
+        if _COSTLY_SECONDS < self._used < self._seconds < math.inf:
+            if self._has_turn:
+                self.end_turn()
+                sleep(_HANDOVER_SECONDS)
+            self._has_turn = _process.turn.acquire(timeout=_LONGEST_WAIT)
+            _process.give_way()
 
     def end_turn(self) -> None:
         """Let another costly request compute."""
         if self._has_turn:
             self._has_turn = False
-            _turn.release()
+            _process.turn.release()
 
     def check(self) -> None:
         """End the request if its time is used up, or if its caller is gone.

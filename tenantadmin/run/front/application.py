@@ -15,6 +15,7 @@ from tenantadmin.lib.core.serving import (
     UNREAD_KEY,
     Disconnection,
 )
+from tenantadmin.lib.core.work import note_arrival
 from tenantadmin.run.front.answers import Delivery, ReaderGone
 from tenantadmin.run.front.bodies import BodyReceiver, BodyTooLarge
 from tenantadmin.run.front.environ import make_environ
@@ -48,6 +49,7 @@ class Front:
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
+        note_arrival()
         exchange = _Exchange(self._application, self._answers, receive, send)
         request = make_environ(scope)
         is_chunked = "HTTP_TRANSFER_ENCODING" in request
