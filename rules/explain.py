@@ -19,18 +19,22 @@ from rules.language import Action
 from rules.match import STATUSES, Firing, match, vary_values
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
-from tenantadmin.lib.core.work import check_work
+from tenantadmin.lib.core.work import TooCostly, check_work
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from rules.conditions.evaluate import ConditionTrace
+    from rules.conditions.request import Request
     from rules.language import Rule
     from rules.match import Decision
 
 #: Values are cut: a statement may have a megabyte, and each rule may test it.
 _MAX_CHARACTERS: Final = 500
 _MAX_ELEMENTS: Final = 50
+#: Each test repeats the value of the request, in ``failed`` and ``conditions``: an answer has so many
+#: characters of such values at most.
+_MAX_REPEATED: Final = 32 << 20
 _CACHE_DISABLED: Final = (
     "The tenant's configuration has defaults.cacheEnabled false, so the Gateway declines every cache rule."
 )
@@ -135,6 +139,29 @@ class RequestExplanation(JsonStruct):
     rules: list[ExplainedRule]
 
 
+class _RequestValues:
+    """The values of a request, as one answer shows them."""
+
+    def __init__(self, request: Request) -> None:
+        self._shown = {key: _shown(value) for key, value in request.items()}
+        self._sizes = {key: len(str(value)) for key, value in self._shown.items()}
+        self._left = _MAX_REPEATED
+
+    def of(self, key: str) -> Any:
+        """Return the value of a condition key.
+
+        Raises:
+            TooCostly: the answer repeats too much.
+        """
+        self._left -= self._sizes[key]
+        if self._left < 0:
+            raise TooCostly(
+                f"The answer would repeat more than {_MAX_REPEATED >> 20} MiB of the request's values. "
+                "Ask with fewer table names and shorter values."
+            )
+        return self._shown[key]
+
+
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The decision, and all rules: the closest first, disabled ones last."""
@@ -152,9 +179,11 @@ def explain(
 
     Raises:
         rules.conditions.InvalidRequest: a value of the request has the wrong type.
+        TooCostly, CallerGone: see `check_work`; or the answer would be too large.
     """
     decision = match(rules, request)
     values = read_request(request)
+    shown = _RequestValues(values)
     explained = []
     for position, (rule, traced) in enumerate(zip(rules, decision.trace, strict=True)):
         # A disabled rule is not traced; it is shown what it would need.
@@ -174,8 +203,8 @@ def explain(
                 outcome=outcome,
                 fired=traced.fired,
                 distance=count_flips(conditions),
-                failed=list(_failed(conditions, target=True)),
-                conditions=_traced(conditions),
+                failed=list(_failed(conditions, shown, target=True)),
+                conditions=_traced(conditions, shown),
             )
         )
     explained.sort(key=_closeness)
@@ -224,30 +253,30 @@ def count_flips(conditions: ConditionTrace, *, target: bool = True) -> int | Non
     return min(possible, default=None)
 
 
-def _failed(conditions: ConditionTrace, *, target: bool) -> Iterator[FailedTest]:
+def _failed(conditions: ConditionTrace, shown: _RequestValues, *, target: bool) -> Iterator[FailedTest]:
     if conditions.matched is target:
         return
     if conditions.operator == "not":
-        yield from _failed(conditions.parts[0], target=not target)
+        yield from _failed(conditions.parts[0], shown, target=not target)
     elif conditions.operator in {"all", "any"}:
         for part in conditions.parts:
-            yield from _failed(part, target=target)
-    else:
+            yield from _failed(part, shown, target=target)
+    elif conditions.key is not None:
         check_work()
         yield FailedTest(
             path=conditions.path,
-            key=conditions.key or "",
+            key=conditions.key,
             operator=conditions.operator,
             operand=_shown(conditions.operand),
-            value=_shown(conditions.value),
+            value=shown.of(conditions.key),
             negated=not target,
         )
 
 
-def _traced(conditions: ConditionTrace) -> TracedCondition:
+def _traced(conditions: ConditionTrace, shown: _RequestValues) -> TracedCondition:
     path, operator, matched = conditions.path, conditions.operator, conditions.matched
     if conditions.key is None:
-        parts = [_traced(part) for part in conditions.parts]
+        parts = [_traced(part, shown) for part in conditions.parts]
         return TracedGroup(path=path, operator=operator, matched=matched, parts=parts)
     check_work()
     return TracedTest(
@@ -256,7 +285,7 @@ def _traced(conditions: ConditionTrace) -> TracedCondition:
         matched=matched,
         key=conditions.key,
         operand=_shown(conditions.operand),
-        value=_shown(conditions.value),
+        value=shown.of(conditions.key),
     )
 
 

@@ -315,6 +315,23 @@ class TestCost:
         )
         assert (answer.status_code, answer.json()["error"]) == (400, "too_costly")
 
+    def test_what_repeats_too_much_is_refused(self, world: World, client: ApiClient) -> None:
+        """Each of 680 tests repeats 50 names of 500 characters twice."""
+        for count, status in ((660, 200), (680, 400)):
+            tests = [{"tables": {"containsAny": [f"{number}"]}} for number in range(count)]
+            document = {"rules": [{"id": "many", "conditions": {"any": tests}}]}
+            write_ruleset(tenant_id=world.tenant.pk, document=document, actor=world.owner.email)
+            answer = client.post(
+                f"/config/tenants/{world.tenant.pk}/rules/explain",
+                {"request": {"tables": [f"{number:03}".ljust(600, "x") for number in range(60)]}},
+            )
+            assert answer.status_code == status
+        assert answer.json()["error"] == "too_costly"
+        assert answer.json()["message"] == (
+            "The answer would repeat more than 32 MiB of the request's values. "
+            "Ask with fewer table names and shorter values."
+        )
+
     def test_it_ends_when_the_caller_hangs_up(self, world: World) -> None:
         """Before the first rule is looked at."""
         document = {"rules": [self.globs(1_000)]}
