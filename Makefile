@@ -114,8 +114,13 @@ $(IMAGE)/stamp: $(DEV_REQUIREMENTS) .venv/base.stamp
 	@touch $@
 
 $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/src/*/*.py)
-	@rm -rf $(PYTHON_CLIENT) && $(PYTHON) -m venv $(PYTHON_CLIENT)
-	@$(PYTHON_CLIENT)/bin/python -m pip install --quiet './clients/python[arrow,cli,mcp,sqlalchemy]'
+	@rm -rf $(PYTHON_CLIENT)*
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir $(PYTHON_CLIENT)-wheel ./clients/python
+	@$(call install_client,$(PYTHON),$(PYTHON_CLIENT),arrow$(comma)cli$(comma)mcp$(comma)sqlalchemy)
+	@# The oldest and the newest Python that the client supports, where they are.
+	@for version in 3.10 3.13; do \
+		python=$$(PYENV_VERSION=$$version python$$version -c 'import sys, venv; print(sys.executable)' 2>&-) || continue; \
+		$(call install_client,$$python,$(PYTHON_CLIENT)-$$version,cli$(comma)sqlalchemy) || exit 1; done
 	@touch $@
 
 # Superset 6.1 does not start with a newer Flask-Caching, and does not name cachetools among its requirements.
@@ -169,14 +174,29 @@ clean: ## Remove what was set up, and caches; the data in var stay
 	@$(call install,$(DEV_REQUIREMENTS))
 	@touch .venv/run.stamp $@
 
-# Arguments: files of requirements, and the Python if it is another than .venv's. uv uses pip's index. uv stays
-# installed, although the service does not require it. Each environment has a cache of its own meanwhile, so that
-# two can be installed at once.
+# uv uses pip's index, and a cache of its own for each environment, so that two can be installed at once. Argument: the
+# folder of the cache.
+define uv
+index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
+env UV_CACHE_DIR="$(CURDIR)/$(1)" $${index:+UV_DEFAULT_INDEX="$$index"} $(BIN)/uv
+endef
+
+# Arguments: a Python, the folder of its environment, and extras of clients/python.
+define install_client
+wheel="$$(echo $(PYTHON_CLIENT)-wheel/*.whl)[$(3)]"; \
+if test -x $(BIN)/uv; then \
+	$(BIN)/uv venv --quiet --python $(1) $(2) && \
+	{ $(call uv,$(2)/.cache) pip install --quiet --python $(2)/bin/python "$$wheel" && rm -rf $(2)/.cache; }; \
+else $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet "$$wheel"; fi
+endef
+comma := ,
+
+# Arguments: files of requirements, and the Python if it is another than .venv's. uv stays installed, although the
+# service does not require it.
 define install
 echo "Installing $(1)"; cache=$(dir $(or $(2),$(BIN)/python)).cache; \
-index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
-{ test -x $(BIN)/uv && env UV_CACHE_DIR="$(CURDIR)/$$cache" $${index:+UV_DEFAULT_INDEX="$$index"} \
-	$(BIN)/uv pip sync --quiet --require-hashes --python $(or $(2),$(BIN)/python) $(1) .venv/uv.txt; } || \
+{ test -x $(BIN)/uv && { $(call uv,$$cache) pip sync \
+	--quiet --require-hashes --python $(or $(2),$(BIN)/python) $(1) .venv/uv.txt; }; } || \
 { echo "Trying again with pip"; $(or $(2),$(BIN)/python) -m pip install --quiet --require-hashes --no-deps $(addprefix -r ,$(1)); }; \
 rm -rf $$cache
 endef

@@ -18,6 +18,12 @@ NODE_MODULES: Final = _INSTALLED / "node_modules"
 OPENAPI_GENERATOR: Final = _INSTALLED / "openapi-generator"
 #: An environment with clients/python and all its extras alone, which `make clients` installs.
 PYTHON_CLIENT: Final = _CACHE / "python-client"
+#: The wheel from which it is installed.
+PYTHON_CLIENT_WHEEL: Final = _CACHE / "python-client-wheel"
+#: This one, and those of the oldest and the newest Python, where these are.
+PYTHON_CLIENTS: Final = sorted(path.parents[1] for path in _CACHE.glob("python-client*/bin/tenantctl")) or [
+    PYTHON_CLIENT
+]
 #: The environment of Apache Superset, which `make test-superset` installs.
 SUPERSET: Final = _CACHE / "superset"
 
