@@ -129,6 +129,7 @@ def test_an_agent_looks_and_drafts(service: Service) -> None:
     }
     assert answers["list_tenants"] == [service.tenant]
     assert answers["overview"]["rules"]["rules"] == []
+    assert [day["day"] for day in answers["savings"]["days"]] == ["2026-03-01"]
     assert [request["logId"] for request in answers["traffic"]["requests"]] == ["log-2", "log-1", "log-0"]
     assert answers["sql"]["rowCount"] == 3
     assert answers["explain"]["logged"]["logId"] == "log-1"
@@ -165,6 +166,7 @@ def test_callers_of_http_have_the_rights_of_their_own_tokens(address: str, servi
     answers = call_tools(replace(service, pat=pat), address)
     assert answers["list_tenants"] == [service.tenant]
     assert answers["schema"] is None
+    assert "403" in answers["savings"]["error"]
     assert "403" in answers["sql"]["error"]
     assert "403" in answers["draft_rules"]["error"]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import httpx
 import pytest
@@ -24,18 +25,30 @@ from tenantadmin_client import (
     Unauthorized,
     UnknownCondition,
     check_conditions,
+    cli,
     conditions,
+    show,
 )
-from tenantadmin_client.files import FileError, commit_of, find_files, read_file, write_file
+from tenantadmin_client.files import FileError, commit_of, read_file, read_files, write_file
 from tenantadmin_client.plan import compare, complete
 
+from accounts.models import User
 from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
 from rules.language import complete_rule
+from tests import factories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.clients.programs import Service
+
+
+class Printed(NamedTuple):
+    stdout: str
+    stderr: str
+
+
+class Tenantctl(Protocol):
+    def __call__(self, *arguments: str, status: int = 0) -> Printed: ...
+
 
 ROOT = Path(__file__).parents[2] / "clients" / "python"
 RULE = {"id": "orders", "conditions": {"tables": {"containsAny": ["sales.*"]}}}
@@ -91,6 +104,16 @@ def test_a_token_that_ended_early_is_exchanged_once_more() -> None:
         client.request("GET", "/x")
 
 
+def test_a_token_is_renewed_a_minute_before_it_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("tenantadmin_client.client.time.monotonic", lambda: now)
+    sent: list[httpx.Request] = []
+    with client_of(*[httpx.Response(200, json={})] * 3, sent=sent) as client:
+        for now in (100.0, 100 + 3600 - 60, 100 + 3600 - 59):  # noqa: B007 - the clock reads it
+            client.request("GET", "/x")
+    assert [request.url.path for request in sent] == ["/oauth/token", "/x", "/x", "/oauth/token", "/x"]
+
+
 def test_a_broken_connection_repeats_reads_alone() -> None:
     calls = []
 
@@ -140,7 +163,7 @@ def test_files_have_shared_parts_and_variables(tmp_path: Path) -> None:
         {"id": "shared", "ttlSeconds": 60},
         {"id": "own", "conditions": {"tables": {"containsAny": ["sales.*"]}}},
     ]
-    assert find_files(tmp_path) == [file]
+    assert read_files(tmp_path) == [read_file(file)]
 
 
 @pytest.mark.parametrize(
@@ -227,13 +250,92 @@ def test_the_comment_of_a_file_names_its_commit(tmp_path: Path) -> None:
     assert commit_of(tmp_path / "absent" / "rules.yaml") == ""
 
 
-def test_it_imports_quickly_and_lightly() -> None:
-    """Without extras it loads httpx and nothing heavier."""
-    code = "import sys, tenantadmin_client; print(sorted({'typer', 'yaml', 'pyarrow'} & set(sys.modules)))"
+def test_an_import_loads_nothing_heavy() -> None:
+    """Not even httpx, which takes most of the time; a client loads it."""
+    code = (
+        "import sys, tenantadmin_client\n"
+        "heavy = {'httpx', 'pandas', 'polars', 'pyarrow', 'rich', 'sqlalchemy', 'typer', 'yaml'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+        "tenantadmin_client.Client('http://x.example', 'p')\n"
+        "print(sorted((heavy - {'rich'}) & set(sys.modules)))"  # httpx loads rich where it is installed
+    )
     done = subprocess.run(
         [sys.executable, "-c", code], env=_environment(), capture_output=True, text=True, check=True
     )
-    assert done.stdout == "[]\n"
+    assert done.stdout == "[]\n['httpx']\n"
+
+
+def test_texts_of_the_log_neither_format_nor_control_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    show.show_table(["[red]n"], [["[/red]"], ["\x1b[2Jgone\r\n:smile:"], [None]])
+    show.show_line("[bold]Grün\u202e\x07")
+    printed = capsys.readouterr().out
+    for text in ("[red]n", "[/red]", r"\x1b[2Jgone\r\n:smile:", r"[bold]Grün\u202e\x07"):
+        assert text in printed
+
+
+REPLAY: dict[str, Any] = {
+    "window": {"from": "2026-03-01", "to": "2026-03-07"},
+    "total": {
+        "hits": {"low": 40, "high": 50},
+        "savedMs": {"low": 5_400_000, "high": 9_000_000},
+        "risk": {"low": 0, "high": 3},
+        "money": {"low": "1.50", "likely": "2.00", "high": "2.50"},
+    },
+    "against": {
+        "total": {
+            "hits": {"low": 30, "high": 30},
+            "savedMs": {"low": 61_000, "high": 61_000},
+            "risk": {"low": 0, "high": 0},
+            "money": {"low": "1.00", "likely": "1.00", "high": "1.00"},
+        }
+    },
+    "publishCost": {"best": {"hour": 3, "extraMs": 999}},
+}
+
+
+@pytest.mark.parametrize("priced", [True, False])
+def test_a_plan_shows_hits_money_risk_and_the_cheapest_hour(
+    capsys: pytest.CaptureFixture[str], *, priced: bool
+) -> None:
+    replay = json.loads(json.dumps(REPLAY))
+    if not priced:
+        replay["total"]["money"] = replay["against"]["total"]["money"] = None
+    entry = {
+        "file": "a.yaml",
+        "tenant": "t",
+        "added": ["a"],
+        "removed": ["b"],
+        "changed": {"c": [{"field": "ttlSeconds", "before": None, "after": 5}]},
+        "reordered": True,
+        "lint": {"errors": [], "warnings": []},
+        "replay": replay,
+    }
+    show.show_plan(entry)
+    money = ["    money saved: 1.00 -> 1.50 to 2.50"] if priced else []
+    assert capsys.readouterr().out.splitlines() == [
+        "a.yaml (tenant t)",
+        "  + a",
+        "  - b",
+        "  ~ c",
+        "      ttlSeconds: null -> 5",
+        "  the order of the rules changes",
+        "  replay of 2026-03-01 to 2026-03-07, live rules -> this file:",
+        "    hits: 30 -> 40 to 50",
+        "    warehouse time saved: 1.0 min -> 1.5 h to 2.5 h",
+        *money,
+        "    hits that may be stale: 0 -> 0 to 3",
+        "  cheapest hour to publish: 03:00 UTC, which costs 999 ms",
+    ]
+
+
+def test_no_two_files_of_a_folder_have_the_same_tenant(tmp_path: Path) -> None:
+    for name in ("a.yaml", "b.yaml"):
+        write_file(tmp_path / name, tenant="T" if name == "a.yaml" else "t", rules=[RULE])
+    with pytest.raises(FileError, match=r"b\.yaml: .*a\.yaml has the rules of this tenant already"):
+        read_files(tmp_path)
+    write_file(tmp_path / "b.yaml", tenant="u", rules=[{"id": "a", "conditions": {"tabels": 1}}])
+    with pytest.raises(UnknownCondition, match=r"b\.yaml: /rules/0/conditions/tabels: .*'tables'"):
+        read_files(tmp_path)
 
 
 def test_a_user_without_a_home_is_told_what_to_set(tmp_path: Path) -> None:
@@ -267,30 +369,34 @@ def _environment(**more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def tenantctl(service: Service, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Run ``tenantctl``, signed in by a stored token."""
-    environment = _environment(XDG_CONFIG_HOME=str(tmp_path / "config"))
+def tenantctl(
+    service: Service,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> Tenantctl:
+    """Run ``tenantctl`` in this process and ``tmp_path``, signed in by a stored token."""
+    # The tests print this log where errors are expected.
+    caplog.set_level(logging.WARNING, logger="httpx")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.chdir(tmp_path)
 
-    def run(*arguments: str, status: int = 0) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "tenantadmin_client.cli", *arguments],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == status, done.stdout + done.stderr
-        return done
+    def run(*arguments: str, status: int = 0) -> Printed:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["tenantctl", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        printed = capsys.readouterr()
+        assert (ended.value.code or 0) == status, printed
+        return Printed(printed.out, printed.err)
 
     run("login", service.url, "--pat", service.pat)
     return run
 
 
 @pytest.mark.django_db(transaction=True)
-def test_rules_go_from_a_file_to_the_service(
-    tenantctl: Callable[..., subprocess.CompletedProcess[str]], service: Service, tmp_path: Path
-) -> None:
+def test_rules_go_from_a_file_to_the_service(tenantctl: Tenantctl, service: Service, tmp_path: Path) -> None:
     assert (tmp_path / "config/tenantctl/config.json").stat().st_mode & 0o777 == 0o600
     with Client(service.url, service.pat) as client:
         (tenant,) = client.tenants()
@@ -323,6 +429,14 @@ def test_rules_go_from_a_file_to_the_service(
     counted = tenantctl("sql", "-t", tenant, "SELECT count(*) AS n FROM proxy_logs").stdout
     assert "3" in counted
 
+    days = ("--from", "2026-02-28", "--to", "2026-03-01")
+    saved = tenantctl("savings", "-t", tenant, *days).stdout
+    assert "2026-02-28 to 2026-03-01, in hours" in saved
+    assert "not counted: 3 (100.00%)" in saved
+    monthly = json.loads(tenantctl("savings", "-t", tenant, *days, "--step", "month", "--json").stdout)
+    assert [row["month"] for row in monthly["months"]] == ["2026-02", "2026-03"]
+    assert "'%Y-%m-%d'" in tenantctl("savings", "-t", tenant, "--to", "1 March", status=1).stderr
+
 
 @pytest.mark.django_db(transaction=True)
 def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
@@ -346,9 +460,7 @@ def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
-def test_refusals_are_one_line_and_status_1(
-    tenantctl: Callable[..., subprocess.CompletedProcess[str]], service: Service, tmp_path: Path
-) -> None:
+def test_refusals_are_one_line_and_status_1(tenantctl: Tenantctl, service: Service, tmp_path: Path) -> None:
     with Client(service.url, service.pat) as client:
         (tenant,) = client.tenants()
     write_file(tmp_path / "bad.yaml", tenant=tenant, rules=[{"id": "a", "conditions": {"tabels": "x"}}])
@@ -357,8 +469,37 @@ def test_refusals_are_one_line_and_status_1(
     refused = tenantctl("apply", "bad.yaml", status=1)
     assert "error: /rules/0" in refused.stdout
     assert tenantctl("lint", "bad.yaml", status=1).stdout.count("1 errors") == 1
+    assert "No such option" in tenantctl("plan", "--absent", "bad.yaml", status=1).stderr
     assert "No such file" in tenantctl("plan", "absent.yaml", status=1).stderr
     assert tenantctl("sql", "-t", tenant, "SELEC", status=1).stderr.count("\n") == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_token_for_queries_alone_signs_in(tenantctl: Tenantctl, service: Service) -> None:
+    owner = User.objects.get(email="owner@example.org")
+    pat = factories.pat_secret(owner, "logs:query", tenants=[service.tenant])
+    signed_in = tenantctl("login", service.url, "--pat", pat)
+    assert signed_in.stdout == "Signed in. The token may not list tenants.\n"
+    assert "403" in tenantctl("savings", "-t", service.tenant, status=1).stderr
+    assert "3" in tenantctl("sql", "-t", service.tenant, "SELECT count(*) AS n FROM proxy_logs").stdout
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_folder_is_applied_until_a_file_is_refused(
+    tenantctl: Tenantctl, service: Service, tmp_path: Path
+) -> None:
+    folder = tmp_path / "rules"
+    folder.mkdir()
+    stranger = "99999999-9999-4999-8999-999999999999"
+    write_file(folder / "a.yaml", tenant=service.tenant, rules=[RULE])
+    write_file(folder / "b.yaml", tenant=stranger, rules=[RULE])
+    write_file(folder / "c.yaml", tenant=stranger.replace("9", "8"), rules=[RULE])
+    refused = tenantctl("apply", "--json", "rules", status=1)
+    assert [(done["tenant"], done["written"]) for done in json.loads(refused.stdout)] == [
+        (service.tenant, True)
+    ]
+    assert refused.stderr.startswith("rules/b.yaml: stopped here")
+    assert json.loads(tenantctl("apply", "--json", "rules/a.yaml").stdout)[0]["written"] is False
 
 
 @pytest.mark.django_db(transaction=True)

@@ -56,6 +56,7 @@ async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
 
     await call("list_tenants")
     await call("overview", tenant=tenant)
+    await call("savings", tenant=tenant, **DAYS)
     await call("traffic", tenant=tenant, **DAYS)
     await call("sql", tenant=tenant, statement="SELECT standardizedSql, userName FROM proxy_logs ORDER BY 1")
     await call("explain", tenant=tenant, log_id=log_id)

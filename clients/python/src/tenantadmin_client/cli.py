@@ -4,45 +4,62 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import sys
 import uuid
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
+from urllib.parse import quote
 
 import httpx
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from tenantadmin_client import ApiError, Client, LintFailed, UnknownCondition
-from tenantadmin_client.files import FileError, RulesFile, commit_of, find_files, read_file, write_file
+from tenantadmin_client import ApiError, Client, Forbidden, LintFailed, UnknownCondition
+from tenantadmin_client.files import FileError, RulesFile, commit_of, read_files, write_file
 from tenantadmin_client.login import NoLogin, read_login, write_login
 from tenantadmin_client.plan import Difference, compare
+from tenantadmin_client.show import (
+    show_error,
+    show_findings,
+    show_json,
+    show_line,
+    show_plan,
+    show_savings,
+    show_table,
+)
 
 #: The exit status of `plan` when there is something to apply.
 CHANGES = 2
 _REPLAYED_DAYS = 7
+_SAVINGS_DAYS = 30
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-_out = Console()
-_err = Console(stderr=True)
 
 Tenant = Annotated[str, typer.Option("--tenant", "-t", help="The id of the tenant.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Files = Annotated[Path, typer.Argument(help="A rules file, or a folder of them.")]
 
 
+class _ChangesFound(Exception):
+    """`plan` found changes."""
+
+
 def main() -> None:
-    """Run the command line. Errors are one line, and the exit status 1."""
+    """Run the command line. Errors are one line, and the exit status 1, also of wrong arguments."""
     try:
         app()
+    except _ChangesFound:
+        raise SystemExit(CHANGES) from None
+    except SystemExit as ended:
+        # Click's status for wrong arguments is the one that says that there are changes.
+        raise SystemExit(1 if ended.code == CHANGES else ended.code) from None
     except (FileError, UnknownCondition, TimeoutError) as error:
         _fail(str(error))
     except LintFailed as error:
-        _show_findings({"errors": error.errors, "warnings": error.warnings})
+        show_findings({"errors": error.errors, "warnings": error.warnings})
         _fail(error.message)
     except ApiError as error:
+        for detail in error.details:
+            show_error(f"{detail.get('path', '')}: {detail.get('message', '')}")
         _fail(f"{error.message} ({error.status} {error.code})")
     except httpx.HTTPError as error:
         _fail(f"The service does not answer: {error}")
@@ -58,12 +75,15 @@ def login(
     """Remember the service and a personal access token, in a file that only you can read."""
     pat = pat or typer.prompt("Personal access token", hide_input=True)
     with Client(url, pat) as client:
-        tenants = client.tenants()
+        try:
+            reached = f"The token reaches {len(client.tenants())} tenants."
+        except Forbidden:  # It is valid, and without config:read.
+            reached = "The token may not list tenants."
     try:
         write_login(url, pat)
     except NoLogin as error:
         _fail(str(error))
-    _out.print(f"Signed in. The token reaches {len(tenants)} tenants.")
+    show_line(f"Signed in. {reached}")
 
 
 @app.command()
@@ -72,24 +92,22 @@ def pull(tenant: Tenant, file: Annotated[Path, typer.Argument(help="Where to wri
     with _client() as client:
         rules = client.rules(tenant).body["rules"]
     write_file(file, tenant=tenant, rules=rules)
-    _out.print(f"{file}: {len(rules)} rules")
+    show_line(f"{file}: {len(rules)} rules")
 
 
 @app.command()
 def lint(path: Files, as_json: AsJson = False) -> None:
     """Check rules without writing them. The exit status is 1 if there are errors."""
-    results = {}
     with _client() as client:
-        for file in find_files(path):
-            results[str(file)] = client.lint(read_file(file).rules)
+        results = {str(file.path): client.lint(file.rules) for file in read_files(path)}
     if as_json:
-        _print_json(results)
+        show_json(results)
     else:
         for name, result in results.items():
-            _out.print(
-                f"[bold]{name}[/bold]: {len(result['errors'])} errors, {len(result['warnings'])} warnings"
+            show_line(
+                f"{name}: {len(result['errors'])} errors, {len(result['warnings'])} warnings", style="bold"
             )
-            _show_findings(result)
+            show_findings(result)
     if not all(result["valid"] for result in results.values()):
         raise typer.Exit(1)
 
@@ -105,7 +123,7 @@ def plan(
     """Show what `apply` would change. The exit status is 2 if there are changes, else 0."""
     plans: list[dict[str, Any]] = []
     with _client() as client:
-        for file in map(read_file, find_files(path)):
+        for file in read_files(path):
             difference = _compare(client, file)
             entry: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant, **asdict(difference)}
             entry["lint"] = client.lint(file.rules)
@@ -113,13 +131,13 @@ def plan(
                 entry["replay"] = _replay(client, file)
             plans.append(entry)
             if not as_json:
-                _show_plan(entry)
+                show_plan(entry)
     if as_json:
-        _print_json(plans)
+        show_json(plans)
     if not all(entry["lint"]["valid"] for entry in plans):
         raise typer.Exit(1)
     if any(entry["added"] or entry["removed"] or entry["changed"] or entry["reordered"] for entry in plans):
-        raise typer.Exit(CHANGES)
+        raise _ChangesFound
 
 
 @app.command()
@@ -134,30 +152,21 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Publish the rules of a file, or of all files of a folder; stop at the first that is refused."""
-    done = []
-    with _client() as client:
-        for file in map(read_file, find_files(path)):
-            live = client.rules(file.tenant)
-            written = client.put_rules(
-                file.tenant,
-                file.rules,
-                etag=live.etag,
-                if_changed=True,
-                confirm_deletes=confirm_delete,
-                comment=commit_of(file.path) if comment is None else comment,
-            )
-            entry = {
-                "file": str(file.path),
-                "tenant": file.tenant,
-                "seq": written.body["seq"],
-                "written": written.etag != live.etag,
-            }
-            done.append(entry)
-            if not as_json:
-                state = f"published as revision {entry['seq']}" if entry["written"] else "nothing to change"
-                _out.print(f"{file.path}: {state}")
-    if as_json:
-        _print_json(done)
+    files = read_files(path)
+    done: list[dict[str, Any]] = []
+    try:
+        with _client() as client:
+            for file in files:
+                note = commit_of(file.path) if comment is None else comment
+                done.append(_publish(client, file, comment=note, confirm_deletes=confirm_delete))
+                if not as_json:
+                    show_line(f"{file.path}: {_state(done[-1])}")
+    except (ApiError, httpx.HTTPError):
+        show_error(f"{files[len(done)].path}: stopped here; the files after it are not published.")
+        raise
+    finally:
+        if as_json:
+            show_json(done)
 
 
 @app.command()
@@ -168,17 +177,14 @@ def sql(
 ) -> None:
     """Run one SELECT over the log of a tenant."""
     with _client() as client:
-        response = client.request("POST", f"/tenants/{tenant}/query", json={"sql": statement})
+        response = client.request("POST", f"/tenants/{quote(tenant, safe='')}/query", json={"sql": statement})
     body = response.json()
     if as_json:
-        _print_json(body)
+        show_json(body)
         return
-    table = Table(*(column["name"] for column in body["columns"]))
-    for row in body["rows"]:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
-    _out.print(table)
+    show_table([column["name"] for column in body["columns"]], [row.values() for row in body["rows"]])
     if body["truncated"]:
-        _err.print("A limit of the service cut the rows.")
+        show_error("A limit of the service cut the rows.")
 
 
 @app.command()
@@ -195,12 +201,33 @@ def explain(
     with _client() as client:
         explained = client.explain(tenant, values)
     if as_json:
-        _print_json(explained)
+        show_json(explained)
         return
     decision = explained["decision"]
-    _out.print(f"{' or '.join(decision['statuses'])} by {decision['ruleId'] or 'no rule'}")
+    show_line(f"{' or '.join(decision['statuses'])} by {decision['ruleId'] or 'no rule'}")
     for rule in explained["rules"]:
-        _out.print(f"  {rule['outcome']:<14} {rule['ruleId']}")
+        show_line(f"  {rule['outcome']:<14} {rule['ruleId']}")
+
+
+@app.command()
+def savings(
+    tenant: Tenant,
+    first: Annotated[
+        dt.datetime | None, typer.Option("--from", formats=["%Y-%m-%d"], help="29 days before the last day.")
+    ] = None,
+    last: Annotated[dt.datetime | None, typer.Option("--to", formats=["%Y-%m-%d"], help="Yesterday.")] = None,
+    step: Annotated[str, typer.Option(help="day or month")] = "day",
+    as_json: AsJson = False,
+) -> None:
+    """Show what the cache saves of the time that the warehouse bills, and of the money."""
+    to = _yesterday() if last is None else last.date()
+    start = to - dt.timedelta(days=_SAVINGS_DAYS - 1) if first is None else first.date()
+    with _client() as client:
+        found = client.savings(tenant, first=f"{start}", last=f"{to}", step=step)
+    if as_json:
+        show_json(found)
+    else:
+        show_savings(found, step)
 
 
 @app.command()
@@ -222,9 +249,9 @@ def invalidate(
             name = f"tenantctl-{uuid.uuid4()}"
             markers = [client.invalidate(tenant, rule, marker=name, reason=reason)]
     for marker in markers:
-        _out.print(f"{marker['targetRuleId']}: results from before {marker['invalidatedAt']} are stale")
+        show_line(f"{marker['targetRuleId']}: results from before {marker['invalidatedAt']} are stale")
     if not markers:
-        _out.print("No rule caches statements on these tables.")
+        show_line("No rule caches statements on these tables.")
 
 
 def _compare(client: Client, file: RulesFile) -> Difference:
@@ -233,9 +260,34 @@ def _compare(client: Client, file: RulesFile) -> Difference:
     return compare(live, file.rules, ttl_seconds=ttl)
 
 
+def _publish(
+    client: Client, file: RulesFile, *, comment: str, confirm_deletes: list[str] | None
+) -> dict[str, Any]:
+    """Write the rules of a file if they differ from the live ones, and say what was done."""
+    live = client.rules(file.tenant)
+    written = client.put_rules(
+        file.tenant,
+        file.rules,
+        etag=live.etag,
+        if_changed=True,
+        confirm_deletes=confirm_deletes,
+        comment=comment,
+    )
+    return {
+        "file": str(file.path),
+        "tenant": file.tenant,
+        "seq": written.body["seq"],
+        "written": written.etag != live.etag,
+    }
+
+
+def _state(entry: dict[str, Any]) -> str:
+    return f"published as revision {entry['seq']}" if entry["written"] else "nothing to change"
+
+
 def _replay(client: Client, file: RulesFile) -> dict[str, Any]:
     """Return the replay of the last days, or why there is none."""
-    last = dt.datetime.now(dt.timezone.utc).date() - dt.timedelta(days=1)
+    last = _yesterday()
     first = last - dt.timedelta(days=_REPLAYED_DAYS - 1)
     try:
         return client.replay(file.tenant, file.rules, first=f"{first}", last=f"{last}")
@@ -243,51 +295,8 @@ def _replay(client: Client, file: RulesFile) -> dict[str, Any]:
         return {"error": str(error)}
 
 
-def _show_plan(entry: dict[str, Any]) -> None:
-    _out.print(f"[bold]{entry['file']}[/bold] (tenant {entry['tenant']})")
-    for name in entry["added"]:
-        _out.print(f"  [green]+ {name}[/green]")
-    for name in entry["removed"]:
-        _out.print(f"  [red]- {name}[/red]")
-    for name, changes in entry["changed"].items():
-        _out.print(f"  [yellow]~ {name}[/yellow]")
-        for change in changes:
-            before, after = json.dumps(change["before"]), json.dumps(change["after"])
-            _out.print(f"      {change['field']}: {before} -> {after}", markup=False)
-    if entry["reordered"]:
-        _out.print("  the order of the rules changes")
-    if not (entry["added"] or entry["removed"] or entry["changed"] or entry["reordered"]):
-        _out.print("  no changes")
-    _show_findings(entry["lint"])
-    replay = entry.get("replay")
-    if replay is None:
-        return
-    if "total" not in replay:
-        _out.print(f"  no replay: {replay['error']}", markup=False)
-        return
-    new, old = replay["total"], replay["against"]["total"]
-    _out.print(
-        f"  replay of {replay['window']['from']} to {replay['window']['to']}: "
-        f"hits {_bounds(old['hits'])} -> {_bounds(new['hits'])}, "
-        f"saved {_bounds(old['savedMs'])} -> {_bounds(new['savedMs'])} ms, "
-        f"stale at most {old['risk']['high']} -> {new['risk']['high']}"
-    )
-    best = replay["publishCost"]["best"]
-    _out.print(f"  cheapest hour to publish: {best['hour']:02}:00 UTC, which costs {best['extraMs']} ms")
-
-
-def _bounds(bounds: dict[str, Any]) -> str:
-    return f"{bounds['low']}" if bounds["low"] == bounds["high"] else f"{bounds['low']} to {bounds['high']}"
-
-
-def _show_findings(result: dict[str, Any]) -> None:
-    for finding in (*result["errors"], *result["warnings"]):
-        hint = f" ({finding['suggestion']}?)" if finding.get("suggestion") else ""
-        _out.print(f"  {finding['severity']}: {finding['path']}: {finding['message']}{hint}", markup=False)
-
-
-def _print_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+def _yesterday() -> dt.date:
+    return dt.datetime.now(dt.timezone.utc).date() - dt.timedelta(days=1)
 
 
 def _client() -> Client:
@@ -298,7 +307,7 @@ def _client() -> Client:
 
 
 def _fail(message: str) -> NoReturn:
-    _err.print(message, style="red", markup=False)
+    show_error(message)
     raise SystemExit(1)
 
 

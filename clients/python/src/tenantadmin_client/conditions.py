@@ -46,16 +46,16 @@ class UnknownCondition(ValueError):
         nearest: the known key that is most similar, or None.
     """
 
-    def __init__(self, path: str, key: str) -> None:
+    def __init__(self, path: str, key: str, place: str = "") -> None:
         self.path = path
         close = difflib.get_close_matches(key, sorted(KEYS | _GROUPS), n=1)
         self.nearest = close[0] if close else None
         hint = f" Did you mean '{self.nearest}'?" if self.nearest else ""
-        super().__init__(f"{path}: there is no condition key '{key}'.{hint}")
+        super().__init__(f"{place}{path}: there is no condition key '{key}'.{hint}")
 
 
-def check_conditions(rules: list[dict[str, Any]]) -> None:
-    """Check the keys in the conditions of rules.
+def check_conditions(rules: list[dict[str, Any]], *, place: str = "") -> None:
+    """Check the keys in the conditions of rules. ``place`` begins the message, for example with a file.
 
     Raises:
         UnknownCondition: for the first unknown key.
@@ -63,7 +63,7 @@ def check_conditions(rules: list[dict[str, Any]]) -> None:
     for index, rule in enumerate(rules):
         for path, key in _keys(rule.get("conditions"), f"/rules/{index}/conditions"):
             if key not in KEYS and key not in _GROUPS:
-                raise UnknownCondition(path, key)
+                raise UnknownCondition(path, key, place)
 
 
 def _keys(conditions: object, path: str) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from tenantadmin_client.conditions import check_conditions
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -41,12 +43,23 @@ class RulesFile:
     rules: list[dict[str, Any]]
 
 
-def find_files(path: Path) -> list[Path]:
-    """Return a file itself, or the rules files of a folder, by name. Files without a tenant are shared parts.
+def read_files(path: Path) -> list[RulesFile]:
+    """Read a file, or the rules files of a folder, by name. Files without a tenant are shared parts.
 
     Raises:
-        FileError: there is no such file, or none in the folder.
+        FileError: a file is no rules file, none in the folder is, or two files have the same tenant.
+        UnknownCondition: a condition key is misspelt. The message names the file.
     """
+    files = [read_file(file) for file in _find(path)]
+    owners: dict[str, Path] = {}
+    for file in files:
+        if (other := owners.setdefault(file.tenant.lower(), file.path)) != file.path:
+            raise FileError(f"{file.path}: {other} has the rules of this tenant already")
+        check_conditions(file.rules, place=f"{file.path}: ")
+    return files
+
+
+def _find(path: Path) -> list[Path]:
     if path.is_dir():
         found = sorted(file for file in path.iterdir() if file.suffix in SUFFIXES)
         own = [file for file in found if "tenant" in _load(file)]
@@ -111,7 +124,7 @@ def _load(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise FileError(f"{path}: {error}") from error
+        raise FileError(f"{path}: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):
         raise FileError(f"{path}: the file must have 'tenant' and 'rules'")
     if unknown := document.keys() - _MEMBERS:

@@ -75,7 +75,7 @@ class Tools:
 
     def savings(self, ctx: Context[Any, Any], tenant: str, first: str, last: str) -> str:
         """Show what the cache saved of the warehouse's bill from the day `first` to `last` (YYYY-MM-DD)."""
-        return self._get(ctx, _tenant(tenant, "/savings"), {"from": first, "to": last})
+        return self._ask(ctx, lambda client: client.savings(tenant, first=first, last=last))
 
     def traffic(
         self,
