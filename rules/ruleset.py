@@ -16,7 +16,7 @@ from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import TenantConfig
 from accounts.revisions import DocumentHistory, read_last_document
-from accounts.tenants.config import per_user_tables
+from accounts.tenants.config import per_user_tables, prices
 from accounts.tenants.errors import TenantNotFound
 from rules.conditions.casefold import fold_case
 from rules.diff import StoredRule, summarize_rules
@@ -54,7 +54,7 @@ class TenantRules(JsonStruct):
 
 @dataclass(frozen=True, slots=True)
 class RulesetState:
-    """A tenant's stored ruleset."""
+    """A tenant's stored ruleset, and what replays need of its configuration."""
 
     tenant_id: UUID
     account_id: UUID
@@ -65,6 +65,7 @@ class RulesetState:
     rules: Sequence[dict[str, Any]]
     caching: CachingDefaults
     per_user_tables: Sequence[str] | None
+    prices: Sequence[Mapping[str, Any]]
 
     @property
     def etag(self) -> str:
@@ -148,6 +149,7 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
         rules=ruleset.rules,
         caching=CachingDefaults.of(ruleset.tenant.config.document),
         per_user_tables=per_user_tables(ruleset.tenant.config.document),
+        prices=prices(ruleset.tenant.config.document),
     )
 
 

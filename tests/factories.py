@@ -12,7 +12,7 @@ from allauth.mfa.models import Authenticator
 from accounts.access.assurance import Assurance
 from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat, mint_for_sign_in
 from accounts.access.scopes import Scope
-from accounts.models import Account, Membership, Tenant, User
+from accounts.models import Account, Membership, Tenant, TenantConfig, User
 from accounts.tenants.lifecycle import create_tenant
 from analytics.models import Recommendation
 from rules.language import complete_rule
@@ -151,3 +151,12 @@ def recommendation(tenant: Tenant, *, kind: str = "cache", **fields: Any) -> Rec
         "last_day": date(2026, 3, 14),
     }
     return Recommendation.objects.create(tenant_id=tenant.pk, kind=kind, **defaults | fields)
+
+
+def set_prices(tenant: Tenant, *prices: dict[str, Any]) -> None:
+    config = TenantConfig.objects.get(pk=tenant.pk)
+    config.document = {
+        **config.document,
+        "warehouse": {**config.document.get("warehouse", {}), "pricing": list(prices)},
+    }
+    config.save()

@@ -171,11 +171,16 @@ def read_per_user_tables(tenant_id: UUID) -> list[str] | None:
     return per_user_tables(document or {})
 
 
+def prices(document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the prices of the warehouse of a configuration."""
+    found: list[dict[str, Any]] = document.get("warehouse", {}).get("pricing", [])
+    return found
+
+
 def read_prices(tenant_id: UUID) -> list[dict[str, Any]]:
     """Return the prices of a live tenant's warehouse; none too if there is no such tenant."""
     warehouses = TenantConfig.objects.filter(pk=tenant_id).values_list("document__warehouse", flat=True)
-    prices: list[dict[str, Any]] = (warehouses.first() or {}).get("pricing", [])
-    return prices
+    return prices({"warehouse": warehouses.first() or {}})
 
 
 def _record_removed_tables(

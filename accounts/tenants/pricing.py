@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +52,9 @@ class Pricing:
     currency: str | None
     terms: Sequence[Terms]
 
+    #: Milliseconds times ten-thousandths per hour in one unit of the currency.
+    DIVISOR: ClassVar = _MS_PER_HOUR * 10**_PER_HOUR_DECIMALS
+
     @classmethod
     def of(cls, prices: Sequence[Mapping[str, Any]]) -> Pricing:
         """Return the prices in ``warehouse.pricing`` of a tenant's configuration."""
@@ -73,6 +76,11 @@ class Pricing:
             terms.insert(0, before)
         return cls(prices[0]["currency"], terms)
 
+    @property
+    def digits(self) -> int:
+        """The number of digits after the point in amounts."""
+        return _DIGITS.get(self.currency or "", 2)
+
     def on(self, day: date) -> Terms:
         """Return the terms in force on a day."""
         return self.terms[bisect_right(self.terms, day, key=lambda terms: terms.first) - 1]
@@ -82,9 +90,8 @@ class Pricing:
 
         It is rounded here only: half up, away from zero.
         """
-        digits = _DIGITS.get(self.currency or "", 2)
-        divisor = _MS_PER_HOUR * 10**_PER_HOUR_DECIMALS
-        units = (2 * abs(amount) * 10**digits + divisor) // (2 * divisor)
+        digits = self.digits
+        units = (2 * abs(amount) * 10**digits + self.DIVISOR) // (2 * self.DIVISOR)
         whole, part = divmod(units, 10**digits)
         sign = "-" if amount < 0 and units else ""
         return f"{sign}{whole}" + (f".{part:0{digits}}" if digits else "")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -37,13 +37,14 @@ class ComparedRule:
     rule_id: str | None
     now: Mapping[str, Any]
     draft: Mapping[str, Any]
+    #: The difference of what the warehouse bills, of all rules together.
+    billed: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def gain(self) -> dict[str, Any]:
         """The draft's counts minus the counts of the live rules."""
         draft, live = (msgspec.convert(counts, GainCounts) for counts in (self.draft, self.now))
-        gain: dict[str, Any] = msgspec.to_builtins(gain_between(draft, live))
-        return gain
+        return {**msgspec.to_builtins(gain_between(draft, live)), **self.billed}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,10 @@ class ShownReplay:
     @property
     def total(self) -> ComparedRule | None:
         result = self.run.result
-        return None if result is None else ComparedRule(None, result["against"]["total"], result["total"])
+        if result is None:
+            return None
+        billed = result.get("billed", {}).get("gain", {})
+        return ComparedRule(None, result["against"]["total"], result["total"], billed)
 
     @property
     def rules(self) -> list[ComparedRule]:

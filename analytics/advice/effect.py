@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 from msgspec import Meta
 
+from analytics.replay.billed import bill_executions
+from analytics.replay.placing import NUMBER_OF
 from analytics.replay.publish_cost import round_half_up
 from analytics.replay.replay import Bounds, replay
 from logs.quoting import quote_texts
@@ -17,11 +19,18 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.advice.measure import PredictedGain, SignedBounds
+    from analytics.replay.billed import BilledRange
     from analytics.replay.job import DayFile, Job
 
 _LOGGED: Final = """
     SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND logged = 'HIT'
 """
+_LOGGED_EXECUTIONS: Final = f"""
+    SELECT 'logged' AS scope, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts,
+        took_ms AS took
+    FROM request WHERE took_ms IS NOT NULL AND logged IN ('MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR')
+    UNION ALL SELECT 'logged', host, day, starts, took FROM outside_execution
+"""  # noqa: S608
 _BEFORE: Final = """
     WITH log AS (
         SELECT * FROM read_parquet({files}) WHERE timestamp IS NOT NULL AND standardizedSql IS NOT NULL
@@ -57,6 +66,10 @@ class EffectMeasures(JsonStruct):
 
     hits: EffectMeasure | None = None
     saved_ms: EffectMeasure | None = None
+    billed_ms: Annotated[
+        EffectMeasure | None,
+        Meta(description="Less than 0 if the warehouse bills less. `beforeAfter` is null."),
+    ] = None
     caveats: list[str] | None = None
 
 
@@ -83,9 +96,10 @@ def measure_effect(
     files = quote_texts(file.file for file in before)
     earlier = _read(connection, _BEFORE.format(files=files)) if before else None
     logged = _read(connection, _LOGGED)
+    billed = bill_executions(connection, _LOGGED_EXECUTIONS, job).get("logged")
     days = (job.last_day - job.first_day).days + 1
 
-    def predict(gain: SignedBounds) -> int:
+    def predict(gain: SignedBounds | BilledRange) -> int:
         return round_half_up(_middle(gain) * days, predicted_days)
 
     return EffectMeasures(
@@ -102,6 +116,15 @@ def measure_effect(
             replayed=against.saved_ms,
             predicted=predict(predicted.saved_ms),
             before=None if earlier is None else earlier.saved_ms,
+        ),
+        billed_ms=None
+        if predicted.billed_ms is None
+        else _compare(
+            0 if billed is None else billed.ms,
+            without=_bounds(result.billed.total.billed_ms),
+            replayed=_bounds(result.billed.against.billed_ms),
+            predicted=predict(predicted.billed_ms),
+            before=None,
         ),
         caveats=result.caveats,
     )
@@ -122,9 +145,14 @@ def _compare(
     )
 
 
-def _middle(bounds: Bounds | SignedBounds) -> int:
+def _bounds(billed: BilledRange) -> Bounds:
+    return Bounds(low=billed.low, likely=None, high=billed.high)
+
+
+def _middle(bounds: Bounds | SignedBounds | BilledRange) -> int:
     """Return the likely value, or the middle of the bounds if there is none."""
-    return (bounds.low + bounds.high) // 2 if bounds.likely is None else bounds.likely
+    likely = getattr(bounds, "likely", None)
+    return (bounds.low + bounds.high) // 2 if likely is None else likely
 
 
 class _Logged(NamedTuple):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from analytics.advice.requests import STATEMENT_COLUMNS
+from analytics.replay.billed import BilledRange, MoneyRange, ReplayBilled, compare_bills
 from analytics.replay.calibration import calibrate
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.gateway import learn_gateway
@@ -17,6 +19,7 @@ from analytics.replay.replay import (
     Player,
     ReplayCounts,
     ReplayResult,
+    bills_of,
     compare_rulesets,
     describe_input,
     find_caveats,
@@ -55,6 +58,15 @@ class PredictedGain(JsonStruct):
     spent_ms: int
     hit_bytes: int
     risk: SignedRisk
+    billed_ms: Annotated[
+        BilledRange | None,
+        Meta(
+            description="Less than 0 if the warehouse bills less. Absent in predictions of earlier releases."
+        ),
+    ] = None
+    money: Annotated[
+        MoneyRange | None, Meta(description="What `billedMs` costs. Absent without a price.")
+    ] = None
 
 
 class Prediction(JsonStruct):
@@ -101,6 +113,7 @@ class Measurer:
             outcome, counts = self._player.play("current", [Ruleset(0, job.current)])
         self._is_gateway_unknown = len(in_force_counts) > 1 or len(counts) > 1
         self._outcome, self._against = outcome, render_counts(counts, job.current)
+        self._bills = bills_of(counts)
         self.risk = {
             rule_id: (rule_counts["risk_low"], rule_counts["risk_high"], rule_counts["hits"])
             for rule_id, rule_counts in counts[0].rules.items()
@@ -117,8 +130,8 @@ class Measurer:
         """
         outcome, counts = self._player.play("subject", [Ruleset(0, rules)])
         subject = render_counts(counts, rules)
-        total, against = subject.total, self._against.total
-        prediction = Prediction(total=total, against=against, gain=gain_between(total, against))
+        billed = compare_bills(bills_of(counts), self._bills, self._job.pricing)
+        prediction = self._compare(subject.total, billed)
         result = compare_rulesets(
             self._connection,
             self._job,
@@ -127,9 +140,17 @@ class Measurer:
             outcomes=(self._outcome, outcome),
             against=self._against,
             counts=subject,
+            billed=billed,
             caveats=self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
         )
         return prediction, result
+
+    def _compare(self, total: ReplayCounts, billed: ReplayBilled) -> Prediction:
+        against = self._against.total
+        gain = msgspec.structs.replace(
+            gain_between(total, against), billed_ms=billed.gain.billed_ms, money=billed.gain.money
+        )
+        return Prediction(total=total, against=against, gain=gain)
 
     def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
         grade = self.calibration.grade

@@ -6,6 +6,7 @@ The log is loaded once. The current rules are replayed, and then the rules with 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
@@ -14,7 +15,7 @@ from analytics.advice.edits import apply_edits
 from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, swr, ttl
 from analytics.advice.kinds.cache import Considered
 from analytics.advice.measure import Measurer, Prediction
-from analytics.advice.proposal import Current, Kind, Proposal
+from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal
 from analytics.advice.refusals import NotProposed, find_refusals
 from analytics.advice.requests import load_statements
 from analytics.replay.calibration import Calibration
@@ -63,7 +64,8 @@ class Advice:
     """The result of mining.
 
     Attributes:
-        recommendations: the fields of their rows; the repairs first, then the others by their estimate.
+        recommendations: the fields of their rows; the repairs first, then the others: by the money that they
+            save if a price is known, else by their estimate.
         replays: the replay of each recommendation, in the same order.
     """
 
@@ -122,16 +124,13 @@ def mine(
     report(0.6)
     refused = find_refusals(current, cached.options, proposed=cached.covered)
     chosen = _choose([proposal for proposal in proposals if _is_wanted(proposal, dismissed)])
-    recommendations, replays = [], []
+    found: list[tuple[_Played, dict[str, Any]]] = []
     for number, proposal in enumerate(chosen, start=1):
         best, others = _compare(measurer, current, proposal)
-        recommendations.append(
-            fields_of(
-                measurer, best.proposal, best.prediction, [(one.proposal, one.prediction) for one in others]
-            )
-        )
-        replays.append(RulesetReplay(apply_edits(documents, best.proposal.edits), best.result))
+        alternatives = [(one.proposal, one.prediction) for one in others]
+        found.append((best, fields_of(measurer, best.proposal, best.prediction, alternatives)))
         report(0.6 + 0.4 * number / len(chosen))
+    found.sort(key=lambda pair: pair[0].rank)
     return Advice(
         AdviceReport(
             not_proposed=refused,
@@ -145,8 +144,8 @@ def mine(
             warehouse_ms=current.warehouse_ms,
             considered=cached.considered,
         ),
-        recommendations,
-        replays,
+        [fields for _, fields in found],
+        [RulesetReplay(apply_edits(documents, best.proposal.edits), best.result) for best, _ in found],
     )
 
 
@@ -184,6 +183,13 @@ class _Played:
         """What the rules save with it: twice the middle of the ms, then of the hits."""
         total = self.prediction.total
         return total.saved_ms.low + total.saved_ms.high, total.hits.low + total.hits.high
+
+    @property
+    def rank(self) -> tuple[bool, Decimal]:
+        """Repairs are first, then what the warehouse bills least with, by the middle of the bounds."""
+        money = self.prediction.gain.money
+        cost = Decimal(0) if money is None else Decimal(money.low) + Decimal(money.high)
+        return (False, Decimal(0)) if self.proposal.kind in REPAIRS else (True, cost)
 
 
 def _compare(measurer: Measurer, current: Current, proposal: Proposal) -> tuple[_Played, Sequence[_Played]]:

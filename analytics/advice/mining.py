@@ -48,7 +48,7 @@ _LOCK: Final = "recommendations"
 _MARGIN: Final = timedelta(minutes=1)
 _UNDER_WAY: Final = Mining.UNDER_WAY
 #: Raise it when the same log and rules give other recommendations.
-_VERSION: Final = 4
+_VERSION: Final = 5
 
 
 def request_mining(*, tenant_id: UUID, actor: str) -> Mining:

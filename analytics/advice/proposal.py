@@ -56,6 +56,10 @@ class Kind(StrEnum):
     LEAK_FIX = "leak-fix"
 
 
+#: What makes results right, whatever it costs.
+REPAIRS: Final = (Kind.LEAK_FIX, Kind.INVALIDATOR, Kind.SPLIT)
+
+
 @dataclass(frozen=True)
 class Proposal:
     """One change.

@@ -113,12 +113,13 @@ class MiningState(JsonStruct):
 
 
 def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[Recommendation]:
-    """Return a tenant's recommendations by state, undecided ones first, and then the newest first."""
+    """Return a tenant's recommendations by state, undecided ones first, then by search, then by rank."""
     recommendations = Recommendation.objects.filter(tenant_id=tenant_id)
     if state is not None:
         recommendations = recommendations.filter(state=state)
     return sorted(
-        recommendations[:_LISTED], key=lambda row: (_STATES[State(row.state)], -row.mined_at.timestamp())
+        recommendations[:_LISTED],
+        key=lambda row: (_STATES[State(row.state)], -row.mined_at.timestamp(), row.rank),
     )
 
 

@@ -20,6 +20,7 @@ from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
     from uuid import UUID
 
     from analytics.advice.mine import Advice, RulesetReplay
@@ -57,14 +58,14 @@ def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> 
     )
     with transaction.atomic():
         _finish(tenant_id, report, digest=digest)
-        undecided = _lock_undecided(tenant_id)
+        undecided, moment = _lock_undecided(tenant_id), now()
         unneeded = {row.replay_id for row in undecided.values() if row.replay_id is not None}
         for rank, (content, replay) in enumerate(zip(advice.recommendations, advice.replays, strict=True)):
             row = undecided.pop(content["fingerprint"], None) or Recommendation(tenant_id=tenant_id)
             row.first_day, row.last_day = request.first_day, request.last_day
             row.rank, row.seq, row.replay = rank, seq, _save_replay(collected, replay)
             unneeded.discard(row.replay.pk)
-            _write(row, content)
+            _write(row, content, mined_at=moment)
         _supersede(undecided)
         for row in undecided.values():
             if row.state != State.OPEN and row.replay_id is not None:
@@ -140,12 +141,12 @@ def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
     return run
 
 
-def _write(recommendation: Recommendation, content: Mapping[str, Any]) -> None:
+def _write(recommendation: Recommendation, content: Mapping[str, Any], *, mined_at: datetime) -> None:
     drafted = recommendation.variant if recommendation.state == State.DRAFTED else None
     for name, value in content.items():
         setattr(recommendation, name, value)
     if drafted in {one["variant"] for one in recommendation.alternatives}:
         choose_variant(recommendation, drafted)
-    recommendation.mined_at = now()
+    recommendation.mined_at = mined_at
     recommendation.version += 1
     recommendation.save()

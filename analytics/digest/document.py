@@ -14,6 +14,7 @@ from analytics.digest.sections.leaks import leaks_section
 from analytics.digest.sections.moved import moved_section
 from analytics.digest.sections.publishes import publishes_section
 from analytics.digest.sections.recommendations import recommendations_section
+from analytics.digest.sections.savings import savings_section
 from analytics.digest.sections.stale import stale_section
 from analytics.digest.sections.statements import statements_section
 from analytics.digest.sections.totals import quiet_section, totals_section
@@ -71,6 +72,8 @@ def make_document(
     sections: list[Section] = [section for section in candidates if section is not None]
     quiet = None if sections else quiet_section(log, period)
     sections = [quiet] if quiet else [totals_section(log, period), *sections]
+    if not quiet and (saved := savings_section(log, period)):
+        sections.insert(0, saved)
     # A recommendation may stay open for weeks, so it does not make a period remarkable.
     if not quiet and (recommended := recommendations_section(changes)):
         sections.append(recommended)

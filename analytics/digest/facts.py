@@ -27,6 +27,8 @@ class Unit(StrEnum):
     PERCENT = "percent"
     SECONDS = "s"
     MILLISECONDS = "ms"
+    HOURS = "h"
+    MONEY = "money"
 
 
 def percent_sql(part: str, whole: str) -> str:
@@ -45,6 +47,7 @@ class NameKind(StrEnum):
     REVISION = "revision"
     TIME = "time"
     RECOMMENDATION = "recommendation"
+    CURRENCY = "currency"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,9 @@ def show_fact(fact: Mapping[str, Any]) -> str:
             return f"{value:.0f}%" if value in {0, 100} else f"{value:.1f}%"
         case Unit.COUNT:
             return text
+        case Unit.MONEY:
+            # Most currencies have two digits; whole amounts need none.
+            return f"{text}0" if text[-2:-1] == "." else text
         case unit:
             return f"{text} {unit}"
 

@@ -16,7 +16,7 @@ from django.urls import reverse
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.tenants.config import read_per_user_tables
+from accounts.tenants.config import read_per_user_tables, read_prices
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
@@ -121,7 +121,12 @@ def make_digest(
             return None
         if stored is not None and stored.source == source:
             return stored
-        with open_log(store, days, read_per_user_tables(tenant) or ()) as log:
+        with open_log(
+            store,
+            days,
+            per_user_tables=read_per_user_tables(tenant) or (),
+            prices=read_prices(tenant),
+        ) as log:
             made, sections = make_document(log, period, _read_changes(tenant, period))
         document = make_storable(made)
         texts = choose_texts(tenant, period.name, sections)

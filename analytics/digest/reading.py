@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from accounts.tenants.pricing import Pricing
 from analytics.digest.facts import Fact
 from analytics.summaries.engine import new_engine
 from logs.sql.view import LogView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import date
 
     from duckdb import DuckDBPyConnection
@@ -40,6 +41,7 @@ class DigestLog:
     days: Sequence[date]
     #: Patterns of the tables that show each user other rows.
     per_user_tables: Sequence[str] = ()
+    pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Return the rows of a statement as dicts."""
@@ -63,7 +65,11 @@ class DigestLog:
 
 @contextmanager
 def open_log(
-    store: ObjectStore, days: Sequence[LogDay], per_user_tables: Sequence[str] = ()
+    store: ObjectStore,
+    days: Sequence[LogDay],
+    *,
+    per_user_tables: Sequence[str] = (),
+    prices: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[DigestLog]:
     """Open the log of some days.
 
@@ -73,4 +79,4 @@ def open_log(
     """
     with new_engine(store) as engine:
         LogView(engine.connection).make_tolerant([store.uri(key) for day in days for key in day.files])
-        yield DigestLog(engine.connection, [day.day for day in days], per_user_tables)
+        yield DigestLog(engine.connection, [day.day for day in days], per_user_tables, Pricing.of(prices))

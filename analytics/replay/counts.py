@@ -6,15 +6,18 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from analytics.replay.billed import bill_outcome
 from analytics.replay.bounds import find_bounds
 from analytics.replay.risk import find_risk
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
+    from analytics.replay.job import Job
     from analytics.replay.outcome import Outcome
+    from analytics.savings.bill import Bill
 
 _STATUS_COUNTS: Final = {
     "hits": "HIT",
@@ -43,15 +46,19 @@ _COUNTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """The counts of an outcome by rule id; None stands for no rule. ``high_…`` are upper bounds."""
+    """The counts of an outcome by rule id; None stands for no rule.
+
+    ``high_…`` are upper bounds. ``bills`` are two where the log hides literals (`bill_outcome`).
+    """
 
     rules: Mapping[str | None, Counter[str]]
     high_hits: Mapping[str | None, int]
     high_saved_ms: Mapping[str | None, int]
     position: float | None
+    bills: Sequence[Bill]
 
 
-def count_outcome(connection: DuckDBPyConnection, outcome: Outcome) -> Counts:
+def count_outcome(connection: DuckDBPyConnection, outcome: Outcome, job: Job, *, is_exact: bool) -> Counts:
     """Count the outcome of the last call of `play`."""
     ids: dict[int, str | None] = {index: rule.id for index, rule in enumerate(outcome.decisions.rules)}
     rules: dict[str | None, Counter[str]] = defaultdict(Counter)
@@ -69,6 +76,7 @@ def count_outcome(connection: DuckDBPyConnection, outcome: Outcome) -> Counts:
         high_hits=_add_bounds(rules, "hits", bounds.hits, ids),
         high_saved_ms=_add_bounds(rules, "saved_ms", bounds.saved_ms, ids),
         position=bounds.position,
+        bills=bill_outcome(connection, outcome.table, job, is_exact=is_exact),
     )
 
 

@@ -27,7 +27,8 @@ def load_identities(connection: DuckDBPyConnection) -> None:
     """Create ``statement``, ``pair`` and ``query_hash`` from the view ``log``.
 
     A pair is a statement with its values. It is exact if statement and values determine the result.
-    ``mean_ms`` is the statement's mean time in the warehouse, rounded down; 0 if the log has no time.
+    ``mean_ms`` is the statement's mean time in the warehouse, rounded down; 0 if the log has no time, and
+    then ``is_measured`` is false.
     """
     measured = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0"
     connection.execute(
@@ -37,6 +38,7 @@ def load_identities(connection: DuckDBPyConnection) -> None:
             coalesce(
                 sum(warehouseExecutionTimeMs) FILTER ({measured}) // count(*) FILTER ({measured}), 0
             )::BIGINT AS mean_ms,
+            count(*) FILTER ({measured}) > 0 AS is_measured,
             len(regexp_extract_all(standardizedSql, {quote_text(_PLACEHOLDER)})) AS placeholders
         FROM log GROUP BY standardizedSql
         """  # noqa: S608

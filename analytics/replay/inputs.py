@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
+from accounts.tenants.pricing import Pricing
 from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from tenantadmin.lib.objectstore import ObjectStore
+
+#: Raise it when a replay of the same input has another result. Then earlier results are not reused.
+_VERSION: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,7 @@ class Input:
     markers: Sequence[tuple[str, int]]
     cache_enabled: bool
     per_user_tables: Sequence[str] | None
+    prices: Sequence[Mapping[str, Any]]
 
     @property
     def rows(self) -> int:
@@ -63,6 +68,7 @@ class Input:
             [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
             [(day, build) for day, build, *_ in self.partitions],
             (self.current, self.in_force, self.changes, self.markers, self.cache_enabled),
+            (_VERSION, self.prices),
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
@@ -85,6 +91,7 @@ class Input:
             ),
             cache_enabled=self.cache_enabled,
             per_user_tables=self.per_user_tables,
+            pricing=Pricing.of(self.prices),
             hour=now().hour,
         )
 
@@ -121,6 +128,7 @@ def collect_input(request: Request) -> Input:
         markers=[(marker.target_rule_id, epoch_ms(marker.invalidated_at)) for marker in markers],
         cache_enabled=ruleset.caching.enabled,
         per_user_tables=ruleset.per_user_tables,
+        prices=ruleset.prices,
     )
 
 

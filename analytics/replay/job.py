@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from accounts.tenants.pricing import Pricing
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
@@ -69,6 +71,7 @@ class Job:
         hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
         per_user_tables: patterns of the tables that differ per user; None if the tenant does not say.
             Only recommendations read it.
+        pricing: how the warehouse bills its time.
     """
 
     files: Sequence[DayFile]
@@ -84,3 +87,4 @@ class Job:
     cache_enabled: bool = True
     hour: int = 0
     per_user_tables: Sequence[str] | None = None
+    pricing: Pricing = field(default_factory=lambda: Pricing.of([]))

@@ -35,7 +35,7 @@ def make_placed(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset], res
         connection.execute(
             """
             CREATE OR REPLACE TEMP TABLE placed AS
-            SELECT request.*, coalesce(ruleset_start.number, 0) AS ruleset,
+            SELECT request.* EXCLUDE (day, took_ms), coalesce(ruleset_start.number, 0) AS ruleset,
                 coalesce(restart_time.number, 0) AS restart
             FROM request
             ASOF LEFT JOIN (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from analytics.replay.billed import ReplayBilled, compare_bills
 from analytics.replay.calibration import Calibration, MovedRequests, ReplayGrade, calibrate, find_moved
 from analytics.replay.counts import MISS_REASONS, Counts, count_outcome
 from analytics.replay.evidence import EvidenceQuery, replay_evidence
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from analytics.replay.job import Gateway, Job
     from analytics.replay.outcome import Outcome
     from analytics.replay.window import LoadedRequests
+    from analytics.savings.bill import Bill
     from rules.language import Rule
 
 
@@ -140,6 +142,7 @@ class ReplayResult(ReplayInput):
     total: ReplayCounts
     rules: list[ReplayRuleCounts]
     against: ReplayRuleset
+    billed: ReplayBilled
     moved: list[MovedRequests]
     publish_cost: PublishCost
     caveats: list[str]
@@ -196,6 +199,7 @@ def replay(
         outcomes=(current, subject),
         against=render_counts(current_counts, job.current),
         counts=render_counts(counts, job.subject),
+        billed=compare_bills(bills_of(counts), bills_of(current_counts), job.pricing),
         caveats=caveats,
     )
 
@@ -209,6 +213,7 @@ def compare_rulesets(
     outcomes: tuple[Outcome, Outcome],
     against: ReplayRuleset,
     counts: ReplayRuleset,
+    billed: ReplayBilled,
     caveats: list[str],
 ) -> ReplayResult:
     """Return the result of a replay.
@@ -225,6 +230,7 @@ def compare_rulesets(
         total=counts.total,
         rules=counts.rules,
         against=against,
+        billed=billed,
         moved=find_moved(connection, current.table, subject.table),
         publish_cost=estimate_publish_cost(
             connection, subject.table, first_day=job.first_day, last_day=job.last_day, hour=job.hour
@@ -291,7 +297,13 @@ class Player:
             restarts=self._loaded.restarts,
             markers=self._job.markers,
         )
-        return outcome, count_outcome(self._connection, outcome)
+        counts = count_outcome(self._connection, outcome, self._job, is_exact=self._loaded.is_exact)
+        return outcome, counts
+
+
+def bills_of(runs: Iterable[Counts]) -> list[Bill]:
+    """Return all bills that the settings of the Gateway and hidden literals allow."""
+    return [bill for counts in runs for bill in counts.bills]
 
 
 def _find_days_left_out(job: Job, loaded: LoadedRequests) -> list[dt.date]:

@@ -21,6 +21,7 @@ from accounts.models.events import EventKind
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun
+from analytics.replay.billed import ReplayBilled
 from analytics.replay.calibration import Calibration, MovedRequests
 from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
@@ -89,6 +90,9 @@ class Replay(ReplaySummary):
     total: ReplayCounts | None = None
     rules: list[ReplayRuleCounts] | None = None
     against: ReplayRuleset | None = None
+    billed: Annotated[
+        ReplayBilled | None, Meta(description="Absent also in replays of earlier releases.")
+    ] = None
     moved: list[MovedRequests] | None = None
     publish_cost: PublishCost | None = None
     caveats: list[str] | None = None

@@ -47,6 +47,7 @@ class LoadedRequests:
     Attributes:
         days_left_out: days on which a column that the rules read is null in every row.
         restarts: the sorted times (epoch ms) at which the cache was emptied.
+        is_exact: the log hides no literals, not even on warm-up days.
     """
 
     days_left_out: Sequence[date]
@@ -56,6 +57,7 @@ class LoadedRequests:
     known: int
     open: int
     restarts: Sequence[int]
+    is_exact: bool
 
 
 def load_requests(
@@ -67,6 +69,8 @@ def load_requests(
     changes: Sequence[int],
 ) -> LoadedRequests:
     """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
+
+    ``outside_execution`` has what the warehouse also executed, whatever the rules are.
 
     Args:
         first_day: the first day that is counted. The days before it only fill the cache.
@@ -90,10 +94,12 @@ def load_requests(
     )
     _load_varied(connection)
     _load_rows(connection, columns)
-    decidable, exact, known = connection.execute(
+    _load_outside_executions(connection)
+    decidable, exact, known, is_exact = connection.execute(
         """
-        SELECT count(*), count(*) FILTER (kind = 'exact'), count(*) FILTER (kind = 'known')
-        FROM request WHERE is_counted
+        SELECT count(*) FILTER (is_counted), count(*) FILTER (is_counted AND kind = 'exact'),
+            count(*) FILTER (is_counted AND kind = 'known'), count(*) FILTER (kind = 'open') = 0
+        FROM request
         """
     ).fetchall()[0]
     return LoadedRequests(
@@ -108,6 +114,7 @@ def load_requests(
         known=known,
         open=decidable - exact - known,
         restarts=sorted([*changes, *_find_version_restarts(connection)]),
+        is_exact=is_exact,
     )
 
 
@@ -137,7 +144,7 @@ def _read_content(
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
-    """Create the view ``log`` of the decidable rows."""
+    """Create the view ``entry`` of all rows, and ``log`` of the decidable ones."""
     days = "NULL::DATE"
     if files:
         cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
@@ -145,11 +152,11 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
     source = _source(files) if files else _EMPTY
     connection.execute(
         f"""
-        CREATE OR REPLACE TEMP VIEW log AS
+        CREATE OR REPLACE TEMP VIEW entry AS
         SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted FROM {source}
-        WHERE {_IS_DECIDABLE}
         """  # noqa: S608
     )
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW log AS FROM entry WHERE {_IS_DECIDABLE}")
 
 
 def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
@@ -167,7 +174,7 @@ def _load_varied(connection: DuckDBPyConnection) -> None:
         connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE text_of_{number} AS
-            SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM log
+            SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM entry
             WHERE {quote_name(column)} IS NOT NULL GROUP BY text
             """  # noqa: S608
         )
@@ -193,6 +200,10 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
             statement.statement, pair.pair, table_list.table_list, statement.mean_ms,
             CASE WHEN cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0
                 THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
+            CASE WHEN cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR')
+                    AND warehouseExecutionTimeMs >= 0 THEN warehouseExecutionTimeMs
+                WHEN cacheStatus <> 'ERROR' AND statement.is_measured THEN statement.mean_ms END AS took_ms,
+            day,
             CASE WHEN pair.is_exact THEN 'exact' WHEN cacheKey IS NOT NULL THEN 'known' ELSE 'open' END
                 AS kind,
             CASE WHEN pair.is_exact THEN pair.pair WHEN cacheKey IS NOT NULL THEN query_hash.identity END
@@ -211,6 +222,20 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
         JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
         LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
         {joins}
+        """  # noqa: S608
+    )
+
+
+def _load_outside_executions(connection: DuckDBPyConnection) -> None:
+    """Create ``outside_execution``: rows without a statement that the warehouse executed."""
+    number = NUMBER_OF["serverHostname"]
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE outside_execution AS
+        SELECT {number} AS host, day, entry.timestamp AS starts, warehouseExecutionTimeMs::BIGINT AS took
+        FROM entry LEFT JOIN text_of_{number} ON text_of_{number}.text = entry.serverHostname
+        WHERE entry.timestamp IS NOT NULL AND standardizedSql IS NULL AND warehouseExecutionTimeMs >= 0
+            AND cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR')
         """  # noqa: S608
     )
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
 from analytics.reports.reading import ReportQuery
+from analytics.savings.bill import bill_days, days_between
 from analytics.savings.sql import SUSPENDS
 from analytics.summaries.numbers import rate
-from logs.layout import DAY_MS
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from accounts.tenants.pricing import Pricing
+    from analytics.savings.bill import Bill
 
 #: What limits the numbers; always shown.
 CAVEATS: Final = ("others-keep-it-awake", "one-size", "unmeasured")
@@ -115,46 +115,6 @@ _WITH_CACHE: Final[_Scope] = ("withCache", None)
 _WITHOUT: Final[_Scope] = ("without", None)
 
 
-@dataclass(frozen=True, slots=True)
-class Bill:
-    """Milliseconds by day: what is billed, and how long statements ran."""
-
-    billed: Mapping[date, int]
-    busy: Mapping[date, int]
-
-    def __sub__(self, other: Bill) -> Bill:
-        return Bill(
-            {day: ms - other.billed[day] for day, ms in self.billed.items()},
-            {day: ms - other.busy[day] for day, ms in self.busy.items()},
-        )
-
-    def figures(self, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
-        amounts = [
-            self.billed[day] * per_hour for day in days if (per_hour := pricing.on(day).per_hour) is not None
-        ]
-        return SavingsFigures(
-            billed_ms=sum(self.billed[day] for day in days),
-            busy_ms=sum(self.busy[day] for day in days),
-            money=pricing.money(sum(amounts)) if amounts else None,
-        )
-
-
-def bill_days(
-    days: Iterable[date], pricing: Pricing, *, awake: Mapping[date, int], busy: Mapping[date, int]
-) -> Bill:
-    """Return what each day bills: the time awake, the time busy, or the whole day."""
-    billed = {}
-    for day in days:
-        match pricing.on(day).billing:
-            case "suspending":
-                billed[day] = awake.get(day, 0)
-            case "busy":
-                billed[day] = busy.get(day, 0)
-            case "always-on":
-                billed[day] = DAY_MS
-    return Bill(billed, {day: busy.get(day, 0) for day in billed})
-
-
 def savings_document(
     rows: Iterable[Mapping[str, Any]],
     *,
@@ -180,18 +140,18 @@ def savings_document(
         requests[scope] += row["requests"]
         if scope == _WITHOUT:
             unmeasured += row["unmeasured"]
-    days = [window.from_ + timedelta(number) for number in range((window.to - window.from_).days + 1)]
+    days = days_between(window.from_, window.to)
     executed = bill_days(days, pricing, awake=awake[_WITH_CACHE], busy=busy[_WITH_CACHE])
     all_requests = bill_days(days, pricing, awake=awake[_WITHOUT], busy=busy[_WITHOUT])
 
     def of_days(days: Sequence[date]) -> dict[str, SavingsFigures]:
         parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
-        return {name: part.figures(days, pricing) for name, part in parts.items()}
+        return {name: _figures(part, days, pricing) for name, part in parts.items()}
 
     rules = []
     for scope in [scope for scope in awake if scope[0] == "rule"]:
         both = {day: busy[scope].get(day, 0) + executed.busy[day] for day in days}
-        more = (bill_days(days, pricing, awake=awake[scope], busy=both) - executed).figures(days, pricing)
+        more = _figures(bill_days(days, pricing, awake=awake[scope], busy=both) - executed, days, pricing)
         # Hits of the day before may not reach into the window.
         if not (requests[scope] or more.billed_ms):
             continue
@@ -225,9 +185,11 @@ def savings_document(
         auto_suspend=[
             _suspending(
                 seconds,
-                bill_days(
-                    days, pricing, awake=awake[("suspend", str(seconds))], busy=busy[_WITH_CACHE]
-                ).figures(days, pricing),
+                _figures(
+                    bill_days(days, pricing, awake=awake[("suspend", str(seconds))], busy=busy[_WITH_CACHE]),
+                    days,
+                    pricing,
+                ),
             )
             for seconds in SUSPENDS
             if pricing.on(window.to).billing == "suspending"
@@ -237,6 +199,15 @@ def savings_document(
         unmeasured_share=rate(unmeasured, unmeasured + requests[_WITHOUT]),
         caveats=list(CAVEATS),
         queries=[ReportQuery(name="savings", sql=sql)],
+    )
+
+
+def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
+    amount = bill.amount(days, pricing)
+    return SavingsFigures(
+        billed_ms=sum(bill.billed[day] for day in days),
+        busy_ms=sum(bill.busy[day] for day in days),
+        money=None if amount is None else pricing.money(amount),
     )
 
 

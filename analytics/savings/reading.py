@@ -12,6 +12,7 @@ from django.conf import settings
 
 from accounts.tenants.config import read_prices
 from accounts.tenants.pricing import Pricing
+from analytics.savings.bill import days_between
 from analytics.savings.document import Savings, SavingsWindow, savings_document
 from analytics.savings.sql import SAVINGS_SQL, fill_savings
 from analytics.summaries.document_cache import cache_document, forget_document, get_cached
@@ -155,7 +156,7 @@ def compute_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader
     if result.truncated:
         raise _refuse("These days have too many rules. Choose fewer days.")
     days = {day for day, *_ in source.partitions}
-    window = [source.first + timedelta(number) for number in range((source.last - source.first).days + 1)]
+    window = days_between(source.first, source.last)
     return savings_document(
         rows_of(result),
         window=SavingsWindow(

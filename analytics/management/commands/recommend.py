@@ -70,7 +70,7 @@ class Command(BaseCommand):
         table = Table(title=f"Recommendations from {window['from']} to {window['to']}")
         table.add_column("kind")
         table.add_column("what")
-        for name in ("hits", "saved s", "of all", "at risk"):
+        for name in ("hits", "saved s", "of all", "at risk", "bill s", "money"):
             table.add_column(name, justify="right")
         for row in recommendations:
             gain = row.predicted["gain"]
@@ -81,6 +81,10 @@ class Command(BaseCommand):
                 _range({name: (value or 0) // 1000 for name, value in gain["savedMs"].items()}),
                 f"{gain['savedMs']['high'] / max(report['warehouseMs'], 1):.1%}",
                 _range(gain["risk"]),
+                _range({name: value // 1000 for name, value in gain["billedMs"].items()})
+                if "billedMs" in gain
+                else "",
+                _money(gain.get("money")),
             )
         refused = Table(title="Not proposed")
         refused.add_column("why")
@@ -97,6 +101,12 @@ class Command(BaseCommand):
         console.print(table)
         console.print(refused)
         self.stdout.write(text.getvalue())
+
+
+def _money(money: dict[str, str] | None) -> str:
+    if money is None:
+        return ""
+    return " to ".join(dict.fromkeys([money["low"], money["high"]])) + f" {money['currency']}"
 
 
 def _range(bounds: dict[str, Any]) -> str:

@@ -101,6 +101,9 @@ class Command(BaseCommand):
             table.add_row(visible(rule["ruleId"] or "(no rule)"), *_cells(rule, now.get(rule["ruleId"])))
         table.add_row("total", *_cells(result["total"], result["against"]["total"]))
         self._write(table)
+        self.stdout.write(
+            f"Billed: {_billed(result['billed']['total'])}; now: {_billed(result['billed']['against'])}"
+        )
         if calibration["causes"]:
             causes = Table(title="Where the replay of the rules in force differs from the log")
             for name in ("log", "replay", "why"):
@@ -127,6 +130,13 @@ def _cells(counts: dict[str, Any], now: dict[str, Any] | None) -> list[str]:
         str(counts["spentMs"] // 1000),
         _range(counts["risk"]),
     ]
+
+
+def _billed(billed: dict[str, Any]) -> str:
+    """Return hours, and money if a price is known."""
+    hours = _range({name: round(value / 3_600_000, 1) for name, value in billed["billedMs"].items()})
+    money = billed["money"]
+    return f"{hours} h" + (f", {_range(money)} {money['currency']}" if money else "")
 
 
 def _range(bounds: dict[str, Any]) -> str:

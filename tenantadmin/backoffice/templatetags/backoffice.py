@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
@@ -103,6 +104,20 @@ def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
     if value is not None and value["low"] == value["high"]:
         return change(value["low"], unit)
     return _between(value, lambda number: change(number, unit) if number else "0")
+
+
+@register.filter
+def billed(gain: Mapping[str, Any]) -> str:
+    """Show how much less the warehouse bills, ``{billedMs, money?}``: "+0.30 USD", or "+6 min".
+
+    The values are negative where it bills less. Shown is the saving, so the signs turn.
+    """
+    money = gain.get("money")
+    if not money:
+        return bounds({"low": -gain["billedMs"]["high"], "high": -gain["billedMs"]["low"]}, "duration")
+    saved = [-Decimal(money[end]) for end in ("high", "low")]
+    texts = [f"{'+' if it > 0 else ''}{formats.money(str(it), money['currency'])}" for it in saved]
+    return " to ".join(dict.fromkeys(texts))
 
 
 @register.filter

@@ -8,6 +8,12 @@ import { to } from "./router.js";
 /** @param {Contract.Savings} savings what the bill is less: money, or time without a price */
 export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? `${less.money.replace("-", "−")} ${currency}` : `${f.duration(less.billedMs)} awake`);
 
+/** @param {{billedMs: Contract.BilledRange, money?: Contract.MoneyRange | null}} gain how much less is billed: a gain is below 0 */
+export const savedOnBill = ({ billedMs, money }) => [...new Set((money ? [money.high, money.low] : [billedMs.high, billedMs.low]).map((end) => {
+  const sign = Number(end) < 0 ? "+" : Number(end) ? "−" : "";
+  return sign + (money ? f.money(String(end).replace("-", ""), money.currency) : f.duration(Math.abs(Number(end))));
+}))].join(" to ");
+
 /** @param {Contract.Savings} savings */
 export function explanation({ total, pricing }) {
   const [billing, busy] = [pricing[pricing.length - 1]?.billing, `The cache spared ${f.ratio(total.saved.busyMs, total.without.busyMs)} of the time that statements run`];

@@ -384,3 +384,43 @@ class TestRecommendations:
         rebuild(world)
         factories.recommendation(world.tenant)
         assert headings(make(world)) == ["Totals"]
+
+
+class TestSavings:
+    """One execution at noon, and a hit at three that would have woken the warehouse again."""
+
+    def prepare(self, world: World, *prices: dict[str, Any]) -> list[str]:
+        factories.set_prices(world.tenant, *prices)
+        fields = {"standardizedSql": "SELECT 1", "serverHostname": "h"}
+        put(
+            world,
+            DAY,
+            entries(1, at=at(DAY), cacheStatus="MISS", warehouseExecutionTimeMs=60_000, **fields),
+            entries(1, at=at(DAY, hour=15), cacheStatus="HIT", matchedRule="r", **fields),
+            # It makes the day remarkable.
+            entries(3, at=at(DAY, hour=9), cacheStatus="ERROR"),
+        )
+        put(
+            world,
+            DAY - dt.timedelta(days=1),
+            entries(1, at=at(DAY - dt.timedelta(days=1)), cacheStatus="HIT"),
+        )
+        rebuild(world)
+        digest = make(world)
+        assert headings(digest)[:2] == ["Saved on the bill", "Totals"]
+        return lines(digest, "Saved on the bill")
+
+    def test_money_and_hours_come_first(self, world: World) -> None:
+        price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
+        assert self.prepare(world, price) == [
+            "Saved on the bill: 0.30 USD.",
+            "The warehouse was awake for 0.1 h; without the cache: 0.2 h.",
+        ]
+
+    def test_without_a_price_there_are_hours_alone(self, world: World) -> None:
+        assert self.prepare(world) == ["The warehouse was awake for 0.1 h; without the cache: 0.2 h."]
+
+    def test_halves_are_rounded_up_and_yen_have_no_digits(self, world: World) -> None:
+        """Six minutes at 5 an hour are 0.5."""
+        price = {"from": "2026-01-01", "currency": "JPY", "perHour": "5", "billing": "suspending"}
+        assert self.prepare(world, price)[0] == "Saved on the bill: 1 JPY."

@@ -86,6 +86,7 @@ class Judgement:
         counts: by rule id (None: no rule decided), every count of the definition.
         high_hits, high_saved: the upper bounds of hits and saved milliseconds, by rule id.
         positions: where the truth lies between the bounds, for each keyed group.
+        merged: open requests as if those with the same statement and values were equal.
     """
 
     requests: list[Request]
@@ -94,6 +95,7 @@ class Judgement:
     high_hits: Counter[str | None] = field(default_factory=Counter)
     high_saved: Counter[str | None] = field(default_factory=Counter)
     positions: list[float] = field(default_factory=list)
+    merged: dict[Request, Request] = field(default_factory=dict)
 
     def total(self) -> Counter[str]:
         total: Counter[str] = Counter()
@@ -383,12 +385,14 @@ def find_bounds(judgement: Judgement, cached: Sequence[Request], marks: Mapping[
         hits = sum(request.status == "HIT" for request in members if request.counted)
         high = hits
         if opened:
-            least = max(count_misses(known), merged_misses(opened, marks))
+            merged = play_merged(opened, marks)
+            judgement.merged.update(zip(opened, merged, strict=True))
+            least = max(count_misses(known), count_misses(merged))
             if rule.stale_while_revalidate:
                 least = certain_misses(members, marks)
             high = sum(request.counted for request in members) - least
         elif known:
-            least = merged_misses(known, marks)
+            least = count_misses(play_merged(known, marks))
             if rule.stale_while_revalidate:
                 least = certain_misses(known, marks)
             hidden = sum(request.counted for request in known) - least
@@ -402,11 +406,11 @@ def count_misses(requests: Sequence[Request]) -> int:
     return sum(request.status == "MISS" for request in requests if request.counted)
 
 
-def merged_misses(requests: Sequence[Request], marks: Mapping[str, list[int]]) -> int:
-    """Count the misses if all requests had one identity."""
+def play_merged(requests: Sequence[Request], marks: Mapping[str, list[int]]) -> list[Request]:
+    """Return the requests as if all had one identity."""
     copies = [Request(**{name: getattr(r, name) for name in COPIED}) for r in requests]
     play(copies, key=lambda _: 0, marks=marks)
-    return count_misses(copies)
+    return copies
 
 
 COPIED = ("row", "at", "counted", "kind", "identity", "restart", "decision", "rule", "work", "mean", "vary")

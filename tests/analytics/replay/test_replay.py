@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
+from accounts.tenants.pricing import Pricing
 from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
 from analytics.replay.replay import Caveat
 from logs.layout import DAY_MS
 from rules.language import Action, read_rules
 from tenantadmin.backoffice.templatetags.backoffice import caveat
+from tests.analytics.replay.billing import expected_billed
 from tests.analytics.replay.judge import Judgement, judge
 from tests.analytics.replay.streams import (
     DAYS,
@@ -31,6 +33,7 @@ from tests.analytics.replay.streams import (
     run_replay,
     write_days,
 )
+from tests.analytics.savings.logs import random_prices
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -149,6 +152,7 @@ def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, direct
     # Every column is filled once on each day: no day is left out.
     rows += [make_row(at=day * DAY_MS, **FILLED) for day in (0, 1)]
     files = write_days(rows, directory)
+    prices = random_prices(chance, WINDOW, WINDOW)
     job = Job(
         files,
         WINDOW,
@@ -159,6 +163,7 @@ def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, direct
         changes=changes,
         markers=[Marker(*marker) for marker in markers],
         gateway=given,
+        pricing=Pricing.of(prices),
     )
 
     result = run_replay(connection, job)
@@ -197,6 +202,7 @@ def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, direct
     assert result["gateway"] == gateway
     assert {name: result[name] for name in ("total", "rules")} == expected_ruleset(judgements, subject)
     assert result["against"] == expected_ruleset(against, current)
+    assert result["billed"] == expected_billed(judgements, against, stored, prices, [WINDOW])
     assert result["rows"] == {
         "outside": first.outside,
         "decidable": sum(request.counted for request in first.requests),

@@ -13,7 +13,6 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import TenantConfig
 from analytics.published.verification import DocumentKey
 from analytics.published.verify import verify_document
 from analytics.savings.reading import find_source
@@ -61,12 +60,6 @@ def put_example(world: World) -> None:
     )
 
 
-def set_prices(world: World, *prices: dict[str, Any]) -> None:
-    config = TenantConfig.objects.get(pk=world.tenant.pk)
-    config.document = {**config.document, "warehouse": {"pricing": list(prices)}}
-    config.save()
-
-
 def client_of(world: World) -> ApiClient:
     return ApiClient(factories.pat_token(world.owner, "analytics:read", tenants=[str(world.tenant.pk)]))
 
@@ -79,7 +72,7 @@ def get(world: World, query: str = DAYS, status: int = 200) -> Any:
 
 def test_the_document(world: World) -> None:
     put_example(world)
-    set_prices(world, PRICE)
+    factories.set_prices(world.tenant, PRICE)
     body = get(world, f"from={DAY}&to={DAY + timedelta(1)}&step=month")
     (query,) = body.pop("queries")
     figures = {
@@ -143,7 +136,7 @@ def test_it_is_kept_until_a_build_or_the_prices_change(world: World) -> None:
     assert (status, queries) == (200, 1)
     assert ask() == (200, first, 0)
     assert ask(first) == (304, first, 0)
-    set_prices(world, PRICE)
+    factories.set_prices(world.tenant, PRICE)
     _, priced, queries = ask(first)
     assert (priced != first, queries) == (True, 1)
     # The day before the window is read too.
@@ -249,7 +242,7 @@ class TestCommand:
 
     def test_it_prints_a_table_and_the_answer_of_the_api(self, world: World) -> None:
         put_example(world)
-        set_prices(world, PRICE)
+        factories.set_prices(world.tenant, PRICE)
         text = self.run(world)
         assert "0.30" in text
         assert "others-keep-it-awake" in text

@@ -5,6 +5,7 @@ import { fill, h } from "../dom.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
+import { savedOnBill } from "../savings.js";
 import { a, ask, badge, button, empty, failure, field, input, notify, panel, skeleton, table, tabs } from "../ui.js";
 import { commentInput } from "./rules-edit.js";
 
@@ -62,7 +63,7 @@ function card(context, one) {
   return panel(one.title, [badge(one.kind), badge(one.state, STATE[one.state]), one.caveats.map((code) => badge(code.replaceAll("-", " "), "warn"))],
     h("div", { class: "pad stack" },
       h("ul", { class: "prose" }, one.why.map((line) => h("li", null, line))),
-      h("dl", { class: "facts" }, h("dt", null, "Predicted"), h("dd", null, `${range(gain.savedMs, f.duration)} in the warehouse saved, ${range(gain.hits, f.number)} hits, from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`),
+      h("dl", { class: "facts" }, h("dt", null, "Predicted"), h("dd", null, gain.billedMs && `${savedOnBill({ ...gain, billedMs: gain.billedMs })} on the bill, `, `${range(gain.savedMs, f.duration)} in the warehouse saved, ${range(gain.hits, f.number)} hits, from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`),
         gain.risk.high !== 0 && [h("dt", null, "Hits at risk"), h("dd", null, gain.risk.low === gain.risk.high ? f.number(gain.risk.low) : `${f.number(gain.risk.low)} to ${f.number(gain.risk.high)}`)],
         one.decidedAt && [h("dt", null, "Decided"), h("dd", null, `${one.decidedBy ?? ""} ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`)]),
       one.alternatives.length > 0 && otherWays(context, one),
@@ -81,6 +82,7 @@ function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && (one.state === "open" || one.state === "drafted");
   return h("div", null, h("h3", null, "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", null, way.title) : way.title, h("div", { class: "muted small" }, way.why.at(-1) ?? "")] },
+    { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => gain.billedMs && savedOnBill({ ...gain, billedMs: gain.billedMs }) },
     { head: "Saved", number: true, cell: (way) => range(way.predicted.gain.savedMs, f.duration) },
     { head: "Hits", number: true, cell: (way) => range(way.predicted.gain.hits, f.number) },
     { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && h("div", { class: "row" }, button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
@@ -148,11 +150,11 @@ function acts(context, one) {
 function effect(tenant, one) {
   const box = h("div", null, skeleton(1));
   call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", { tenant, recommendationId: one.recommendationId }).then((found) => {
-    const { hits, savedMs, period } = found;
+    const { hits, savedMs, billedMs, period } = found;
     if (!period || !hits || !savedMs) return fill(box, h("p", { class: "muted" }, "Its effect is measured after three whole days."));
     const line = (/** @type {string} */ name, /** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("dt", null, name),
       h("dd", null, h("strong", null, `${it.measured < 0 ? "−" : "+"}${show(Math.abs(it.measured))}`), ` (predicted ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")])];
-    fill(box, h("dl", { class: "facts" }, h("dt", null, "Measured"), h("dd", null, `${f.number(period.days)} days from ${f.periodName(period.from)}`), line("Hits", hits, f.number), line("Time saved", savedMs, f.duration)));
+    fill(box, h("dl", { class: "facts" }, h("dt", null, "Measured"), h("dd", null, `${f.number(period.days)} days from ${f.periodName(period.from)}`), line("Hits", hits, f.number), line("Time saved", savedMs, f.duration), billedMs && line("Time on the bill", billedMs, f.duration)));
   }, (error) => fill(box, error instanceof ApiError && error.status === 404 ? h("p", { class: "muted" }, "Nothing is measured yet.") : failure(error)));
   return box;
 }

@@ -5,6 +5,7 @@ import { fill, h } from "../dom.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { to } from "../router.js";
+import { savedOnBill } from "../savings.js";
 import { a, badge, button, failure, panel, table } from "../ui.js";
 import { STATE, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
@@ -117,6 +118,7 @@ function result(tenant, run) {
       ["Requests", f.compact(now.requests)], ["Hits", f.compact(middle(now.hits)), signed(middle(now.hits) - middle(then.hits), f.compact)],
       ["Hit rate of cache rules", f.percent(rate(now)), `was ${f.percent(rate(then))}`],
       ["Warehouse time saved", f.duration(middle(now.savedMs)), signed(gain, f.duration)],
+      ...(run.billed ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(run.billed.gain)])] : []),
       ["Hits at risk", atRisk(now), `was ${atRisk(then)}`],
       ["Agreement with the log", f.percent(calibration.share), calibration.grade],
     ]),

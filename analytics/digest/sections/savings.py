@@ -1,0 +1,83 @@
+"""What the cache saved of the bill: money where the prices are known, and hours awake."""
+
+# Queries consist of constants, days and prices.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from accounts.tenants.pricing import Pricing
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.periods import days_before
+from analytics.savings.sql import SAVINGS_SQL, fill_savings
+from logs.layout import HOUR_MS
+
+if TYPE_CHECKING:
+    from analytics.digest.facts import Wordings
+    from analytics.digest.periods import DigestPeriod
+    from analytics.digest.reading import DigestLog
+
+_HOURS: Final = f"round(sum(awakeMs) / {HOUR_MS}.0, 1)"
+
+
+def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the money and the hours; None if nothing was executed or spared, or no day bills time awake."""
+    pricing = log.pricing
+    if pricing.on(period.last).billing != "suspending":
+        return None
+    savings = fill_savings(
+        SAVINGS_SQL,
+        first=period.first,
+        before=days_before(period.first, 1),
+        last=period.last,
+        pricing=pricing,
+    )
+
+    def read(name: str, unit: Unit, value: str, *scopes: str) -> FactQuery:
+        chosen = ", ".join(f"'{scope}'" for scope in scopes)
+        return FactQuery(
+            name, unit, f"SELECT {value} FROM ({savings}) WHERE scope IN ({chosen}) AND day IS NOT NULL"
+        )
+
+    queries = [
+        read("awake", Unit.HOURS, _HOURS, "withCache"),
+        read("awake-without", Unit.HOURS, _HOURS, "without"),
+    ]
+    sentences: list[Wordings] = [
+        (
+            "The warehouse was awake for {awake}; without the cache: {awake-without}.",
+            "Without the cache, the warehouse would have been awake for {awake-without}; it was for {awake}.",
+        )
+    ]
+    names = []
+    if pricing.on(period.last).per_hour is not None:
+        queries.append(read("saved-money", Unit.MONEY, _money_sql(pricing), "withCache", "without"))
+        names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
+        sentences.insert(
+            0,
+            (
+                "Saved on the bill: {saved-money} {currency}.",
+                "The cache saved {saved-money} {currency} on the bill.",
+            ),
+        )
+    facts = log.read_facts(queries)
+    if facts[1].value is None:
+        return None
+    return Section("savings", "Saved on the bill", sentences, facts, names)
+
+
+def _money_sql(pricing: Pricing) -> str:
+    """Return SQL for the money of the difference, rounded like `Pricing.money`: half up, at the end."""
+    amount = "sum(if(scope = 'without', 1, -1) * (CASE{} ELSE 0 END)::HUGEINT)".format(
+        "".join(
+            f" WHEN day >= '{terms.first}' THEN {_BILLED[terms.billing]}::HUGEINT * {terms.per_hour or 0}"
+            for terms in reversed(pricing.terms)
+        )
+    )
+    units, divisor = 10**pricing.digits, Pricing.DIVISOR
+    return f"sign({amount}) * ((2 * abs({amount}) * {units} + {divisor}) // {2 * divisor}) / {units}"
+
+
+#: A day that is always billed whole costs the same with and without the cache.
+_BILLED: Final = {"suspending": "awakeMs", "busy": "busyMs", "always-on": "0"}
