@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias, get_args
 
@@ -84,6 +84,10 @@ class Pricing:
     def on(self, day: date) -> Terms:
         """Return the terms in force on a day."""
         return self.terms[bisect_right(self.terms, day, key=lambda terms: terms.first) - 1]
+
+    def suspending_after(self, seconds: int) -> Pricing:
+        """Return the prices if the warehouse always suspended after these seconds."""
+        return replace(self, terms=[replace(terms, suspend_seconds=seconds) for terms in self.terms])
 
     def money(self, amount: int) -> str:
         """Return an amount in milliseconds times ten-thousandths per hour, with all digits of the currency.

@@ -10,6 +10,7 @@ from analytics.replay.billed import bill_executions
 from analytics.replay.placing import NUMBER_OF
 from analytics.replay.publish_cost import round_half_up
 from analytics.replay.replay import Bounds, replay
+from analytics.replay.window import load_requests
 from logs.quoting import quote_texts
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -127,6 +128,34 @@ def measure_effect(
             before=None,
         ),
         caveats=result.caveats,
+    )
+
+
+def measure_suspend(
+    connection: DuckDBPyConnection, job: Job, *, former: int, predicted: PredictedGain, predicted_days: int
+) -> EffectMeasures:
+    """Return what the executions in the log bill, less what they would bill under the former time.
+
+    Args:
+        former: the seconds after which the warehouse suspended before.
+    """
+    load_requests(connection, job.files, first_day=job.first_day, columns=set(), changes=())
+    logged, without = (
+        bill_executions(connection, _LOGGED_EXECUTIONS, job, pricing=pricing).get("logged")
+        for pricing in (job.pricing, job.pricing.suspending_after(former))
+    )
+    logged_ms, without_ms = (0 if bill is None else bill.ms for bill in (logged, without))
+    days = (job.last_day - job.first_day).days + 1
+    gain = 0 if predicted.billed_ms is None else _middle(predicted.billed_ms)
+    return EffectMeasures(
+        billed_ms=_compare(
+            logged_ms,
+            without=Bounds(low=without_ms, likely=None, high=without_ms),
+            replayed=Bounds(low=logged_ms, likely=None, high=logged_ms),
+            predicted=round_half_up(gain * days, predicted_days),
+            before=None,
+        ),
+        caveats=[],
     )
 
 

@@ -17,10 +17,13 @@ from msgspec import Meta
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
-from analytics.advice.effect import EffectMeasures, measure_effect
+from accounts.tenants.pricing import Pricing
+from analytics.advice.effect import EffectMeasures, measure_effect, measure_suspend
 from analytics.advice.errors import WrongState
-from analytics.advice.measure import PredictedGain
-from analytics.advice.recommendations import AdviceWindow, State, read_recommendation, settle_drafts
+from analytics.advice.measure import PredictedGain, SuspendChange
+from analytics.advice.proposal import Kind
+from analytics.advice.recommendations import AdviceWindow, State, read_recommendation
+from analytics.advice.settling import settle_drafts
 from analytics.models import Effect, Recommendation
 from analytics.replay.errors import ReplayEnded
 from analytics.replay.inputs import Input, Request, collect_input
@@ -31,6 +34,7 @@ from analytics.summaries.engine import replay_engine
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
+from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
@@ -105,17 +109,21 @@ def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
 
 
 def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -> None:
+    if recommendation.kind == Kind.AUTO_SUSPEND:
+        _measure_setting(store, recommendation, limit)
+        return
     assert recommendation.accepted_seq is not None  # noqa: S101 - the recommendation is accepted
     old, new, following = _read_revisions(recommendation)
     if old is None or new is None:
         return
-    period = _find_period(recommendation.tenant_id, new, following)
+    period = _find_period(
+        recommendation.tenant_id,
+        new.changed_at.date(),
+        until=None if following is None else following.changed_at.date(),
+        closed_by=None if following is None else following.seq,
+    )
     is_over = following is not None or period.days >= MAX_DAYS
-    if period.days < MIN_DAYS:
-        state = Effect.State.CLOSED if following is not None else Effect.State.WAITING
-        Effect.objects.update_or_create(
-            pk=recommendation.pk, defaults={"tenant_id": recommendation.tenant_id, "state": state}
-        )
+    if _must_wait(recommendation, period, is_closed=following is not None):
         return
     rules = (old.document or {}).get("rules", [])
     collected = collect_input(
@@ -127,6 +135,58 @@ def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -
         return
     after = read_rules((new.document or {}).get("rules", []))
     job = replace(collected.as_job(store), current=after, in_force=[Ruleset(0, after)])
+    result = _compute(store, recommendation, job, period, limit)
+    _save(recommendation, period, result, digest=digest, is_over=is_over)
+
+
+def _measure_setting(store: ObjectStore, recommendation: Recommendation, limit: Limit) -> None:
+    """Measure another time until the warehouse suspends: the same log is billed under the former one too."""
+    assert recommendation.decided_at is not None  # noqa: S101 - the recommendation is accepted
+    change = msgspec.convert(recommendation.predicted["autoSuspend"], SuspendChange)
+    ruleset = read_ruleset(recommendation.tenant_id)
+    taken = recommendation.decided_at.date()
+    later = [
+        terms.first
+        for terms in Pricing.of(ruleset.prices).terms
+        if terms.first > taken and terms.suspend_seconds != change.then
+    ]
+    period = _find_period(recommendation.tenant_id, taken, until=min(later, default=None), closed_by=None)
+    is_closed = bool(later) and later[0] <= now().date()
+    if _must_wait(recommendation, period, is_closed=is_closed):
+        return
+    collected = collect_input(
+        Request(recommendation.tenant_id, ruleset.rules, period.first, period.last, _WARMUP_DAYS, {})
+    )
+    digest = collected.digest()
+    is_over = is_closed or period.days >= MAX_DAYS
+    effect = Effect.objects.filter(pk=recommendation.pk).first()
+    if effect is not None and effect.digest == digest and not is_over:
+        return
+    with replay_engine(store) as engine, limit.on(engine.connection):
+        result = measure_suspend(
+            engine.connection,
+            collected.as_job(store),
+            former=change.now,
+            predicted=msgspec.convert(recommendation.predicted["gain"], PredictedGain),
+            predicted_days=_days_of(recommendation),
+        )
+    _save(recommendation, period, result, digest=digest, is_over=is_over)
+
+
+def _must_wait(recommendation: Recommendation, period: _Period, *, is_closed: bool) -> bool:
+    """Return True while there are too few days. ``is_closed``: there will be no more."""
+    if period.days >= MIN_DAYS:
+        return False
+    state = Effect.State.CLOSED if is_closed else Effect.State.WAITING
+    Effect.objects.update_or_create(
+        pk=recommendation.pk, defaults={"tenant_id": recommendation.tenant_id, "state": state}
+    )
+    return True
+
+
+def _save(
+    recommendation: Recommendation, period: _Period, result: EffectMeasures, *, digest: str, is_over: bool
+) -> None:
     Effect.objects.update_or_create(
         pk=recommendation.pk,
         defaults={
@@ -136,10 +196,7 @@ def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -
             "last_day": period.last,
             "digest": digest,
             "measured_at": now(),
-            "result": {
-                "closedBy": period.closed_by,
-                **make_storable(_compute(store, recommendation, job, period, limit)),
-            },
+            "result": {"closedBy": period.closed_by, **make_storable(result)},
         },
     )
 
@@ -152,17 +209,18 @@ def _read_revisions(recommendation: Recommendation) -> list[Revision | None]:
     return [by_seq.get(number) for number in (seq - 1, seq, seq + 1)]
 
 
-def _find_period(tenant_id: UUID, new: Revision, following: Revision | None) -> _Period:
-    first = new.changed_at.date() + timedelta(days=1)
+def _find_period(tenant_id: UUID, taken: date, *, until: date | None, closed_by: int | None) -> _Period:
+    """Return the whole days after the day ``taken`` and before the day ``until``."""
+    first = taken + timedelta(days=1)
     last = min(now().date() - timedelta(days=1), first + timedelta(days=MAX_DAYS - 1))
-    if following is not None:
-        last = min(last, following.changed_at.date() - timedelta(days=1))
+    if until is not None:
+        last = min(last, until - timedelta(days=1))
     newest = partitions_with_file(tenant=tenant_id).filter(day__lte=last)
     with_data = newest.values_list("day", flat=True).last()
     return _Period(
         first,
         min(last, with_data or first - timedelta(days=1)),
-        None if following is None else following.seq,
+        closed_by,
     )
 
 
@@ -187,10 +245,14 @@ def _compute(
             engine.connection,
             job,
             predicted=msgspec.convert(recommendation.predicted["gain"], PredictedGain),
-            predicted_days=(recommendation.last_day - recommendation.first_day).days + 1,
+            predicted_days=_days_of(recommendation),
             before=files if len(days_before) == period.days else (),
             report=lambda _: limit.check(),
         )
+
+
+def _days_of(recommendation: Recommendation) -> int:
+    return (recommendation.last_day - recommendation.first_day).days + 1
 
 
 def read_effect(*, tenant_id: UUID, recommendation_id: UUID) -> Effect:

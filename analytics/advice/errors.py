@@ -28,6 +28,11 @@ class RulesetMoved(Conflict):
         )
 
 
+class NothingToWrite(Conflict):
+    code = "conflict"
+    message = "This changes no rule. Its reasons say what to change, and where."
+
+
 class SameIsOpen(Conflict):
     code = "conflict"
     message = "The same recommendation is open again. Decide that one."

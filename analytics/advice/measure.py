@@ -8,7 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from analytics.advice.requests import STATEMENT_COLUMNS
-from analytics.replay.billed import BilledRange, MoneyRange, ReplayBilled, compare_bills
+from analytics.replay.billed import (
+    KEPT,
+    BilledRange,
+    MoneyRange,
+    ReplayBilled,
+    bill_executions,
+    compare_bills,
+)
 from analytics.replay.calibration import calibrate
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.gateway import learn_gateway
@@ -28,11 +35,13 @@ from analytics.replay.replay import (
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.sql.view import LogView
-from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from accounts.tenants.pricing import Pricing
+    from analytics.advice.awake import Move
     from analytics.replay.job import Job
     from analytics.replay.outcome import Outcome
     from rules.language import Rule
@@ -69,12 +78,22 @@ class PredictedGain(JsonStruct):
     ] = None
 
 
+class SuspendChange(JsonStruct):
+    """After how many seconds the warehouse suspends."""
+
+    now: Count
+    then: Count
+
+
 class Prediction(JsonStruct):
     """A replay of the rules with the recommendation (``total``) and without it (``against``)."""
 
     total: ReplayCounts
     against: ReplayCounts
     gain: PredictedGain
+    auto_suspend: Annotated[
+        SuspendChange | None, Meta(description="Of `auto-suspend`: the rules stay as they are.")
+    ] = None
 
 
 class EvidenceRows(EvidenceQuery):
@@ -106,11 +125,11 @@ class Measurer:
         """Replay the rules that were in force, then the current ones. Return the outcome of the current."""
         job = self._job
         in_force = list(job.in_force) or [Ruleset(0, job.current)]
-        outcome, in_force_counts = self._player.play("current", in_force)
+        outcome, in_force_counts = self._player.play("current", in_force, keep=True)
         counts = in_force_counts
         self.calibration = calibrate(self._connection, outcome)
         if len(in_force) != 1 or in_force[0].rules != job.current:
-            outcome, counts = self._player.play("current", [Ruleset(0, job.current)])
+            outcome, counts = self._player.play("current", [Ruleset(0, job.current)], keep=True)
         self._is_gateway_unknown = len(in_force_counts) > 1 or len(counts) > 1
         self._outcome, self._against = outcome, render_counts(counts, job.current)
         self._bills = bills_of(counts)
@@ -144,6 +163,21 @@ class Measurer:
             caveats=self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
         )
         return prediction, result
+
+    def predict_moved(self, move: Move) -> Prediction:
+        """Return what the current rules bill if some of their executions ran in another minute."""
+        return self._predict_bills(move.apply(KEPT), self._job.pricing)
+
+    def predict_suspend(self, change: SuspendChange) -> Prediction:
+        """Return what the current rules bill if the warehouse suspended after another time."""
+        prediction = self._predict_bills(f"FROM {KEPT}", self._job.pricing.suspending_after(change.then))
+        return msgspec.structs.replace(prediction, auto_suspend=change)
+
+    def _predict_bills(self, executions: str, pricing: Pricing) -> Prediction:
+        job = self._job
+        now = list(bill_executions(self._connection, f"FROM {KEPT}", job).values())
+        then = list(bill_executions(self._connection, executions, job, pricing=pricing).values())
+        return self._compare(self._against.total, compare_bills(then, now, job.pricing))
 
     def _compare(self, total: ReplayCounts, billed: ReplayBilled) -> Prediction:
         against = self._against.total

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from msgspec import Meta
 
 from analytics.advice.edits import apply_edits
-from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, swr, ttl
+from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, sleep, swr, ttl
 from analytics.advice.kinds.cache import Considered
 from analytics.advice.measure import Measurer, Prediction
 from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal
@@ -66,12 +66,12 @@ class Advice:
     Attributes:
         recommendations: the fields of their rows; the repairs first, then the others: by the money that they
             save if a price is known, else by their estimate.
-        replays: the replay of each recommendation, in the same order.
+        replays: the replay of each recommendation, in the same order; None if it changes no rules.
     """
 
     report: AdviceReport
     recommendations: Sequence[Mapping[str, Any]]
-    replays: Sequence[RulesetReplay]
+    replays: Sequence[RulesetReplay | None]
 
 
 def mine(
@@ -111,11 +111,19 @@ def mine(
         job.per_user_tables,
     )
     cached = cache.mine(current)
+    sleeping = sleep.propose(current, job, cached)
+    subjects = {proposal.subject for proposal in sleeping}
     proposals = [
         *leaks.propose(current),
         *invalidator.propose(current),
+        *sleeping,
+        *sleep.propose_suspend(current, job),
         *sorted(
-            (*cached.proposals, *ttl.propose(current), *swr.propose(current)),
+            (
+                proposal
+                for proposal in (*cached.proposals, *ttl.propose(current), *swr.propose(current))
+                if proposal.subject not in subjects
+            ),
             key=lambda proposal: -proposal.estimate,
         ),
         *order.propose(current),
@@ -145,7 +153,12 @@ def mine(
             considered=cached.considered,
         ),
         [fields for _, fields in found],
-        [RulesetReplay(apply_edits(documents, best.proposal.edits), best.result) for best, _ in found],
+        [
+            None
+            if best.result is None
+            else RulesetReplay(apply_edits(documents, best.proposal.edits), best.result)
+            for best, _ in found
+        ],
     )
 
 
@@ -163,7 +176,7 @@ def _choose(proposals: Sequence[Proposal]) -> list[Proposal]:
     kept: list[int] = []
     replays = 0
     for number in sorted(range(len(proposals)), key=lambda number: (kinds[number] in kinds[:number], number)):
-        needed = 1 + len(proposals[number].others)
+        needed = sum(bool(one.edits) for one in (proposals[number], *proposals[number].others))
         if len(kept) < MAX_PROPOSALS and replays + needed <= MAX_REPLAYS:
             kept.append(number)
             replays += needed
@@ -172,11 +185,11 @@ def _choose(proposals: Sequence[Proposal]) -> list[Proposal]:
 
 @dataclass(frozen=True, slots=True)
 class _Played:
-    """A variant of a proposal with the replay of its ruleset."""
+    """A variant of a proposal with the replay of its ruleset, if it changes the rules."""
 
     proposal: Proposal
     prediction: Prediction
-    result: ReplayResult
+    result: ReplayResult | None
 
     @property
     def kept(self) -> tuple[int, int]:
@@ -197,12 +210,17 @@ def _compare(measurer: Measurer, current: Current, proposal: Proposal) -> tuple[
 
     Of the cures of a leak it is the one that keeps the most, and of equal ones the first.
     """
-    played = [
-        _Played(variant, *measurer.predict(current.after(variant.edits)))
-        for variant in (proposal, *proposal.others)
-    ]
+    played = [_play(measurer, current, variant) for variant in (proposal, *proposal.others)]
     best = max(played, key=lambda one: one.kept) if proposal.kind is Kind.LEAK_FIX else played[0]
     return best, [one for one in played if one is not best]
+
+
+def _play(measurer: Measurer, current: Current, proposal: Proposal) -> _Played:
+    if proposal.move is not None:
+        return _Played(proposal, measurer.predict_moved(proposal.move), None)
+    if proposal.suspend is not None:
+        return _Played(proposal, measurer.predict_suspend(proposal.suspend), None)
+    return _Played(proposal, *measurer.predict(current.after(proposal.edits)))
 
 
 def fields_of(

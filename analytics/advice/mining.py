@@ -18,7 +18,8 @@ from accounts.models.events import EventKind
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mine import mine
-from analytics.advice.recommendations import State, settle_drafts
+from analytics.advice.recommendations import State
+from analytics.advice.settling import settle_drafts, settle_suspends
 from analytics.advice.storing import store_advice, store_nothing
 from analytics.models import Mining, Recommendation
 from analytics.replay.errors import ReplayEnded
@@ -143,6 +144,7 @@ def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
         ReplayEnded: the search takes too long, or the worker ends.
     """
     settle_drafts(tenant_id)
+    settle_suspends(tenant_id)
     ruleset = read_ruleset(tenant_id)
     days = _choose_days(tenant_id)
     dismissed = _find_dismissed(tenant_id)

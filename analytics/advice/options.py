@@ -52,6 +52,13 @@ class Option:
         """The number of rules that it adds."""
         return 1 + (self.invalidator is not None and self.invalidator.is_new)
 
+    @property
+    def lifetime(self) -> Lifetime:
+        """The lifetime of the results."""
+        return Lifetime(
+            1000 * self.ttl_seconds, 0, () if self.invalidator is None else self.invalidator.times
+        )
+
     @cached_property
     def saving(self) -> Saving:
         """The sum of its savings, if no other option is chosen."""

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+    from analytics.advice.awake import Move
     from analytics.advice.edits import RuleEdit
+    from analytics.advice.measure import SuspendChange
     from analytics.advice.requests import Requests, Series
     from analytics.replay.chain import Lifetime
     from analytics.replay.evidence import EvidenceQuery
@@ -40,6 +42,7 @@ class Variant(StrEnum):
     VARY = "vary"
     BYPASS = "bypass"
     NARROWER = "narrower"
+    SCHEDULE = "schedule"
 
 
 class Kind(StrEnum):
@@ -54,6 +57,8 @@ class Kind(StrEnum):
     REORDER = "reorder"
     REMOVE = "remove"
     LEAK_FIX = "leak-fix"
+    LET_IT_SLEEP = "let-it-sleep"
+    AUTO_SUSPEND = "auto-suspend"
 
 
 #: What makes results right, whatever it costs.
@@ -71,6 +76,8 @@ class Proposal:
         variant: how it serves its end, if there is another way.
         caveats: codes of what the log cannot show.
         others: the other ways. Each is replayed too.
+        move: the executions to run in another minute. Then there are no edits.
+        suspend: another time until the warehouse suspends. Then there are no edits.
     """
 
     kind: Kind
@@ -83,6 +90,8 @@ class Proposal:
     variant: Variant | None = None
     caveats: tuple[str, ...] = ()
     others: tuple[Proposal, ...] = ()
+    move: Move | None = None
+    suspend: SuspendChange | None = None
 
     @property
     def fingerprint(self) -> str:

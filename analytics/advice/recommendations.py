@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
-from django.db.models.signals import post_delete
-from django.dispatch import receiver
 from msgspec import Meta
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
-from accounts.models.history import RevisionKind
-from accounts.revisions import DocumentHistory
 from analytics.advice.edits import apply_edits, read_edits
-from analytics.advice.errors import RecommendationNotFound, RulesetMoved, SameIsOpen, WrongState
+from analytics.advice.errors import (
+    NothingToWrite,
+    RecommendationNotFound,
+    RulesetMoved,
+    SameIsOpen,
+    WrongState,
+)
 from analytics.advice.proposal import Kind, Variant
 from analytics.models import Mining, Recommendation
 from analytics.replay.replay import complete_gateway
@@ -325,6 +327,8 @@ def _require_state(recommendation: Recommendation, *allowed: str) -> None:
 
 
 def _rules_with(recommendation: Recommendation) -> list[Any]:
+    if not recommendation.patch:
+        raise NothingToWrite
     current = read_ruleset(recommendation.tenant_id)
     if current.seq != recommendation.seq:
         raise RulesetMoved(base=recommendation.seq, current=current.seq)
@@ -344,40 +348,6 @@ def _change(recommendation: Recommendation, **changes: Any) -> None:
         raise Conflict
     for name, value in changes.items():
         setattr(recommendation, name, value)
-
-
-@receiver(post_delete, sender=RuleDraft)
-def settle_deleted_draft(instance: RuleDraft, **_: Any) -> None:
-    """Settle the recommendation of a draft in the transaction that publishes or deletes the draft."""
-    settle_drafts(instance.tenant_id, draft_id=instance.pk)
-
-
-def settle_drafts(tenant_id: UUID, **of: UUID) -> None:
-    """Accept the recommendations whose drafts were published, and open those whose drafts were deleted.
-
-    Web processes of earlier releases leave that to the night.
-    """
-    drafted = Recommendation.objects.filter(tenant_id=tenant_id, state=State.DRAFTED, **of)
-    for recommendation in drafted:
-        if recommendation.draft_id and RuleDraft.objects.filter(pk=recommendation.draft_id).exists():
-            continue
-        revision = (
-            DocumentHistory(RevisionKind.RULES, tenant_id)
-            .revisions()
-            .filter(summary__draft__draftId=str(recommendation.draft_id))
-            .first()
-        )
-        changes: dict[str, Any] = {"state": State.OPEN, "draft_id": None}
-        if revision is not None:
-            changes = {
-                "state": State.ACCEPTED,
-                "decided_by": revision.user,
-                "decided_at": revision.changed_at,
-                "accepted_seq": revision.seq,
-            }
-        drafted.filter(pk=recommendation.pk, version=recommendation.version).update(
-            **changes, version=recommendation.version + 1
-        )
 
 
 def recommendation_etag(recommendation: Recommendation) -> str:

@@ -63,8 +63,9 @@ def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> 
         for rank, (content, replay) in enumerate(zip(advice.recommendations, advice.replays, strict=True)):
             row = undecided.pop(content["fingerprint"], None) or Recommendation(tenant_id=tenant_id)
             row.first_day, row.last_day = request.first_day, request.last_day
-            row.rank, row.seq, row.replay = rank, seq, _save_replay(collected, replay)
-            unneeded.discard(row.replay.pk)
+            row.rank, row.seq = rank, seq
+            row.replay = None if replay is None else _save_replay(collected, replay)
+            unneeded.discard(row.replay_id)
             _write(row, content, mined_at=moment)
         _supersede(undecided)
         for row in undecided.values():

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _EPOCH: Final = date(1970, 1, 1)
 #: The scopes of `execution_sql`: hidden literals all differ, or are all equal.
 APART, MERGED = "apart", "merged"
+#: The table of executions of an outcome that other outcomes are compared with.
+KEPT: Final = "kept_execution"
 
 
 class BilledRange(JsonStruct):

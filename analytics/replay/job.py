@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from accounts.tenants.pricing import Pricing
@@ -88,3 +89,8 @@ class Job:
     hour: int = 0
     per_user_tables: Sequence[str] | None = None
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
+
+    @property
+    def before(self) -> date:
+        """The day before the window."""
+        return self.first_day - timedelta(days=min(1, self.first_day.toordinal() - 1))

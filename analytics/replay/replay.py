@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from analytics.replay.billed import ReplayBilled, compare_bills
+from analytics.replay.billed import KEPT, ReplayBilled, compare_bills, execution_sql
 from analytics.replay.calibration import Calibration, MovedRequests, ReplayGrade, calibrate, find_moved
 from analytics.replay.counts import MISS_REASONS, Counts, count_outcome
 from analytics.replay.evidence import EvidenceQuery, replay_evidence
@@ -279,9 +279,17 @@ class Player:
         self._connection, self._job, self._loaded = connection, job, loaded
         self._gateway = gateway
 
-    def play(self, table: str, rulesets: Sequence[Ruleset]) -> tuple[Outcome, list[Counts]]:
-        """Create ``table``. Return its outcome, and the counts under each possible setting of the Gateway."""
+    def play(
+        self, table: str, rulesets: Sequence[Ruleset], *, keep: bool = False
+    ) -> tuple[Outcome, list[Counts]]:
+        """Create ``table``. Return its outcome, and the counts under each possible setting of the Gateway.
+
+        With ``keep``, the table `KEPT` has the executions of the outcome (`execution_sql`).
+        """
         outcome, counts = self._play(table, rulesets, self._gateway)
+        if keep:
+            executions = execution_sql(table, is_exact=self._loaded.is_exact)
+            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {KEPT} AS {executions}")
         runs = [counts]
         for other in find_other_gateways(self._connection, self._gateway):
             runs.append(self._play("other_gateway", rulesets, other)[1])

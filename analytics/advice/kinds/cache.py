@@ -65,15 +65,25 @@ def mine(current: Current) -> CacheProposals:
     covered: set[int] = set()
     taken: set[str] = set()
     for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=MIN_SHARE * current.warehouse_ms):
-        shared, keyed = (_propose(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
-        proposal = next((one for one in (shared, keyed) if current.is_clean(one.edits)), None)
-        if proposal is shared and current.per_user_tables is None:
-            proposal = replace(shared, caveats=(SECURITY_INVISIBLE,), others=(keyed,))
+        proposal = propose_option(current, option, value, taken)
         if proposal is not None:
             proposals.append(proposal)
             covered.update(statement.number for statement in option.scope.statements)
             taken |= {edit.rule_id for edit in proposal.edits if edit.op == "insert"}
     return CacheProposals(proposals, options, frozenset(covered))
+
+
+def propose_option(current: Current, option: Option, value: int, taken: set[str]) -> Proposal | None:
+    """Return the proposal to take an option, which saves ``value``; None if lint warns of its rules.
+
+    Args:
+        taken: ids that new rules may not have.
+    """
+    shared, keyed = (_propose(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
+    proposal = next((one for one in (shared, keyed) if current.is_clean(one.edits)), None)
+    if proposal is shared and current.per_user_tables is None:
+        return replace(shared, caveats=(SECURITY_INVISIBLE,), others=(keyed,))
+    return proposal
 
 
 def _propose(

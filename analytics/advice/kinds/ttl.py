@@ -45,13 +45,14 @@ def propose(current: Current) -> list[Proposal]:
         document = current.documents[index]
         edits = (RuleEdit.replace({**document, "ttlSeconds": ttl}),)
         if current.is_clean(edits):
-            proposals.append(_propose(current, document, ttl, edits, gains[ttl]))
+            proposals.append(propose_lifetime(current, document, ttl, edits, gains[ttl]))
     return proposals
 
 
-def _propose(
+def propose_lifetime(
     current: Current, document: Mapping[str, object], ttl: int, edits: tuple[RuleEdit, ...], gain: int
 ) -> Proposal:
+    """Return the proposal to give a rule the lifetime ``ttl`` (seconds) by these edits."""
     name, before = document["name"], document["ttlSeconds"]
     assert isinstance(before, int)  # noqa: S101 - a stored rule is complete
     return Proposal(

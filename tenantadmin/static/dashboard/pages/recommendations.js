@@ -85,7 +85,7 @@ function otherWays(context, one) {
     { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => gain.billedMs && savedOnBill({ ...gain, billedMs: gain.billedMs }) },
     { head: "Saved", number: true, cell: (way) => range(way.predicted.gain.savedMs, f.duration) },
     { head: "Hits", number: true, cell: (way) => range(way.predicted.gain.hits, f.number) },
-    { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && h("div", { class: "row" }, button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
+    { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && way.patch.length > 0 && h("div", { class: "row" }, button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
   ], /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]), { label: "Compared with other ways" }));
 }
 
@@ -138,8 +138,8 @@ function acts(context, one) {
   };
   if (one.state === "dismissed") return h("div", { class: "row" }, button("Open again", reopen));
   if (one.state === "superseded") return null;
-  return h("div", { class: "row" }, button("Accept", () => accept(context, one, one), "primary"),
-    one.draftId ? h("a", { class: "button", href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one)), button("Dismiss", dismiss, "quiet"));
+  return h("div", { class: "row" }, one.patch.length > 0 && button("Accept", () => accept(context, one, one), "primary"),
+    one.patch.length > 0 && (one.draftId ? h("a", { class: "button", href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one))), button("Dismiss", dismiss, "quiet"));
 }
 
 /**
@@ -151,10 +151,10 @@ function effect(tenant, one) {
   const box = h("div", null, skeleton(1));
   call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", { tenant, recommendationId: one.recommendationId }).then((found) => {
     const { hits, savedMs, billedMs, period } = found;
-    if (!period || !hits || !savedMs) return fill(box, h("p", { class: "muted" }, "Its effect is measured after three whole days."));
+    if (!period || !(hits || billedMs)) return fill(box, h("p", { class: "muted" }, "Its effect is measured after three whole days."));
     const line = (/** @type {string} */ name, /** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("dt", null, name),
       h("dd", null, h("strong", null, `${it.measured < 0 ? "−" : "+"}${show(Math.abs(it.measured))}`), ` (predicted ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")])];
-    fill(box, h("dl", { class: "facts" }, h("dt", null, "Measured"), h("dd", null, `${f.number(period.days)} days from ${f.periodName(period.from)}`), line("Hits", hits, f.number), line("Time saved", savedMs, f.duration), billedMs && line("Time on the bill", billedMs, f.duration)));
+    fill(box, h("dl", { class: "facts" }, h("dt", null, "Measured"), h("dd", null, `${f.number(period.days)} days from ${f.periodName(period.from)}`), hits && line("Hits", hits, f.number), savedMs && line("Time saved", savedMs, f.duration), billedMs && line("Time on the bill", billedMs, f.duration)));
   }, (error) => fill(box, error instanceof ApiError && error.status === 404 ? h("p", { class: "muted" }, "Nothing is measured yet.") : failure(error)));
   return box;
 }
