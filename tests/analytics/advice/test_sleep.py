@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from analytics.advice.effects import measure_tenant_effects, read_effect
+from analytics.advice.errors import NothingToWrite
+from analytics.advice.recommendations import accept_recommendation, draft_recommendation
+from analytics.models import Recommendation
 from rules.language import read_rules
+from tenantadmin.lib.objectstore import default_store
+from tests import factories
 from tests.analytics.advice.logs import make_log, read
 from tests.analytics.advice.mined import run, the, times, with_it
+from tests.analytics.advice.searching import put_log
+from tests.analytics.advice.searching import search as search_stored
 from tests.analytics.replay.billing import executions
 from tests.analytics.replay.judge import judge
 from tests.analytics.replay.streams import FIRST, write_days
@@ -19,6 +30,7 @@ if TYPE_CHECKING:
 
     from tests.analytics.advice.logs import Arrival
     from tests.analytics.replay.streams import Row
+    from tests.factories import World
 
 MINUTE, HOUR = 60_000, 3_600_000
 DAYS = 4
@@ -146,3 +158,41 @@ def test_without_a_price_or_with_other_billing_nothing_is_said_of_sleep(tmp_path
     ):
         _, advice = search(tmp_path / str(number), [*WORK, *BOARD], *prices)
         assert {row["kind"] for row in advice.recommendations} == {"cache"}
+
+
+@pytest.mark.django_db(transaction=True)
+class TestTaking:
+    """A setting of the warehouse is taken there, and known by the prices."""
+
+    def prepare(self, world: World) -> Recommendation:
+        factories.set_prices(world.tenant, PRICE)
+        put_log(world.tenant.pk, WORK)
+        return next(row for row in search_stored(world.tenant.pk) if row.kind == "auto-suspend")
+
+    def test_there_is_nothing_to_draft_or_accept(self, world: World) -> None:
+        found = self.prepare(world)
+        assert found.replay is None
+        for decide in (accept_recommendation, draft_recommendation):
+            with pytest.raises(NothingToWrite):
+                decide(tenant_id=found.tenant_id, recommendation_id=found.pk, actor="ada@example.org")
+        found.refresh_from_db()
+        assert found.state == "open"
+
+    def test_a_price_accepts_it_and_its_effect_is_measured(self, world: World) -> None:
+        found = self.prepare(world)
+        later = {**PRICE, "from": "2026-03-02", "autoSuspendSeconds": 60}
+        factories.set_prices(world.tenant, PRICE, later)
+        assert "auto-suspend" not in {row.kind for row in search_stored(world.tenant.pk)}
+        found.refresh_from_db()
+        assert (found.state, found.decided_by, found.accepted_seq) == ("accepted", "system", None)
+        # As if it had been taken before the first of the three days.
+        Recommendation.objects.filter(pk=found.pk).update(decided_at=dt.datetime(2026, 2, 28, tzinfo=dt.UTC))
+        measure_tenant_effects(default_store(), tenant_id=world.tenant.pk)
+        effect = read_effect(tenant_id=world.tenant.pk, recommendation_id=found.pk)
+        assert effect.result is not None
+        billed = effect.result["billedMs"]
+        # Each of three days has a session of nine hours, less four minutes. From the second day on it has 135
+        # starts. A start bills its second and a minute, in place of the four minutes to the next.
+        assert billed["withoutIt"]["low"] == 3 * (536 * MINUTE + 301_000)
+        assert billed["measured"] == -2 * (536 * MINUTE + 301_000 - 135 * 61_000)
+        assert "hits" not in effect.result

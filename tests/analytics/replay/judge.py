@@ -119,6 +119,7 @@ def judge(
     non_deterministic: bool = True,
     keys_per_user: bool = False,
     rulesets: Sequence[tuple[int, Sequence[Rule]]] = (),
+    with_risk: bool = True,
 ) -> Judgement:
     """Replay ``rows``.
 
@@ -129,6 +130,7 @@ def judge(
         markers: markers made by hand, as rule id and time.
         nocache, non_deterministic: whether the Gateway declines such requests.
         keys_per_user: whether it keeps users apart under rules that do not vary.
+        with_risk: count the hits at risk, which takes long for a long log.
     """
     numbered = [(row["timestamp"], row["logId"] or "", number, row) for number, row in enumerate(rows)]
     ordered = [row for *_, row in sorted(item for item in numbered if is_decidable(item[-1]))]
@@ -160,7 +162,8 @@ def judge(
     )
     for request in requests:
         count(judgement, request)
-    count_risk(judgement)
+    if with_risk:
+        count_risk(judgement)
     find_bounds(judgement, cached, marks)
     return judgement
 

@@ -1,0 +1,123 @@
+"""Compare what `let-it-sleep` and `auto-suspend` promise with the judges of the tests: docs/contributing.md.
+
+It reads raw entries as NDJSON, perhaps with gzip, and takes the day of an entry from its timestamp.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+from rich.table import Table
+
+from accounts.tenants.pricing import Pricing
+from analytics.advice.edits import apply_edits, read_edits
+from analytics.advice.mine import mine
+from analytics.replay.job import Gateway, Job
+from bench.harness import console
+from logs.columns import COLUMNS
+from rules.language import complete_rule, read_rules
+from tests.analytics.replay.billing import executions
+from tests.analytics.replay.judge import judge
+from tests.analytics.replay.streams import write_days
+from tests.analytics.savings.judge import Bill
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tests.analytics.replay.judge import Row
+
+_KINDS = ("let-it-sleep", "auto-suspend")
+
+
+def check(name: str, *, rules: str | None = None, suspend: int = 300, per_hour: str = "3.00") -> bool:
+    """Print what is recommended for a log, and what the judges bill. Return True if all are equal.
+
+    Args:
+        rules: a file with the current ruleset, as the body of ``PUT /config/tenants/{tenant}/rules``.
+        suspend: the seconds after which the warehouse suspends now.
+    """
+    rows = list(_read(Path(name)))
+    current = (
+        [] if rules is None else [complete_rule(one) for one in json.loads(Path(rules).read_text())["rules"]]
+    )
+    price: dict[str, Any] = {
+        "from": "2020-01-01",
+        "currency": "USD",
+        "perHour": per_hour,
+        "billing": "suspending",
+        "autoSuspendSeconds": suspend,
+        "minimumSeconds": 60,
+    }
+    with TemporaryDirectory() as place, duckdb.connect(config={"threads": 1}) as connection:
+        files = write_days(rows, Path(place))
+        parsed = read_rules(current)
+        gateway = Gateway(nocache=True, non_deterministic=True, keys_per_user=False)
+        job = Job(
+            files, files[1].day, files[-1].day, parsed, parsed, gateway=gateway, pricing=Pricing.of([price])
+        )
+        advice = mine(connection, job, current, dismissed={})
+    window = [file.day for file in files[1:]]
+    now = _bill(rows, current, [price], window)
+    table = Table(
+        title=f"{name}: {len(rows):,} entries, {window[0]} to {window[-1]}; hours billed: {_hours(now)}"
+    )
+    for column in ("kind", "what", "hours less, predicted", "the judges"):
+        table.add_column(column)
+    is_equal = True
+    for found in [row for row in advice.recommendations if row["kind"] in _KINDS]:
+        for way in [found, *found["alternatives"]]:
+            predicted = [-way["predicted"]["gain"]["billedMs"][end] for end in ("high", "low")]
+            if "autoSuspend" in way["predicted"]:
+                then = way["predicted"]["autoSuspend"]["then"]
+                judged = _less(now, _bill(rows, current, [price], window, suspend=then))
+            elif way["patch"]:
+                changed = apply_edits(current, read_edits(way["patch"]))
+                judged = _less(now, _bill(rows, changed, [price], window))
+            else:
+                continue  # the minute of a schedule: tests/analytics/advice/test_sleep.py
+            is_equal &= predicted == judged
+            table.add_row(found["kind"], way["title"], _hours(predicted), _hours(judged))
+    console.print(table)
+    return is_equal
+
+
+def _bill(
+    rows: Sequence[Row], rules: Sequence[Mapping[str, Any]], prices: Any, window: Any, **options: Any
+) -> list[int]:
+    """Return the least and the most milliseconds."""
+    counted = {day.isoformat() for day in window}
+    judgement = judge(rows, rules=read_rules(rules), counted=counted, with_risk=False)
+    bill = Bill(prices, window, **options)
+    found = [sum(bill.of(runs).billed.values()) for runs in executions(judgement, rows)]
+    return [min(found), max(found)]
+
+
+def _less(now: Sequence[int], then: Sequence[int]) -> list[int]:
+    return sorted(before - after for before, after in zip(now, then, strict=True))
+
+
+def _hours(values: Sequence[int]) -> str:
+    return " to ".join(dict.fromkeys(f"{value / 3_600_000:.2f}" for value in values))
+
+
+def _read(path: Path) -> Iterator[Row]:
+    seen = set()
+    rows = []
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+        for line in lines:
+            entry = json.loads(line)
+            if entry.get("logId") in seen or entry.get("timestamp") is None:
+                continue
+            seen.add(entry.get("logId"))
+            day = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC).date()
+            rows.append(
+                {**{column.name: entry.get(column.name) for column in COLUMNS}, "day": day.isoformat()}
+            )
+    rows.sort(key=lambda row: (row["day"], row["timestamp"], row["logId"] or ""))
+    yield from rows
