@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections import deque
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -71,11 +71,24 @@ def opened_page(browser: Browser, **context: Any) -> Iterator[Page]:
         page.close()
 
 
+_running: dict[str, Browser] = {}
+
+
+@contextmanager
+def kept(chromium: str) -> Iterator[Browser]:
+    """Start the browser, and let `browsing` use it until the end."""
+    with launched(chromium) as browser:
+        _running[chromium] = browser
+        yield browser
+        del _running[chromium]
+
+
 @contextmanager
 def browsing(chromium: str, **context: Any) -> Iterator[Page]:
-    """Start a browser with one page, as `opened_page` does."""
-    with launched(chromium) as browser, opened_page(browser, **context) as page:
-        yield page
+    """Open a page as `opened_page` does, in the browser that is kept or in one of its own."""
+    with ExitStack() as stack:
+        browser = _running.get(chromium) or stack.enter_context(launched(chromium))
+        yield stack.enter_context(opened_page(browser, **context))
 
 
 def asked_hosts(page: Page) -> set[str]:

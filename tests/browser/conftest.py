@@ -14,14 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connections
 
-from tests.browser.browsing import find_chromium
+from tests.browser.browsing import find_chromium, kept
 from tests.browser.provider import CLIENT_ID, CLIENT_SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from _pytest.terminal import TerminalReporter
+    from playwright.sync_api import Browser
     from pytest_django.live_server_helper import LiveServer
 
 ROOT = Path(__file__).parents[2]
@@ -51,10 +53,22 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session")
-def chromium() -> str:
-    found = find_chromium()
-    assert found is not None
-    return found
+def browser(django_db_setup: None) -> Iterator[Browser]:
+    """One browser for all tests; each opens a page with cookies and a cache of its own."""
+    chromium = find_chromium()
+    assert chromium is not None
+    with pytest.MonkeyPatch.context() as patch, kept(chromium) as browser:
+        # Playwright keeps an event loop in this thread. There Django refuses to use the database, and has
+        # connections of its own.
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+        yield browser
+        connections.close_all()
+
+
+@pytest.fixture(scope="session")
+def chromium(browser: Browser) -> str:
+    """The path of the browser, which runs."""
+    return str(find_chromium())
 
 
 @pytest.fixture

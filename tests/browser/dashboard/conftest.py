@@ -22,7 +22,6 @@ from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.core.cache import cache
 from django.core.management import call_command
-from django.db import connections
 from django.template.loader import render_to_string
 from django.test import override_settings
 from pytest_django.live_server_helper import LiveServer
@@ -31,7 +30,6 @@ from accounts.models import PersonalAccessToken
 from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
 from tenantadmin.lib.objectstore import default_store, storage_settings
-from tests.browser.browsing import launched
 from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.signing_in import sign_in
 from tests.browser.dashboard.watching import Watched, watched_dashboard
@@ -133,16 +131,6 @@ def home(request: pytest.FixtureRequest) -> str:
     """The dashboard's address, on the service's origin and on another."""
     address: str = request.getfixturevalue(f"{request.param}_origin")
     return address
-
-
-@pytest.fixture(scope="package")
-def browser(chromium: str) -> Iterator[Browser]:
-    with pytest.MonkeyPatch.context() as patch, launched(chromium) as browser:
-        # Playwright keeps an event loop in this thread. There Django refuses to use the database, and has
-        # connections of its own.
-        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-        yield browser
-        connections.close_all()
 
 
 @pytest.fixture
