@@ -67,6 +67,11 @@ def hour_of(key: str) -> int:
     return int(key[_HOUR_START:_HOUR_END])
 
 
+def hour_of_any(key: str) -> int:
+    """Return the hour with which an object below a day is built: 0 if it lies in the folder of no hour."""
+    return hour_of(key) if IN_HOUR.fullmatch(key, _HOUR_START) else 0
+
+
 def compacted_prefix(tenant: UUID, day: date) -> str:
     """Return the prefix of a day's Parquet files. DuckDB reads the column ``day`` from it."""
     return f"{tenant}/compacted/day={day.isoformat()}/"

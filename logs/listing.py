@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import Entry, ObjectStore
 
 #: Part of every digest. Raise it if the same objects must give other rows: then every day is rebuilt.
-LAYOUT_VERSION: Final = 3
+LAYOUT_VERSION: Final = 4
 
 _key = attrgetter("key")
 _DIGITS = re.compile(r"\d+", re.ASCII)
@@ -30,7 +30,8 @@ _DIGITS = re.compile(r"\d+", re.ASCII)
 class HourObjects:
     """The raw objects under one hour's prefix in key order, and their total bytes.
 
-    ``others`` are the keys of objects that are not read, because of their names. ``digest`` covers all.
+    ``others`` are the keys of objects that are not read, because of their names. Hour 0 also has those in the
+    folder of no hour. ``digest`` covers all.
     """
 
     entries: tuple[Entry, ...]
@@ -67,31 +68,60 @@ class DayListing:
 def list_day(store: ObjectStore, *, tenant: UUID, day: date, hour: int | None = None) -> DayListing:
     """List the objects of one day, or of one hour of it. The names of raw objects are ``HH/<file>.json``."""
     start = day_prefix(tenant, day)
-    prefix = start if hour is None else f"{start}{hour:02}/"
-    objects = [entry for entry in store.list(prefix) if IN_HOUR.fullmatch(entry.key, len(start))]
-    return describe_day(sorted(objects, key=_key), tenant=tenant, day=day)
+    objects = store.list(start if hour is None else f"{start}{hour:02}/")
+    own, strays = [], []
+    for entry in objects:
+        if IN_HOUR.fullmatch(entry.key, len(start)):
+            own.append(entry)
+        else:
+            strays.append(entry.key)
+    if hour == 0:
+        strays = _strays(store, start)
+    return describe_day(sorted(own, key=_key), tenant=tenant, day=day, strays=sorted(strays))
 
 
-def describe_day(objects: Sequence[Entry], *, tenant: UUID, day: date) -> DayListing:
-    """Make the listing of one day from the objects under its hours, which are in key order."""
+def _strays(store: ObjectStore, start: str) -> list[str]:
+    """Return the keys below a day's prefix that lie in the folder of no hour. Lists no hour."""
+    folders, files = store.listdir(start)
+    strays = [f"{start}{name}" for name in files]
+    for folder in folders:
+        if not IN_HOUR.fullmatch(f"{folder}/x"):
+            strays += [entry.key for entry in store.list(f"{start}{folder}/")]
+    return strays
+
+
+def describe_day(
+    objects: Sequence[Entry], *, tenant: UUID, day: date, strays: Sequence[str] = ()
+) -> DayListing:
+    """Make the listing of one day.
+
+    Args:
+        objects: those under the day's hours, in key order.
+        strays: the keys of objects of the day in the folder of no hour, in order.
+    """
     start = len(day_prefix(tenant, day))
     hours: dict[int, HourObjects] = {}
+    if strays and (not objects or hour_of(objects[0].key) > 0):
+        hours[0] = _describe_hour((), start, strays)
     first = 0
     while first < len(objects):
         hour = hour_of(objects[first].key)
         # "0" is the character after "/", so this key sorts behind all keys of the hour.
         end = bisect_left(objects, f"{day_prefix(tenant, day)}{hour:02}0", lo=first, key=_key)
-        own = tuple(objects[first:end])
-        described = "".join([f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in own])
-        digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{described}".encode())
-        entries = tuple(entry for entry in own if HOUR_AND_FILE.fullmatch(entry.key, start))
-        others: tuple[str, ...] = ()
-        if len(entries) < len(own):
-            others = tuple(entry.key for entry in own if not HOUR_AND_FILE.fullmatch(entry.key, start))
-        size = sum(entry.size for entry in entries)
-        hours[hour] = HourObjects(entries, digest.hexdigest(), size, others)
+        hours[hour] = _describe_hour(tuple(objects[first:end]), start, () if hour else strays)
         first = end
     return DayListing(tenant, day, hours, day_digest({hour: own.digest for hour, own in hours.items()}))
+
+
+def _describe_hour(objects: tuple[Entry, ...], start: int, strays: Sequence[str]) -> HourObjects:
+    entries = tuple(entry for entry in objects if HOUR_AND_FILE.fullmatch(entry.key, start))
+    others = list(strays)
+    if len(entries) < len(objects):
+        others += [entry.key for entry in objects if not HOUR_AND_FILE.fullmatch(entry.key, start)]
+    described = [f"{entry.key}\0{entry.size}\0{entry.etag}\0" for entry in objects]
+    described += [f"{key}\0" for key in strays]
+    digest = hashlib.sha256(f"layout {LAYOUT_VERSION}\n{''.join(described)}".encode()).hexdigest()
+    return HourObjects(entries, digest, sum(entry.size for entry in entries), tuple(others))
 
 
 def mark_as_changed(listing: DayListing, hours: Collection[int]) -> DayListing:

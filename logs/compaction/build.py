@@ -18,7 +18,7 @@ from logs.compaction.convert import SCHEMA
 from logs.compaction.previous import HourState, PreviousBuild, hours_to_read, write_reused_rows
 from logs.compaction.rows import InvalidEntry, read_rows
 from logs.compaction.writer import WrittenFile, write_day
-from logs.layout import hour_of
+from logs.layout import hour_of, hour_of_any
 from logs.listing import mark_as_changed
 from tenantadmin.lib.objectstore.keys import StoreError
 
@@ -160,7 +160,7 @@ def _compacted_day(
     read_hours: AbstractSet[int],
 ) -> CompactedDay:
     if previous is not None:
-        quarantined += [item for item in previous.quarantined if hour_of(item.key) not in read_hours]
+        quarantined += [item for item in previous.quarantined if hour_of_any(item.key) not in read_hours]
     # Entries of one object are in the order of their positions.
     quarantined.sort(key=attrgetter("key"))
     return CompactedDay(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import duckdb
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -36,6 +38,13 @@ SCHEMA: Final = pa.schema(
 )
 _ENTRY_STRUCTURE: Final = json.dumps({column.name: column.type.value for column in COLUMNS})
 _INPUT_SCHEMA: Final = pa.schema([("entry_json", pa.large_string())])
+_JSON_TEXTS: Final = [column.name for column in COLUMNS if column.json_text]
+_decode_json_texts: Final = msgspec.json.Decoder(
+    msgspec.defstruct("_JsonTexts", [(name, msgspec.Raw, msgspec.Raw()) for name in _JSON_TEXTS])
+).decode
+#: Where a number with a fraction or an exponent may begin.
+_HAS_FRACTION: Final = r"(?:^|[\[,:])-?[0-9]+[.eE]"
+_STRING_OR_NUMBER: Final = re.compile(r'"(?:[^"\\]|\\.)*"|-?[0-9][0-9.eE+-]*')
 
 
 def connect() -> duckdb.DuckDBPyConnection:
@@ -74,12 +83,16 @@ class Converter:
         """Return a row for each entry, in order. The chunk has at least one entry, and all are checked.
 
         If an entry has a field more than once, the last value counts. Lists and objects in columns of JSON
-        text are written without spaces.
+        text are written without spaces, and numbers as they are in the entry.
         """
-        parsed = self._parse(chunk.arrays)
-        if repeating := self._shapes_that_repeat(chunk.arrays, parsed["shape"]):
-            parsed = self._parse(list(_without_repetition(chunk.arrays, parsed["shape"], repeating)))
+        arrays = chunk.arrays
+        parsed = self._parse(arrays)
+        if repeating := self._shapes_that_repeat(arrays, parsed["shape"]):
+            arrays = list(_without_repetition(arrays, parsed["shape"], repeating))
+            parsed = self._parse(arrays)
         (columns,) = pa.Table.from_struct_array(parsed["entry"]).combine_chunks().to_batches()
+        for name in _JSON_TEXTS:
+            columns = _with_exact_numbers(columns, name, arrays)
         if columns.num_rows != len(chunk.hours):
             raise AssertionError(f"{len(chunk.hours)} entries gave {columns.num_rows} rows")
         return self._add_hours(columns.columns, chunk.hours)
@@ -120,6 +133,35 @@ class Converter:
             prefix_hours,
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _with_exact_numbers(
+    columns: pa.RecordBatch, name: str, arrays: Sequence[pa.Array[Any]]
+) -> pa.RecordBatch:
+    """Write numbers with a fraction or an exponent as in the entry. DuckDB has read them as DOUBLE."""
+    index = columns.schema.get_field_index(name)
+    has_fraction = pc.match_substring_regex(columns.column(index), _HAS_FRACTION)
+    rows = pc.indices_nonzero(pc.fill_null(has_fraction, fill_value=False)).to_pylist()
+    if not rows:
+        return columns
+    entries = pa.chunked_array(arrays)
+    texts: list[Any] = columns.column(index).to_pylist()
+    for row in rows:
+        raw = bytes(getattr(_decode_json_texts(entries[row].as_py()), name)).decode()
+        if not raw.startswith('"'):
+            texts[row] = _with_numbers_of(raw, texts[row])
+    return columns.set_column(index, name, pa.array(texts, pa.string()))
+
+
+def _with_numbers_of(raw: str, text: str) -> str:
+    """Return the JSON ``text`` with the numbers of ``raw``, which is the same but for spaces and escapes."""
+    written = iter(_STRING_OR_NUMBER.findall(raw))
+
+    def replace(found: re.Match[str]) -> str:
+        token: str = next(written)
+        return found[0] if token.startswith('"') else token
+
+    return _STRING_OR_NUMBER.sub(replace, text)
 
 
 def _texts(arrays: Sequence[pa.Array[Any]]) -> list[Any]:

@@ -509,6 +509,8 @@ def test_objects_with_other_names_are_listed_and_not_read(day: Day) -> None:
             "00/b.ndjson": b'{"logId": "z"}',
             "00/c/d.json": b'{"logId": "z"}',
             "05/e.txt": b"",
+            "f.json": b'{"logId": "z"}',
+            "24/g.json": b'{"logId": "z"}',
         }
     )
     built = day.build()
@@ -516,10 +518,11 @@ def test_objects_with_other_names_are_listed_and_not_read(day: Day) -> None:
     assert [row[29] for row in rows_of(built)] == ["x"]
     prefix = day_prefix(TENANT, DAY)
     assert [(item.key, item.position, item.reason) for item in built.quarantined] == [
-        (prefix + name, None, reason) for name in ("00/a.json.gz", "00/b.ndjson", "00/c/d.json", "05/e.txt")
+        (prefix + name, None, reason)
+        for name in ("00/a.json.gz", "00/b.ndjson", "00/c/d.json", "05/e.txt", "24/g.json", "f.json")
     ]
     day.put({"06/f.json": b'{"logId": "w"}'})
-    assert len(day.build().quarantined) == 4
+    assert len(day.build().quarantined) == 6
 
 
 def test_row_groups_have_equal_sizes_and_separate_time_ranges(

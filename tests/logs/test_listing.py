@@ -45,9 +45,27 @@ def test_a_listing_has_objects_in_key_order_by_the_hour_of_their_prefix(tmp_path
         hour: [entry.key.removeprefix(prefix) for entry in own.entries] for hour, own in listing.hours.items()
     }
     assert names == {0: ["00/z.json", "00/é.json"], 23: ["23/a.json"]}
-    assert [key.removeprefix(prefix) for key in listing.hours[0].others] == ["00/a.txt", "00/a/b.json"]
+    others = [key.removeprefix(prefix) for key in listing.hours[0].others]
+    assert others == ["24/a.json", "00/a.txt", "00/a/b.json"]
     assert [entry.key for entry in listing.entries] == [prefix + name for name in names[0] + names[23]]
     assert listing.size == 6
+
+
+def test_objects_in_the_folder_of_no_hour_are_listed_with_hour_0(tmp_path: Path) -> None:
+    strays = ["7/a.json", "a.json", "archive/2026/b.json.gz", "07"]
+    store = make_store(tmp_path, *(f"2026/03/01/{name}" for name in strays), "2026/03/01/05/a.json")
+    prefix = f"{TENANT}/logs/2026/03/01/"
+    day = list_day(store, tenant=TENANT, day=DAY)
+    assert list(day.hours) == [0, 5]
+    assert day.hours[0].others == tuple(sorted(prefix + name for name in strays))
+    assert day.hours[0].entries == day.hours[5].others == ()
+    assert day.size == 2
+    for hour in (0, 5):
+        assert list_day(store, tenant=TENANT, day=DAY, hour=hour).hours == {hour: day.hours[hour]}
+    save_object(store, f"{prefix}00/a.json", b"{}")
+    with_hour_0 = list_day(store, tenant=TENANT, day=DAY)
+    assert with_hour_0.hours[0].others == day.hours[0].others
+    assert with_hour_0.hours[0].digest != day.hours[0].digest
 
 
 def test_changes_of_objects_change_the_digest(tmp_path: Path) -> None:
@@ -58,18 +76,18 @@ def test_changes_of_objects_change_the_digest(tmp_path: Path) -> None:
 
     digests = [digest()]
     save_object(store, f"{TENANT}/logs/2026/03/02/00/a.json", b"")
-    save_object(store, f"{TENANT}/logs/2026/03/01/junk.txt", b"")
     assert digest() == digests[0]
-    # It is not read, but listed.
-    save_object(store, f"{TENANT}/logs/2026/03/01/00/junk.txt", b"")
-    digests.append(digest())
+    # They are not read, but listed.
+    for junk in ("junk.txt", "00/junk.txt"):
+        save_object(store, f"{TENANT}/logs/2026/03/01/{junk}", b"")
+        digests.append(digest())
     save_object(store, f"{TENANT}/logs/2026/03/01/00/a.json", b"[]")
     digests.append(digest())
     save_object(store, f"{TENANT}/logs/2026/03/01/01/a.json", b"{}")
     digests.append(digest())
     store.delete(f"{TENANT}/logs/2026/03/01/00/b.json")
     digests.append(digest())
-    assert len(set(digests)) == 5
+    assert len(set(digests)) == 6
 
 
 def test_find_days_returns_valid_dates_within_the_bounds(tmp_path: Path) -> None:
