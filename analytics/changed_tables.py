@@ -45,18 +45,18 @@ _TARGET: Final = "".join(
     )
 )
 #: Statements that may change another table too: a list of names, another statement, an exchange, an insert
-#: into several tables, a change in a WITH; and texts whose end is unclear.
+#: into several tables, a change in a WITH, CASCADE; and texts whose end is unclear.
 _SEVERAL: Final = "|".join(
     (
         r"(?is)'|\$\w*\$|/\*|;\s*\S",
         r"\(\s*(?:insert|update|delete|merge|truncate)\s",
         r"\binto\b.*\binto\b|\binsert\s+overwrite\s.*\binsert\s",
         r"^\s*insert\s+(?:overwrite\s+)?(?:all|first)\s",
-        r"^\s*(?:drop|undrop|truncate)\s.*,",
+        r"^\s*(?:drop|undrop|truncate)\s.*(?:,|\scascade\b)",
         rf"^{_WITH}delete\s+(?:from\s+)?(?:only\s+)?{_NAME}\s*(?:,|\.\s*\*)",
         rf"^{_WITH}(?:(?:delete|update)\s|merge\s.*\soutput\s).*\sinto\s",
         rf"^{_WITH}update\s+(?:only\s+)?{_NAME}(?:\s+(?:as\s+)?{_PART})?\s*(?:,|(?:\w+\s+)*join\b)",
-        r"^\s*alter\s.*\s(?:swap|rename|exchange|append|inherit|move|switch|replace\s+partition)\b",
+        r"^\s*alter\s.*\s(?:swap|rename|exchange|append|inherit|move|switch|replace\s+partition|set\s+schema)\b",
     )
 )
 _COMPILED: Final = re2.compile(_TARGET)
