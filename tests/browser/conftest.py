@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +15,7 @@ import pytest
 from django.db import connections
 
 from tests.browser.browsing import find_chromium, kept
-from tests.browser.provider import CLIENT_ID, CLIENT_SECRET
+from tests.browser.providers import running_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,27 +78,5 @@ def service(live_server: LiveServer, settings: Any) -> str:
 
 @pytest.fixture
 def provider(service: str, settings: Any, tmp_path: Path) -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.browser.provider", str(tmp_path), f"{service}/auth/callback/corp"]
-    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().strip()
-            assert address.startswith("http://127.0.0.1:")
-            settings.SIGNIN_PROVIDERS = ["corp"]
-            settings.SOCIALACCOUNT_PROVIDERS = {
-                "openid_connect": {
-                    "OAUTH_PKCE_ENABLED": True,
-                    "APPS": [
-                        {
-                            "provider_id": "corp",
-                            "name": "corp",
-                            "client_id": CLIENT_ID,
-                            "secret": CLIENT_SECRET,
-                            "settings": {"server_url": address, "oauth_pkce_enabled": True},
-                        }
-                    ],
-                }
-            }
-            yield address
-        finally:
-            process.terminate()
+    with running_provider("allauth", service, settings, tmp_path) as address:
+        yield address

@@ -1,12 +1,14 @@
 """A real OpenID provider in a process of its own: `allauth.idp.oidc` on SQLite.
 
-``python -m tests.browser.provider FOLDER CALLBACK`` prints its address and serves until it is ended.
+``python -m tests.browser.provider FOLDER CALLBACK SECONDS`` prints its address and serves until it is ended.
+The clock of its tokens is SECONDS ahead.
 """
 
 from __future__ import annotations
 
 import secrets
 import sys
+import time
 from pathlib import Path
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -113,7 +115,9 @@ class Quiet(WSGIRequestHandler):
         """Say nothing."""
 
 
-def main(folder: str, callback: str) -> None:
+def main(folder: str, callback: str, seconds: str) -> None:
+    real_time = time.time
+    time.time = lambda: real_time() + int(seconds)
     configure(Path(folder))
     fill(callback)
     with make_server("127.0.0.1", 0, get_wsgi_application(), Server, Quiet) as server:
