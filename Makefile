@@ -17,6 +17,7 @@ export npm_config_cache := $(CURDIR)/.cache/npm
 export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/certs/ca-certificates.crt))
 
 NODE := .cache/clients
+PROVIDERS := .cache/providers
 SPARK := .cache/spark
 PYTHON_CLIENT := .cache/python-client
 SUPERSET := .cache/superset
@@ -25,7 +26,7 @@ RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-image test-sail test-spark test-superset browser coverage mutants lint bench fuzz contract screenshots clients lock clean
+.PHONY: help run test test-image test-sail test-spark test-superset test-providers test-ceph browser coverage mutants lint bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -44,7 +45,13 @@ test-image: $(IMAGE)/stamp ## Run a part of the tests on Python 3.12, as the ima
 	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider tests/accounts tests/tosapp tests/rules $(ARGS)
 
 browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
-	@$(BIN)/pytest tests/browser -n logical --dist worksteal $(ARGS)
+	@$(BIN)/pytest tests/browser --ignore=tests/browser/test_providers.py -n logical --dist worksteal $(ARGS)
+
+test-providers: .venv/dev.stamp $(PROVIDERS)/stamp ## Sign in through two OpenID providers whose clocks are wrong; needs Chromium and Node
+	@$(BIN)/pytest -q tests/browser/test_providers.py $(ARGS)
+
+test-ceph: .venv/dev.stamp ## Run the tests on S3 with Ceph as the server; needs Debian's ceph-mon, ceph-osd, radosgw and ceph-common
+	@scripts/with_ceph.sh $(BIN)/pytest -q $$(grep -rl --include='test_*.py' 'from tests.s3 import' tests) $(ARGS)
 
 test-sail: $(SPARK)/stamp ## Compare SQL on Spark Connect with DuckDB, on Sail, which is installed for it
 	@RUST_LOG=error $(SPARK)/bin/python -m pytest tests/logs/sql/test_spark.py -q -m "not apache" -p no:cacheprovider $(ARGS)
@@ -93,6 +100,11 @@ clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp ## Check the contr
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
 		--ruleset tests/clients/scripts/spectral.yaml tenantadmin/lib/http/openapi.json
 	@$(BIN)/pytest tests/clients -q
+
+$(PROVIDERS)/stamp: tests/browser/package.json
+	@mkdir -p $(PROVIDERS) && cp $< $(PROVIDERS)/
+	@npm install --prefix $(PROVIDERS) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
+	@touch $@
 
 $(NODE)/stamp: tests/clients/scripts/package.json
 	@mkdir -p $(NODE) && cp $< $(NODE)/

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -19,12 +18,12 @@ from tests.browser.providers import running_provider
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from _pytest.terminal import TerminalReporter
     from playwright.sync_api import Browser
     from pytest_django.live_server_helper import LiveServer
 
-ROOT = Path(__file__).parents[2]
 _left_out: list[str] = []
 
 
