@@ -113,6 +113,10 @@ class Caller:
         answer = self._connection.getresponse()
         return Answer(answer.status, answer.read(), answer.headers.get("ETag", ""))
 
+    def close(self) -> None:
+        """Close the connection. The next request opens another."""
+        self._connection.close()
+
     def get(self, path: str) -> Answer:
         """Raises RuntimeError if the status is not 200."""
         answer = self.send("GET", path)
