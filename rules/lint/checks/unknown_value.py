@@ -23,6 +23,16 @@ UNKNOWN_VALUE = declare(
     "never has there. Case counts.",
 )
 _OPERATORS: Final = frozenset({Operator.EQ, Operator.NE, Operator.IN, Operator.NOT_IN})
+_PIECES: Final = {
+    Operator.CONTAINS: str.__contains__,
+    Operator.STARTS_WITH: str.startswith,
+    Operator.ENDS_WITH: str.endswith,
+}
+_VERBS: Final = {
+    Operator.CONTAINS: "contains",
+    Operator.STARTS_WITH: "starts with",
+    Operator.ENDS_WITH: "ends with",
+}
 _STATEMENTS: Final = """
     ALTER ANALYZE BEGIN CALL CLUSTER COMMENT COMMIT COPY CREATE DEALLOCATE DECLARE DELETE DESC DESCRIBE DROP
     EXECUTE EXPLAIN FETCH FROM GET GRANT INSERT LIST LOAD LOCK MERGE MSCK OPTIMIZE PREPARE PUT REFRESH REMOVE
@@ -52,9 +62,13 @@ _MISSPELT: Final = 0.8
 @UNKNOWN_VALUE.check(Operation)
 def check_operation(node: Operation, context: Context) -> Iterator[Problem]:
     """Warn about values that match no statement, such as ``"statementType": "select"``."""
-    if node.key.name not in _VALUES or node.operator not in _OPERATORS:
+    if node.key.name not in _VALUES:
         return
-    if node.operator in {Operator.IN, Operator.NOT_IN}:
+    if node.operator in _PIECES:
+        yield from _check_piece(node)
+    elif node.operator not in _OPERATORS:
+        return
+    elif node.operator in {Operator.IN, Operator.NOT_IN}:
         for index, element in enumerate(node.operand if is_array(node.operand) else ()):
             yield from _check_value(node, element, (*node.path, index), context)
     else:
@@ -75,3 +89,19 @@ def _check_value(node: Operation, value: object, path: Path, context: Context) -
     nearest = context.suggester.find_nearest(value, known, similarity=similarity)
     if similarity is None or nearest is not None:
         yield Problem(path, f"The log never has {show_text(value)} in {node.key.name}.", nearest)
+
+
+def _check_piece(node: Operation) -> Iterator[Problem]:
+    piece, capitals = node.operand, _CAPITALS.get(node.key.name)
+    if not isinstance(piece, str) or not piece:
+        return
+    if capitals is not None:
+        # A value may begin with anything before the piece.
+        is_known = capitals.fullmatch("A" + (piece.upper() if node.ignore_case else piece))
+    else:
+        piece = piece.lower() if node.ignore_case else piece
+        is_known = any(_PIECES[node.operator](name, piece) for name in _VALUES[node.key.name])
+    if not is_known:
+        yield Problem(
+            node.path, f"No {node.key.name} of the log {_VERBS[node.operator]} {show_text(node.operand)}."
+        )
