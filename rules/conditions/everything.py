@@ -61,6 +61,8 @@ def _part_without_presence(part: Literal | Choice, meant: set[str]) -> Normal:
         (key,) = keys
         if key.kind is Kind.NUMBER and _hold_for_numbers(literals):
             return ALWAYS
+        if key.kind is Kind.IP and _hold_for_addresses(literals):
+            return ALWAYS
         if isinstance(part, Literal) and _holds_for_values(part):
             return ALWAYS
     if isinstance(part, Choice):
@@ -92,6 +94,15 @@ def _hold_for_numbers(literals: Sequence[Literal]) -> bool:
     )
 
 
+def _hold_for_addresses(literals: Sequence[Literal]) -> bool:
+    """Return True if the networks of the literals together have all addresses."""
+    tests = [literal.test for literal in literals if not literal.negated]
+    networks = [
+        parse_network(text) for test in tests if test.operator is Operator.CIDR for text in test.texts
+    ]
+    return all(_covers_all(networks, version) for version in (4, 6))
+
+
 def _holds_for_values(literal: Literal) -> bool:
     """Return True if a literal holds for every value but null."""
     test = literal.test
@@ -104,9 +115,6 @@ def _holds_for_values(literal: Literal) -> bool:
             return any(not pattern.strip("*") and pattern for pattern in test.texts)
         case Operator.CONTAINS_ALL:
             return all(not pattern.strip("*") and pattern for pattern in test.texts)
-        case Operator.CIDR:
-            networks = [parse_network(text) for text in test.texts]
-            return all(_covers_all(networks, version) for version in (4, 6))
         case Operator.REGEX:
             return _finds_everything(test.text)
         case _:

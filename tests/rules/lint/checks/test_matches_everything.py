@@ -58,6 +58,7 @@ def test_a_deny_rule_has_another_finding() -> None:
         {"all": [{"tableCount": {"gte": 0}}, {"userName": {"regex": ""}}]},
         {"clientIp": {"cidr": ["0.0.0.0/0", "::/0"]}},
         {"clientIp": {"cidr": ["0.0.0.0/1", "128.0.0.0/1", "::/0"]}},
+        {"any": [{"clientIp": {"cidr": "0.0.0.0/0"}}, {"clientIp": {"cidr": "::/0"}}, {"clientIp": "x"}]},
     ],
 )
 def test_tests_that_hold_for_every_value_count_as_none(conditions: dict[str, Any]) -> None:
@@ -86,6 +87,7 @@ def test_tests_that_hold_for_every_value_count_as_none(conditions: dict[str, Any
         {"isDDL": {"in": [True]}},
         {"not": {"userName": {"contains": ""}}},
         {"clientIp": {"cidr": "0.0.0.0/0"}},
+        {"any": [{"clientIp": {"cidr": "0.0.0.0/0"}}, {"not": {"clientIp": {"cidr": "::/0"}}}]},
     ],
 )
 def test_other_conditions_are_not_reported(conditions: dict[str, Any]) -> None:
