@@ -18,7 +18,7 @@ import re
 import sys
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import duckdb
 import msgspec
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _LIMITS: Final = Limits()
 #: A directive of sqllogictest that starts a query; its rows follow after ----.
 _START: Final = re.compile(r"^(?:query|statement)\b")
-_CONFIG: Final = {"threads": 1, "arrow_lossless_conversion": True}
+_CONFIG: Final[dict[str, Any]] = {"threads": 1, "arrow_lossless_conversion": True}
 _NESTED: Final = re.compile(r"^(?:STRUCT|MAP|UNION)|\]$")
 #: What DuckDB does not read exactly in nested JSON. Of durations it has another form everywhere.
 _INEXACT: Final = re.compile(r"\b(?:FLOAT|DOUBLE|DECIMAL|U?HUGEINT|BIGNUM|BLOB|JSON|UNION|MAP)\b")

@@ -58,7 +58,7 @@ def test_objects_in_the_folder_of_no_hour_are_listed_with_hour_0(tmp_path: Path)
     day = list_day(store, tenant=TENANT, day=DAY)
     assert list(day.hours) == [0, 5]
     assert day.hours[0].others == tuple(sorted(prefix + name for name in strays))
-    assert day.hours[0].entries == day.hours[5].others == ()
+    assert (day.hours[0].entries, day.hours[5].others) == ((), ())
     assert day.size == 2
     for hour in (0, 5):
         assert list_day(store, tenant=TENANT, day=DAY, hour=hour).hours == {hour: day.hours[hour]}

@@ -95,13 +95,14 @@ def _check_piece(node: Operation) -> Iterator[Problem]:
     piece, capitals = node.operand, _CAPITALS.get(node.key.name)
     if not isinstance(piece, str) or not piece:
         return
+    written = piece
     if capitals is not None:
         # A value may begin with anything before the piece.
-        is_known = capitals.fullmatch("A" + (piece.upper() if node.ignore_case else piece))
+        is_known = capitals.fullmatch("A" + (piece.upper() if node.ignore_case else piece)) is not None
     else:
         piece = piece.lower() if node.ignore_case else piece
         is_known = any(_PIECES[node.operator](name, piece) for name in _VALUES[node.key.name])
     if not is_known:
         yield Problem(
-            node.path, f"No {node.key.name} of the log {_VERBS[node.operator]} {show_text(node.operand)}."
+            node.path, f"No {node.key.name} of the log {_VERBS[node.operator]} {show_text(written)}."
         )
