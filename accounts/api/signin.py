@@ -281,7 +281,7 @@ def _is_from_own_page(request: Request) -> bool:
     """Return True if a page of this service sent the form.
 
     Browsers say so in ``Sec-Fetch-Site``, over HTTPS and to localhost. The page has no referrer, so its
-    ``Origin`` is ``null``; that of other pages is not.
+    ``Origin`` is ``null``; other pages send an origin.
     """
     if site := request.headers.get("Sec-Fetch-Site"):
         return site == "same-origin"

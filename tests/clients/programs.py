@@ -20,7 +20,7 @@ OPENAPI_GENERATOR: Final = _INSTALLED / "openapi-generator"
 PYTHON_CLIENT: Final = _CACHE / "python-client"
 #: The wheel from which it is installed.
 PYTHON_CLIENT_WHEEL: Final = _CACHE / "python-client-wheel"
-#: This one, and those of the oldest and the newest Python, where these are.
+#: The client on this Python, and on the oldest and the newest one that are there.
 PYTHON_CLIENTS: Final = sorted(path.parents[1] for path in _CACHE.glob("python-client*/bin/tenantctl")) or [
     PYTHON_CLIENT
 ]

@@ -150,7 +150,7 @@ def test_invalid_notifications(body: str) -> None:
 
 
 def test_objects_of_days_that_no_gateway_has_wait_for_the_sweep(world: World) -> None:
-    """A day before its retention or after tomorrow costs a build, whoever put the object there."""
+    """Objects of a day before the retention or after tomorrow cost a build, even if no Gateway wrote them."""
     configure(world.tenant.pk, logging={"retentionDays": 30})
     today = now().date()
     keys = {

@@ -22,7 +22,7 @@ class Model:
         self.url = ""
 
     def answers(self, choose: Callable[[list[list[list[str]]]], Any]) -> None:
-        """Answer with the wordings that ``choose`` takes, given those of each sentence of each section."""
+        """Answer with wordings that ``choose`` takes from the wordings of each sentence of each section."""
 
         def respond(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
             data = json.loads(body["messages"][1]["content"])
