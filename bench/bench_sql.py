@@ -10,16 +10,19 @@ import itertools
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from statistics import geometric_mean, median
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from statistics import geometric_mean, mean, median
+from typing import TYPE_CHECKING, Any
 
 import duckdb
+import psutil
 import pyarrow.parquet as pq
 from django.conf import settings
-from tenantadmin_client import Client
+from tenantadmin_client import Client, Result
 
 from bench.harness import (
     Answer,
@@ -40,8 +43,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from uuid import UUID
-
-    import pyarrow as pa
 
 _DAYS = 30
 _FIRST = date(2025, 1, 1)
@@ -164,24 +165,45 @@ def main(directory: Path, *, rows: int = 600_000, runs: int = 9, seconds: int = 
         tables = [measure_history(short, long, runs=10 * runs), measure_bombs(short, long, seconds=seconds)]
         show("A query of one day", "ms", tables)
         pat = factories.pat_secret(world.owner, "logs:query", tenants=[str(world.tenant.pk)])
-        show("A million values", "ms", [measure_client(short, pat, directory, runs=runs)])
+        show("A million values", "ms", measure_client(short, pat, directory, runs=runs))
 
 
-def measure_client(tenant: Tenant, pat: str, directory: Path, *, runs: int) -> Compared:
+def measure_client(tenant: Tenant, pat: str, directory: Path, *, runs: int) -> list[Compared]:
     """Compare a new query through the Python client with reading its answer from a Parquet file."""
     names = list(itertools.islice(itertools.cycle(_VALUES), 100))
     chosen = ", ".join(f'"{name}" AS c{number}' for number, name in enumerate(names))
     statement = f"SELECT {chosen} FROM proxy_logs WHERE day = '{_ONE}' LIMIT 10000"
     with Client(f"http://127.0.0.1:{tenant.port}", pat) as client:
 
-        def ask() -> pa.Table:
-            return client.sql(str(tenant.tenant), f"{statement} -- {next(_NUMBERS)}").arrow()
+        def ask() -> Result:
+            return client.sql(str(tenant.tenant), f"{statement} -- {next(_NUMBERS)}")
 
-        assert ask().shape == (10_000, 100)
         file = directory / "answer.parquet"
         file.write_bytes(client.sql(str(tenant.tenant), statement).parquet)
-        asked, read = medians_in_turn(ask, partial(pq.read_table, file), runs=runs)
-    return Compared("a query by the client, as an Arrow table", asked, "its Parquet file", read, 2)
+        forms: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
+            ("an Arrow table", lambda: ask().arrow(), partial(pq.read_table, file))
+        ]
+        if find_spec("pandas"):
+            forms.append(("a pandas frame", lambda: ask().pandas(), lambda: pq.read_table(file).to_pandas()))
+        rows = []
+        for form, asked, read in forms:
+            assert asked().shape == (10_000, 100)
+            for unit, clock in (("", time.perf_counter), (", processor time", processor_seconds)):
+                # A process counts its time in hundredths of a second, so the mean of all runs is taken.
+                took = [mean(times) for times in times_in_turn(asked, read, runs=3 * runs, clock=clock)]
+                rows.append(Compared(f"a query, as {form}{unit}", took[0], "its Parquet file", took[1], 2))
+        return rows
+
+
+def processor_seconds() -> float:
+    """Return the processor time of this process and of all below it, without PostgreSQL and Redis."""
+    here = psutil.Process()
+    seconds = 0.0
+    for process in (here, *here.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):
+            if not process.name().startswith(("postgres", "redis")):
+                seconds += sum(process.cpu_times()[:2])
+    return seconds
 
 
 def write_log(folder: Path, *, rows_per_day: int) -> None:

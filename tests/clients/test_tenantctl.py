@@ -279,27 +279,46 @@ REPLAY: dict[str, Any] = {
         "hits": {"low": 40, "high": 50},
         "savedMs": {"low": 5_400_000, "high": 9_000_000},
         "risk": {"low": 0, "high": 3},
-        "money": {"low": "1.50", "likely": "2.00", "high": "2.50"},
     },
     "against": {
         "total": {
             "hits": {"low": 30, "high": 30},
             "savedMs": {"low": 61_000, "high": 61_000},
             "risk": {"low": 0, "high": 0},
-            "money": {"low": "1.00", "likely": "1.00", "high": "1.00"},
         }
+    },
+    "billed": {
+        "total": {
+            "billedMs": {"low": 7_200_000, "high": 9_000_000},
+            "money": {"currency": "USD", "low": "20.00", "high": "25.00"},
+        },
+        "against": {
+            "billedMs": {"low": 10_800_000, "high": 10_800_000},
+            "money": {"currency": "USD", "low": "30.00", "high": "30.00"},
+        },
     },
     "publishCost": {"best": {"hour": 3, "extraMs": 999}},
 }
+BILLED = "    the warehouse bills: 3.0 h -> 2.0 h to 2.5 h"
 
 
-@pytest.mark.parametrize("priced", [True, False])
+@pytest.mark.parametrize(
+    ("known", "bill"),
+    [
+        ("prices", [BILLED, "    it costs: 30.00 USD -> 20.00 to 25.00 USD"]),
+        ("times", [BILLED]),
+        ("nothing", []),
+    ],
+)
 def test_a_plan_shows_hits_money_risk_and_the_cheapest_hour(
-    capsys: pytest.CaptureFixture[str], *, priced: bool
+    capsys: pytest.CaptureFixture[str], known: str, bill: list[str]
 ) -> None:
     replay = json.loads(json.dumps(REPLAY))
-    if not priced:
-        replay["total"]["money"] = replay["against"]["total"]["money"] = None
+    if known == "times":
+        for ruleset in replay["billed"].values():
+            ruleset["money"] = None
+    if known == "nothing":
+        del replay["billed"]
     entry = {
         "file": "a.yaml",
         "tenant": "t",
@@ -311,7 +330,6 @@ def test_a_plan_shows_hits_money_risk_and_the_cheapest_hour(
         "replay": replay,
     }
     show.show_plan(entry)
-    money = ["    money saved: 1.00 -> 1.50 to 2.50"] if priced else []
     assert capsys.readouterr().out.splitlines() == [
         "a.yaml (tenant t)",
         "  + a",
@@ -322,7 +340,7 @@ def test_a_plan_shows_hits_money_risk_and_the_cheapest_hour(
         "  replay of 2026-03-01 to 2026-03-07, live rules -> this file:",
         "    hits: 30 -> 40 to 50",
         "    warehouse time saved: 1.0 min -> 1.5 h to 2.5 h",
-        *money,
+        *bill,
         "    hits that may be stale: 0 -> 0 to 3",
         "  cheapest hour to publish: 03:00 UTC, which costs 999 ms",
     ]

@@ -86,8 +86,15 @@ def _show_replay(replay: dict[str, Any]) -> None:
     show_line(f"    hits: {_range(old['hits'])} -> {_range(new['hits'])}")
     times = [_range(total["savedMs"], _time) for total in (old, new)]
     show_line(f"    warehouse time saved: {times[0]} -> {times[1]}")
-    if new.get("money") is not None and old.get("money") is not None:
-        show_line(f"    money saved: {_range(old['money'])} -> {_range(new['money'])}")
+    if bills := replay.get("billed"):
+        old_bill, new_bill = bills["against"], bills["total"]
+        times = [_range(bill["billedMs"], _time) for bill in (old_bill, new_bill)]
+        show_line(f"    the warehouse bills: {times[0]} -> {times[1]}")
+        if old_bill["money"] and new_bill["money"]:
+            amounts = [
+                f"{_range(bill['money'])} {bill['money']['currency']}" for bill in (old_bill, new_bill)
+            ]
+            show_line(f"    it costs: {amounts[0]} -> {amounts[1]}")
     show_line(f"    hits that may be stale: {_range(old['risk'])} -> {_range(new['risk'])}")
     best = replay["publishCost"]["best"]
     show_line(f"  cheapest hour to publish: {best['hour']:02}:00 UTC, which costs {_time(best['extraMs'])}")
