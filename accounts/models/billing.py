@@ -5,7 +5,8 @@ from __future__ import annotations
 import uuid
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import OpClass
+from django.contrib.postgres.indexes import GinIndex, OpClass
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models.functions import Upper
 
@@ -42,6 +43,7 @@ class Account(models.Model):
         indexes = (
             models.Index(fields=["name", "id"], name="account_by_name"),
             models.Index(OpClass(Upper("name"), name="text_pattern_ops"), name="account_name_start"),
+            GinIndex(SearchVector("name", config="simple"), name="account_words"),
             models.Index(fields=["billing_email"], name="account_billing_email"),
         )
 

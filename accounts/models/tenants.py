@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 import uuid
 
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 
 from accounts.models.billing import Account
@@ -49,6 +51,7 @@ class Tenant(models.Model):
         indexes = (
             models.Index(fields=["name", "id"], name="tenant_by_name"),
             models.Index(fields=["name_key"], name="tenant_name_start", opclasses=["varchar_pattern_ops"]),
+            GinIndex(SearchVector("name", config="simple"), name="tenant_words"),
         )
 
     def __str__(self) -> str:

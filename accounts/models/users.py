@@ -9,7 +9,8 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.functions import RandomUUID
-from django.contrib.postgres.indexes import OpClass
+from django.contrib.postgres.indexes import GinIndex, OpClass
+from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
@@ -120,6 +121,7 @@ class User(AbstractBaseUser):
             ),
             # What staff search by.
             models.Index(OpClass(Upper("display_name"), name="text_pattern_ops"), name="user_name_start"),
+            GinIndex(SearchVector("display_name", config="simple"), name="user_words"),
         )
 
     def __str__(self) -> str:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
 
-from django.db.models import Q
 from django.urls import reverse
 from unfold.dataclasses import SearchResult
 
-from accounts.admin.finding import tenants_matching
+from accounts.admin.finding import tenants_matching, with_start_of_id, with_words
 from accounts.models import Account, Domain, Tenant, User
 from tenantadmin.backoffice.navigation import find_pages
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from django.db.models import QuerySet
 
 #: Maximum number of results of each kind.
 _MAX_FOUND: Final = 10
@@ -30,9 +30,21 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
     if not term:
         return []
     lists = [model for app in app_list for model in app["models"] if term.lower() in model["name"].lower()]
-    tenants = Tenant.objects.filter(tenants_matching(term)).select_related("account")[:_MAX_FOUND]
-    users = User.objects.filter(email__startswith=term.lower())[:_MAX_FOUND]
-    accounts = Account.objects.filter(_by_id(term) | Q(name__istartswith=term))[:_MAX_FOUND]
+    every = Tenant.objects.select_related("account")
+    tenants = _first_of(
+        every.filter(tenants_matching(term)),
+        with_words(every, term, field="name"),
+        with_start_of_id(every, term),
+    )
+    users = _first_of(
+        User.objects.filter(email__startswith=term.lower()),
+        with_words(User.objects.all(), term, field="display_name"),
+    )
+    accounts = _first_of(
+        Account.objects.filter(name__istartswith=term),
+        with_words(Account.objects.all(), term, field="name"),
+        with_start_of_id(Account.objects.all(), term),
+    )
     domains = Domain.objects.filter(name=term.lower()).select_related("account")[:_MAX_FOUND]
     return [
         *(
@@ -83,8 +95,12 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
     ]
 
 
-def _by_id(term: str) -> Q:
-    try:
-        return Q(pk=UUID(term))
-    except ValueError:
-        return Q(pk__in=[])
+def _first_of(*searches: QuerySet[Any]) -> list[Any]:
+    """Return the first results, each once: those of the first search, then those of the next."""
+    found: dict[Any, Any] = {}
+    for search in searches:
+        # In no order: any order would read all rows that match.
+        found |= {row.pk: row for row in search.order_by()[:_MAX_FOUND] if row.pk not in found}
+        if len(found) >= _MAX_FOUND:
+            break
+    return list(found.values())[:_MAX_FOUND]

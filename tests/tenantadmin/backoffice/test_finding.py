@@ -9,8 +9,8 @@ import pytest
 from django.db import connection
 from django.urls import reverse
 
-from accounts.admin.finding import tenants_matching
-from accounts.models import Fqdn, Tenant
+from accounts.admin.finding import tenants_matching, with_words
+from accounts.models import Account, Fqdn, Tenant, User
 from tests import factories
 from tests.admin.logs import to
 
@@ -44,6 +44,25 @@ class TestFinding:
         found = staff.get("/admin/search/", {"s": said}).content.decode()
         assert re.findall(r'href="([^"]+)"', found)[0] == reverse(f"admin:{name}")
 
+    @pytest.mark.parametrize(
+        ("said", "kind"),
+        [
+            *(("gold ret", "tenant"), ("RETAIL", "tenant"), ("{tenant:.8}", "tenant"), ("bankole", "person")),
+            *(("trading", "account"), ("Co. TRAD", "account"), ("{account:.13}", "account")),
+        ],
+    )
+    def test_words_of_a_name_and_the_start_of_an_id_are_found(
+        self, staff: Client, world: factories.World, said: str, kind: str
+    ) -> None:
+        tenant = factories.make_tenant(name="Small retail, gold", account=world.account)
+        Account.objects.filter(pk=world.account.pk).update(name="Acme trading co.")
+        User.objects.filter(pk=world.member.pk).update(display_name="Olu Bankole")
+        keys = {"tenant": tenant.pk, "account": world.account.pk, "person": world.member.pk}
+        term = said.format(tenant=str(tenant.pk), account=str(world.account.pk))
+        found = staff.get("/admin/search/", {"s": term}).content.decode()
+        href = reverse(f"admin:{kind}", args=[keys[kind]])
+        assert [it for it in re.findall(r'href="([^"]+)"', found) if it == href] == [href]
+
     def test_people_and_accounts_are_found(self, support: Client, tenant: Tenant) -> None:
         found = support.get("/admin/search/", {"s": "acme"}).content.decode()
         assert reverse("admin:account", args=[tenant.account_id]) in found
@@ -63,4 +82,6 @@ class TestFinding:
         plan = Tenant.objects.filter(tenants_matching("tenant 1234")).explain()
         assert "Seq Scan on accounts_tenant" not in plan, plan
         assert "tenant_name_start" in plan
+        plan = with_words(Tenant.objects.order_by(), "1234 ten", field="name").explain()
+        assert "tenant_words" in plan
         assert "Seq Scan" not in Tenant.objects.order_by("name", "id")[:100].explain()
