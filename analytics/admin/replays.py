@@ -68,6 +68,12 @@ class ShownReplay:
         return ComparedRule(None, result["against"]["total"], result["total"], billed)
 
     @property
+    def is_loss(self) -> bool:
+        """True if the draft is likely to have fewer hits than the live rules, or to save less time."""
+        gain = {} if self.total is None else self.total.gain
+        return any(_middle(gain[name]) < 0 for name in ("hits", "savedMs") if name in gain)
+
+    @property
     def rules(self) -> list[ComparedRule]:
         """The rules of the draft, then live rules that it lacks."""
         result = self.run.result or {"rules": [], "against": {"rules": []}}
@@ -96,6 +102,11 @@ class ShownReplay:
         return changes
 
 
+def _middle(bounds: Mapping[str, Any]) -> float:
+    likely: float | None = bounds.get("likely")
+    return (bounds["low"] + bounds["high"]) / 2 if likely is None else likely
+
+
 def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:
     """Return the newest replays of a draft, including replays of the same rules under another name."""
     normalized = lint_document({"rules": draft.rules}).normalized
@@ -113,7 +124,7 @@ def is_under_way(replays: Sequence[ShownReplay]) -> bool:
     return any(shown.run.state in ReplayRun.UNDER_WAY for shown in replays)
 
 
-def warns(replays: Sequence[ShownReplay]) -> bool:
-    """Return True if the draft's newest replay cannot be trusted. Publishing then needs a confirmation."""
-    done = [shown for shown in replays if shown.is_current and shown.run.state == ReplayRun.State.DONE]
-    return bool(done) and done[0].is_poor
+def newest_done(replays: Sequence[ShownReplay]) -> ShownReplay | None:
+    """Return the newest replay of the draft as it is now, or None."""
+    done = (shown for shown in replays if shown.is_current and shown.run.state == ReplayRun.State.DONE)
+    return next(done, None)

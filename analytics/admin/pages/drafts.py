@@ -16,7 +16,7 @@ from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
 from analytics.admin.pages.base import LogPage
 from analytics.admin.pages.rules import RulesEditor, RulesTextForm
-from analytics.admin.replays import ShownReplay, is_under_way, replays_of_draft, warns
+from analytics.admin.replays import ShownReplay, is_under_way, newest_done, replays_of_draft
 from analytics.models import ReplayRun
 from analytics.replay.runs import queue_replay
 from analytics.tasks import run_replay
@@ -234,7 +234,7 @@ class PublishForm(SeenDraftForm):
 
 
 class PublishPage(OneDraftPage):
-    """Publish a draft. Shows what changes and the findings of lint."""
+    """Publish a draft. Shows what changes, the findings of lint, and the last replay."""
 
     title = "Publish the draft"
     name = "draft.published"
@@ -249,12 +249,13 @@ class PublishPage(OneDraftPage):
         form = super().form(data)
         if not self.checked.to_confirm:
             del form.fields["confirm_deletes"]
-        if not warns(self.replays):
+        shown = newest_done(self.replays)
+        if shown is None or not shown.is_poor:
             del form.fields["despite_poor"]
         return form
 
     def read(self) -> Mapping[str, Any]:
-        return {"draft": self.draft, "checked": self.checked, "is_warned": warns(self.replays)}
+        return {"draft": self.draft, "checked": self.checked, "shown": newest_done(self.replays)}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         written = publish_draft(

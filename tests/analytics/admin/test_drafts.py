@@ -340,6 +340,27 @@ class TestReplays:
         # Who may not read the log sees no ids of it.
         assert "log-1" not in page_text(staff, page_of(draft))
 
+    def test_publishing_shows_the_last_replay_and_warns_of_a_loss(
+        self, access: Client, staff: Client, draft: RuleDraft
+    ) -> None:
+        publish = page_of(draft, "-publish")
+        loss = "The draft is likely to save less than the live rules."
+        assert "The draft was not replayed as it is now." in page_text(staff, publish)
+        shown = replay(access, draft).result
+        assert shown is not None
+        text = page_text(staff, publish)
+        assert "Warehouse time saved +2 s Hits +1 Hits at risk of being stale no change" in text
+        assert "the best hour" in text
+        assert loss not in text
+        against = {**shown["against"], "total": shown["total"]}
+        result = {**shown, "total": shown["against"]["total"], "against": against}
+        ReplayRun.objects.update(result=result)
+        text = page_text(staff, publish)
+        assert "Warehouse time saved −2 s Hits −1" in text
+        assert loss in text
+        send(staff, page_of(draft), rules=json.dumps([LONGER]))
+        assert "The draft was not replayed as it is now." in page_text(staff, publish)
+
     def test_a_rule_that_the_draft_removes_is_shown(self, access: Client, draft: RuleDraft) -> None:
         RuleDraft.objects.update(rules=[ADS])
         replay(access, draft)

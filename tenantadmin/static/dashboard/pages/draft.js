@@ -7,7 +7,9 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
 import { rulesetEditor } from "../ruleset.js";
-import { a, ask, badge, button, field, input, notify, panel } from "../ui.js";
+import { a, ask, badge, button, field, input, notify } from "../ui.js";
+import { listReplays } from "./drafts.js";
+import { outcome, publishCost } from "./replay.js";
 import { commentInput, removedWithMarkers } from "./rules-edit.js";
 
 /** @type {import("../router.js").Show} */
@@ -51,16 +53,25 @@ export async function show(context) {
     }
   };
 
+  const replaysOf = async () => (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.subject.draftId === draft);
+  /** What the last replay of the present text says. */
+  const predicted = async () => {
+    const last = (await replaysOf()).find((one) => one.state === "done" && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt));
+    if (!last) return h("div", { class: "callout" }, "This draft was not replayed as it is now, so it is not known what it does.");
+    const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId });
+    return [...outcome(run), publishCost(run)];
+  };
+
   const review = async () => {
     await save();
-    const difference = await call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path);
+    const [difference, figures] = await Promise.all([call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path), predicted()]);
     const isBehind = difference.from !== difference.baseSeq;
     const done = await ask({
       title: "Publish this draft?", wide: true, action: isBehind ? `Publish over revision #${difference.from}` : "Publish",
       body: [isBehind && h("div", { class: "callout warn" }, h("p", null, `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
-      ruleDiff(difference, difference.conflicts), field("Comment", comment, "Why the rules change. The history keeps it."), h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
+      ruleDiff(difference, difference.conflicts), figures, field("Comment", comment, "Why the rules change. The history keeps it."), h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
       run: async () => {
         if (isBehind) await save(difference.from);
         await publish();
@@ -95,5 +106,5 @@ export async function show(context) {
     h("header", { class: "page-head" }, h("div", null, h("div", { class: "row" }, h("h1", { class: "hidden" }, "Draft"), name, badge("draft", "info")),
       h("p", { class: "muted" }, a(to(tenant, "drafts"), "Drafts"), " · ", base)),
     mayWrite && h("div", { class: "row" }, button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary"))),
-    editor.element, panel("Replays", null, h("p", { class: "pad muted" }, a(to(tenant, "drafts"), "All replays of the tenant"))));
+    editor.element, listReplays(tenant, await replaysOf(), true));
 }

@@ -33,13 +33,20 @@ export async function show({ tenant, reload }) {
       { head: "Changed", cell: (row) => [f.ago(row.modifiedAt), " by ", row.modifiedBy] },
       ...(mayWrite ? [{ head: "Actions", hidden: true, number: true, cell: (/** @type {any} */ row) => button("Delete", () => remove(row), "quiet small") }] : []),
     ], drafts, { label: "Drafts" }) : empty("There are no drafts.")),
-    panel("Replays", null, replays.length ? table([
-      { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), `${f.dayShort(row.window.from)} – ${f.dayShort(row.window.to)}`) },
-      { head: "Rules", cell: (row) => subject(row.subject) },
-      { head: "State", cell: (row) => badge(row.state, STATE[row.state]) },
-      { head: "Asked", cell: (row) => [f.ago(row.requestedAt), " by ", row.requestedBy] },
-    ], replays, { label: "Replays", limit: 20 }) : empty("There are no replays yet.")));
+    listReplays(tenant, replays));
 }
+
+/**
+ * @param {string} tenant
+ * @param {Contract.ReplaySummary[]} replays
+ * @param {boolean} [ofDraft] they are all of one draft
+ */
+export const listReplays = (tenant, replays, ofDraft = false) => panel("Replays", null, replays.length ? table([
+  { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), `${f.dayShort(row.window.from)} – ${f.dayShort(row.window.to)}`) },
+  ...(ofDraft ? [] : [{ head: "Rules", cell: (/** @type {any} */ row) => subject(row.subject) }]),
+  { head: "State", cell: (row) => badge(row.state, STATE[row.state]) },
+  { head: "Asked", cell: (row) => [f.ago(row.requestedAt), " by ", row.requestedBy] },
+], replays, { label: "Replays", limit: 20 }) : empty("There are no replays yet."));
 
 /** @param {Contract.RuleLintResult} lint */
 export const lintBadge = (lint) => (lint.errors.length ? badge(f.count(lint.errors.length, "error"), "bad")

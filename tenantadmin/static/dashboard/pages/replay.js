@@ -107,12 +107,28 @@ const middle = ({ low, likely, high }) => likely ?? (low + high) / 2;
  * @param {Replay} run
  */
 function result(tenant, run) {
+  const { calibration } = run;
+  if (!calibration) return [];
+  return [
+    ...outcome(run),
+    panel("By rule", h("span", { class: "muted small" }, "in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
+    h("div", { class: "columns" }, moved(tenant, run), publishCost(run)),
+    calibration.causes.length && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
+    panel("What to keep in mind", null, h("div", { class: "pad prose" }, h("ul", null,
+      (run.caveats ?? []).map((code) => h("li", null, CAVEATS[code] ?? code)),
+      run.window.daysLeftOut?.map((day) => h("li", null, `${f.periodName(day)} was left out.`))))),
+  ];
+}
+
+/** @param {Replay} run its figures, and what speaks against the rules */
+export function outcome(run) {
   const { total, against, calibration } = run;
   if (!total || !against || !calibration) return [];
   const [now, then] = [total, against.total];
   const rate = (/** @type {Contract.ReplayCounts} */ one) => middle(one.hits) / (middle(one.hits) + one.misses || 1);
   const gain = middle(now.savedMs) - middle(then.savedMs);
   return [
+    (gain < 0 || middle(now.hits) < middle(then.hits)) && h("div", { class: "callout bad", role: "alert" }, "These rules are likely to save less than the rules in force."),
     calibration.grade === "poor" && h("div", { class: "callout bad", role: "alert" }, CAVEATS["calibration-poor"]),
     tiles([
       ["Requests", f.compact(now.requests)], ["Hits", f.compact(middle(now.hits)), signed(middle(now.hits) - middle(then.hits), f.compact)],
@@ -122,12 +138,6 @@ function result(tenant, run) {
       ["Hits at risk", atRisk(now), `was ${atRisk(then)}`],
       ["Agreement with the log", f.percent(calibration.share), calibration.grade],
     ]),
-    panel("By rule", h("span", { class: "muted small" }, "in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
-    h("div", { class: "columns" }, moved(tenant, run), publishCost(run)),
-    calibration.causes.length && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
-    panel("What to keep in mind", null, h("div", { class: "pad prose" }, h("ul", null,
-      (run.caveats ?? []).map((code) => h("li", null, CAVEATS[code] ?? code)),
-      run.window.daysLeftOut?.map((day) => h("li", null, `${f.periodName(day)} was left out.`))))),
   ];
 }
 
@@ -180,7 +190,7 @@ function causes(calibration) {
 }
 
 /** @param {Replay} run */
-function publishCost(run) {
+export function publishCost(run) {
   const cost = run.publishCost;
   if (!cost) return null;
   const at = (/** @type {Contract.HourCost} */ one) => `${String(one.hour).padStart(2, "0")}:00 UTC: ${f.number(one.extraMisses)} extra misses, ${f.duration(one.extraMs)}`;
