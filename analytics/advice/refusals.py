@@ -27,7 +27,7 @@ REASONS: Final = {
     "non-deterministic": "The result of these statements changes by itself, or the log does not say.",
     "no-tables": "The log does not say which tables these statements read.",
     "not-read-only": "These statements change something, or the log does not say that they only read.",
-    "changes-too-often": "The tables change so often that more than 1 % of hits would be at risk, or that "
+    "changes-too-often": "The tables change so often that more than 1% of hits would be at risk, or that "
     "results would be invalidated before they are asked for again.",
     "too-little-to-save": "They are too rarely asked again, or too cheap, to be worth a rule.",
     "decided-not-to-cache": "A rule bypasses or denies these requests. Recommendations never undo that.",

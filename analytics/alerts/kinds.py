@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from analytics.alerts.queries import ALERT_QUERIES, BASE_DAYS
 from analytics.models import AlertKind
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct, one_of
 
 if TYPE_CHECKING:
@@ -33,7 +34,12 @@ class AlertKindDocument(JsonStruct):
     component = "AlertKindDescription"
 
     kind: Annotated[str, one_of(TENANT_KINDS)]
-    about: Annotated[str, Meta(description="What the number is. `{value}` and `{window}` stand for numbers.")]
+    about: Annotated[
+        str,
+        Meta(
+            description="What the number is. `{value}` is the number with its unit."
+        ),
+    ]
     unit: Annotated[AlertUnit, Meta(description="The unit of number and threshold.")]
     threshold: Annotated[float, Meta(description="The threshold of an alert that gives none.")]
     max_threshold: float
@@ -72,23 +78,23 @@ def _kind(
 _KINDS: Final = (
     _kind(
         AlertKind.HIT_RATE_FELL,
-        "The hit rate of the last {window} h of the log is {value} points below the hit rate of the "
+        "The hit rate of the last {window} h of the log is {value} below the hit rate of the "
         f"{BASE_DAYS} days before",
         "points",
         10,
         hours=24,
     ),
-    _kind(AlertKind.LOG_LATE, "The newest entry of the log is {value} minutes old", "minutes", 120),
+    _kind(AlertKind.LOG_LATE, "The newest entry of the log is {value} old", "minutes", 120),
     _kind(
         AlertKind.ERRORS,
-        "{value} % of the requests of the last {window} h of the log failed",
+        "{value} of the requests of the last {window} h of the log failed",
         "percent",
         5,
         hours=1,
     ),
     _kind(
         AlertKind.STALE_RISK,
-        "{value} % of the hits of the last days of the log (days: {window}) were older than a change of a "
+        "{value} of the hits of the last days of the log (days: {window}) were older than a change of a "
         "table that they read",
         "percent",
         1,
@@ -104,7 +110,7 @@ _KINDS: Final = (
     ),
     _kind(
         AlertKind.SAVINGS_FELL,
-        "The warehouse time that hits saved in the last {window} h of the log is {value} % below the time of "
+        "The warehouse time that hits saved in the last {window} h of the log is {value} below the time of "
         f"the {BASE_DAYS} days before, per hour",
         "percent",
         30,
@@ -118,20 +124,29 @@ KINDS: Final[Mapping[str, AlertKindDocument]] = {kind.kind: kind for kind in _KI
 SERVICE_KINDS: Final[Mapping[str, AlertKindDocument]] = {
     kind.kind: kind
     for kind in (
-        _kind(
-            AlertKind.LOG_LATE, "The last build of any tenant's day was {value} minutes ago", "minutes", 60
-        ),
+        _kind(AlertKind.LOG_LATE, "The last build of any tenant's day was {value} ago", "minutes", 60),
         _kind(AlertKind.BUILD_FAILED, "Builds that fail again and again: {value}", "builds", 1),
-        _kind(AlertKind.QUEUE_AGE, "The build that waits longest waits for {value} minutes", "minutes", 30),
+        _kind(AlertKind.QUEUE_AGE, "The build that waits longest waits for {value}", "minutes", 30),
     )
 }
 
 
 def say_number(kind: AlertKindDocument, *, value: float, threshold: float, window: int | None) -> str:
     """Return a sentence with the number and the threshold of an alert."""
-    about = kind.about.replace("{value}", _show(value)).replace("{window}", str(window))
-    return f"{about} (threshold: {_show(threshold)})."
+    about = kind.about.replace("{value}", show_number(kind, value)).replace("{window}", str(window))
+    return f"{about} (threshold: {show_number(kind, threshold)})."
 
 
-def _show(value: float) -> str:
-    return f"{int(value):,}" if value == int(value) else f"{value:,}"
+def show_number(kind: AlertKindDocument, value: float | None) -> str:
+    """Return a number of this kind, or a threshold, with its unit: ``7.5%``."""
+    if value is None:
+        return formats.NONE
+    match kind.unit:
+        case "percent":
+            return formats.percent(value / 100)
+        case "minutes":
+            return formats.duration(60_000 * value)
+        case "points":
+            return f"{value:,g} points"
+        case _:
+            return formats.number(value)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -106,22 +107,24 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def show_fact(fact: Mapping[str, Any]) -> str:
-    """Return a fact (as JSON) in a readable form, with all its digits."""
+    """Return a fact (as JSON) in a readable form."""
     value = fact["value"]
     if value is None:
         return "no data"
-    text = f"{int(value):,}" if value == int(value) else f"{value:,}"
     match fact["unit"]:
         case Unit.PERCENT:
-            # 100 is all, and 0 none (`percent_sql`).
-            return f"{value:.0f}%" if value in {0, 100} else f"{value:.1f}%"
+            return formats.percent(value / 100)
         case Unit.COUNT:
-            return text
+            return formats.number(value)
+        case Unit.SECONDS:
+            return formats.duration(value * 1000)
+        case Unit.HOURS:
+            return f"{value:,} h"
         case Unit.MONEY:
             # Most currencies have two digits; whole amounts need none.
-            return f"{text}0" if text[-2:-1] == "." else text
-        case unit:
-            return f"{text} {unit}"
+            return formats.number(value) if value == int(value) else f"{value:,.2f}"
+        case _:
+            return formats.duration(value)
 
 
 def show_values(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from accounts.admin.pages.base import TenantPage
 from analytics.alerts.documents import describe_channel
-from analytics.alerts.kinds import KINDS
+from analytics.alerts.kinds import KINDS, show_number
 from analytics.alerts.storing import alerts_of, firing_of, firings_of
 from analytics.models import AlertDelivery
 
@@ -34,9 +34,12 @@ class AlertsPage(TenantPage):
 
 
 def _row(alert: Alert) -> dict[str, Any]:
+    kind = KINDS[alert.kind]
     return {
         "alert": alert,
         "firing": firing_of(alert),
-        "kind": KINDS[alert.kind],
+        "kind": kind,
+        "number": show_number(kind, alert.value),
+        "threshold": show_number(kind, alert.threshold),
         "channels": [describe_channel(channel) for channel in alert.channels],
     }

@@ -127,7 +127,7 @@ def _propose(
             "change ends the results that were cached before."
         )
     elif any(current.requests.changes_of(statement) for statement in scope.statements):
-        why.append("Its tables change so rarely that fewer than 1 % of hits would be at risk.")
+        why.append("Its tables change so rarely that fewer than 1% of hits would be at risk.")
     else:
         why.append("No statement in the log changes its tables.")
     return Proposal(

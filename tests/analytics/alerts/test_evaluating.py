@@ -385,7 +385,7 @@ class TestService:
         ]
         assert messages(alert) == [("started", "queued")] * 2
         (first, _) = alert.deliveries.order_by("channel_number")
-        assert first.content["text"] == "The build that waits longest waits for 31 minutes (threshold: 30)."
+        assert first.content["text"] == "The build that waits longest waits for 31 min (threshold: 30 min)."
         assert first.content["href"] == "http://testserver/admin/"
         TenantHealth.objects.update(updated_at=now())
         PendingBuild.objects.all().delete()

@@ -76,7 +76,7 @@ class TestTotals:
         assert lines(make(world), "Totals") == [
             "Requests: 199; usual: 70.",
             "Hits: 75.4% of them; usual: 100%.",
-            "Warehouse time: 199 s; usual: 7 s.",
+            "Warehouse time: 3.3 min; usual: 7 s.",
             "Mean response time: 10 ms; usual: 10 ms.",
             "Failed requests: 1; usual: 0.",
         ]
@@ -240,7 +240,7 @@ class TestNewStatements:
         self.prepare(world)
         assert lines(make(world), "New heavy statements") == [
             (
-                "A statement that is new in the log took 0.8 s of the warehouse, 1.3% of its time; "
+                "A statement that is new in the log took 800 ms of the warehouse, 1.3% of its time; "
                 "requests: 3. SELECT 'new'"
             )
         ]

@@ -99,7 +99,7 @@ def test_a_reader_sees_alerts_and_may_not_change_them(
     record_reading(alert, Reading(7.5))
     with open_as(demo.member, home, f"/t/{demo.tenant}/alerts?alert={alert.pk}") as dashboard:
         page = dashboard.page
-        expect(page.locator("[aria-label=Alerts] tbody tr")).to_contain_text("7.5 %")
+        expect(page.locator("[aria-label=Alerts] tbody tr")).to_contain_text("7.5%")
         expect(page.locator("[aria-label=Messages] tbody tr")).to_contain_text("slack: hooks.example.org")
         assert page.locator("button:has-text('New alert'), button:has-text('Change')").count() == 0
         assert "secret" not in page.content()

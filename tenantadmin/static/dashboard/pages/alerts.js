@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { h } from "../dom.js";
-import { NONE, ago, count, number } from "../format.js";
+import { NONE, ago, count, duration, number, percent } from "../format.js";
 import { can } from "../people.js";
 import { go, to } from "../router.js";
 import { ask, badge, button, empty, field, input, notify, panel, select, table } from "../ui.js";
@@ -12,6 +12,11 @@ const STATES = /** @type {Record<Contract.Alert["state"], [string, string]>} */ 
 });
 const ENDS = /** @type {Record<string, string>} */ ({ delivered: "good", failed: "bad", skipped: "warn", queued: "info" });
 const CHANNELS = /** @type {[Contract.AlertChannelType, string][]} */ ([["email", "mail to a member"], ["webhook", "signed webhook"], ["slack", "Slack"]]);
+/** @type {Record<Contract.AlertUnit, (value: number) => string>} */
+const SHOW = {
+  points: (value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 2 })} points`, percent: (value) => percent(value / 100),
+  minutes: (value) => duration(60_000 * value), statements: number, builds: number,
+};
 const UNITS = /** @type {Record<Contract.AlertUnit, string>} */ ({ points: "points", percent: "%", minutes: "min", statements: "statements", builds: "builds" });
 
 /** @type {import("../router.js").Show} */
@@ -21,7 +26,7 @@ export async function show({ tenant, query, reload }) {
     call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
   ]);
   const kindOf = (/** @type {Contract.AlertKind} */ name) => /** @type {Contract.AlertKindDescription} */ (kinds.find((kind) => kind.kind === name));
-  const amount = (/** @type {Contract.AlertKind} */ kind, /** @type {number | null} */ value) => (value === null ? NONE : `${decimal(value)} ${UNITS[kindOf(kind).unit]}`);
+  const amount = (/** @type {Contract.AlertKind} */ kind, /** @type {number | null} */ value) => (value === null ? NONE : SHOW[kindOf(kind).unit](value));
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
   const edit = async (/** @type {Contract.Alert | null} */ alert) => {
@@ -85,15 +90,12 @@ async function messages(tenant, alert) {
 /** @param {Contract.AlertChannel} channel */
 const where = (channel) => `${channel.type}: ${channel.to ?? new URL(channel.url ?? "").host}`;
 
-/** @param {number} value */
-const decimal = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 2 });
-
 /**
  * What the number of a kind is.
  * @param {Contract.AlertKindDescription} kind
  * @param {number | null} window
  */
-const say = (kind, window) => kind.about.replace("{value}", "N").replace("{window}", String(window));
+const say = (kind, window) => kind.about.replace("{value}", kind.unit === "percent" ? "N%" : /points|minutes/.test(kind.unit) ? `N ${kind.unit}` : "N").replace("{window}", String(window));
 
 /**
  * The form of an alert, and a function that returns what it says.

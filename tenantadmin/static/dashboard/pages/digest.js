@@ -52,7 +52,9 @@ function isoWeek(day) {
 }
 
 /** @type {Record<string, (value: number | null) => string>} */
-const UNIT = { count: f.number, percent: (value) => (value === null ? f.NONE : f.percent(value / 100)), s: (value) => f.duration(value === null ? null : value * 1000), ms: f.duration };
+const UNIT = { count: f.number, percent: (value) => (value === null ? f.NONE : f.percent(value / 100)), s: (value) => f.duration(value === null ? null : value * 1000), ms: f.duration,
+  h: (value) => (value === null ? f.NONE : `${value.toLocaleString("en-US")} h`),
+  money: (value) => (value === null ? f.NONE : value.toLocaleString("en-US", { minimumFractionDigits: value % 1 ? 2 : 0 })) };
 
 /**
  * A line with its numbers and names in place of {ids}.
