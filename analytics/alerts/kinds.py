@@ -36,9 +36,7 @@ class AlertKindDocument(JsonStruct):
     kind: Annotated[str, one_of(TENANT_KINDS)]
     about: Annotated[
         str,
-        Meta(
-            description="What the number is. `{value}` is the number with its unit."
-        ),
+        Meta(description="What the number is. `{value}` is the number with its unit."),
     ]
     unit: Annotated[AlertUnit, Meta(description="The unit of number and threshold.")]
     threshold: Annotated[float, Meta(description="The threshold of an alert that gives none.")]

@@ -90,6 +90,14 @@ def account_links(_request: HttpRequest) -> list[dict[str, str]]:
     ]
 
 
+def icon(_request: HttpRequest) -> str:
+    return static("dashboard/icon.svg")
+
+
+def palette(_request: HttpRequest) -> str:
+    return static("dashboard/palette.css")
+
+
 def stylesheet(_request: HttpRequest) -> str:
     return static("tenantadmin/admin.css")
 

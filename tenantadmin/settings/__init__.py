@@ -93,18 +93,19 @@ MIDDLEWARE = [
 ROOT_URLCONF = "tenantadmin.urls"
 WSGI_APPLICATION = "tenantadmin.wsgi.application"
 APPEND_SLASH = False
+_LOADERS = ["django.template.loaders.filesystem.Loader", "tenantadmin.backoffice.loader.FrameLoader"]
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
         "DIRS": [BASE_DIR / "templates"],
-        "APP_DIRS": True,
         "OPTIONS": {
+            "loaders": _LOADERS if DEBUG else [("django.template.loaders.cached.Loader", _LOADERS)],
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "tenantadmin.backoffice.navigation.site_context",
-            ]
+            ],
         },
     }
 ]
@@ -157,6 +158,11 @@ STORAGES = {
 }
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 if DEBUG:
+    # collectstatic does it for production.
+    MIDDLEWARE.insert(
+        MIDDLEWARE.index("whitenoise.middleware.WhiteNoiseMiddleware"),
+        "tenantadmin.lib.http.middleware.compress_static",
+    )
     STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 
 # --- Language and time ----------------------------------------------------------------------
@@ -228,7 +234,7 @@ MFA_ADAPTER = "accounts.signin.staff.adapters.StaffMfaAdapter"
 MFA_FORMS = {"authenticate": "accounts.signin.staff.trail.CodeForm"}
 MFA_SUPPORTED_TYPES = ["webauthn", "totp", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
-MFA_TOTP_ISSUER = "Tenant administration"
+MFA_TOTP_ISSUER = "Gateway"
 #: A session of the admin site ends after this time, and when it was idle for `SESSION_COOKIE_AGE` seconds.
 STAFF_SESSION_SECONDS = 12 * 3600
 SESSION_COOKIE_AGE = 30 * 60
@@ -253,14 +259,14 @@ if EMAIL_URL not in {"", "files"}:
 # --- Admin site -----------------------------------------------------------------------------
 
 UNFOLD = {
-    "SITE_TITLE": "Tenant administration",
-    "SITE_HEADER": "Tenant administration",
-    "SITE_SYMBOL": "database",
+    "SITE_TITLE": "Gateway",
+    "SITE_HEADER": "Gateway",
+    "SITE_ICON": "tenantadmin.backoffice.navigation.icon",
     "SITE_URL": "/docs",
     "SITE_FAVICONS": [{"rel": "icon", "href": "data:,"}],
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": False,
-    "STYLES": ["tenantadmin.backoffice.navigation.stylesheet"],
+    "STYLES": [f"tenantadmin.backoffice.navigation.{name}" for name in ("palette", "stylesheet")],
     "ACCOUNT": {"navigation": "tenantadmin.backoffice.navigation.account_links"},
     "SIDEBAR": {
         "show_search": True,

@@ -46,6 +46,44 @@ def launched(chromium: str) -> Iterator[Browser]:
             browser.close()
 
 
+#: Says what of a page is off to the side, and which texts are cut, or folded nearly letter by letter.
+#: The SQL result of a page may be wider than its place, which scrolls.
+FAULTS_OF_WIDTH = """of => {
+    const name = (it) => `${it.tagName.toLowerCase()}.${it.className} “${it.innerText.slice(0, 40)}”`;
+    const faults = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
+    const kinds = "h1, h2, h3, dt, dd, th, td, a, p, li, button, label, code";
+    for (const it of document.querySelectorAll(`${of} :is(${kinds})`)) {
+        if (!it.clientWidth || !it.checkVisibility({visibilityProperty: true})) continue;
+        if (it.closest(".result, .sr-only, .hidden")) continue;
+        const {overflowX, textOverflow, display} = getComputedStyle(it);
+        const isCut = it.scrollWidth > it.clientWidth + 1 && !/auto|scroll/.test(overflowX);
+        if (isCut && (textOverflow !== "ellipsis" || it.clientWidth < 60)) {
+            faults.push(`${name(it)} is cut: ${it.scrollWidth} in ${it.clientWidth}`);
+        }
+        const isNarrow = display === "table-cell" && it.clientWidth < 50 && it.clientHeight > 100;
+        if (isNarrow && it.innerText.trim().length > 6) faults.push(`${name(it)} is folded`);
+    }
+    for (const it of document.querySelectorAll(`${of} :is(.panel, .wide):not(:has(.result))`)) {
+        const isWide = it.scrollWidth > it.clientWidth;
+        if (isWide) faults.push(`${name(it)}: ${it.scrollWidth} in ${it.clientWidth}`);
+    }
+    return faults;
+}"""
+WIDTHS = (1280, 1024, 768, 390)
+
+
+def faults_of_width(page: Page, of: str) -> dict[int, list[str]]:
+    """Return what does not fit in the part that ``of`` selects, by the width of the window."""
+    found = {}
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 900})
+        # Staff pages fit their tables in the next frame.
+        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        if faults := page.evaluate(FAULTS_OF_WIDTH, of):
+            found[width] = faults
+    return found
+
+
 @contextmanager
 def opened_page(browser: Browser, **context: Any) -> Iterator[Page]:
     """Open a page in a new context with these options; fail at the end if it has reported an error."""

@@ -1,9 +1,14 @@
-"""Take the pictures of the documentation: ``make screenshots`` starts the demo and writes `docs/images`."""
+"""Take pictures of the demo: ``make screenshots``.
+
+`docs/images` gets those of the documentation, with a sheet of both products side by side. `.cache/pages`
+gets every page, wide, narrow and dark, to look at.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -11,7 +16,7 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import urlencode
 
 import msgspec
@@ -22,11 +27,35 @@ from tests.browser.browsing import browsing, find_chromium
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, ViewportSize
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 _IMAGES: Final = ROOT / "docs" / "images"
-_SIZE: Final = {"width": 1280, "height": 800}
+_PAGES: Final = ROOT / ".cache" / "pages"
+_SIZE: Final[ViewportSize] = {"width": 1280, "height": 800}
+_LOOKS: Final[dict[str, tuple[ViewportSize, Literal["light", "dark"]]]] = {
+    "1280": (_SIZE, "light"),
+    "390": ({"width": 390, "height": 844}, "light"),
+    "dark": (_SIZE, "dark"),
+}
+#: Pages that both products have, under the names of their pictures.
+_SHEET: Final = {
+    "Overview": ("tenant", "overview"),
+    "Savings": ("tenant-savings", "savings"),
+    "Rules": ("tenant-rules", "rules"),
+    "Invalidate": ("tenant-markers", "invalidate"),
+    "History": ("tenant-history", "history"),
+    "Recommendations": ("tenant-insights", "recommendations"),
+    "Digest": ("tenant-digests", "digest"),
+    "SQL": ("tenant-sql", "sql"),
+}
+_SHEET_STYLE: Final = """<style>
+body { margin: 0; font: 15px sans-serif; }
+td { padding: 0 8px; }
+img { width: 620px; height: 388px; object-fit: cover; object-position: top; border: 1px solid #ccc; }
+</style>"""
+#: A longer page is cut.
+_MOST_HEIGHT: Final = 3000
 #: How long the demo may take to start, and its replay to end.
 _SECONDS: Final = 600
 
@@ -64,17 +93,22 @@ def _wait(is_done: Any, service: subprocess.Popen[bytes] | None = None) -> None:
         time.sleep(1)
 
 
-def prepare() -> tuple[dict[str, str], dict[str, str]]:
-    """Wait for the replay of the demo; return the paths of the pages by name, and what `demo.json` says."""
+def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
+    """Wait for the replay of the demo.
+
+    Return the paths of the documentation's pictures by name, what `demo.json` says, and values for the
+    addresses of all pages.
+    """
     # Needs the environment.
     import django
 
     django.setup()
     from accounts.limited_access import take_access
-    from accounts.models import User
+    from accounts.models import Tenant, User
     from accounts.signin.flow import Device, Identity, complete_sign_in
+    from analytics.advice.mining import request_mining
     from analytics.demo.access import demo_file
-    from analytics.models import ReplayRun
+    from analytics.models import Recommendation, ReplayRun
     from tosapp.publishing import require_active
 
     done = ReplayRun.objects.filter(state=ReplayRun.State.DONE, subject__has_key="draftId")
@@ -85,15 +119,83 @@ def prepare() -> tuple[dict[str, str], dict[str, str]]:
     take_access(User.objects.get(email=said["adminEmail"]), tenant_id=run.tenant_id, hours=1)
     owner = complete_sign_in(Identity(email=said["ownerEmail"], email_verified=True), Device())
     tenant = f"/admin/tenants/{run.tenant_id}/"
-    return {
+    advice = Recommendation.objects.filter(tenant_id=run.tenant_id, state="open")
+    if not advice.exists():
+        request_mining(tenant_id=run.tenant_id, actor=said["adminEmail"])
+        _wait(advice.exists)
+    tokens = urlencode(msgspec.structs.asdict(owner))
+    paths = {
         "home": "/admin/",
         "tenant": tenant,
         "replay": f"{tenant}rules/drafts/{run.subject['draftId']}/",
         "history": f"{tenant}history/?to=2",
         "markers": f"{tenant}markers/",
         "sql": f"{tenant}sql/",
-        "dashboard": f"/dashboard/?{urlencode(msgspec.structs.asdict(owner))}#/t/{run.tenant_id}/overview",
-    }, said
+        "dashboard": f"/dashboard/?{tokens}#/t/{run.tenant_id}/overview",
+    }
+    known = {
+        "tenant": run.tenant_id,
+        "account": Tenant.objects.get(pk=run.tenant_id).account_id,
+        "person": User.objects.get(email=said["ownerEmail"]).pk,
+        "draft": run.subject["draftId"],
+        "replay": run.pk,
+        "recommendation": advice[0].pk,
+        "kind": "rules",
+        "seq": 2,
+    }
+    return paths, said, known
+
+
+def dashboard_pages(known: dict[str, Any]) -> dict[str, str]:
+    """Return the address of each page of the dashboard behind ``#``, by name."""
+    text = (ROOT / "tenantadmin" / "static" / "dashboard" / "main.js").read_text()
+    patterns = re.findall(r'pattern: "(/[^"]*)"', text)
+    paths = [re.sub(r":(\w+)", lambda it: str(known[it[1]]), pattern) for pattern in patterns]
+    names = [re.sub(r"/:\w+", "", pattern).removeprefix("/t/").strip("/") for pattern in patterns]
+    return {name.replace("/", "-") or "tenants": path for name, path in zip(names, paths, strict=True)}
+
+
+def take(page: Page, name: str) -> None:
+    """Take the pictures of the present page, wide, narrow and dark."""
+    for look, (size, scheme) in _LOOKS.items():
+        page.set_viewport_size(size)
+        page.emulate_media(color_scheme=scheme)
+        if scheme == "dark":
+            # Staff pages choose their colors when they are loaded.
+            page.reload(wait_until="networkidle")
+        # Charts are drawn again, and tables fitted.
+        page.wait_for_timeout(150)
+        height = page.evaluate("document.documentElement.scrollHeight")
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(height, _MOST_HEIGHT)}
+        page.screenshot(path=_PAGES / f"{name}-{look}.png", full_page=True, clip=clip)  # type: ignore[arg-type]
+    page.set_viewport_size(_SIZE)
+    page.emulate_media(color_scheme="light")
+
+
+def take_all(page: Page, address: str, known: dict[str, Any]) -> None:
+    """Take the pictures of every page of both products, and the sheet. ``page`` is signed in to both."""
+    _PAGES.mkdir(parents=True, exist_ok=True)
+    # Needs the environment.
+    from tests.browser.staff.tasks import staff_pages
+
+    for name, path in staff_pages(known).items():
+        page.goto(f"{address}{path}")
+        page.wait_for_load_state("networkidle")
+        take(page, f"staff-{name}")
+    for name, path in dashboard_pages(known).items():
+        page.goto(f"{address}/dashboard/#{path}")
+        page.wait_for_selector("#view:not(:has(.skeleton)) > *")
+        page.wait_for_load_state("networkidle")
+        take(page, f"dashboard-{name}")
+    rows = "".join(
+        f"<tr><th colspan=2>{title}<tr><td><img src=staff-{staff}-1280.png>"
+        f"<td><img src=dashboard-{own}-1280.png>"
+        for title, (staff, own) in _SHEET.items()
+    )
+    sheet = _PAGES / "sheet.html"
+    sheet.write_text(f"{_SHEET_STYLE}<table><th>Staff pages<th>Dashboard{rows}</table>")
+    page.goto(sheet.as_uri())
+    page.screenshot(path=_IMAGES / "sheet.jpg", type="jpeg", quality=55, full_page=True)
 
 
 def sign_in(page: Page, address: str, said: dict[str, str]) -> None:
@@ -112,15 +214,17 @@ def main() -> None:
     if chromium is None:
         raise SystemExit("No Chromium: install it (Debian: apt-get install chromium), or set CHROMIUM.")
     with tempfile.TemporaryDirectory() as var_dir, running_demo(var_dir) as address:
-        paths, said = prepare()
+        paths, said, known = prepare()
         with browsing(chromium, viewport=_SIZE) as page:
             sign_in(page, address, said)
             for name, path in paths.items():
                 page.goto(f"{address}{path}")
                 page.wait_for_load_state("networkidle")
                 if name == "dashboard":
+                    page.click("button:has-text('Continue as')")
                     page.wait_for_selector(".chart[data-drawn]")
                 page.screenshot(path=_IMAGES / f"{name}.png")
+            take_all(page, address, known)
 
 
 if __name__ == "__main__":

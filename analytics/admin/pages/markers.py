@@ -35,7 +35,7 @@ _PAGE = 50
 class MarkersPage(TenantPage):
     """The markers, newest first, and the rules that can be invalidated."""
 
-    title = "Markers"
+    title = "Invalidate"
     template_name = "backoffice/tenant/markers.html"
 
     def read(self) -> Mapping[str, Any]:
@@ -45,6 +45,8 @@ class MarkersPage(TenantPage):
         markers, more = cut_page(rows.order_by("-invalidated_at", "-pk"), _PAGE)
         last = markers[-1] if more else None
         rules = [] if self.tenant.deleted_at else read_ruleset(self.tenant.pk).rules
+        # A rule that stores nothing and invalidates nothing has nothing to end.
+        rules = [rule for rule in rules if rule["action"] in {"cache", "invalidate"}]
         return {
             "markers": markers,
             "cursor": None if last is None else write_cursor([last.invalidated_at.isoformat(), last.pk]),

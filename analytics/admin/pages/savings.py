@@ -67,7 +67,7 @@ def _chart_of(savings: Mapping[str, Any]) -> dict[str, Any]:
             {"label": "Awake", "color": "miss", "values": [_hours(row["awakeMs"]) for row in hours]},
             {
                 "label": "Spared by the cache",
-                "color": "hit",
+                "color": "saved",
                 "values": [_hours(row["awakeWithoutMs"] - row["awakeMs"]) for row in hours],
             },
         ],

@@ -108,9 +108,9 @@ class LoggedForm(ChosenRulesForm):
 
 
 class TracePage(LogPage):
-    """Trace a pasted request, or a logged one (only for members)."""
+    """Explain a pasted request, or a logged one (only for members)."""
 
-    title = "Trace"
+    title = "Explain"
     template_name = "backoffice/tenant/trace.html"
 
     def read(self) -> Mapping[str, Any]:

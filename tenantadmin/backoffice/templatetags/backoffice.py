@@ -39,11 +39,28 @@ _CAVEATS: Final = {
     "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
 }
 
+_PURPOSES: Final = {
+    "leak-fix": "privacy",
+    "invalidator": "fresh results",
+    "split": "fresh results",
+    "swr": "no waiting",
+    "bypass": "less stored",
+    "remove": "simpler rules",
+    "let-it-sleep": "saves money",
+    "auto-suspend": "saves money",
+}
+
 
 @register.filter
 def caveat(code: str) -> str:
     """Return the sentence for a caveat of a replay or a recommendation, or the code if it is unknown."""
     return _CAVEATS.get(code, code)
+
+
+@register.filter
+def purpose(kind: str) -> str:
+    """Return what a recommendation of this kind is good for. The dashboard says the same."""
+    return _PURPOSES.get(kind, "saves time")
 
 
 @register.filter(name="say")
@@ -81,6 +98,7 @@ for _name, _show in {
     "size": formats.size,
 }.items():
     register.filter(_name, _show)
+register.filter("money", formats.money)
 
 
 @register.filter

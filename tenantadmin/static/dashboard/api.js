@@ -9,7 +9,7 @@ export { ApiError, SignedOut, renew } from "./request.js";
 /** @typedef {import("./request.js").Options} Options */
 
 /** Operations that only a personal access token may call: the dashboard makes one for the tenant. */
-const BY_PAT = /^\S+ \/tenants\/\{tenant\}\/(summaries|savings|timeline|reports|recommendations|digests|alerts|invalidations|invalidation-markers|rules)\b/;
+const BY_PAT = /^\S+ \/tenants\/\{tenant\}\/(summaries|savings|verdict|timeline|reports|recommendations|digests|alerts|invalidations|invalidation-markers|rules)\b/;
 
 /**
  * @param {string} operation

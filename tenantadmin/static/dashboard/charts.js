@@ -81,7 +81,7 @@ function settings(labels, series, marks, press) {
       datasets: series.map((one) => ({
         type: one.kind ?? "bar", label: one.label, data: one.values, yAxisID: one.axis ?? "left", stack: one.stack,
         backgroundColor: colour(one.colour), borderColor: colour(one.colour), order: one.kind === "line" ? 0 : 1,
-        borderWidth: one.kind === "line" ? 2 : 0, pointRadius: labels.length < 2 ? 3 : 0, pointHitRadius: 8, tension: 0.25,
+        borderWidth: one.kind === "line" ? 2 : 0, pointRadius: labels.length < 2 ? 3 : 0, pointHitRadius: 8,
         borderRadius: one.stack ? 0 : 2, barPercentage: 0.92, categoryPercentage: 0.86, spanGaps: false,
       })),
     },

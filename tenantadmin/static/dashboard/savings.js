@@ -6,7 +6,7 @@ import * as f from "./format.js";
 import { to } from "./router.js";
 
 /** @param {Contract.Savings} savings what the bill is less: money, or time without a price */
-export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? `${less.money.replace("-", "−")} ${currency}` : `${f.duration(less.billedMs)} awake`);
+export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? f.money(less.money, currency) : `${f.duration(less.billedMs)} awake`);
 
 /** @param {{billedMs: Contract.BilledRange, money?: Contract.MoneyRange | null}} gain how much less is billed: a gain is below 0 */
 export const savedOnBill = ({ billedMs, money }) => [...new Set((money ? [money.high, money.low] : [billedMs.high, billedMs.low]).map((end) => {

@@ -14,7 +14,7 @@ import { a, button, empty, failure, notify, select, sentence, skeleton } from ".
 /** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
 const SECTIONS = [
   ["Traffic", [["overview", "overview", "Overview"], ["savings", "savings", "Savings"], ["statements", "statements", "Statements"], ["traffic", "traffic", "Requests", "member"],
-    ["reports", "reports", "Reports"], ["digest", "digest", "Digest"], ["alerts", "alerts", "Alerts"]]],
+    ["reports", "reports", "Stale risk and leaks"], ["digest", "digest", "Digest"], ["alerts", "alerts", "Alerts"]]],
   ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
     ["recommendations", "recommendations", "Recommendations"], ["invalidate", "invalidate", "Invalidate", "cache"], ["history", "history", "History"]]],
   ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],
@@ -95,7 +95,8 @@ async function drawSide(context, route) {
   const toggle = h("button", { type: "button", class: "menu", "aria-label": "Menu",
     onclick: () => document.body.classList.toggle("menu-open") }, "☰");
   fill(side,
-    h("div", { class: "brand" }, h("a", { href: "#/" }, h("span", { class: "mark", "aria-hidden": "true" }), "Gateway"), toggle),
+    h("div", { class: "brand" }, h("a", { href: "#/" }, h("span", { class: "mark", "aria-hidden": "true" }), "Gateway",
+      context.tenant && h("span", { class: "of" }, listed().find((entry) => entry.id === context.tenant)?.name)), toggle),
     h("div", { class: "side-body" },
       context.tenant ? tenantMenu(context.tenant, page) : null,
       h("nav", { "aria-label": "Pages" },

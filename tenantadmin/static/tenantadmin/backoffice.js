@@ -1,3 +1,4 @@
+import { loadScript } from "../dashboard/config.js";
 import * as f from "../dashboard/format.js";
 
 // Ace would start its worker from a blob, which the content policy forbids. The service lints instead.
@@ -129,19 +130,19 @@ const changeLines = {
     },
 };
 
-function drawChart(canvas) {
+async function drawChart(canvas) {
+    await loadScript("unfold/js/chart/chart.js");
     const data = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
     const grid = color("--line");
-    const text = color("--quiet");
-    const fills = { hit: color("--color-primary-500"), miss: color("--color-base-400") };
+    const text = color("--muted");
     Chart.defaults.font.family = "Inter, sans-serif";
-    return new Chart(canvas, {
+    new Chart(canvas, {
         type: "bar",
         data: {
             labels: data.labels,
             datasets: [
-                { type: "line", label: data.line.label, data: data.line.values, yAxisID: "rate", borderColor: color("--strong"), borderWidth: 2, pointRadius: 0, spanGaps: true },
-                ...data.bars.map((bar) => ({ label: bar.label, data: bar.values, backgroundColor: fills[bar.color], stack: "requests" })),
+                { type: "line", label: data.line.label, data: data.line.values, yAxisID: "rate", borderColor: color("--rate"), borderWidth: 2, pointRadius: 0, spanGaps: true },
+                ...data.bars.map((bar) => ({ label: bar.label, data: bar.values, backgroundColor: color(`--${bar.color}`), stack: "requests" })),
             ],
         },
         options: {
@@ -175,7 +176,7 @@ function drawChart(canvas) {
 function drawCharts(root) {
     for (const canvas of root.querySelectorAll("canvas[data-chart]:not([data-drawn])")) {
         canvas.dataset.drawn = "";
-        drawChart(canvas);
+        drawChart(canvas).catch(() => sayFailed(canvas.parentElement));
     }
 }
 

@@ -68,7 +68,7 @@ class TestRecommendations:
         found = recommend(tenant)
         html = staff.get(to("tenant-insights", tenant)).content.decode()
         page = text_of(html)
-        assert "Cache m.ads for a minute cache open 60 requests read m.ads." in page
+        assert "Cache m.ads for a minute saves time open 60 requests read m.ads." in page
         assert "Warehouse time saved +5 s Hits ≈ +50 (+40 to +60)" in page
         assert f"by a replay of {DAY} to {DAY} with the rules of revision 1" in page
         assert "SELECT standardizedSql FROM proxy_logs" in page
@@ -158,7 +158,7 @@ class TestRecommendations:
         accept = to("tenant-advice-accept", tenant, recommendation=found.pk)
         assert f"{accept}?variant=per-user" in staff.get(address).content.decode()
         page = page_text(staff, accept, variant="per-user")
-        assert "Cache m.ads per user cache open" in page
+        assert "Cache m.ads per user saves time open" in page
         assert '+ "userName"' in page
         decide("accept", found, query="?variant=per-user")
         assert [rule["varyBy"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == [["userName"]]

@@ -103,7 +103,7 @@ class TestRun:
         html = answer.content.decode()
         page = text_of(html)
         assert "2 rows" in page
-        assert f"Trace log-0 {DAY} ana SELECT <b> Trace log-1 {DAY} null null" in page
+        assert f"Explain log-0 {DAY} ana SELECT <b> Explain log-1 {DAY} null null" in page
         assert f'href="{to("tenant-rules-trace", tenant)}?log_id=log-0&amp;day={DAY}"' in html
         assert 'id="no-day" hidden' in html
         permalink = re.findall(r'<a href="([^"]+)">Permalink', html)[0].replace("&amp;", "&")

@@ -10,6 +10,7 @@ import pytest
 from axe_playwright_python.sync_playwright import DEFAULT_OPTIONS, Axe
 from playwright.sync_api import expect
 
+from tests.browser.browsing import faults_of_width
 from tests.browser.dashboard.contract_types import MODULES
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 PAGES = (
-    *("setup", "traffic", "invalidate"),
+    *("setup", "traffic", "invalidate", "savings"),
     *("overview", "statements", "reports", "rules", "rules/edit", "drafts", "history", "sql", "explain"),
     *("explain?kind=request", "config", "members", "digest", "alerts", "recommendations"),
 )
@@ -32,11 +33,11 @@ PHONE: ViewportSize = {"width": 390, "height": 844}
 CONTRAST = {"runOnly": ["color-contrast"], "resultTypes": ["violations"]}
 
 
-def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
+def test_every_page_is_accessible_in_light_and_dark_and_fits_every_window(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
     found: dict[str, list[str]] = {}
-    wide: list[str] = []
+    cut: dict[str, Any] = {}
     with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
 
@@ -53,9 +54,8 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
             check(path, DEFAULT_OPTIONS)
             page.emulate_media(color_scheme="dark")
             check(path, CONTRAST)
-            page.set_viewport_size(PHONE)
-            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
-                wide.append(path)
+            if faults := faults_of_width(page, "#view"):
+                cut[path.replace(demo.tenant, "T")] = faults
             page.emulate_media(color_scheme="light")
             page.set_viewport_size(DESKTOP)
         page.set_viewport_size(PHONE)
@@ -64,7 +64,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_a_phone(
         page.wait_for_selector("h1:has-text('Statements')")
         expect(page.locator("nav[aria-label=Pages]")).to_be_hidden()
     assert found == {}
-    assert wide == []
+    assert not cut, cut
 
 
 def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
@@ -96,8 +96,11 @@ def test_the_first_view_is_small(demo: Demo, home: str, open_as: Callable[..., A
     asked = [it.replace(demo.tenant, "T").partition("?")[0] for it in dashboard.asked]
     assert asked[:3] == ["GET /users/me", "POST /users/me/tokens", "POST /oauth/token"]
     assert sorted(asked[3:5]) == [f"GET /tenants/T/summaries/{month}", "GET /tenants/T/timeline"]
-    # The names of the other tenants, savings and what is left to set up come when the page is there.
-    later = ["GET /config/tenants/manifest", "GET /tenants/T/savings", "GET /tenants/T/setup"]
+    # The names of the other tenants, savings, verdict and what is left to set up come when the page is there.
+    later = [
+        "GET /config/tenants/manifest",
+        *(f"GET /tenants/T/{it}" for it in ("savings", "setup", "verdict")),
+    ]
     assert sorted(asked[5:]) == later
     assert len(loaded) == len(set(loaded))
     files = [urlsplit(url).path for url in loaded if "/static/" in url]

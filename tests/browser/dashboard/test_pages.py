@@ -14,6 +14,7 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from accounts.models import Tenant
+from analytics.verdict import read_verdict
 from rules.language.document import complete_rule
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
@@ -45,8 +46,10 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
             "POST /oauth/token",
             *sorted([f"GET /tenants/T/summaries/{month.replace('-', '/')}", "GET /tenants/T/timeline"]),
             "GET /tenants/T/savings",
+            "GET /tenants/T/verdict",
             "GET /tenants/T/setup",
         ]
+        expect(page.locator(".verdict strong")).to_have_text(read_verdict(UUID(demo.tenant)).text)
         tiles = dict(
             zip(page.locator("dt").all_inner_texts(), page.locator("dd").all_inner_texts(), strict=True)
         )
@@ -69,7 +72,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         page.reload()
         page.wait_for_selector(".chart[data-drawn]")
         # With what is left to set up.
-        assert len(dashboard.asked) == len(set(dashboard.asked)) == 6
+        assert len(dashboard.asked) == len(set(dashboard.asked)) == 7
 
 
 def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:

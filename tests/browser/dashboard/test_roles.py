@@ -28,7 +28,7 @@ READ = [
     "Savings",
     "Statements",
     "Requests",
-    "Reports",
+    "Stale risk and leaks",
     "Digest",
     "Alerts",
     "Rules",

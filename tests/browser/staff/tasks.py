@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.test import Client
-from django.urls import reverse
+from django.urls import get_resolver, reverse
 
 from accounts.admin.tabs import TABS
 from analytics.models import ReplayRun
@@ -109,6 +109,17 @@ def replayed(draft: RuleDraft) -> None:
         warmup_days=1,
         result=result,
     )
+
+
+def staff_pages(known: dict[str, Any]) -> dict[str, str]:
+    """Return the path of each staff page by name, if its address names nothing that is not in ``known``."""
+    found = {}
+    names = get_resolver("tenantadmin.backoffice.urls").reverse_dict
+    for name in (it for it in names if isinstance(it, str)):
+        parameters = names.getlist(name)[0][0][0][1]
+        if known.keys() >= set(parameters):
+            found[name] = reverse(f"admin:{name}", kwargs={it: known[it] for it in parameters})
+    return {name: path for name, path in found.items() if path.endswith("/")}
 
 
 def pages_of(world: factories.World, tenant: Tenant) -> list[str]:

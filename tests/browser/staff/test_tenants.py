@@ -46,7 +46,7 @@ def test_stale_data_is_invalidated(
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find("Wareh")
-        clicks.open_tab("Markers")
+        clicks.open_tab("Invalidate")
         clicks.click("text=Show what it would end")
         page.wait_for_selector("#blast >> text=Live results")
         assert clicks.count <= 4
@@ -191,11 +191,11 @@ def test_sql_is_run_and_downloaded(
         page.wait_for_selector(".ace_autocomplete >> text=cacheStatus")
 
 
-def test_a_request_is_traced(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
+def test_a_request_is_explained(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find("Wareh")
         clicks.open_tab("Rules")
-        clicks.click("text=Trace a request")
-        clicks.click("#pasted button:has-text('Trace')")
+        clicks.click("text=Explain a request")
+        clicks.click("#pasted button:has-text('Explain')")
         page.wait_for_selector("#trace >> text=orders decides: cache")
         assert clicks.count <= 5

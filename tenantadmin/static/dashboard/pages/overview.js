@@ -8,6 +8,7 @@ import * as f from "../format.js";
 import { go, to } from "../router.js";
 import { savingsTile } from "../savings.js";
 import { a, badge, panel, table } from "../ui.js";
+import { verdict } from "../verdict.js";
 
 /** @typedef {import("../router.js").Context} Context */
 /** @typedef {{name: string, day: string, hits: number, misses: number, rate: number | null}} Bucket */
@@ -20,7 +21,7 @@ export async function show(context) {
   loadCharts().catch(() => {});
   try {
     const node = await (period.length === 4 ? year : period.length === 7 ? month : day)(context, period);
-    return h("div", null, head(tenant, period), node);
+    return h("div", null, head(tenant, period), verdict(tenant), node);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
     const last = context.query.has("period") ? "" : await lastMonth(tenant, period.slice(0, 4));
@@ -233,9 +234,9 @@ function changes(tenant, timeline) {
   const markers = timeline.buckets.flatMap((one) => Object.values(one.markers)).reduce((sum, count) => sum + count, 0);
   return panel("Changes", h("span", { class: "muted small" }, `${f.number(markers)} invalidation markers`),
     rows.length ? table([
-      { head: "When", cell: (row) => f.when(row.changedAt), class: "nowrap" },
+      { head: "When", cell: (row) => h("span", { title: f.inBothZones(row.changedAt) }, f.ago(row.changedAt)), class: "nowrap" },
       { head: "What", cell: (row) => [badge(row.kind, row.kind === "rules" ? "info" : ""), " ",
-        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `${row.action} ${row.seq}`)] },
+        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `${row.action} ${row.seq}`)], class: "nowrap" },
       { head: "Who", cell: (row) => row.userId, class: "clip" },
     ], rows, { label: "Changes", limit: 8 }) : h("p", { class: "pad muted" }, "No changes of rules or configuration."));
 }

@@ -13,6 +13,8 @@ import { commentInput } from "./rules-edit.js";
 
 /** @type {Record<string, string>} */
 const STATE = { open: "info", drafted: "info", accepted: "good", dismissed: "", superseded: "warn" };
+/** @type {Record<string, string>} what a kind is good for, as staff pages say it */
+const PURPOSE = { "leak-fix": "privacy", invalidator: "fresh results", split: "fresh results", swr: "no waiting", bypass: "less stored", remove: "simpler rules", "let-it-sleep": "saves money", "auto-suspend": "saves money" };
 const POLL_MS = 2000;
 
 /** @type {import("../router.js").Show} */
@@ -49,8 +51,8 @@ export async function show(context) {
 
 /** @param {Contract.SignedBounds} bounds @param {(value: number) => string} show */
 const range = ({ low, likely, high }, show) => {
-  const signed = (/** @type {number} */ value) => `${value < 0 ? "−" : "+"}${show(Math.abs(value))}`;
-  return low === high ? signed(low) : `${signed(likely ?? low)} (${signed(low)} to ${signed(high)})`;
+  const bound = (/** @type {number} */ value) => (value ? show(value) : "0");
+  return low === high ? show(low) : `≈ ${bound(likely ?? low)} (${bound(low)} to ${bound(high)})`;
 };
 
 /**
@@ -60,10 +62,10 @@ const range = ({ low, likely, high }, show) => {
 function card(context, one) {
   const { tenant } = context;
   const { gain } = one.predicted;
-  return panel(one.title, [badge(one.kind), badge(one.state, STATE[one.state]), one.caveats.map((code) => badge(code.replaceAll("-", " "), "warn"))],
+  return panel(one.title, [h("span", { title: one.kind }, badge(PURPOSE[one.kind] ?? "saves time", one.kind === "leak-fix" ? "bad" : "")), badge(one.state, STATE[one.state]), one.caveats.map((code) => badge(code.replaceAll("-", " "), "warn"))],
     h("div", { class: "pad stack" },
       h("ul", { class: "prose" }, one.why.map((line) => h("li", null, line))),
-      h("dl", { class: "facts" }, h("dt", null, "Predicted"), h("dd", null, gain.billedMs && `${savedOnBill({ ...gain, billedMs: gain.billedMs })} on the bill, `, `${range(gain.savedMs, f.duration)} in the warehouse saved, ${range(gain.hits, f.number)} hits, from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`),
+      h("dl", { class: "facts" }, h("dt", null, "Predicted"), h("dd", null, gain.billedMs && `Saved on the bill: ${savedOnBill({ ...gain, billedMs: gain.billedMs })}; `, `warehouse time saved: ${range(gain.savedMs, f.durationChange)}; hits: ${range(gain.hits, f.change)}; from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`),
         gain.risk.high !== 0 && [h("dt", null, "Hits at risk"), h("dd", null, gain.risk.low === gain.risk.high ? f.number(gain.risk.low) : `${f.number(gain.risk.low)} to ${f.number(gain.risk.high)}`)],
         one.decidedAt && [h("dt", null, "Decided"), h("dd", null, `${one.decidedBy ?? ""} ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`)]),
       one.alternatives.length > 0 && otherWays(context, one),
@@ -83,8 +85,8 @@ function otherWays(context, one) {
   return h("div", null, h("h3", null, "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", null, way.title) : way.title, h("div", { class: "muted small" }, way.why.at(-1) ?? "")] },
     { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => gain.billedMs && savedOnBill({ ...gain, billedMs: gain.billedMs }) },
-    { head: "Saved", number: true, cell: (way) => range(way.predicted.gain.savedMs, f.duration) },
-    { head: "Hits", number: true, cell: (way) => range(way.predicted.gain.hits, f.number) },
+    { head: "Saved", number: true, cell: (way) => range(way.predicted.gain.savedMs, f.durationChange) },
+    { head: "Hits", number: true, cell: (way) => range(way.predicted.gain.hits, f.change) },
     { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && way.patch.length > 0 && h("div", { class: "row" }, button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
   ], /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]), { label: "Compared with other ways" }));
 }

@@ -21,7 +21,7 @@ export async function show({ tenant, query }) {
   until.addEventListener("change", again);
   const link = (/** @type {string} */ name) => to(tenant, "reports", { kind: name, from, to: last });
   return h("div", null,
-    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Reports"), h("p", { class: "muted" }, "From the log, at most 31 days (UTC).")), h("div", { class: "row" }, first, "to", until)),
+    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Stale risk and leaks"), h("p", { class: "muted" }, "From the log, at most 31 days (UTC).")), h("div", { class: "row" }, first, "to", until)),
     mayUsers && tabs([[link("stale"), "Stale results", kind === "stale"], [link("leaks"), "Results that depend on the user", kind === "leaks"]]),
     ...(kind === "stale" ? await stale(tenant, from, last) : await leaks(tenant, from, last)));
 }

@@ -22,10 +22,10 @@ export async function show({ tenant, query, onLeave }) {
   if (from > today) return h("div", null, head, empty("This period has not begun."));
   const savings = await call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" });
   const { total, currency } = savings;
-  const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? `${amount.replace("-", "−")} ${currency}` : undefined);
+  const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
   const stacked = (/** @type {string} */ label, /** @type {string[]} */ labels, /** @type {number[]} */ billed, /** @type {number[]} */ spared) => chart({ label, labels, onLeave, series: [
-    { label: "With the cache", values: billed, colour: "miss", stack: "all", show: f.duration }, { label: "Spared by the cache", values: spared, colour: "hit", stack: "all", show: f.duration }] });
+    { label: "With the cache", values: billed, colour: "miss", stack: "all", show: f.duration }, { label: "Spared by the cache", values: spared, colour: "saved", stack: "all", show: f.duration }] });
   return h("div", null, head,
     tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Busy time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
       ["Billed", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
