@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,11 +16,10 @@ from tests import factories
 from tests.clients.programs import generate, run
 from tests.conftest import ApiClient
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 pytestmark = pytest.mark.java
 
+#: Debian's golang-golang-x-oauth2-dev and golang-gopkg-validator.v2-dev are here, which the client in Go imports.
+GO_PACKAGES = Path("/usr/share/gocode")
 #: Reads a ruleset of its argument, and prints what the client would send.
 PROGRAM = """
 import json, sys
@@ -77,8 +78,11 @@ def test_a_ruleset_that_was_read_can_be_sent_back(python_client: Path) -> None:
 def test_go_declares_each_name_once(tmp_path: Path) -> None:
     generate("go", tmp_path)
     text = "\n".join(file.read_text() for file in tmp_path.glob("*.go"))
-    declared = Counter(re.findall(r"^(?:type|func) (\w+)\b", text, re.MULTILINE))
+    declared = Counter(re.findall(r"^(?:type |func |\t(?=\w+ \w+ = \"))(\w+)\b", text, re.MULTILINE))
     assert [name for name, count in declared.items() if count > 1] == []
+    if shutil.which("go") and GO_PACKAGES.joinpath("src", "gopkg.in", "validator.v2").is_dir():
+        environment = {"GO111MODULE": "off", "GOPATH": str(GO_PACKAGES), "GOCACHE": str(tmp_path / "cache")}
+        run("go", "build", "-o", os.devnull, ".", cwd=tmp_path, **environment)
 
 
 @pytest.mark.parametrize("language", ["java", "csharp"])

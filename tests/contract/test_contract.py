@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -192,6 +193,18 @@ def test_no_name_is_that_of_a_constructor(contract: dict[str, Any]) -> None:
     """In Go, `NewPat` makes a `Pat`."""
     names = contract["components"]["schemas"].keys()
     assert [name for name in names if f"New{name}" in names] == []
+
+
+def test_no_two_values_of_enumerations_have_the_same_name(contract: dict[str, Any]) -> None:
+    """In Go, they are constants of one package."""
+    schemas = contract["components"]["schemas"]
+    enumerations = [schema for schema in schemas.values() if "enum" in schema]
+    assert schemas["MembershipRole"]["x-enum-varnames"] == [
+        f"MEMBERSHIP_ROLE_{value.upper()}" for value in schemas["MembershipRole"]["enum"]
+    ]
+    names = [name for schema in enumerations for name in schema["x-enum-varnames"]]
+    assert len(set(names)) == len(names) == sum(len(schema["enum"]) for schema in enumerations)
+    assert [name for name in names if not re.fullmatch("[A-Z][A-Z0-9]*(_[A-Z0-9]+)*", name)] == []
 
 
 def test_each_schema_of_an_enumeration_has_a_type(contract: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from tenantadmin.lib.core.errors import error_codes
@@ -47,6 +48,7 @@ def finish_contract(result: dict[str, Any], generator: Any, **_: Any) -> dict[st
         _write_nullable(schema)
     _merge_equal_requests(result)
     _name_enums_of_parameters(result)
+    _name_values(schemas)
     components["schemas"] = dict(sorted(schemas.items()))
     components["headers"] = _HEADERS
     for path, operations in result["paths"].items():
@@ -143,3 +145,15 @@ def _name_enums_of_parameters(result: dict[str, Any]) -> None:
                     parameter["schema"] = (
                         reference if default is None else {"allOf": [reference], "default": default}
                     )
+
+
+def _name_values(schemas: dict[str, Any]) -> None:
+    """Name the values of enumerations for generators. In Go, all of them are constants of one package."""
+    for name, schema in schemas.items():
+        if "enum" in schema:
+            schema["x-enum-varnames"] = [f"{_constant(name)}_{_constant(value)}" for value in schema["enum"]]
+
+
+def _constant(name: str) -> str:
+    """Return ``MEMBERSHIP_ROLE`` for ``MembershipRole``."""
+    return re.sub(r"\W", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).upper()
