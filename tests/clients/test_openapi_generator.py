@@ -18,7 +18,7 @@ from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.java
 
-#: Debian's golang-golang-x-oauth2-dev and golang-gopkg-validator.v2-dev are here, which the client in Go imports.
+#: What the client in Go imports: Debian's golang-golang-x-oauth2-dev and golang-gopkg-validator.v2-dev.
 GO_PACKAGES = Path("/usr/share/gocode")
 #: Reads a ruleset of its argument, and prints what the client would send.
 PROGRAM = """
