@@ -58,16 +58,22 @@ def main(base_url: str, pat: str) -> None:
 
     # Sign-in: a refusal has its own type, and forms do not confuse the client.
     wrong = exchange_token.sync(
-        client=public, body=PatExchangeRequest(grant_type=PatExchangeGrantType.PAT_EXCHANGE, pat="nonsense")
+        client=public,
+        body=PatExchangeRequest(
+            grant_type=PatExchangeGrantType.PAT_EXCHANGE_GRANT_TYPE_PAT_EXCHANGE, pat="nonsense"
+        ),
     )
     assert isinstance(wrong, OAuthError), wrong
-    assert wrong.error is OAuthErrorCode.INVALID_GRANT
+    assert wrong.error is OAuthErrorCode.OAUTH_ERROR_CODE_INVALID_GRANT
     assert logout.sync_detailed(client=public, body=LogoutRequest(token="nonsense")).status_code == 200
     used = verify_magic_link.sync(client=public, body=MagicLinkProofRequest(token="nonsense"))
     assert isinstance(used, Error), used
-    assert used.error is ErrorCode.UNAUTHORIZED
+    assert used.error is ErrorCode.ERROR_CODE_UNAUTHORIZED
     token = exchange_token.sync(
-        client=public, body=PatExchangeRequest(grant_type=PatExchangeGrantType.PAT_EXCHANGE, pat=pat)
+        client=public,
+        body=PatExchangeRequest(
+            grant_type=PatExchangeGrantType.PAT_EXCHANGE_GRANT_TYPE_PAT_EXCHANGE, pat=pat
+        ),
     )
     assert isinstance(token, TokenResponse), token
     client = AuthenticatedClient(base_url=base_url, token=token.access_token)
@@ -104,7 +110,7 @@ def main(base_url: str, pat: str) -> None:
     )
     ruleset = added.parsed
     assert isinstance(ruleset, TenantRules), ruleset
-    assert ruleset.rules[0].action is RuleAction.CACHE
+    assert ruleset.rules[0].action is RuleAction.RULE_ACTION_CACHE
     assert ruleset.rules[0].conditions == orders.conditions
     ruleset.rules[0].ttl_seconds = 1200
     changed = replace_tenant_rules.sync_detailed(
@@ -116,12 +122,14 @@ def main(base_url: str, pat: str) -> None:
         tenant=tenant, client=client, body=changed.parsed, if_match=empty.headers["ETag"]
     )
     assert isinstance(stale, Error), stale
-    assert stale.error is ErrorCode.CONCURRENT_CHANGE
+    assert stale.error is ErrorCode.ERROR_CODE_CONCURRENT_CHANGE
     lint = validate_rules.sync(
         client=client, body=TenantRulesRequest(rules=[RuleRequest(id="a", invalidate_rules=["gone"])])
     )
     assert isinstance(lint, RuleLintResult), lint
-    assert [finding.code for finding in lint.errors] == [FindingCode.DANGLING_INVALIDATE_REFERENCE]
+    assert [finding.code for finding in lint.errors] == [
+        FindingCode.FINDING_CODE_DANGLING_INVALIDATE_REFERENCE
+    ]
 
     # Summaries, SQL and raw logs.
     year = get_yearly_summary.sync(tenant=tenant, year="2026", client=client)
@@ -129,7 +137,7 @@ def main(base_url: str, pat: str) -> None:
     assert (year.total_cache_hits, year.total_hits) == (1, 3)
     day = get_daily_summary.sync(tenant=tenant, year="2026", month="03", day="01", client=client)
     assert isinstance(day, DailySummary), day
-    assert [(query.cache_status, query.count) for query in day.queries] == [(CacheStatus.HIT, 3)]
+    assert [(query.cache_status, query.count) for query in day.queries] == [(CacheStatus.CACHE_STATUS_HIT, 3)]
     sql = "SELECT cacheStatus, count(*) AS n FROM proxy_logs WHERE day = '2026-03-01' GROUP BY ALL ORDER BY n"
     rows = query_logs.sync(tenant=tenant, client=client, body=QueryRequest(sql=sql))
     assert isinstance(rows, QueryAnswer), rows
@@ -139,7 +147,7 @@ def main(base_url: str, pat: str) -> None:
     ]
     refused = query_logs.sync(tenant=tenant, client=client, body=QueryRequest(sql="DESCRIBE proxy_logs"))
     assert isinstance(refused, Error), refused
-    assert refused.error is ErrorCode.QUERY_REJECTED
+    assert refused.error is ErrorCode.ERROR_CODE_QUERY_REJECTED
     files = list_log_files.sync(tenant=tenant, year="2026", month="03", day="01", hour="07", client=client)
     assert isinstance(files, LogListing), files
     (log,) = files.field_links.items
