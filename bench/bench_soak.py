@@ -186,7 +186,7 @@ def _sample(directory: Path, work: Work, minutes: int) -> list[dict[str, float]]
                 "objects": work.objects,
                 "requests": work.requests,
                 "failed": len(work.failed),
-                "memory MiB": memory / 2**20,
+                "MiB": memory / 2**20,
                 "processes": processes,
                 "open files": files,
                 "connections": connections,
@@ -212,7 +212,9 @@ def _count(process: psutil.Process) -> tuple[int, int, int]:
 
 
 def _show(samples: list[dict[str, float]], minutes: int) -> None:
-    table = Table(title=f"{minutes} minutes of an object and ten requests a second", title_justify="left")
+    table = Table(
+        title=f"{minutes} minutes of an object and ten requests a second", title_justify="left", box=None
+    )
     for name in samples[0]:
         table.add_column(name, justify="right")
     for sample in samples:
