@@ -70,21 +70,32 @@ def environment() -> Iterator[Path]:
 @contextlib.contextmanager
 def granian(*, workers: int = 1, threads: int = 4) -> Iterator[int]:
     """Serve the application as in production. Yield the port."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
+    port = free_port()
     command = web_command(Address("127.0.0.1", port), workers=workers)
     variables = {**os.environ, "WEB_THREADS": str(threads)}
     server = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=subprocess.DEVNULL)
     try:
-        _wait_for(port, server)
+        wait_for(port, server)
         yield port
     finally:
         server.terminate()
         server.wait(20)
 
 
-def _wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+def free_port() -> int:
+    """Return a port on which no server listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    """Wait until a server answers.
+
+    Raises:
+        RuntimeError: it has ended, or does not answer within 30 s.
+    """
     for _ in range(300):
         if server.poll() is not None:
             raise RuntimeError(f"granian ended with {server.returncode}")
