@@ -18,7 +18,7 @@ from analytics.models import Digest, Effect, Mining, Recommendation, ReplayRun, 
 from logs.models import QueryRun
 from rules.models import RuleDraft, Ruleset
 from rules.write import write_ruleset
-from tenantadmin.backoffice.templatetags.backoffice import bounds, change
+from tenantadmin.backoffice.templatetags.backoffice import billed, bounds, change
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.advice import GAIN, RULE, recommend
 from tests.admin.logs import DAY, put_log, to
@@ -311,6 +311,25 @@ class TestRecommendations:
 )
 def test_bounds(value: Any, unit: str, text: str) -> None:
     assert bounds(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("ms", "money", "text"),
+    [
+        ((-360_000, -360_000), None, "+6 min"),
+        ((-360_000, 60_000), None, "−1 min to +6 min"),
+        ((-1, -1), ("-1059.23", "-1059.23"), "+1,059.23 USD"),
+        ((-1, 1), ("-0.30", "0.20"), "−0.20 USD to +0.30 USD"),
+        ((0, 0), ("0.00", "0.00"), "0.00 USD"),
+    ],
+)
+def test_what_is_saved_on_the_bill_is_shown_as_a_gain(
+    ms: tuple[int, int], money: tuple[str, str] | None, text: str
+) -> None:
+    gain: dict[str, Any] = {"billedMs": dict(zip(("low", "high"), ms, strict=True))}
+    if money is not None:
+        gain["money"] = {"currency": "USD", **dict(zip(("low", "high"), money, strict=True))}
+    assert billed(gain) == text
 
 
 def test_changes() -> None:

@@ -150,6 +150,37 @@ def test_absurd_durations_are_clipped_to_the_window() -> None:
     assert billed([miss(0, 2**31 - 1)]) == [24 * HOUR]
 
 
+def test_negative_durations_are_the_mean_of_the_statement_and_never_end_before_they_begin() -> None:
+    assert billed([miss(0, -(2**31)), miss(HOUR, 1_000)]) == [2 * 301 * SECOND]
+    # The statement was never measured.
+    assert billed([miss(0, -1)]) == [0]
+
+
+def test_a_host_that_changes_has_its_last_session_and_the_next_host_its_first() -> None:
+    rows = [miss(0, MINUTE, serverHostname="old"), miss(2 * MINUTE, MINUTE, serverHostname="new")]
+    assert billed(rows) == [12 * MINUTE]
+    # On one host they are one session.
+    assert billed([miss(0, MINUTE), miss(2 * MINUTE, MINUTE)]) == [8 * MINUTE]
+
+
+def test_the_order_of_the_log_does_not_matter() -> None:
+    rows = [*(miss(number * 7 * MINUTE, number * SECOND) for number in range(50)), hit(HOUR), hit(30 * HOUR)]
+    assert savings(rows[::-1], PRICE) == savings(rows, PRICE)
+
+
+def test_entries_of_clocks_apart_are_awake_when_they_say_and_busy_on_the_day_of_their_object() -> None:
+    """The Gateway's clock was a day and an hour early, two hours late, and three days late."""
+    rows = [miss(-25 * HOUR, MINUTE), miss(26 * HOUR, MINUTE), miss(72 * HOUR, MINUTE)]
+    body = savings(rows, first=DAY - timedelta(2), last=DAY + timedelta(1))
+    assert [day["withCache"]["billedMs"] for day in body["days"]] == [6 * MINUTE, 0, 0, 6 * MINUTE]
+    assert [day["withCache"]["busyMs"] for day in body["days"]] == [0, 0, 3 * MINUTE, 0]
+
+
+def test_days_without_a_log_bill_what_reaches_into_them() -> None:
+    rows = [miss(24 * HOUR - MINUTE, HOUR), miss(0, 0, DAY + timedelta(3))]
+    assert billed(rows, last=DAY + timedelta(3)) == [MINUTE, 64 * MINUTE, 0, 5 * MINUTE]
+
+
 def test_a_rule_is_listed_with_hits_in_the_window_or_with_an_effect_on_it() -> None:
     before = DAY - timedelta(1)
     late, early = hit(24 * HOUR - MINUTE, before, matchedRule="late"), hit(0, before, matchedRule="early")
