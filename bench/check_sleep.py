@@ -8,6 +8,8 @@ from __future__ import annotations
 import gzip
 import json
 from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,7 @@ from rich.table import Table
 from accounts.tenants.pricing import Pricing
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.mine import mine
+from analytics.advice.requests import STATEMENT_COLUMNS
 from analytics.replay.job import Gateway, Job
 from bench.harness import console
 from logs.columns import COLUMNS
@@ -42,7 +45,11 @@ def check(name: str, *, rules: str | None = None, suspend: int = 300, per_hour: 
         rules: a file with the current ruleset, as the body of ``PUT /config/tenants/{tenant}/rules``.
         suspend: the seconds after which the warehouse suspends now.
     """
-    rows = list(_read(Path(name)))
+    rows = [
+        row
+        for _, of_day in groupby(_read(Path(name)), key=itemgetter("day"))
+        for row in _unless_left_out(list(of_day))
+    ]
     current = (
         [] if rules is None else [complete_rule(one) for one in json.loads(Path(rules).read_text())["rules"]]
     )
@@ -96,6 +103,12 @@ def _bill(
     bill = Bill(prices, window, **options)
     found = [sum(bill.of(runs).billed.values()) for runs in executions(judgement, rows)]
     return [min(found), max(found)]
+
+
+def _unless_left_out(of_day: list[Row]) -> list[Row]:
+    """Return the rows of a day; none if a replay leaves the day out, because a column is null in all."""
+    is_filled = all(any(row[column] is not None for row in of_day) for column in STATEMENT_COLUMNS)
+    return of_day if is_filled else []
 
 
 def _less(now: Sequence[int], then: Sequence[int]) -> list[int]:
