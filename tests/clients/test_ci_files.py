@@ -100,7 +100,7 @@ def test_github_comments_the_plan_and_applies_it(checkout: Path, service: Servic
     comment = (checkout / "commented.md").read_text()
     assert comment.startswith("```\n")
     assert "+ orders" in comment
-    assert "live rules -> this file" in comment
+    assert "the warehouse bills: " in comment
     assert "cheapest hour to publish" in comment
     assert live_rules(service) == []
     shell(steps["Apply"], checkout, service)
