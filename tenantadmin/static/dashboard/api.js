@@ -6,47 +6,23 @@ import { claims, session, store } from "./session.js";
 
 export { ApiError, SignedOut, renew } from "./request.js";
 
-/** @typedef {import("./request.js").Options} Options */
-
 /** Operations that only a personal access token may call: the dashboard makes one for the tenant. */
 const BY_PAT = /^\S+ \/tenants\/\{tenant\}\/(summaries|savings|verdict|timeline|reports|recommendations|digests|alerts|invalidations|invalidation-markers|rules)\b/;
 
-/**
- * @param {string} operation
- * @param {any} input
- */
+/** @param {string} operation @param {any} input */
 const credentialOf = (operation, input) => (BY_PAT.test(operation) ? patOf(String(input.tenant)) : USER);
 
-/**
- * @template {keyof Contract.Operations} K
- * @param {K} operation
- * @param {Contract.Input<K>} input
- * @param {Options} [options]
- * @returns {Promise<Contract.Operations[K]["answer"]>}
- */
+/** @type {Contract.Call} */
 export const call = (operation, input, options) =>
   requestJson(operation, input, options, credentialOf(operation, input));
 
-/**
- * As `call`, with the ETag of the answer.
- * @template {keyof Contract.Operations} K
- * @param {K} operation
- * @param {Contract.Input<K>} input
- * @param {Options} [options]
- * @returns {Promise<{data: Contract.Operations[K]["answer"], etag: string}>}
- */
-export async function callWithTag(operation, input, options) {
+/** @type {Contract.CallWithTag} as `call`, with the ETag of the answer */
+export const callWithTag = async (operation, input, options) => {
   const response = await send(operation, input, options);
   return { data: await response.json(), etag: response.headers.get("ETag") ?? "" };
-}
+};
 
-/**
- * @template {keyof Contract.Operations} K
- * @param {K} operation
- * @param {Contract.Input<K>} input
- * @param {Options} [options]
- * @returns {Promise<Response>} one that succeeded
- */
+/** @type {Contract.Send} */
 export const send = (operation, input, options) =>
   request(operation, input, options, credentialOf(operation, input));
 

@@ -1,8 +1,7 @@
 // Charts by Chart.js, in the colours of the style sheet, with changes as vertical lines.
 
 import { loadScript } from "./config.js";
-import { h } from "./dom.js";
-import { table } from "./ui.js";
+import { h, table, text } from "./ui.js";
 
 /**
  * @typedef {{label: string, values: (number | null)[], colour: string, kind?: "bar" | "line", axis?: "left" | "right",
@@ -22,7 +21,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
  * @returns {HTMLElement} at once; the chart appears when its script is there
  */
 export function chart({ label, labels, series, marks = [], short, press, onLeave }) {
-  const canvas = /** @type {HTMLCanvasElement} */ (h("canvas", { role: "img", "aria-label": label }));
+  const canvas = h("canvas", { role: "img", "aria-label": label });
   const box = h("div", { class: short ? "chart short" : "chart" }, canvas);
   let gone = false;
   /** @type {any} */
@@ -40,21 +39,16 @@ export function chart({ label, labels, series, marks = [], short, press, onLeave
     dark.removeEventListener("change", draw);
     drawn?.destroy();
   });
-  return h("figure", null, box, asTable(label, labels, series, marks));
+  return h("figure", box, asTable(label, labels, series, marks));
 }
 
-/**
- * @param {string} label
- * @param {string[]} labels
- * @param {Series[]} series
- * @param {Mark[]} marks
- */
+/** @param {string} label @param {string[]} labels @param {Series[]} series @param {Mark[]} marks */
 function asTable(label, labels, series, marks) {
-  const details = h("details", { class: "as-table" }, h("summary", null, "Show as a table"));
+  const details = h("details.as-table", h("summary", "Show as a table"));
   const build = () => {
     const rows = labels.map((name, index) => ({ name, index }));
     details.append(table([
-      { head: "Time", cell: (row) => row.name },
+      text("Time", "name"),
       ...series.map((one) => ({ head: one.label, number: true, cell: (/** @type {any} */ row) => one.show(one.values[row.index]) })),
       ...(marks.length ? [{ head: "Changes", cell: (/** @type {any} */ row) =>
         marks.filter((mark) => mark.index === row.index).map((mark) => mark.text).join("; ") }] : []),
@@ -64,15 +58,10 @@ function asTable(label, labels, series, marks) {
   return details;
 }
 
-/**
- * @param {string[]} labels
- * @param {Series[]} series
- * @param {Mark[]} marks
- * @param {((index: number) => void) | undefined} press
- */
+/** @param {string[]} labels @param {Series[]} series @param {Mark[]} marks @param {((index: number) => void) | undefined} press */
 function settings(labels, series, marks, press) {
-  const [text, grid] = [colour("muted"), colour("line")];
-  const ticks = { color: text, font: { size: 11 }, maxRotation: 0, autoSkipPadding: 14 };
+  const [ink, grid] = [colour("muted"), colour("line")];
+  const ticks = { color: ink, font: { size: 11 }, maxRotation: 0, autoSkipPadding: 14 };
   const right = series.find((one) => one.axis === "right");
   const left = series.find((one) => one.axis !== "right");
   return {
@@ -97,7 +86,7 @@ function settings(labels, series, marks, press) {
           ticks: { ...ticks, stepSize: 0.25, callback: (/** @type {number} */ value) => right.show(value) } } }),
       },
       plugins: {
-        legend: { position: "top", align: "end", labels: { color: text, boxWidth: 10, boxHeight: 10, font: { size: 12 }, padding: 14 } },
+        legend: { position: "top", align: "end", labels: { color: ink, boxWidth: 10, boxHeight: 10, font: { size: 12 }, padding: 14 } },
         tooltip: { callbacks: {
           label: (/** @type {any} */ item) => ` ${item.dataset.label}: ${series[item.datasetIndex].show(item.raw)}`,
           footer: (/** @type {any[]} */ items) => marks.filter((mark) => mark.index === items[0]?.dataIndex).map((mark) => mark.text),

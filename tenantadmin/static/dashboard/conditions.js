@@ -1,6 +1,6 @@
 // The conditions of a rule as a sentence.
 
-/** @type {Record<string, string>} */
+/** @type {Texts} */
 const OPERATORS = {
   eq: "is", ne: "is not", in: "is one of", notIn: "is none of", contains: "contains", startsWith: "starts with", endsWith: "ends with",
   regex: "matches", gt: ">", gte: "≥", lt: "<", lte: "≤", containsAny: "has any of", containsAll: "has all of", cidr: "in",
@@ -9,10 +9,7 @@ const OPERATORS = {
 /** @param {any} value */
 const operand = (value) => (Array.isArray(value) ? value.join(", ") : String(value));
 
-/**
- * @param {string} key
- * @param {any} test
- */
+/** @param {string} key @param {any} test */
 function one(key, test) {
   if (typeof test === "boolean") return test ? key : `not ${key}`;
   if (test === null || typeof test !== "object") return `${key} is ${operand(test)}`;
@@ -22,10 +19,7 @@ function one(key, test) {
   }).join(" and ");
 }
 
-/**
- * @param {Record<string, any> | undefined} conditions
- * @returns {string}
- */
+/** @param {Record<string, any> | undefined} conditions @returns {string} */
 export function asSentence(conditions) {
   const parts = Object.entries(conditions ?? {}).map(([key, value]) => {
     if (key === "not") return `not (${asSentence(value)})`;

@@ -22,10 +22,7 @@ export function staticUrl(path) {
 /** @type {Map<string, Promise<void>>} */
 const loading = new Map();
 
-/**
- * Load a classic script once.
- * @param {string} path
- */
+/** @param {string} path load a classic script once */
 export function loadScript(path) {
   let promise = loading.get(path);
   if (!promise) {
@@ -45,10 +42,7 @@ export function loadScript(path) {
   return promise;
 }
 
-/**
- * Load a style sheet once.
- * @param {string} path
- */
+/** @param {string} path load a style sheet once */
 export function loadStyle(path) {
   const href = staticUrl(path);
   if (document.querySelector(`link[href="${href}"]`)) return;

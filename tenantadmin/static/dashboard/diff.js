@@ -1,18 +1,13 @@
 // Differences of rulesets and documents: computed as the service does, and shown.
 
-import { h } from "./dom.js";
-import { badge } from "./ui.js";
+import { badge, code, h } from "./ui.js";
 
 /**
  * @typedef {{path: string, from?: any, to?: any}} Field
  * @typedef {{added: {id: string}[], removed: {id: string}[], changed: {id: string, fields: Field[]}[], reordered?: boolean}} Difference
  */
 
-/**
- * @param {any[]} before
- * @param {any[]} after
- * @returns {Difference}
- */
+/** @param {any[]} before @param {any[]} after @returns {Difference} */
 export function compareRules(before, after) {
   const old = new Map(before.map((rule) => [rule.id, rule]));
   const now = new Map(after.map((rule) => [rule.id, rule]));
@@ -25,12 +20,7 @@ export function compareRules(before, after) {
   };
 }
 
-/**
- * @param {any} from
- * @param {any} to
- * @param {string} path
- * @returns {Field[]}
- */
+/** @param {any} from @param {any} to @param {string} path @returns {Field[]} */
 export function compareValues(from, to, path) {
   if (JSON.stringify(from) === JSON.stringify(to)) return [];
   const deep = [from, to].every((value) => value && typeof value === "object" && !Array.isArray(value));
@@ -48,22 +38,22 @@ const text = (value) => (value === undefined || value === null ? "–" : typeof 
 
 /** @param {Field[]} fields */
 export const fieldTable = (fields) =>
-  h("table", null, h("thead", null, h("tr", null, ["Field", "Before", "After"].map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", null, fields.map((one) => h("tr", null, h("td", null, one.path || "/"), h("td", { class: "was" }, text(one.from)), h("td", { class: "now" }, text(one.to))))));
+  h("table", h("thead", h("tr", ["Field", "Before", "After"].map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", fields.map((one) => h("tr", h("td", one.path || "/"), h("td.was", text(one.from)), h("td.now", text(one.to))))));
 
 /**
  * @param {Difference} difference
  * @param {string[]} [conflicts] ids of rules that others have changed too
  */
 export function ruleDiff(difference, conflicts = []) {
-  if (isSame(difference)) return h("p", { class: "pad muted" }, "Nothing differs.");
+  if (isSame(difference)) return h("p.pad.muted", "Nothing differs.");
   const few = difference.added.length < 4;
-  const whole = (/** @type {{id: string}} */ rule, /** @type {boolean} */ open) => h("details", { open }, h("summary", { class: "muted small" }, "The rule"),
-    h("pre", { class: "code", tabindex: 0 }, JSON.stringify(rule, null, 2)));
-  return h("div", { class: "diff" },
-    difference.reordered && h("p", null, badge("order", "info"), " The rules are in another order."),
-    difference.changed.map((one) => h("section", null, h("h3", null, badge("changed", "info"), h("code", null, one.id),
-      conflicts.includes(one.id) && badge("changed by others too", "warn")), h("div", { class: "table", tabindex: 0, role: "region", "aria-label": one.id }, fieldTable(one.fields)))),
-    difference.added.map((rule) => h("section", null, h("h3", null, badge("added", "good"), h("code", null, rule.id)), whole(rule, few))),
-    difference.removed.map((rule) => h("section", null, h("h3", null, badge("removed", "bad"), h("code", null, rule.id)), whole(rule, false))));
+  const whole = (/** @type {{id: string}} */ rule, /** @type {boolean} */ open) => h("details", { open }, h("summary.muted.small", "The rule"),
+    code(rule));
+  return h("div.diff",
+    difference.reordered && h("p", badge("order", "info"), " The rules are in another order."),
+    difference.changed.map((one) => h("section", h("h3", badge("changed", "info"), h("code", one.id),
+      conflicts.includes(one.id) && badge("changed by others too", "warn")), h("div.table", { tabindex: 0, role: "region", "aria-label": one.id }, fieldTable(one.fields)))),
+    difference.added.map((rule) => h("section", h("h3", badge("added", "good"), h("code", rule.id)), whole(rule, few))),
+    difference.removed.map((rule) => h("section", h("h3", badge("removed", "bad"), h("code", rule.id)), whole(rule, false))));
 }

@@ -70,11 +70,7 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   };
 }
 
-/**
- * @param {any} ace
- * @param {any} editor
- * @param {() => {value: string, meta: string}[]} words
- */
+/** @param {any} ace @param {any} editor @param {() => {value: string, meta: string}[]} words */
 function complete(ace, editor, words) {
   const completer = {
     /** @type {(editor: any, session: any, at: any, prefix: string, done: (error: null, found: any[]) => void) => void} */

@@ -1,9 +1,7 @@
 // What a tenant still needs before its first hit.
 
 import { call } from "./api.js";
-import { fill, h } from "./dom.js";
-import { to } from "./router.js";
-import { a, empty } from "./ui.js";
+import { a, empty, fill, h, to } from "./ui.js";
 
 /** @typedef {Contract.SetupStep["id"]} StepId */
 
@@ -26,7 +24,9 @@ export async function readSetup(tenant, signal) {
   if (ready?.ready) return ready;
   const setup = await call("GET /tenants/{tenant}/setup", { tenant }, { signal });
   known.set(tenant, setup);
-  document.querySelector("#first-steps span")?.replaceChildren(progress(setup));
+  const link = document.getElementById("first-steps");
+  if (setup.ready) link?.remove();
+  else link?.querySelector("span")?.replaceChildren(progress(setup));
   return setup;
 }
 
@@ -41,13 +41,13 @@ export const knownSetup = (tenant) => known.get(tenant);
  * @param {string} tenant
  * @param {StepId} step
  * @param {string} title
- * @param {...import("./dom.js").Child} more
+ * @param {...Child} more
  */
 export function nothingYet(tenant, step, title, ...more) {
-  const lead = h("p", null);
+  const lead = h("p");
   readSetup(tenant).then(({ steps }) => {
     const next = steps.find((one) => !one.done);
     if (next && steps.some((one) => one.id === step && !one.done)) fill(lead, "Next: ", a(to(tenant, "setup", { step: next.id }), STEPS[next.id]));
   }, () => {});
-  return empty(title, ...more.map((one) => h("p", { class: "muted" }, one)), lead);
+  return empty(title, ...more.map((one) => h("p.muted", one)), lead);
 }

@@ -48,16 +48,13 @@ function scaled(value, units) {
   return NONE;
 }
 
-/** @type {(value: Value, show: (value: number) => string) => string} */
-function difference(value, show) {
+/** @type {(value: Value, show: (value: number) => string) => string} with its sign */
+export function difference(value, show) {
   if (value === null || value === undefined) return NONE;
   return value === 0 ? "no change" : `${value > 0 ? "+" : MINUS}${show(Math.abs(value))}`;
 }
 
-/**
- * Without decimals: `2,276`.
- * @param {Value} value
- */
+/** @param {Value} value without decimals: `2,276` */
 export const number = (value) =>
   value === null || value === undefined ? NONE : signed(value, whole.format(Math.abs(value)));
 
@@ -90,10 +87,7 @@ export function percent(value) {
 /** @type {(part: number, all: number) => string} */
 export const ratio = (part, all) => percent(all ? part / all : null);
 
-/**
- * A difference of two shares: `+1.3 points`.
- * @param {Value} value
- */
+/** @param {Value} value a difference of two shares: `+1.3 points` */
 export const points = (value) =>
   difference(value, (it) => (it < 0.0005 ? "<0.1 points" : `${tenths.format(100 * it)} points`));
 
@@ -104,28 +98,18 @@ export const points = (value) =>
 export const duration = (ms) =>
   ms === null || ms === undefined ? NONE : signed(ms, scaled(Math.abs(ms), TIMES));
 
-/**
- * Seconds exactly, in the largest unit that divides them: `90 s`, `2 min`.
- * @param {Value} seconds
- */
+/** @param {Value} seconds seconds exactly, in the largest unit that divides them: `90 s`, `2 min` */
 export function span(seconds) {
   if (seconds === null || seconds === undefined) return NONE;
   const [size, unit] = SPANS.find(([it]) => (seconds && seconds % it === 0) || it === 1) ?? SPANS[3];
   return `${number(seconds / size)} ${unit}`;
 }
 
-/**
- * Bytes in the largest unit that fits, of 1,000 each: `1.5 MB`.
- * @param {Value} value
- */
+/** @param {Value} value bytes in the largest unit that fits, of 1,000 each: `1.5 MB` */
 export const bytes = (value) =>
   value === null || value === undefined ? NONE : signed(value, scaled(Math.abs(value), SIZES));
 
-/**
- * An amount, which is decimal text with all its digits: `1,234.50 USD`.
- * @param {string | null | undefined} amount
- * @param {string} currency
- */
+/** @param {string | null | undefined} amount @param {string} currency an amount, which is decimal text with all its digits: `1,234.50 USD` */
 export function money(amount, currency) {
   if (amount === null || amount === undefined) return NONE;
   const [, minus, digits, decimals] = /^(-?)(\d+)(\.\d+)?$/.exec(amount) ?? [];
@@ -134,16 +118,10 @@ export function money(amount, currency) {
   return `${minus && !isNone ? MINUS : ""}${whole.format(BigInt(digits))}${decimals ?? ""} ${currency}`;
 }
 
-/**
- * A difference of two numbers: `+40`.
- * @param {Value} value
- */
+/** @param {Value} value a difference of two numbers: `+40` */
 export const change = (value) => difference(value, (it) => (it < 0.5 ? "<1" : number(it)));
 
-/**
- * A difference of two durations in milliseconds: `−34.1 s`.
- * @param {Value} value
- */
+/** @param {Value} value a difference of two durations in milliseconds: `−34.1 s` */
 export const durationChange = (value) => difference(value, duration);
 
 /** @typedef {string | number | null | undefined} Time ISO 8601, or milliseconds since 1970 */
@@ -161,11 +139,7 @@ export const chooseUtc = (isUtc) =>
 /** @type {Map<string, Intl.DateTimeFormat>} */
 const clocks = new Map();
 
-/**
- * A time in a zone, and the short name of the zone: `2026-11-24 23:34:10`, `CET`.
- * @param {Date} date
- * @param {string} inZone
- */
+/** @param {Date} date @param {string} inZone a time in a zone, and the short name of the zone: `2026-11-24 23:34:10`, `CET` */
 function timeIn(date, inZone) {
   let clock = clocks.get(inZone);
   if (!clock) {
@@ -192,10 +166,7 @@ export function when(value, inZone = zone()) {
   return timeIn(date, inZone).join(" ");
 }
 
-/**
- * In UTC and in the browser's zone, for a tooltip.
- * @param {Time} value
- */
+/** @param {Time} value in UTC and in the browser's zone, for a tooltip */
 export function inBothZones(value) {
   const date = new Date(value ?? NaN);
   if (Number.isNaN(date.getTime())) return "";
@@ -235,10 +206,7 @@ export const dayShort = (day) => shortDay.format(new Date(`${day.slice(0, 10)}T0
 /** @param {Date} date */
 export const isoDay = (date) => date.toISOString().slice(0, 10);
 
-/**
- * @param {string} day
- * @param {number} days
- */
+/** @param {string} day @param {number} days */
 export function addDays(day, days) {
   const date = new Date(`${day}T00:00Z`);
   date.setUTCDate(date.getUTCDate() + days);

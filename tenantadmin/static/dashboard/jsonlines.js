@@ -49,11 +49,7 @@ export function linesOf(text) {
   return lines;
 }
 
-/**
- * The line of a pointer, or of the nearest value around it.
- * @param {Map<string, number>} lines
- * @param {string} pointer
- */
+/** @param {Map<string, number>} lines @param {string} pointer the line of a pointer, or of the nearest value around it */
 export function lineOf(lines, pointer) {
   for (let path = pointer; path; path = path.slice(0, path.lastIndexOf("/"))) {
     const line = lines.get(path);

@@ -16,31 +16,34 @@ if (waiting) {
     .then(() => notify("Done: what you began before."), (error) => notify(sentence(error), "error"));
 }
 
-/** @type {import("./router.js").Route[]} */
+/** @type {(path: string, title: string, load: Route["load"]) => Route} */
+const ofTenant = (path, title, load) => ({ pattern: `/t/:tenant/${path}`, title, load });
+
+/** @type {Route[]} */
 const ROUTES = [
   { pattern: "/", title: "Tenants", load: () => import("./pages/tenants.js") },
   { pattern: "/signin", title: "Sign in", load: () => import("./pages/signin.js") },
   { pattern: "/terms", title: "Terms of service", load: () => import("./pages/terms.js") },
-  { pattern: "/t/:tenant/setup", title: "First steps", load: () => import("./pages/setup.js") },
-  { pattern: "/t/:tenant/overview", title: "Overview", load: () => import("./pages/overview.js") },
-  { pattern: "/t/:tenant/savings", title: "Savings", load: () => import("./pages/savings.js") },
-  { pattern: "/t/:tenant/traffic", title: "Requests", load: () => import("./pages/traffic.js") },
-  { pattern: "/t/:tenant/rules", title: "Rules", load: () => import("./pages/rules.js") },
-  { pattern: "/t/:tenant/rules/edit", title: "Edit rules", load: () => import("./pages/rules-edit.js") },
-  { pattern: "/t/:tenant/invalidate", title: "Invalidate", load: () => import("./pages/invalidate.js") },
-  { pattern: "/t/:tenant/history", title: "History", load: () => import("./pages/history.js") },
-  { pattern: "/t/:tenant/statements", title: "Statements", load: () => import("./pages/statements.js") },
-  { pattern: "/t/:tenant/sql", title: "SQL", load: () => import("./pages/sql.js") },
-  { pattern: "/t/:tenant/drafts", title: "Drafts and replay", load: () => import("./pages/drafts.js") },
-  { pattern: "/t/:tenant/drafts/:draft", title: "Draft", load: () => import("./pages/draft.js") },
-  { pattern: "/t/:tenant/replays/:replay", title: "Replay", load: () => import("./pages/replay.js") },
-  { pattern: "/t/:tenant/explain", title: "Explain", load: () => import("./pages/explain.js") },
-  { pattern: "/t/:tenant/reports", title: "Stale risk and leaks", load: () => import("./pages/reports.js") },
-  { pattern: "/t/:tenant/config", title: "Configuration", load: () => import("./pages/config.js") },
-  { pattern: "/t/:tenant/members", title: "Members", load: () => import("./pages/members.js") },
-  { pattern: "/t/:tenant/recommendations", title: "Recommendations", load: () => import("./pages/recommendations.js") },
-  { pattern: "/t/:tenant/digest", title: "Digest", load: () => import("./pages/digest.js") },
-  { pattern: "/t/:tenant/alerts", title: "Alerts", load: () => import("./pages/alerts.js") },
+  ofTenant("setup", "First steps", () => import("./pages/setup.js")),
+  ofTenant("overview", "Overview", () => import("./pages/overview.js")),
+  ofTenant("savings", "Savings", () => import("./pages/savings.js")),
+  ofTenant("traffic", "Requests", () => import("./pages/traffic.js")),
+  ofTenant("rules", "Rules", () => import("./pages/rules.js")),
+  ofTenant("rules/edit", "Edit rules", () => import("./pages/rules-edit.js")),
+  ofTenant("invalidate", "Invalidate", () => import("./pages/invalidate.js")),
+  ofTenant("history", "History", () => import("./pages/history.js")),
+  ofTenant("statements", "Statements", () => import("./pages/statements.js")),
+  ofTenant("sql", "SQL", () => import("./pages/sql.js")),
+  ofTenant("drafts", "Drafts and replay", () => import("./pages/drafts.js")),
+  ofTenant("drafts/:draft", "Draft", () => import("./pages/draft.js")),
+  ofTenant("replays/:replay", "Replay", () => import("./pages/replay.js")),
+  ofTenant("explain", "Explain", () => import("./pages/explain.js")),
+  ofTenant("reports", "Stale risk and leaks", () => import("./pages/reports.js")),
+  ofTenant("config", "Configuration", () => import("./pages/config.js")),
+  ofTenant("members", "Members", () => import("./pages/members.js")),
+  ofTenant("recommendations", "Recommendations", () => import("./pages/recommendations.js")),
+  ofTenant("digest", "Digest", () => import("./pages/digest.js")),
+  ofTenant("alerts", "Alerts", () => import("./pages/alerts.js")),
   { pattern: "/invitations", title: "Invitations", load: () => import("./pages/invitations.js") },
   { pattern: "/account", title: "Your account", load: () => import("./pages/account.js") },
 ];

@@ -5,23 +5,20 @@ import { h } from "./dom.js";
 /** @param {string} text */
 function inline(text) {
   return text.split(/(\*\*[^*]+\*\*|`[^`]+`)/).map((part) => {
-    if (part.startsWith("**")) return h("strong", null, part.slice(2, -2));
-    if (part.startsWith("`")) return h("code", null, part.slice(1, -1));
+    if (part.startsWith("**")) return h("strong", part.slice(2, -2));
+    if (part.startsWith("`")) return h("code", part.slice(1, -1));
     return part;
   });
 }
 
-/**
- * @param {string} text
- * @returns {HTMLElement[]}
- */
+/** @param {string} text @returns {HTMLElement[]} */
 export function markdown(text) {
   return text.split(/\n\s*\n/).filter((block) => block.trim()).map((block) => {
     const lines = block.trim().split("\n");
     const heading = /^(#{1,6})\s+(.*)$/.exec(lines[0]);
     if (heading) {
       const head = h(`h${Math.min(6, heading[1].length + 1)}`, null, inline(heading[2]));
-      return lines.length > 1 ? h("div", null, head, markdown(lines.slice(1).join("\n"))) : head;
+      return lines.length > 1 ? h("div", head, markdown(lines.slice(1).join("\n"))) : head;
     }
     const item = /^(?:[-*]|(\d+)\.)\s+/;
     if (item.test(lines[0])) {
@@ -30,8 +27,8 @@ export function markdown(text) {
         else all[all.length - 1] += ` ${line.trim()}`;
         return all;
       }, /** @type {string[]} */ ([]));
-      return h(/^\d/.test(lines[0]) ? "ol" : "ul", null, items.map((entry) => h("li", null, inline(entry))));
+      return h(/^\d/.test(lines[0]) ? "ol" : "ul", null, items.map((entry) => h("li", inline(entry))));
     }
-    return h("p", null, inline(lines.join(" ")));
+    return h("p", inline(lines.join(" ")));
   });
 }

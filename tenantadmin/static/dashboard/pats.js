@@ -15,17 +15,10 @@ export function setScopeRule(rule) {
   scopesFor = rule;
 }
 
-/**
- * A personal access token for the tenant, which lasts a day and is revoked at sign-out.
- * @param {string} tenant
- * @returns {import("./request.js").Credential}
- */
+/** @param {string} tenant @returns {import("./request.js").Credential} a personal access token for the tenant, which lasts a day and is revoked at sign-out */
 export const patOf = (tenant) => ({ token: () => accessToken(tenant), replace: () => expirePat(tenant) });
 
-/**
- * The access token of the tenant's personal access token.
- * @param {string} tenant
- */
+/** @param {string} tenant the access token of the tenant's personal access token */
 async function accessToken(tenant) {
   const scopes = await scopesFor(tenant);
   const pat = session()?.pats[tenant];
@@ -38,17 +31,10 @@ async function accessToken(tenant) {
   return promise;
 }
 
-/**
- * Whether the token has the scopes that the user may give now: a role or the dashboard may have changed.
- * @param {import("./session.js").Pat} pat
- * @param {string[]} scopes
- */
+/** @param {import("./session.js").Pat} pat @param {string[]} scopes whether the token has the scopes that the user may give now: a role or the dashboard may have changed */
 const fits = (pat, scopes) => pat.scopes === scopes.join(" ");
 
-/**
- * @param {string} tenant
- * @param {string[]} scopes
- */
+/** @param {string} tenant @param {string[]} scopes */
 async function mintPat(tenant, scopes) {
   const held = session()?.pats[tenant];
   if (held && !fits(held, scopes)) await requestJson("POST /auth/logout", { body: { token: held.token } }, { anonymous: true });
@@ -81,10 +67,7 @@ async function revokeOldest() {
   return oldest !== undefined;
 }
 
-/**
- * @param {string} tenant
- * @param {import("./session.js").Pat} pat
- */
+/** @param {string} tenant @param {import("./session.js").Pat} pat */
 async function exchangePat(tenant, pat) {
   keepPat(tenant, pat);
   const body = { grant_type: /** @type {const} */ ("pat_exchange"), pat: pat.token };
@@ -93,10 +76,7 @@ async function exchangePat(tenant, pat) {
   return answer.access_token;
 }
 
-/**
- * @param {string} tenant
- * @param {import("./session.js").Pat} pat
- */
+/** @param {string} tenant @param {import("./session.js").Pat} pat */
 function keepPat(tenant, pat) {
   const held = session();
   if (held) store({ ...held, pats: { ...held.pats, [tenant]: pat } });

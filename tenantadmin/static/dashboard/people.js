@@ -9,6 +9,9 @@ import { setScopeRule } from "./pats.js";
  * @typedef {"write" | "cache" | "people" | "owner" | "member"} Right
  */
 
+/** What an owner chooses from. @type {Record<string, string>} */
+export const ROLES = { member: "member: reads", admin: "admin: writes too", owner: "owner: manages members too" };
+
 /** @type {Promise<Person> | null} */
 let reading = null;
 /** @type {Promise<Tenant[]> | null} */

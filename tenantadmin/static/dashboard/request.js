@@ -47,15 +47,8 @@ export const USER = {
   },
 };
 
-/**
- * @template {keyof Contract.Operations} K
- * @param {K} operation
- * @param {Contract.Input<K>} input
- * @param {Options} [options]
- * @param {Credential} [credential]
- * @returns {Promise<Response>} one that succeeded
- */
-export async function request(operation, input, options = {}, credential = USER) {
+/** @type {Contract.Send} an answer that succeeded */
+export const request = async (operation, input, options = {}, credential = USER) => {
   let replaced = options.anonymous;
   for (let attempt = 1; ; attempt += 1) {
     const token = options.anonymous ? "" : await credential.token();
@@ -77,20 +70,13 @@ export async function request(operation, input, options = {}, credential = USER)
       await new Promise((resolve) => setTimeout(resolve, 1000 * Math.max(1, error.retryAfter ?? 1)));
     } else throw error;
   }
-}
+};
 
-/**
- * @template {keyof Contract.Operations} K
- * @param {K} operation
- * @param {Contract.Input<K>} input
- * @param {Options} [options]
- * @param {Credential} [credential]
- * @returns {Promise<Contract.Operations[K]["answer"]>}
- */
-export async function requestJson(operation, input, options, credential) {
+/** @type {Contract.Call} */
+export const requestJson = async (operation, input, options, credential) => {
   const response = await request(operation, input, options, credential);
   return response.status === 204 ? null : response.json();
-}
+};
 
 /**
  * Go and prove the second factor, if the user agrees. The page makes the request again when the user comes back.
@@ -131,7 +117,7 @@ async function fetchOnce(operation, input, options, bearer) {
     return encodeURIComponent(value);
   });
   const query = new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== undefined && value !== ""));
-  /** @type {Record<string, string>} */
+  /** @type {Texts} */
   const headers = { Accept: options.accept ?? "application/json" };
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";

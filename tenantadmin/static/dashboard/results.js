@@ -1,11 +1,9 @@
 // Rows of a query, and how to take them along.
 
 import { send } from "./api.js";
-import { h } from "./dom.js";
 import { Exact, parseExact, writeExact } from "./exactjson.js";
 import * as f from "./format.js";
-import { to } from "./router.js";
-import { a, table } from "./ui.js";
+import { a, h, table, to } from "./ui.js";
 
 /**
  * Run a statement.
@@ -35,14 +33,9 @@ export function resultTable(tenant, answer) {
   })), answer.rows, { label: "Result", limit: 200 });
 }
 
-/**
- * @param {string} tenant
- * @param {string} name
- * @param {any} value
- * @param {string} day
- */
+/** @param {string} tenant @param {string} name @param {any} value @param {string} day */
 function cell(tenant, name, value, day) {
-  if (value === null) return h("span", { class: "muted" }, "NULL");
+  if (value === null) return h("span.muted", "NULL");
   if (name === "logId" && day) return a(to(tenant, "explain", { logId: value, day }), value);
   if (name === "timestamp" && value instanceof Exact) return h("span", { title: f.when(Number(value)) }, value.text);
   return typeof value === "string" ? value : writeExact(value);
@@ -58,7 +51,7 @@ export async function download(tenant, sql, kind) {
   const accept = kind === "parquet" ? "application/vnd.apache.parquet" : "text/csv";
   const response = await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { accept });
   const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
-  const link = /** @type {HTMLAnchorElement} */ (h("a", { download: named?.[1] ?? `result.${kind === "parquet" ? kind : "csv"}`, hidden: true }));
+  const link = h("a", { download: named?.[1] ?? `result.${kind === "parquet" ? kind : "csv"}`, hidden: true });
   link.href = URL.createObjectURL(new Blob([...(kind === "excel" ? ["\uFEFF"] : []), await response.blob()]));
   document.body.append(link);
   link.click();

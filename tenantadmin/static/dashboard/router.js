@@ -17,15 +17,12 @@ function parse(hash) {
   return { path, query: new URLSearchParams(query ?? "") };
 }
 
-/**
- * @param {Route[]} routes
- * @param {string} path
- */
+/** @param {Route[]} routes @param {string} path */
 function match(routes, path) {
   const parts = path.split("/");
   for (const route of routes) {
     const wanted = route.pattern.split("/");
-    /** @type {Record<string, string>} */
+    /** @type {Texts} */
     const params = {};
     const fits = wanted.length === parts.length && wanted.every((part, index) => {
       if (!part.startsWith(":")) return part === parts[index];
@@ -92,27 +89,19 @@ function explain(error) {
   throw error instanceof TypeError ? new NotLoaded("This page could not be loaded. Check the connection and try again.") : error;
 }
 
-/** @param {string} path */
+/** @param {string} path with or without its `#` */
 export function go(path) {
-  location.hash = `#${path}`;
+  location.hash = path;
 }
 
-/**
- * The address of a page of a tenant.
- * @param {string} tenant
- * @param {string} page
- * @param {Record<string, string | number | undefined | null>} [query]
- */
+/** @param {string} tenant @param {string} page @param {Record<string, string | number | undefined | null>} [query] the address of a page of a tenant */
 export function to(tenant, page, query = {}) {
   const entries = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
   const text = new URLSearchParams(entries.map(([key, value]) => [key, String(value)])).toString();
   return `#/t/${tenant}/${page}${text ? `?${text}` : ""}`;
 }
 
-/**
- * Change the query of the address in place, without a new page.
- * @param {string} href
- */
+/** @param {string} href change the query of the address in place, without a new page */
 export function replaceAddress(href) {
   history.replaceState(null, "", href);
 }

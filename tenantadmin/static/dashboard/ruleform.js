@@ -1,13 +1,12 @@
 // A form for simple rules. Rules with other conditions are edited as JSON.
 
-import { h } from "./dom.js";
-import { ask, field, input, select } from "./ui.js";
+import { ask, field, h, input, select } from "./ui.js";
 
 const NEW = "";
 const UNITS = /** @type {[string, string][]} */ ([["86400", "days"], ["3600", "hours"], ["60", "minutes"], ["1", "seconds"]]);
-const ACTIONS = /** @type {[string, string][]} */ ([["cache", "cache the result"], ["bypass", "do not cache"], ["deny", "refuse the statement"]]);
+const ACTIONS = { cache: "cache the result", bypass: "do not cache", deny: "refuse the statement" };
 const KEEP = "keep";
-const SHARING = /** @type {[string, string][]} */ ([["userName", "one user, by name"], ["", "everybody"], [KEEP, "as the text says"]]);
+const SHARING = { userName: "one user, by name", "": "everybody", [KEEP]: "as the text says" };
 const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
 
 /** @param {string} text names, separated by commas or lines */
@@ -24,7 +23,7 @@ function listOf(test, operator) {
 /** @param {any} rule whether the form can show all of its conditions */
 export function isSimple(rule) {
   const { tables, userName, isReadOnly, hasNonDeterministicFunctions, ...others } = rule?.conditions ?? {};
-  return ACTIONS.some(([action]) => action === (rule?.action ?? "cache")) && !Object.keys(others).length && (isReadOnly ?? true) === true && (hasNonDeterministicFunctions ?? false) === false
+  return (rule?.action ?? "cache") in ACTIONS && !Object.keys(others).length && (isReadOnly ?? true) === true && (hasNonDeterministicFunctions ?? false) === false
     && listOf(tables, "containsAny") !== null && listOf(userName, "in") !== null;
 }
 
@@ -42,11 +41,7 @@ export function withRule(rules, { id, place, name, action, tables, users, reads,
   return place === "first" ? [rule, ...rules] : [...rules, rule];
 }
 
-/**
- * Only cache rules have results to share.
- * @param {any} rule
- * @param {string} action
- */
+/** @param {any} rule @param {string} action only cache rules have results to share */
 function withoutSharing({ varyBy, ...rule }, action) {
   return action === "cache" && varyBy ? { ...rule, varyBy } : rule;
 }
@@ -74,12 +69,12 @@ export async function askForRule(rules, begin = []) {
   const action = select("action", ACTIONS, "cache");
   const tables = input("tables", "", { placeholder: "sales.orders, sales.lines" });
   const users = input("users", "", { placeholder: "everybody" });
-  const [reads, repeats] = ["reads", "repeats"].map((one) => /** @type {HTMLInputElement} */ (h("input", { type: "checkbox", name: one })));
+  const [reads, repeats] = ["reads", "repeats"].map((one) => h("input", { type: "checkbox", name: one }));
   const amount = input("amount", "", { type: "number", min: 1, step: 1, "aria-label": "Fresh for" });
   const unit = select("unit", UNITS, "3600", { "aria-label": "Unit" });
   const sharing = select("sharing", SHARING, "userName");
   const sharingField = field("A result serves", sharing, "One user, if the warehouse shows each user other rows or columns.");
-  const [placeField, freshField] = [field("Place", place, "The first enabled rule that matches decides."), h("div", { class: "field" }, h("span", { class: "label" }, "Fresh for"), h("div", { class: "row nowrap" }, amount, unit))];
+  const [placeField, freshField] = [field("Place", place, "The first enabled rule that matches decides."), h("div.field", h("span.label", "Fresh for"), h("div.row.nowrap", amount, unit))];
   const fillIn = () => {
     const rule = simple.find((one) => one.id === which.value) ?? { ...DEFAULT, ...(begin.length && { name: `Reads of ${begin.join(", ")}`.slice(0, 200), conditions: { ...DEFAULT.conditions, tables: { containsAny: begin } } }) };
     const { conditions = {}, ttlSeconds = 86_400 } = rule;
@@ -102,10 +97,10 @@ export async function askForRule(rules, begin = []) {
   let made = null;
   await ask({
     title: "A rule by form", action: "Put into the text", wide: true,
-    body: h("div", { class: "form" }, field("Rule", which, simple.length < rules.length ? `Others with more conditions: ${rules.length - simple.length}. They are only in the text.` : ""), field("Name", name),
+    body: h("div.form", field("Rule", which, simple.length < rules.length ? `Others with more conditions: ${rules.length - simple.length}. They are only in the text.` : ""), field("Name", name),
       field("Of these tables", tables, "Names, separated by commas. None: any table."), field("For these users", users, "None: everybody."),
-      field("Then", action), freshField, sharingField, placeField, h("div", null, h("label", { class: "check" }, reads, "Only statements that read"),
-        h("label", { class: "check" }, repeats, "Without functions such as now()"))),
+      field("Then", action), freshField, sharingField, placeField, h("div", h("label.check", reads, "Only statements that read"),
+        h("label.check", repeats, "Without functions such as now()"))),
     run: () => {
       const seconds = Math.round(Number(amount.value) * Number(unit.value));
       if (!name.value.trim()) throw new Error("Give the rule a name.");

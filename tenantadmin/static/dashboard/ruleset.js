@@ -1,62 +1,57 @@
 // The editor of a ruleset: JSON with the service's lint as one types.
 
 import { ApiError, call } from "./api.js";
-import { fill, h } from "./dom.js";
 import { createEditor } from "./editor.js";
-import { count } from "./format.js";
 import { linesOf, lineOf } from "./jsonlines.js";
 import { askForRule } from "./ruleform.js";
-import { badge, button, panel, sentence } from "./ui.js";
+import { badge, beside, button, fill, h, lintBadges, panel, sentence } from "./ui.js";
 
 /** @typedef {Contract.Finding} Finding */
 
 const PAUSE_MS = 400;
 
 /**
- * @param {{rules: any[], label: string, context: import("./router.js").Context, readOnly?: boolean, begin?: string[]}} options
+ * @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}} options
  *   `begin`: tables of a rule to begin with
  */
 export async function rulesetEditor({ rules, label, context, readOnly, begin }) {
   let saved = JSON.stringify(rules, null, 2);
-  const state = h("span", { class: "muted small", role: "status" });
-  const list = h("ul", { class: "findings", "aria-label": "Findings" });
+  const state = h("span.muted.small", { role: "status" });
+  const list = h("ul.findings", { "aria-label": "Findings" });
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let run = 0;
 
-  /** @returns {any[] | null} */
+  /** @returns {any[]} */
   const read = () => {
     try {
       const value = JSON.parse(editor.value());
-      return Array.isArray(value) ? value : null;
+      if (Array.isArray(value)) return value;
     } catch {
-      return null;
+      // As below.
     }
+    throw new Error("The text is no JSON array. Correct it first.");
   };
 
   /** @param {{severity: string, code: string, message: string, suggestion?: string, ruleId: string | null, line: number}[]} findings */
   const showFindings = (findings) => {
     editor.annotate(findings);
     const errors = findings.filter((one) => one.severity === "error").length;
-    fill(state, findings.length ? [errors > 0 && badge(count(errors, "error"), "bad"), " ",
-      findings.length > errors && badge(count(findings.length - errors, "warning"), "warn")] : badge("no findings", "good"));
-    fill(list, !findings.length && h("li", { class: "pad muted small" }, readOnly ? "There is nothing to correct." : "Findings appear here as you type."), findings.map((one) => h("li", null, h("button", { type: "button", onclick: () => editor.goTo(one.line) },
-      h("div", { class: "row" }, badge(one.code, one.severity === "error" ? "bad" : "warn"), h("span", { class: "muted small" }, `line ${one.line}`)),
-      h("div", null, one.message), one.suggestion && h("div", { class: "muted small" }, one.suggestion)))));
+    fill(state, lintBadges(errors, findings.length - errors));
+    fill(list, !findings.length && h("li.pad.muted.small", readOnly ? "There is nothing to correct." : "Findings appear here as you type."), findings.map((one) => h("li", h("button", { type: "button", onclick: () => editor.goTo(one.line) },
+      h("div.row", badge(one.code, one.severity === "error" ? "bad" : "warn"), beside(`line ${one.line}`)),
+      h("div", one.message), one.suggestion && h("div.muted.small", one.suggestion)))));
   };
 
   const lint = async () => {
     run += 1;
     const mine = run;
     const text = editor.value();
-    const value = read();
-    if (!value) {
-      showFindings([{ severity: "error", code: "json", ruleId: null, ...syntaxError(text) }]);
-      return;
-    }
+    const problem = syntaxError(text);
+    if (problem) return showFindings([{ severity: "error", code: "json", ruleId: null, ...problem }]);
     fill(state, "Checking…");
     try {
-      const result = await validate(value, context.signal);
+      const result = await validate(read(), context.signal);
       if (mine !== run || text !== editor.value()) return;
       const lines = linesOf(text);
       // The pointers of the service begin at the document, the text at its rules.
@@ -71,9 +66,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   };
 
   const byForm = async (/** @type {string[]} */ tables = []) => {
-    const value = read();
-    if (!value) throw new Error("The text is no JSON array. Correct it first.");
-    const made = await askForRule(value, tables);
+    const made = await askForRule(read(), tables);
     if (made) editor.set(JSON.stringify(made, null, 2));
   };
   const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, onLeave: context.onLeave });
@@ -82,7 +75,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   lint();
   if (begin?.length && !readOnly) byForm(begin);
   return {
-    element: h("div", { class: "split" }, panel("Rules", [h("span", { class: "muted small" }, "The first enabled rule that matches decides."), !readOnly && button("A rule by form", () => byForm(), "small")], editor.element),
+    element: h("div.split", panel("Rules", [beside("The first enabled rule that matches decides."), !readOnly && button("A rule by form", () => byForm(), "small")], editor.element),
       panel("Lint", state, list)),
     read,
     isChanged: () => editor.value() !== saved,
@@ -90,28 +83,35 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   };
 }
 
-/** @param {string} text */
+/** @param {string} text what keeps it from being an array in JSON */
 function syntaxError(text) {
   try {
-    JSON.parse(text);
-    return { line: 1, message: "The rules are a JSON array." };
+    return Array.isArray(JSON.parse(text)) ? null : { line: 1, message: "The rules are a JSON array." };
   } catch (error) {
-    const message = /** @type {Error} */ (error).message;
+    const { message } = /** @type {Error} */ (error);
     const position = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
     return { line: text.slice(0, position).split("\n").length, message: message.replace(/^JSON\.parse: /, "") };
   }
 }
 
-/**
- * @param {any[]} rules
- * @param {AbortSignal} signal
- * @returns {Promise<Contract.RuleLintResult>}
- */
+/** @param {any[]} rules @param {AbortSignal} signal @returns {Promise<Contract.RuleLintResult>} */
 export async function validate(rules, signal) {
   try {
     return await call("POST /config/rules/validate", { body: { rules } }, { signal });
   } catch (error) {
     if (error instanceof ApiError && error.body?.valid === false) return error.body;
     throw error;
+  }
+}
+
+/** @param {(confirmDeletes?: string) => Promise<any>} run publish; ask again where rules with active markers go */
+export async function publishing(run) {
+  try {
+    await run();
+  } catch (error) {
+    const errors = /** @type {Finding[]} */ ((error instanceof ApiError && error.body?.errors) || []);
+    const ids = errors.filter((one) => one.code === "rule-removed-active-marker").map((one) => one.ruleId);
+    if (!ids.length || ids.length < errors.length || !confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) throw error;
+    await run(ids.join(","));
   }
 }

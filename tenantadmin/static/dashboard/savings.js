@@ -24,11 +24,11 @@ export function explanation({ total, pricing }) {
 
 /** @type {(tenant: string, from: string, last: string) => HTMLElement} filled when the savings are there: the page does not wait for them */
 export const savingsTile = (tenant, from, last) => {
-  const [value, today] = [h("dd", null, f.NONE), f.isoDay(new Date())];
+  const [value, today] = [h("dd", f.NONE), f.isoDay(new Date())];
   if (from <= today) {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => fill(value,
-      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span", { class: "note" }, `busy time ${f.duration(savings.total.saved.busyMs)}`)),
-    () => fill(value, f.NONE, h("span", { class: "note" }, "not available")));
+      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", `busy time ${f.duration(savings.total.saved.busyMs)}`)),
+    () => fill(value, f.NONE, h("span.note", "not available")));
   }
-  return h("div", null, h("dt", null, "Saved on the bill"), value);
+  return h("div", h("dt", "Saved on the bill"), value);
 };

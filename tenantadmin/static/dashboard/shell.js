@@ -11,30 +11,26 @@ import { a, button, empty, failure, notify, select, sentence, skeleton } from ".
 
 /** @typedef {import("./people.js").Right} Right */
 
-/** @type {[string, [string, import("./dom.js").Icon, string, Right?][]][]} */
+/** @type {[string, [string, string, Right?][]][]} */
 const SECTIONS = [
-  ["Traffic", [["overview", "overview", "Overview"], ["savings", "savings", "Savings"], ["statements", "statements", "Statements"], ["traffic", "traffic", "Requests", "member"],
-    ["reports", "reports", "Stale risk and leaks"], ["digest", "digest", "Digest"], ["alerts", "alerts", "Alerts"]]],
-  ["Rules", [["rules", "rules", "Rules"], ["drafts", "drafts", "Drafts and replay"],
-    ["recommendations", "recommendations", "Recommendations"], ["invalidate", "invalidate", "Invalidate", "cache"], ["history", "history", "History"]]],
-  ["Explore", [["sql", "sql", "SQL", "member"], ["explain", "explain", "Explain"]]],
-  ["Tenant", [["config", "config", "Configuration"], ["members", "members", "Members", "people"]]],
+  ["Traffic", [["overview", "Overview"], ["savings", "Savings"], ["statements", "Statements"], ["traffic", "Requests", "member"],
+    ["reports", "Stale risk and leaks"], ["digest", "Digest"], ["alerts", "Alerts"]]],
+  ["Rules", [["rules", "Rules"], ["drafts", "Drafts and replay"],
+    ["recommendations", "Recommendations"], ["invalidate", "Invalidate", "cache"], ["history", "History"]]],
+  ["Explore", [["sql", "SQL", "member"], ["explain", "Explain"]]],
+  ["Tenant", [["config", "Configuration"], ["members", "Members", "people"]]],
 ];
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 const view = h("main", { id: "view", tabindex: -1 });
-const side = h("aside", { class: "side" });
+const side = h("aside.side");
 const OPEN = new Set(["/signin", "/terms"]);
 
-/** @type {import("./router.js").Route | null} */
+/** @type {Route | null} */
 let before = null;
 
 export const shell = {
-  /**
-   * @param {import("./router.js").Route | null} route
-   * @param {import("./router.js").Context} context
-   * @param {() => Promise<Node>} load
-   */
+  /** @param {Route | null} route @param {Context} context @param {() => Promise<Node>} load */
   async open(route, context, load) {
     if (!session() && route?.pattern !== "/signin") return askToSignIn();
     if (session() && mustAcceptTerms() && !OPEN.has(route?.pattern ?? "")) return go(withTarget("/terms"));
@@ -75,19 +71,13 @@ function askToSignIn() {
   go(withTarget("/signin"));
 }
 
-/**
- * The address of a page that leads back to the present one.
- * @param {string} path
- */
+/** @param {string} path the address of a page that leads back to the present one */
 function withTarget(path) {
   const wanted = /^#\/(signin|terms)?(\?|$)/.test(location.hash) ? "" : location.hash.slice(1);
   return wanted ? `${path}?to=${encodeURIComponent(wanted)}` : path;
 }
 
-/**
- * @param {import("./router.js").Context} context
- * @param {import("./router.js").Route | null} route
- */
+/** @param {Context} context @param {Route | null} route */
 async function drawSide(context, route) {
   const who = await person();
   if (context.signal.aborted) return;
@@ -95,69 +85,48 @@ async function drawSide(context, route) {
   const toggle = h("button", { type: "button", class: "menu", "aria-label": "Menu",
     onclick: () => document.body.classList.toggle("menu-open") }, "☰");
   fill(side,
-    h("div", { class: "brand" }, h("a", { href: "#/" }, h("span", { class: "mark", "aria-hidden": "true" }), "Gateway",
-      context.tenant && h("span", { class: "of" }, listed().find((entry) => entry.id === context.tenant)?.name)), toggle),
-    h("div", { class: "side-body" },
+    h("div.brand", h("a", { href: "#/" }, h("span.mark", { "aria-hidden": "true" }), "Gateway",
+      context.tenant && h("span.of", listed().find((entry) => entry.id === context.tenant)?.name)), toggle),
+    h("div.side-body",
       context.tenant ? tenantMenu(context.tenant, page) : null,
       h("nav", { "aria-label": "Pages" },
         context.tenant ? [firstSteps(context.tenant, page), ...SECTIONS.flatMap(([name, entries]) => section(name, entries, context.tenant, page))]
-          : h("ul", null, link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
-      h("div", { class: "who" },
-        h("ul", null, link("#/account", "account", who.name, route?.pattern === "/account")),
+          : h("ul", link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
+      h("div.who",
+        h("ul", link("#/account", "account", who.name, route?.pattern === "/account")),
         button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
 }
 
-/**
- * The page of the first steps, until all are done.
- * @param {string} tenant
- * @param {string} page
- */
+/** @param {string} tenant @param {string} page the page of the first steps, until all are done */
 function firstSteps(tenant, page) {
   const setup = knownSetup(tenant);
   if (!setup || setup.ready) return null;
   return h("ul", { id: "first-steps" }, link(to(tenant, "setup"), "setup", progress(setup), page === "setup"));
 }
 
-/**
- * @param {string} name
- * @param {[string, import("./dom.js").Icon, string, Right?][]} entries
- * @param {string} tenant
- * @param {string} page
- */
+/** @param {string} name @param {[string, string, Right?][]} entries @param {string} tenant @param {string} page */
 function section(name, entries, tenant, page) {
-  const offered = entries.filter(([, , , right]) => !right || can(tenant, right));
-  return [h("h2", null, name), h("ul", null,
-    offered.map(([key, sign, text]) => link(to(tenant, key), sign, text, key === page)))];
+  const offered = entries.filter(([, , right]) => !right || can(tenant, right));
+  return [h("h2", name), h("ul",
+    offered.map(([key, text]) => link(to(tenant, key), key, text, key === page)))];
 }
 
-/**
- * @param {string} href
- * @param {import("./dom.js").Icon} sign
- * @param {string} text
- * @param {boolean} isNow
- */
+/** @param {string} href @param {string} sign @param {string} text @param {boolean} isNow */
 const link = (href, sign, text, isNow) =>
-  h("li", null, h("a", { href, "aria-current": isNow && "page" }, icon(sign), h("span", null, text)));
+  h("li", h("a", { href, "aria-current": isNow && "page" }, icon(sign), h("span", text)));
 
-/**
- * @param {string} tenant
- * @param {string} page
- */
+/** @param {string} tenant @param {string} page */
 function tenantMenu(tenant, page) {
   const menu = select("tenant", choices(tenant), tenant, { "aria-label": "Tenant" });
   menu.addEventListener("change", () => {
     if (!menu.value) return go("/");
     location.hash = to(menu.value, page || "overview");
   });
-  return h("div", { class: "tenant" }, menu);
+  return h("div.tenant", menu);
 }
 
-/**
- * Values and names of the menu of tenants.
- * @param {string} tenant
- * @returns {[string, string][]}
- */
+/** @param {string} tenant @returns {[string, string][]} values and names of the menu of tenants */
 function choices(tenant) {
   const names = new Map(listed().map((entry) => [entry.id, entry.name]));
   if (!names.has(tenant)) names.set(tenant, tenant.slice(0, 8));

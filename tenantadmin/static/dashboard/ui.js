@@ -1,9 +1,12 @@
-// Small building blocks of pages.
+// What pages are built of.
 
 import { ApiError } from "./api.js";
 import { fill, h } from "./dom.js";
+import { NONE, ago, count, number, when } from "./format.js";
+import { to } from "./router.js";
 
-/** @typedef {import("./dom.js").Child} Child */
+export { fill, h } from "./dom.js";
+export { go, replaceAddress, to } from "./router.js";
 
 /**
  * @param {string} label
@@ -11,7 +14,7 @@ import { fill, h } from "./dom.js";
  * @param {string} [kind] `primary`, `danger`, `quiet`
  */
 export function button(label, action, kind = "") {
-  const element = /** @type {HTMLButtonElement} */ (h("button", { type: "button", class: `button ${kind}` }, label));
+  const element = h("button", { type: "button", class: `button ${kind}` }, label);
   element.addEventListener("click", async (event) => {
     element.disabled = true;
     try {
@@ -25,10 +28,7 @@ export function button(label, action, kind = "") {
   return element;
 }
 
-/**
- * @param {string} href
- * @param {...Child} children
- */
+/** @param {string} href @param {...Child} children */
 export const a = (href, ...children) => h("a", { href }, ...children);
 
 /** @param {unknown} error */
@@ -37,41 +37,40 @@ export function sentence(error) {
   return error instanceof ApiError && error.requestId ? `${error.message} (request ${error.requestId})` : error.message;
 }
 
-/**
- * What went wrong, in one sentence, with the places in the request, its id and a way to try again.
- * @param {unknown} error
- * @param {() => void} [retry]
- */
+/** @param {unknown} error @param {() => void} [retry] what went wrong, in one sentence, with the places in the request, its id and a way to try again */
 export function failure(error, retry) {
   const id = error instanceof ApiError ? error.requestId : "";
   /** @type {{path: string, message: string}[]} */
   const places = (error instanceof ApiError && error.body?.details) || [];
-  return h("div", { class: "state", role: "alert" },
-    h("p", null, error instanceof Error ? error.message : String(error)),
-    places.slice(0, 5).map((place) => h("p", { class: "small" }, place.path && h("code", null, place.path), " ", place.message)),
-    id && h("p", { class: "muted small" }, "Request ", h("code", null, id)),
+  return h("div.state", { role: "alert" },
+    h("p", error instanceof Error ? error.message : String(error)),
+    places.slice(0, 5).map((place) => h("p.small", place.path && h("code", place.path), " ", place.message)),
+    id && h("p.muted.small", "Request ", h("code", id)),
     retry && button("Try again", retry));
 }
 
-/**
- * @param {string} title
- * @param {...Child} more
- */
-export const empty = (title, ...more) => h("div", { class: "state" }, h("p", { class: "strong" }, title), ...more);
+/** @param {string} title @param {...Child} more */
+export const empty = (title, ...more) => h("div.state", h("p.strong", title), ...more);
 
 /** @param {number} [lines] */
 export const skeleton = (lines = 6) =>
-  h("div", { class: "skeleton", role: "status", "aria-label": "Loading" },
-    Array.from({ length: lines }, () => h("div", { class: "bone" })));
+  h("div.skeleton", { role: "status", "aria-label": "Loading" },
+    Array.from({ length: lines }, () => h("div.bone")));
 
-/**
- * @param {string} title
- * @param {Child} aside
- * @param {...Child} children
- */
+/** @type {(title: Child, below?: Child, ...acts: Child[]) => HTMLElement} the head of a page: what it is, and what one does here */
+export const pageHead = (title, below, ...acts) =>
+  h("header.page-head", h("div", typeof title === "string" ? h("h1", title) : title, below && h("p.muted", below)), acts.flat().some(Boolean) && h("div.row", acts));
+
+/** @type {(...children: Child[]) => HTMLElement} what stands beside something */
+export const beside = (...children) => h("span.muted.small", ...children);
+
+/** @type {(...children: Child[]) => HTMLElement} a paragraph in small print */
+export const fine = (...children) => h("p.muted.small", ...children);
+
+/** @param {string} title @param {Child} aside @param {...Child} children */
 export const panel = (title, aside, ...children) =>
-  h("section", { class: "panel" },
-    h("header", { class: "panel-head" }, h("h2", null, title), aside && h("div", { class: "row" }, aside)),
+  h("section.panel",
+    h("header.panel-head", h("h2", title), aside && h("div.row", aside)),
     ...children);
 
 /**
@@ -79,27 +78,43 @@ export const panel = (title, aside, ...children) =>
  *   sort?: (row: any) => string | number | bigint | null}} Column
  */
 
+/** @type {(head: string, key: string, show?: (value: any) => Child) => Column} a column of a member that is a text */
+export const text = (head, key, show = (value) => value ?? NONE) => ({ head, cell: (row) => show(row[key]), sort: (row) => row[key] ?? null });
+
+/** @type {(head: string, key: string, show?: (value: any) => Child) => Column} of a member that is a number */
+export const num = (head, key, show = number) => ({ ...text(head, key, show), number: true });
+
+/** @type {(head: string, key: string) => Column} of a member that is a time */
+export const age = (head, key) => ({ ...text(head, key, (at) => h("span", { title: at && when(at) }, ago(at))), class: "nowrap", sort: (row) => Date.parse(row[key]) || null });
+
+/** @type {(cell: (row: any) => Child) => Column} of what one does with a row */
+export const acts = (cell) => ({ head: "Actions", hidden: true, number: true, cell });
+
+/** @type {(tenant: string, id: string | null | undefined, text?: Child) => Child} a link to a rule */
+export const ruleLink = (tenant, id, text = id) => (id ? a(to(tenant, "rules", { rule: id }), text) : h("span.muted", "no rule"));
+
 /**
- * A table. A click on a heading sorts by it, where the column has `sort`.
- * @param {Column[]} columns
+ * A table, or what `none` says where there is no row. A click on a heading sorts by it, where the column has `sort`.
+ * @param {(Column | false)[]} wanted
  * @param {any[]} rows
- * @param {{label: string, limit?: number, sorted?: number}} options
+ * @param {{label: string, none?: Child, limit?: number, sorted?: number}} options
  */
-export function table(columns, rows, { label, limit = 200, sorted = -1 }) {
-  const body = h("tbody", null);
-  const more = h("div", { class: "more" });
+export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
+  if (none && !rows.length) return h("p.pad.muted", none);
+  const columns = wanted.flatMap((one) => one || []);
+  const body = h("tbody");
+  const more = h("div.more");
   let by = sorted;
   let down = true;
   let shown = limit;
   const heads = columns.map((column, index) => {
-    if (!column.sort) return h("th", { scope: "col", class: column.number && "num" }, column.hidden ? h("span", { class: "hidden" }, column.head) : column.head);
     const press = () => {
       down = by === index ? !down : true;
       by = index;
       draw();
     };
-    return h("th", { scope: "col", class: column.number && "num" },
-      h("button", { type: "button", class: "sort", onclick: press }, column.head));
+    return h("th", { scope: "col", class: column.number && "num" }, column.sort ? h("button.sort", { type: "button", onclick: press }, column.head)
+      : column.hidden ? h("span.hidden", column.head) : column.head);
   });
   const draw = () => {
     const key = columns[by]?.sort;
@@ -109,85 +124,79 @@ export function table(columns, rows, { label, limit = 200, sorted = -1 }) {
       if (index === by) head.setAttribute("aria-sort", down ? "descending" : "ascending");
       else head.removeAttribute("aria-sort");
     });
-    fill(body, ordered.slice(0, shown).map((row) => h("tr", null, columns.map((column) =>
+    fill(body, ordered.slice(0, shown).map((row) => h("tr", columns.map((column) =>
       h("td", { class: `${column.number ? "num" : ""} ${column.class ?? ""}`.trim() || null }, column.cell(row))))));
     const rest = ordered.length - shown;
     fill(more, rest > 0 && button(`Show ${Math.min(rest, limit)} more of ${rest}`, () => { shown += limit; draw(); }));
   };
   draw();
-  return h("div", { class: "table", tabindex: 0, role: "region", "aria-label": label },
-    h("table", null, h("thead", null, h("tr", null, heads)), body), more);
+  return h("div.table", { tabindex: 0, role: "region", "aria-label": label },
+    h("table", h("thead", h("tr", heads)), body), more);
 }
 
-/**
- * @param {string | number | bigint | null} x
- * @param {string | number | bigint | null} y
- */
+/** @param {string | number | bigint | null} x @param {string | number | bigint | null} y */
 function compare(x, y) {
   if (x === null || y === null) return x === y ? 0 : x === null ? -1 : 1;
   return typeof x === "string" ? -x.localeCompare(String(y)) : Number(x > y) - Number(x < y);
 }
 
-/**
- * @param {string} label
- * @param {string} [kind] `good`, `warn`, `bad`, `info`
- */
+/** @type {(label: string, kind?: string) => HTMLElement} `good`, `warn`, `bad`, `info` */
 export const badge = (label, kind = "") => h("span", { class: `badge ${kind}` }, label);
 
-/**
- * @param {string} label
- * @param {HTMLElement} input
- * @param {string} [hint]
- */
+/** @param {string} label @param {HTMLElement} input @param {string} [hint] */
 export const field = (label, input, hint) =>
-  h("label", { class: "field" }, h("span", { class: "label" }, label), input, hint && h("span", { class: "hint" }, hint));
+  h("label.field", h("span.label", label), input, hint && h("span.hint", hint));
 
-/**
- * @param {string} name
- * @param {any} value
- * @param {Record<string, any>} [props]
- */
-export const input = (name, value, props) => /** @type {HTMLInputElement} */ (h("input", { name, value: value ?? "", ...props }));
+/** @type {(errors: number, warnings: number) => Child} what lint found */
+export const lintBadges = (errors, warnings) => (errors + warnings ? [errors > 0 && badge(count(errors, "error"), "bad"), " ", warnings > 0 && badge(count(warnings, "warning"), "warn")] : badge("no findings", "good"));
 
-/**
- * @param {string} name
- * @param {[string, string][]} choices
- * @param {string} value
- * @param {Record<string, any>} [props]
- */
-export const select = (name, choices, value, props) => /** @type {HTMLSelectElement} */ (
-  h("select", { name, ...props }, choices.map(([key, text]) => h("option", { value: key, selected: key === value }, text))));
+/** @typedef {Record<string, any>} Props */
 
-/**
- * Text to take along.
- * @param {string} text
- * @param {string} label
- */
-export const copyable = (text, label) => h("div", { class: "copyable" }, h("pre", { class: "code", tabindex: 0, "aria-label": label }, text),
+/** @type {(name: string, value: any, props?: Props) => HTMLInputElement} */
+export const input = (name, value, props) => h("input", { name, value: value ?? "", ...props });
+
+/** @type {(name: string, checked: boolean, props?: Props) => HTMLInputElement} */
+export const checkbox = (name, checked, props) => h("input", { type: "checkbox", name, checked, ...props });
+
+/** @type {(name: string, value: string, props?: Props) => HTMLTextAreaElement} */
+export const area = (name, value, props) => h("textarea.mono", { name, rows: 3, spellcheck: "false", value, ...props });
+
+/** @type {(name: string, choices: Texts | (string | [string, string])[], value: string, props?: Props) => HTMLSelectElement} `choices`: texts by value, or values */
+export const select = (name, choices, value, props) => h("select", { name, ...props },
+  (Array.isArray(choices) ? choices : Object.entries(choices)).map((one) => (typeof one === "string" ? [one, one] : one))
+    .map(([key, text]) => h("option", { value: key, selected: key === value }, text)));
+
+/** @type {(value: any, label?: string) => HTMLElement} text, or JSON of the value */
+export const code = (value, label) => h("pre.code", { tabindex: 0, "aria-label": label }, typeof value === "string" ? value : JSON.stringify(value, null, 2));
+
+/** @type {(pairs: (Child | [Child, Child])[], kind?: string) => HTMLElement} names and values */
+export const facts = (pairs, kind = "") => h(`dl.facts${kind}`, pairs.map((pair) => Array.isArray(pair) && [h("dt", pair[0]), h("dd", pair[1])]));
+
+/** @param {string} text @param {string} label text to take along */
+export const copyable = (text, label) => h("div.copyable", code(text, label),
   button("Copy", async () => {
     await navigator.clipboard.writeText(text);
     notify("Copied.");
   }, "small"));
 
-/**
- * Show a token, which the service shows once.
- * @param {string} text
- * @param {...Child} more
- */
+/** @param {string} text @param {...Child} more show a token, which the service shows once */
 export const showToken = (text, ...more) => ask({ title: "Your new token", action: "Copy", cancel: "Close", run: () => navigator.clipboard.writeText(text),
-  body: h("div", null, h("p", null, "It is shown only now."), h("pre", { class: "code token", tabindex: 0, "aria-label": "Token" }, text), ...more) });
+  body: h("div", h("p", "It is shown only now."), h("pre.code.token", { tabindex: 0, "aria-label": "Token" }, text), ...more) });
 
-/** @param {[string, string, boolean][]} entries address, text, whether it is the present page */
-export const tabs = (entries) =>
-  h("nav", { class: "tabs", "aria-label": "Views" },
-    entries.map(([href, text, now]) => h("a", { href, "aria-current": now && "page" }, text)));
+/** @type {(entries: [string, string, boolean][], label?: string, kind?: string) => HTMLElement} address, text, whether it is the present page */
+export const tabs = (entries, label = "Views", kind = "tabs") =>
+  h("nav", { class: kind, "aria-label": label }, entries.map(([href, text, now]) => h("a", { href, "aria-current": now && "page" }, text)));
 
-const notices = document.body.appendChild(h("div", { class: "notices", "aria-live": "polite" }));
+/** @type {(label: string, earlier: string, later: string) => HTMLElement} links to the time before and after */
+export const stepper = (label, earlier, later) => h("nav.segments", { "aria-label": label },
+  h("a", { href: earlier, "aria-label": "Earlier" }, "‹"), h("a", { href: later, "aria-label": "Later" }, "›"));
 
-/**
- * @param {string} text
- * @param {"" | "error"} [kind]
- */
+/** @param {{_links: {next?: {href: string}}}} page @returns {string} the cursor of the next page, or an empty text */
+export const nextOf = ({ _links: { next } }) => new URLSearchParams(next?.href.split("?")[1]).get("cursor") ?? "";
+
+const notices = document.body.appendChild(h("div.notices", { "aria-live": "polite" }));
+
+/** @param {string} text @param {"" | "error"} [kind] */
 export function notify(text, kind = "") {
   const notice = h("div", { class: `notice ${kind}`, role: kind && "alert" }, text,
     h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×"));
@@ -196,13 +205,13 @@ export function notify(text, kind = "") {
 }
 
 /**
- * Ask in a dialog. Resolves to whether the action ran; its error keeps the dialog open.
- * @param {{title: string, body: Child, action: string, danger?: boolean, run: () => any, wide?: boolean, cancel?: string}} options
+ * Ask in a dialog. Resolves to whether the action ran; its error keeps the dialog open. `then` follows when it ran.
+ * @param {{title: string, body: Child, action: string, danger?: boolean, run: () => any, then?: () => any, wide?: boolean, cancel?: string}} options
  * @returns {Promise<boolean>}
  */
-export function ask({ title, body, action, danger, run, wide, cancel = "Cancel" }) {
+export function ask({ title, body, action, danger, run, then, wide, cancel = "Cancel" }) {
   return new Promise((resolve) => {
-    const problem = h("div", null);
+    const problem = h("div");
     const attempt = async () => {
       fill(problem);
       try {
@@ -213,12 +222,14 @@ export function ask({ title, body, action, danger, run, wide, cancel = "Cancel" 
       }
       done = true;
       dialog.close();
+      await then?.();
     };
     let done = false;
     const act = button(action, attempt, danger ? "danger" : "primary");
-    const dialog = /** @type {HTMLDialogElement} */ (h("dialog", { class: wide && "wide", "aria-label": title },
-      h("h2", null, title), h("div", { class: "dialog-body" }, body), problem,
-      h("div", { class: "row end" }, button(cancel, () => dialog.close()), act)));
+    /** @type {HTMLDialogElement} */
+    const dialog = h("dialog", { class: wide && "wide", "aria-label": title },
+      h("h2", title), h("div.dialog-body", body), problem,
+      h("div.row.end", button(cancel, () => dialog.close()), act));
     dialog.addEventListener("keydown", (event) => {
       const { target } = event;
       if (event.key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox") act.click();

@@ -47,6 +47,11 @@ def test_a_token_is_made_shown_once_and_revoked(demo: Demo, home: str, open_as: 
         row = page.locator("tr:has-text('for Excel')")
         row.wait_for()
         assert row.locator(".badge").all_inner_texts() == ["config:read", "logs:query"]
+        row.locator("text=Renew").click()
+        page.wait_for_selector("dialog .token")
+        assert page.inner_text("dialog .token") != token
+        page.click("dialog >> text=Close")
+        page.wait_for_selector("dialog", state="detached")
         row.locator("text=Revoke").click()
         page.click("dialog .danger")
         page.wait_for_selector("tr:has-text('this one')")

@@ -33,7 +33,8 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         dialog.get_by_label("Name").fill("Shared results")
         dialog.get_by_label("What").select_option("leak")
         expect(dialog.locator("[name=threshold]")).to_have_value("1")
-        expect(dialog).to_contain_text("Window (days, at most 7)")
+        expect(dialog).to_contain_text("In statements, above 0")
+        expect(dialog).to_contain_text("In days, at most 7.")
         dialog.get_by_label("Address").fill("stranger@example.org")
         dialog.get_by_role("button", name="Create").click()
         # A refusal names the place, and keeps the dialog open.

@@ -16,7 +16,7 @@ from tests.browser.dashboard.contract_types import MODULES
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import ViewportSize
+    from playwright.sync_api import Page, ViewportSize
 
     from tests.browser.dashboard.demo import Demo
 
@@ -48,7 +48,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_every_window(
 
         # Once: all pages are one document.
         page.evaluate(Axe().axe_script)
-        for path in ["/", "/account", *(f"/t/{demo.tenant}/{name}" for name in PAGES)]:
+        for path in ["/", "/account", "/invitations", *(f"/t/{demo.tenant}/{name}" for name in PAGES)]:
             dashboard.go(path)
             page.wait_for_selector("h1")
             check(path, DEFAULT_OPTIONS)
@@ -65,6 +65,55 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_every_window(
         expect(page.locator("nav[aria-label=Pages]")).to_be_hidden()
     assert found == {}
     assert not cut, cut
+
+
+def tab_to(page: Page, selector: str, *, most: int = 60) -> None:
+    """Press Tab until an element that fits has the focus."""
+    for _ in range(most):
+        page.keyboard.press("Tab")
+        if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+            return
+    pytest.fail(f"Tab does not reach {selector}")
+
+
+def test_the_keyboard_reaches_what_the_pages_of_the_first_hour_offer(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/alerts") as dashboard:
+        page = dashboard.page
+        page.set_viewport_size(PHONE)
+        page.emulate_media(color_scheme="dark")
+        page.wait_for_selector("h1:has-text('Alerts')")
+        page.focus("#view")
+        tab_to(page, "button.primary")
+        page.keyboard.press("Enter")
+        expect(page.locator("dialog input[name=name]")).to_be_focused()
+        tab_to(page, "dialog select[name=kind]")
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog")).to_have_count(0)
+
+        dashboard.go(f"/t/{demo.tenant}/setup")
+        page.wait_for_selector("details.panel")
+        page.focus("#view")
+        tab_to(page, "#step-token > summary")
+        page.keyboard.press("Enter")
+        tab_to(page, "#step-token input[name=name]")
+
+        dashboard.go(f"/t/{demo.tenant}/traffic?from={demo.last_day}&to={demo.last_day}")
+        page.wait_for_selector("details.request")
+        page.focus("#view")
+        tab_to(page, "details.request > summary")
+        page.keyboard.press("Enter")
+        expect(page.locator("details.request[open] .facts")).to_be_visible()
+
+        dashboard.go(f"/t/{demo.tenant}/invalidate")
+        page.wait_for_selector("textarea[name=tables]")
+        page.focus("#view")
+        tab_to(page, "textarea[name=tables]")
+        tab_to(page, "select[name=rule]")
+        # Every link of the menu has its sign.
+        signs = "[...document.querySelectorAll('use')].map(it => it.getAttribute('href'))"
+        assert page.evaluate(f"{signs}.filter(it => !document.querySelector(it))") == []
 
 
 def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:

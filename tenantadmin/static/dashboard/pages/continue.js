@@ -1,15 +1,10 @@
 // Tokens of a sign-in that this tab did not begin: a mailed link in a new tab, or a link that another person sent.
 
 import { call } from "../api.js";
-import { fill, h } from "../dom.js";
 import { claims, store } from "../session.js";
-import { button } from "../ui.js";
+import { button, fill, h } from "../ui.js";
 
-/**
- * Ask whether to sign in with these tokens, and do so.
- * @param {import("../session.js").Session} offered
- * @returns {Promise<void>}
- */
+/** @param {import("../session.js").Session} offered @returns {Promise<void>} ask whether to sign in with these tokens, and do so */
 export function ask(offered) {
   const app = /** @type {HTMLElement} */ (document.getElementById("app"));
   const { sub } = claims(offered.access);
@@ -24,10 +19,10 @@ export function ask(offered) {
       done();
     };
     app.className = "plain";
-    fill(app, h("main", null, h("div", { class: "card signin" },
-      h("h1", null, `Continue as ${sub}?`),
-      h("p", null, "This sign-in was not begun in this tab. If you did not ask for it, another person may have sent you the link."),
-      here && h("p", null, `You are signed in as ${here}.`),
+    fill(app, h("main", h("div.card.signin",
+      h("h1", `Continue as ${sub}?`),
+      h("p", "This sign-in was not begun in this tab. If you did not ask for it, another person may have sent you the link."),
+      here && h("p", `You are signed in as ${here}.`),
       button(`Continue as ${sub}`, accept, "primary wide"),
       button(here ? `Stay ${here}` : "Do not sign in", refuse, "wide"))));
   });

@@ -1,48 +1,39 @@
 // The digest of a day or a week: what happened, each number with its SQL.
 
 import { ApiError, call } from "../api.js";
-import { h } from "../dom.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { to } from "../router.js";
-import { a, panel, tabs } from "../ui.js";
+import { a, fine, h, pageHead, panel, ruleLink, tabs, to } from "../ui.js";
 import { dayPicker } from "./statements.js";
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show({ tenant, query }) {
   const day = query.get("day") ?? f.yesterday();
   const isWeek = query.get("kind") === "week";
-  const head = h("header", { class: "page-head" }, h("div", null, h("h1", null, "Digest"), h("p", { class: "muted" }, isWeek ? `Week of ${f.periodName(day)}` : f.periodName(day))),
+  const head = pageHead("Digest", isWeek ? `Week of ${f.periodName(day)}` : f.periodName(day),
     dayPicker(tenant, "digest", day, isWeek ? { kind: "week" } : {}, isWeek ? 7 : 1));
   const views = tabs([[to(tenant, "digest", { day }), "Day", !isWeek], [to(tenant, "digest", { day, kind: "week" }), "Week", isWeek]]);
   try {
     const digest = await load(tenant, day, isWeek);
-    return h("div", null, head, views, digest.sections.map((section) => panel(section.heading, null, h("div", { class: "pad prose" },
-      section.text.split(/\n+/).map((line) => h("p", null, sentence(tenant, digest, line)))))),
-    h("p", { class: "muted small" }, "Each number is a link to the SQL that gives it. “Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
+    return h("div", head, views, digest.sections.map((section) => panel(section.heading, null, h("div.pad.prose",
+      section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line)))))),
+    fine("Each number is a link to the SQL that gives it. “Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error;
-    return h("div", null, head, views, nothingYet(tenant, "first-request", `There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,
+    return h("div", head, views, nothingYet(tenant, "first-request", `There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,
       "It says what happened, in numbers with their SQL. It is made when the period has ended, and its logs are summarised."));
   }
 }
 
-/**
- * @param {string} tenant
- * @param {string} day
- * @param {boolean} isWeek
- */
+/** @param {string} tenant @param {string} day @param {boolean} isWeek */
 function load(tenant, day, isWeek) {
   const [year, month, date] = day.split("-");
   if (!isWeek) return call("GET /tenants/{tenant}/digests/{year}/{month}/{day}", { tenant, year, month, day: date });
   return call("GET /tenants/{tenant}/digests/{year}/weeks/{week}", { tenant, ...isoWeek(day) });
 }
 
-/**
- * The ISO week of a day: it belongs to the year of its Thursday.
- * @param {string} day
- */
+/** @param {string} day the ISO week of a day: it belongs to the year of its Thursday */
 function isoWeek(day) {
   const weekday = (new Date(`${day}T00:00Z`).getUTCDay() + 6) % 7;
   const thursday = f.addDays(day, 3 - weekday);
@@ -56,12 +47,7 @@ const UNIT = { count: f.number, percent: (value) => (value === null ? f.NONE : f
   h: (value) => (value === null ? f.NONE : `${value.toLocaleString("en-US")} h`),
   money: (value) => (value === null ? f.NONE : value.toLocaleString("en-US", { minimumFractionDigits: value % 1 ? 2 : 0 })) };
 
-/**
- * A line with its numbers and names in place of {ids}.
- * @param {string} tenant
- * @param {Contract.Digest} digest
- * @param {string} line
- */
+/** @param {string} tenant @param {Contract.Digest} digest @param {string} line a line with its numbers and names in place of {ids} */
 function sentence(tenant, digest, line) {
   const facts = new Map(digest.facts.map((fact) => [fact.id, fact]));
   const names = new Map(digest.names.map((name) => [name.id, name]));
@@ -73,7 +59,7 @@ function sentence(tenant, digest, line) {
     }
     const name = index % 2 ? names.get(part) : undefined;
     if (!name) return part;
-    if (name.kind === "rule") return h("a", { href: to(tenant, "rules", { rule: name.value }) }, name.value);
-    return name.kind === "statement" ? h("code", null, name.value) : name.kind === "time" ? f.when(name.value) : name.value;
+    if (name.kind === "rule") return ruleLink(tenant, name.value);
+    return name.kind === "statement" ? h("code", name.value) : name.kind === "time" ? f.when(name.value) : name.value;
   });
 }

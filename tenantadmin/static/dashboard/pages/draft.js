@@ -2,17 +2,15 @@
 
 import { ApiError, call, callWithTag } from "../api.js";
 import { ruleDiff } from "../diff.js";
-import { fill, h } from "../dom.js";
 import * as f from "../format.js";
+import { commentInput } from "../forms.js";
 import { can } from "../people.js";
-import { go, to } from "../router.js";
-import { rulesetEditor } from "../ruleset.js";
-import { a, ask, badge, button, field, input, notify } from "../ui.js";
+import { publishing, rulesetEditor } from "../ruleset.js";
+import { a, ask, badge, button, field, fill, fine, go, h, input, notify, pageHead, to } from "../ui.js";
 import { listReplays } from "./drafts.js";
 import { outcome, publishCost } from "./replay.js";
-import { commentInput, removedWithMarkers } from "./rules-edit.js";
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show(context) {
   const { tenant, params: { draft } } = context;
   const path = { tenant, draft };
@@ -20,12 +18,11 @@ export async function show(context) {
   const mayWrite = can(tenant, "write");
   const editor = await rulesetEditor({ rules: stored.rules, label: "Rules of the draft as JSON", context, readOnly: !mayWrite });
   const name = input("name", stored.name, { readonly: !mayWrite, "aria-label": "Name of the draft", placeholder: "Untitled", maxlength: 100 });
-  const base = h("span", null, `of revision #${stored.baseSeq}`);
+  const base = h("span", `of revision #${stored.baseSeq}`);
 
   /** @param {number} [baseSeq] */
   const save = async (baseSeq) => {
     const rules = editor.read();
-    if (!rules) throw new Error("The text is no JSON array. Correct it first.");
     if (!editor.isChanged() && name.value === stored.name && baseSeq === undefined) return;
     try {
       ({ data: stored, etag } = await callWithTag("PUT /config/tenants/{tenant}/rules/drafts/{draft}",
@@ -39,25 +36,11 @@ export async function show(context) {
   };
 
   const comment = commentInput();
-  /**
-   * @param {string} [confirmDeletes]
-   * @returns {Promise<void>}
-   */
-  const publish = async (confirmDeletes) => {
-    try {
-      await call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment: comment.value });
-    } catch (error) {
-      const ids = removedWithMarkers(error);
-      if (ids.length && !confirmDeletes && confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) return publish(ids.join(","));
-      throw error;
-    }
-  };
-
   const replaysOf = async () => (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.subject.draftId === draft);
   /** What the last replay of the present text says. */
   const predicted = async () => {
     const last = (await replaysOf()).find((one) => one.state === "done" && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt));
-    if (!last) return h("div", { class: "callout" }, "This draft was not replayed as it is now, so it is not known what it does.");
+    if (!last) return h("div.callout", "This draft was not replayed as it is now, so it is not known what it does.");
     const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId });
     return [...outcome(run), publishCost(run)];
   };
@@ -66,20 +49,21 @@ export async function show(context) {
     await save();
     const [difference, figures] = await Promise.all([call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path), predicted()]);
     const isBehind = difference.from !== difference.baseSeq;
-    const done = await ask({
+    await ask({
       title: "Publish this draft?", wide: true, action: isBehind ? `Publish over revision #${difference.from}` : "Publish",
-      body: [isBehind && h("div", { class: "callout warn" }, h("p", null, `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
+      body: [isBehind && h("div.callout.warn", h("p", `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
-      ruleDiff(difference, difference.conflicts), figures, field("Comment", comment, "Why the rules change. The history keeps it."), h("p", { class: "muted small" }, "The Gateway starts with an empty cache under the new rules.")],
+      ruleDiff(difference, difference.conflicts), figures, comment.field, fine("The Gateway starts with an empty cache under the new rules.")],
       run: async () => {
         if (isBehind) await save(difference.from);
-        await publish();
+        await publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment: comment.value() }));
+      },
+      then: () => {
+        notify("Published. The draft is gone.");
+        go(to(tenant, "rules"));
       },
     });
-    if (!done) return;
-    notify("Published. The draft is gone.");
-    go(`/t/${tenant}/rules`);
   };
 
   const replay = async () => {
@@ -87,24 +71,21 @@ export async function show(context) {
     const last = f.yesterday();
     const from = input("from", f.addDays(last, -6), { type: "date", max: last });
     const until = input("to", last, { type: "date", max: last });
-    const asked = await ask({
+    await ask({
       title: "Replay this draft", action: "Replay",
-      body: [h("p", { class: "muted" }, "Computes what these rules would have done with the requests of the days, beside the rules that were in force."),
-        h("div", { class: "form" }, field("First day", from), field("Last day", until))],
+      body: [h("p.muted", "Computes what these rules would have done with the requests of the days, beside the rules that were in force."),
+        h("div.form", field("First day", from), field("Last day", until))],
       run: async () => {
-        const run = await call("POST /tenants/{tenant}/replays", { tenant, body: { draftId: draft, from: from.value, to: until.value } });
-        next = run.replayId;
+        const { replayId } = await call("POST /tenants/{tenant}/replays", { tenant, body: { draftId: draft, from: from.value, to: until.value } });
+        go(to(tenant, `replays/${replayId}`));
       },
     });
-    if (asked) go(`/t/${tenant}/replays/${next}`);
   };
-  let next = "";
   const isDirty = () => editor.isChanged() || name.value !== stored.name;
   context.guard(() => mayWrite && isDirty());
   context.title(stored.name || "Draft");
-  return h("div", null,
-    h("header", { class: "page-head" }, h("div", null, h("div", { class: "row" }, h("h1", { class: "hidden" }, "Draft"), name, badge("draft", "info")),
-      h("p", { class: "muted" }, a(to(tenant, "drafts"), "Drafts"), " · ", base)),
-    mayWrite && h("div", { class: "row" }, button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary"))),
+  return h("div",
+    pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],
+      mayWrite && [button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),
     editor.element, listReplays(tenant, await replaysOf(), true));
 }

@@ -1,57 +1,48 @@
 // Make cached results stale: by table or by rule, after a look at what that ends. Who made which marker.
 
 import { call } from "../api.js";
-import { fill, h } from "../dom.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
-import { to } from "../router.js";
-import { a, ask, badge, button, empty, field, input, notify, panel, select, table, tabs } from "../ui.js";
+import { a, age, area, ask, badge, beside, button, empty, field, fine, h, input, nextOf, notify, num, pageHead, panel, ruleLink, select, table, tabs, text, to } from "../ui.js";
 
 /** Markers of a page. */
 const PAGE = 100;
 
 /** @typedef {{at: string, ids: string[], targets: Contract.PreviewTarget[]}} Preview */
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show({ tenant, query, reload }) {
   const isPast = query.get("show") === "past";
   const wanted = query.get("rule") ?? "";
   const kept = isPast ? "past" : "";
   const [{ rules }, { markers, _links }] = await Promise.all([
     call("GET /config/tenants/{tenant}/rules", { tenant }), call("GET /tenants/{tenant}/invalidation-markers", { tenant, status: isPast ? "expired" : "active", targetRuleId: wanted, limit: PAGE, cursor: query.get("cursor") ?? "" })]);
-  const next = new URLSearchParams(_links.next?.href.split("?")[1]).get("cursor");
+  const next = nextOf({ _links });
   const caching = rules.filter((rule) => rule.action === "cache");
   const name = (/** @type {string} */ id) => rules.find((rule) => rule.id === id)?.name || id;
-  return h("div", null,
-    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Invalidate"), h("p", { class: "muted" }, "The Gateway serves no result that is older than a marker on its rule."))),
-    caching.length ? h("div", { class: "columns" }, byTable(tenant, name, reload), byRule(tenant, caching, wanted, name, reload))
+  return h("div",
+    pageHead("Invalidate", "The Gateway serves no result that is older than a marker on its rule."),
+    caching.length ? h("div.columns", byTable(tenant, name, reload), byRule(tenant, caching, wanted, name, reload))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
     tabs([[to(tenant, "invalidate", { rule: wanted }), "Active markers", !isPast], [to(tenant, "invalidate", { rule: wanted, show: "past" }), "Past markers", isPast]]),
-    wanted && h("p", { class: "small" }, `Of ${name(wanted)} alone. `, a(to(tenant, "invalidate", { show: kept }), "Of all rules")),
+    wanted && h("p.small", `Of ${name(wanted)} alone. `, a(to(tenant, "invalidate", { show: kept }), "Of all rules")),
     markers.length ? panel(next ? "Markers" : f.count(markers.length, "marker"), next && a(to(tenant, "invalidate", { rule: wanted, show: kept, cursor: next }), "Older"), table([
-      { head: "Rule", cell: (row) => [a(to(tenant, "rules", { rule: row.targetRuleId }), name(row.targetRuleId)), row.superseded && [" ", badge("a newer one counts")]], sort: (row) => name(row.targetRuleId) },
-      { head: "Made", cell: (row) => h("span", { title: f.when(row.invalidatedAt) }, f.ago(row.invalidatedAt)), class: "nowrap", sort: (row) => row.invalidatedAt },
-      { head: isPast ? "Ended" : "Ends", cell: (row) => h("span", { title: f.when(row.expiresAt) }, f.ago(row.expiresAt)), class: "nowrap", sort: (row) => row.expiresAt },
+      { head: "Rule", cell: (row) => [ruleLink(tenant, row.targetRuleId, name(row.targetRuleId)), row.superseded && [" ", badge("a newer one counts")]], sort: (row) => name(row.targetRuleId) },
+      age("Made", "invalidatedAt"),
+      age(isPast ? "Ended" : "Ends", "expiresAt"),
       { head: "By", cell: (row) => by(tenant, row), class: "value" },
       { head: "Reason", cell: (row) => row.metadata.reason ?? f.NONE, class: "value" },
     ], markers, { label: "Markers" })) : empty(isPast ? "No marker has ended." : "No marker is active: all results that are not expired are served."));
 }
 
-/**
- * @param {string} tenant
- * @param {Contract.InvalidationMarker} marker
- */
+/** @param {string} tenant @param {Contract.InvalidationMarker} marker */
 function by(tenant, { targetRuleId, createdBy, invalidatedBy: { ruleId, statement, triggeredBy } }) {
-  return [createdBy && h("div", null, createdBy), h("span", { class: "muted small" }, triggeredBy), statement && [h("div", { class: "sql two" }, statement), ruleId && ruleId !== targetRuleId && h("div", { class: "small" }, "by ", a(to(tenant, "rules", { rule: ruleId }), ruleId))]];
+  return [createdBy && h("div", createdBy), beside(triggeredBy), statement && [h("div.sql.two", statement), ruleId && ruleId !== targetRuleId && h("div.small", "by ", ruleLink(tenant, ruleId))]];
 }
 
-/**
- * @param {string} tenant
- * @param {(id: string) => string} name
- * @param {() => void} reload
- */
+/** @param {string} tenant @param {(id: string) => string} name @param {() => void} reload */
 function byTable(tenant, name, reload) {
-  const text = /** @type {HTMLTextAreaElement} */ (h("textarea", { name: "tables", rows: 3, class: "mono", spellcheck: "false", placeholder: "sales.orders\nref.*" }));
+  const text = area("tables", "", { placeholder: "sales.orders\nref.*" });
   const look = async () => {
     const tables = text.value.split(/[,\n]/).map((line) => line.trim()).filter(Boolean);
     if (!tables.length) throw new Error("Name a table.");
@@ -60,56 +51,51 @@ function byTable(tenant, name, reload) {
       notify("No rule can have cached results of these tables.");
       return;
     }
-    const done = await confirmed(`Invalidate ${tables.join(", ")}?`, name, { at: found.at, ids: found.ruleIds, targets: found.targets },
+    await confirmed(`Invalidate ${tables.join(", ")}?`, name, reload, { at: found.at, ids: found.ruleIds, targets: found.targets },
       (reason) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason } }));
-    if (done) reload();
   };
-  return panel("By table", null, h("div", { class: "pad" }, field("Tables", text, "Names or patterns, one on each line. Every rule that can have cached their results gets a marker."), button("Preview", look, "primary")));
+  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. Every rule that can have cached their results gets a marker."), button("Preview", look, "primary")));
 }
 
-/**
- * @param {string} tenant
- * @param {Contract.Rule[]} caching
- * @param {string} wanted
- * @param {(id: string) => string} name
- * @param {() => void} reload
- */
+/** @param {string} tenant @param {Contract.Rule[]} caching @param {string} wanted @param {(id: string) => string} name @param {() => void} reload */
 function byRule(tenant, caching, wanted, name, reload) {
   const rule = select("rule", caching.map((one) => [one.id, `${one.name || one.id}${one.enabled ? "" : " (off)"}`]), wanted);
   const look = async () => {
     const { at, targets } = await call("POST /tenants/{tenant}/rules/{rule}/invalidations/preview", { tenant, rule: rule.value });
-    const done = await confirmed(`Invalidate ${name(rule.value)}?`, name, { at, ids: [rule.value], targets }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
+    await confirmed(`Invalidate ${name(rule.value)}?`, name, reload, { at, ids: [rule.value], targets }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
       tenant, body: { markerId: `dashboard-${crypto.randomUUID()}`, targetRuleId: rule.value, metadata: { reason } } }));
-    if (done) reload();
   };
-  return panel("By rule", null, h("div", { class: "pad" }, field("Rule", rule, "Rules that cache."), button("Preview", look, "primary")));
+  return panel("By rule", null, h("div.pad", field("Rule", rule, "Rules that cache."), button("Preview", look, "primary")));
 }
 
 /**
  * Show what markers would end, and make them with a reason.
  * @param {string} title
  * @param {(id: string) => string} name
+ * @param {() => void} reload
  * @param {Preview} preview
  * @param {(reason: string | undefined) => any} make
  */
-async function confirmed(title, name, { at, ids, targets }, make) {
+async function confirmed(title, name, reload, { at, ids, targets }, make) {
   const reason = input("reason", "", { maxlength: 2000 });
   const more = ids.length - targets.length;
-  const done = await ask({
+  await ask({
     title, wide: true, danger: true, action: "Invalidate",
-    body: h("div", { class: "stack" }, targets.length > 0 && table([
-      { head: "Rule", cell: (row) => name(row.ruleId) },
-      { head: "Results", number: true, cell: (row) => f.number(row.entries) },
-      { head: "Size", number: true, cell: (row) => f.bytes(row.bytes) },
-      { head: "To make again", number: true, cell: (row) => f.duration(row.refillMs) },
-      { head: "Requests in this hour", number: true, cell: (row) => lately(row.sameHour) },
-    ], targets, { label: "What it ends" }), more > 0 && h("p", { class: "muted" }, `And ${f.count(more, "more rule")}.`),
-    h("p", { class: "muted small" }, `By the log, ${f.when(at)}. “To make again” is the time in the warehouse. “Requests in this hour” is the mean of the last same weekdays.`),
+    body: h("div.stack", targets.length > 0 && table([
+      text("Rule", "ruleId", name),
+      num("Results", "entries"),
+      num("Size", "bytes", f.bytes),
+      num("To make again", "refillMs", f.duration),
+      num("Requests in this hour", "sameHour", lately),
+    ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
+    fine(`By the log, ${f.when(at)}. “To make again” is the time in the warehouse. “Requests in this hour” is the mean of the last same weekdays.`),
     field("Reason", reason, "Optional. It stays with the marker.")),
     run: () => make(reason.value.trim() || undefined),
+    then: () => {
+      notify(`Invalidated: ${f.count(ids.length, "rule")}.`);
+      reload();
+    },
   });
-  if (done) notify(`Invalidated: ${f.count(ids.length, "rule")}.`);
-  return done;
 }
 
 /** @param {Contract.SameHour[]} days */

@@ -1,14 +1,13 @@
 // Who is in the tenant: invite by address, change a role, remove.
 
 import { call } from "../api.js";
-import { h } from "../dom.js";
-import { NONE, ago, count, when } from "../format.js";
-import { can, person } from "../people.js";
-import { ask, badge, button, field, input, notify, panel, select, table } from "../ui.js";
+import { ago, count, when } from "../format.js";
+import { savingSelect } from "../forms.js";
+import { ROLES, can, person } from "../people.js";
+import { acts, age, ask, badge, beside, button, field, fine, h, input, notify, pageHead, panel, select, table, text } from "../ui.js";
 
 /** @typedef {{email: string, role: Contract.MembershipRole, all: Contract.Membership[]}} Member */
 
-const ROLES = /** @type {[Contract.MembershipRole, string][]} */ ([["member", "member: reads"], ["admin", "admin: writes too"], ["owner", "owner: manages members too"]]);
 const AT_ONCE = 6;
 
 const MAY = {
@@ -17,7 +16,7 @@ const MAY = {
   owner: "all that an admin may, and manages members",
 };
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show({ tenant, reload }) {
   const who = await person();
   const isOwner = can(tenant, "owner");
@@ -38,33 +37,20 @@ export async function show({ tenant, reload }) {
   };
   const roleOf = (/** @type {Member} */ member) => {
     if (!isOwner) return badge(member.role, member.role === "owner" ? "info" : "");
-    const chosen = select("role", ROLES.map(([key]) => [key, key]), member.role, { "aria-label": `Role of ${member.email}` });
-    chosen.addEventListener("change", async () => {
-      try {
-        await write(member, /** @type {Contract.MembershipRole} */ (chosen.value));
-        notify(`${member.email} is ${chosen.value} now.`);
-      } catch (error) {
-        notify(/** @type {Error} */ (error).message, "error");
-        chosen.value = member.role;
-      }
+    return savingSelect("role", Object.keys(ROLES), member.role, `Role of ${member.email}`, async (role) => {
+      await write(member, /** @type {Contract.MembershipRole} */ (role));
+      notify(`${member.email} is ${role} now.`);
     });
-    return chosen;
   };
-  const remove = async (/** @type {Member} */ member) => {
-    const done = await ask({ title: `Remove ${member.email}?`, body: "The tenant's rules and logs are no longer there for them, within seconds.", action: "Remove", danger: true,
-      run: () => write(member) });
-    if (done) reload();
-  };
+  const remove = (/** @type {Member} */ member) => ask({ title: `Remove ${member.email}?`, body: "The tenant's rules and logs are no longer there for them, within seconds.", action: "Remove", danger: true,
+    run: () => write(member), then: reload });
   const withdraw = async (/** @type {Contract.Invitation} */ one) => {
     await call("DELETE /config/tenants/{tenant}/invitations/{invitation}", { tenant, invitation: one.id });
     notify(`Withdrawn: ${one.email}.`);
     reload();
   };
-  const approve = async (/** @type {Contract.AccessRequest} */ one) => {
-    const done = await ask({ title: `Give ${one.staff} access?`, body: `They may read this tenant's logs for ${one.hours} h from now on. Their reason: ${one.reason}`, action: "Approve",
-      run: () => call("POST /config/tenants/{tenant}/access-requests/{access_request}/approve", { tenant, access_request: one.id }) });
-    if (done) reload();
-  };
+  const approve = (/** @type {Contract.AccessRequest} */ one) => ask({ title: `Give ${one.staff} access?`, body: `They may read this tenant's logs for ${one.hours} h from now on. Their reason: ${one.reason}`, action: "Approve",
+    run: () => call("POST /config/tenants/{tenant}/access-requests/{access_request}/approve", { tenant, access_request: one.id }), then: reload });
   const decline = async (/** @type {Contract.AccessRequest} */ one) => {
     await call("POST /config/tenants/{tenant}/access-requests/{access_request}/decline", { tenant, access_request: one.id });
     notify(`Declined: ${one.staff}.`);
@@ -72,55 +58,49 @@ export async function show({ tenant, reload }) {
   };
   // Platform admins see the requests, but only owners answer them.
   const mayAnswer = who.roles.get(tenant) === "owner";
-  const invite = async () => {
+  const invite = () => {
     const email = input("email", "", { type: "email", placeholder: "name@example.com" });
     const role = select("role", ROLES, "member");
     const message = input("message", "", { maxlength: 500, placeholder: "Optional" });
-    const done = await ask({ title: "Invite someone", action: "Invite",
-      body: h("div", null, field("Email", email, "The address gets a mail. It has 14 days to accept."), field("Role", role), field("Message", message)),
+    return ask({ title: "Invite someone", action: "Invite",
+      body: [field("Email", email, "The address gets a mail. It has 14 days to accept."), field("Role", role), field("Message", message)],
       run: () => call("POST /config/tenants/{tenant}/invitations", { tenant, body: {
-        email: email.value.trim(), role: /** @type {Contract.MembershipRole} */ (role.value), message: message.value.trim() } }) });
-    if (!done) return;
-    notify(`Invited ${email.value.trim()}.`);
-    reload();
+        email: email.value.trim(), role: /** @type {Contract.MembershipRole} */ (role.value), message: message.value.trim() } }),
+      then: () => {
+        notify(`Invited ${email.value.trim()}.`);
+        reload();
+      } });
   };
-  return h("div", null,
-    h("header", { class: "page-head" }, h("h1", null, "Members"), isOwner && button("Invite someone", invite, "primary")),
-    asked.length > 0 && panel("Requests of staff for access", h("span", { class: "muted small" }, "Open for 12 hours"), table([
-      { head: "Who", cell: (row) => [row.staff, h("p", { class: "muted small" }, row.reason)], sort: (row) => row.staff },
-      { head: "For", cell: (row) => `${row.hours} h`, sort: (row) => row.hours },
-      { head: "State", cell: (row) => badge(row.state, row.state === "open" ? "info" : ""), sort: (row) => row.state },
-      { head: "Asked", cell: (row) => ago(row.createdAt), class: "nowrap", sort: (row) => row.createdAt },
-      { head: "By", cell: (row) => row.decidedBy ?? NONE },
-      { head: "Answer", hidden: true, number: true, cell: (row) => row.state === "open" && mayAnswer
-        && [button("Approve", () => approve(row), "primary small"), " ", button("Decline", () => decline(row), "quiet small")] },
+  const state = text("State", "state", (state) => badge(state, state === "open" ? "info" : ""));
+  const may = text("May", "role", (/** @type {Contract.MembershipRole} */ role) => MAY[role]);
+  return h("div",
+    pageHead("Members", null, isOwner && button("Invite someone", invite, "primary")),
+    asked.length > 0 && panel("Requests of staff for access", beside("Open for 12 hours"), table([
+      { head: "Who", cell: (row) => [row.staff, fine(row.reason)], sort: (row) => row.staff }, text("For", "hours", (hours) => `${hours} h`),
+      state, age("Asked", "createdAt"), text("By", "decidedBy"),
+      acts((row) => row.state === "open" && mayAnswer && [button("Approve", () => approve(row), "primary small"), " ", button("Decline", () => decline(row), "quiet small")]),
     ], asked, { label: "Requests of staff for access" })),
     panel(count(lasting.length, "member"), null, table([
       { head: "Email", cell: (row) => [row.email, row.email === who.email && [" ", badge("you", "info")]], sort: (row) => row.email },
       { head: "Role", cell: roleOf, sort: (row) => row.role },
-      { head: "May", cell: (row) => MAY[/** @type {Contract.MembershipRole} */ (row.role)] },
-      ...(isOwner ? [{ head: "Actions", hidden: true, number: true, cell: (/** @type {Member} */ row) => button("Remove", () => remove(row), "quiet small") }] : []),
+      may, isOwner && acts((row) => button("Remove", () => remove(row), "quiet small")),
     ], lasting, { label: "Members" })),
     guests.length > 0 && panel("Access for a limited time", null, table([
-      { head: "Email", cell: (row) => row.email, sort: (row) => row.email },
-      { head: "May", cell: (row) => MAY[/** @type {Contract.MembershipRole} */ (row.role)] },
-      { head: "Until", cell: (row) => [when(limited.get(row.email)?.ends), h("p", { class: "muted small" }, ago(limited.get(row.email)?.ends))], class: "nowrap", sort: (row) => limited.get(row.email)?.ends ?? "" },
+      text("Email", "email"), may,
+      { head: "Until", cell: (row) => [when(limited.get(row.email)?.ends), fine(ago(limited.get(row.email)?.ends))], class: "nowrap", sort: (row) => limited.get(row.email)?.ends ?? "" },
       { head: "Why", cell: (row) => limited.get(row.email)?.reason || "no reason was given", class: "value" },
-      { head: "Actions", hidden: true, number: true, cell: (row) => button("Remove", () => remove(row), "quiet small") },
+      acts((row) => button("Remove", () => remove(row), "quiet small")),
     ], guests, { label: "Access for a limited time" })),
-    isOwner && panel("Invitations", null, invitations.length ? table([
-      { head: "Email", cell: (row) => row.email, sort: (row) => row.email },
-      { head: "Role", cell: (row) => badge(row.role) },
-      { head: "State", cell: (row) => badge(row.state, row.state === "open" ? "info" : ""), sort: (row) => row.state },
-      { head: "Invited", cell: (row) => ago(row.createdAt), class: "nowrap", sort: (row) => row.createdAt },
-      { head: "Actions", hidden: true, number: true, cell: (row) => row.state === "open" && button("Withdraw", () => withdraw(row), "quiet small") },
-    ], invitations, { label: "Invitations" }) : h("p", { class: "pad muted" }, "No invitation is open. An invited person accepts after signing in.")));
+    isOwner && panel("Invitations", null, table([
+      text("Email", "email"),
+      text("Role", "role", badge),
+      state,
+      age("Invited", "createdAt"),
+      acts((row) => row.state === "open" && button("Withdraw", () => withdraw(row), "quiet small")),
+    ], invitations, { label: "Invitations", none: "No invitation is open. An invited person accepts after signing in." })));
 }
 
-/**
- * Why and until when members have access for a limited time, by email: the newest events say so.
- * @param {string} tenant
- */
+/** @param {string} tenant why and until when members have access for a limited time, by email: the newest events say so */
 async function limitedAccess(tenant) {
   const read = (/** @type {"membership.added" | "membership.changed"} */ kind) => call("GET /config/events", { tenant, kind, limit: 200 });
   const found = await Promise.all([read("membership.added"), read("membership.changed")]);

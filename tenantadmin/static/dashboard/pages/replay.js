@@ -1,12 +1,10 @@
 // A replay: its progress, then what the rules would have done beside the rules that were in force.
 
 import { call } from "../api.js";
-import { fill, h } from "../dom.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { to } from "../router.js";
 import { savedOnBill } from "../savings.js";
-import { a, badge, button, failure, panel, table } from "../ui.js";
+import { a, badge, beside, button, facts, failure, fill, h, num, pageHead, panel, ruleLink, table, text, to } from "../ui.js";
 import { STATE, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
 
@@ -15,7 +13,7 @@ import { tiles } from "./overview.js";
 
 const POLL_MS = 1500;
 
-/** @type {Record<string, string>} */
+/** @type {Texts} */
 const CAVEATS = {
   "writes-past-gateway-invisible": "Writes that do not pass the Gateway are not in the log: the true risk may be higher.",
   "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
@@ -27,7 +25,7 @@ const CAVEATS = {
   "calibration-poor": "The replay of the rules in force differs much from the log: do not trust these figures.",
 };
 
-/** @type {Record<string, string>} */
+/** @type {Texts} */
 const CAUSES = {
   "other-rule": "The log names another rule than the one that decides.",
   "not-executed": "The Gateway failed before it looked for a result.",
@@ -42,10 +40,10 @@ const CAUSES = {
   unexplained: "For another reason.",
 };
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show(context) {
   const { tenant, params: { replay } } = context;
-  const body = h("div", null);
+  const body = h("div");
   const poll = async () => {
     try {
       const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: replay });
@@ -63,10 +61,7 @@ export async function show(context) {
   return body;
 }
 
-/**
- * @param {import("../router.js").Context} context
- * @param {Replay} run
- */
+/** @param {Context} context @param {Replay} run */
 function page(context, run) {
   const { tenant } = context;
   const isOpen = run.state === "queued" || run.state === "running";
@@ -74,23 +69,19 @@ function page(context, run) {
     await call("DELETE /tenants/{tenant}/replays/{replayId}", { tenant, replayId: run.replayId });
     context.reload();
   };
-  const head = h("header", { class: "page-head" },
-    h("div", null, h("div", { class: "row" }, h("h1", null, "Replay"), badge(run.state, STATE[run.state])),
-      h("p", { class: "muted" }, a(to(tenant, "drafts"), "Drafts and replay"), ` · ${f.dayShort(run.window.from)} – ${f.dayShort(run.window.to)} · `,
-        run.subject.draftId ? a(to(tenant, `drafts/${run.subject.draftId}`), "the draft") : subject(run.subject))),
+  const head = pageHead(h("div.row", h("h1", "Replay"), badge(run.state, STATE[run.state])),
+    [a(to(tenant, "drafts"), "Drafts and replay"), ` · ${f.dayShort(run.window.from)} – ${f.dayShort(run.window.to)} · `,
+      run.subject.draftId ? a(to(tenant, `drafts/${run.subject.draftId}`), "the draft") : subject(run.subject)],
     isOpen && can(tenant, "write") && button("Cancel", cancel));
   if (isOpen) {
-    return [head, panel(run.state === "queued" ? "Waiting for its turn" : "Running", null, h("div", { class: "pad" },
-      h("progress", { class: "progress", max: 1, value: run.progress, "aria-label": "Progress" })))];
+    return [head, panel(run.state === "queued" ? "Waiting for its turn" : "Running", null, h("div.pad",
+      h("progress.progress", { max: 1, value: run.progress, "aria-label": "Progress" })))];
   }
-  if (run.state !== "done") return [head, panel("No result", null, h("p", { class: "pad" }, run.error ?? "It was cancelled."))];
+  if (run.state !== "done") return [head, panel("No result", null, h("p.pad", run.error ?? "It was cancelled."))];
   return [head, ...result(tenant, run)];
 }
 
-/**
- * @param {Bounds} bounds
- * @param {(value: number) => string} show
- */
+/** @param {Bounds} bounds @param {(value: number) => string} show */
 function range({ low, likely, high }, show) {
   if (low === high) return show(low);
   return likely === null ? `${show(low)} to ${show(high)}` : h("span", { title: `between ${show(low)} and ${show(high)}` }, `${show(likely)} (${show(low)} to ${show(high)})`);
@@ -102,21 +93,18 @@ const atRisk = ({ risk: { low, high } }) => (low === high ? f.number(low) : `${f
 /** @param {Bounds} bounds */
 const middle = ({ low, likely, high }) => likely ?? (low + high) / 2;
 
-/**
- * @param {string} tenant
- * @param {Replay} run
- */
+/** @param {string} tenant @param {Replay} run */
 function result(tenant, run) {
   const { calibration } = run;
   if (!calibration) return [];
   return [
     ...outcome(run),
-    panel("By rule", h("span", { class: "muted small" }, "in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
-    h("div", { class: "columns" }, moved(tenant, run), publishCost(run)),
+    panel("By rule", beside("in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
+    h("div.columns", moved(tenant, run), publishCost(run)),
     calibration.causes.length && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
-    panel("What to keep in mind", null, h("div", { class: "pad prose" }, h("ul", null,
-      (run.caveats ?? []).map((code) => h("li", null, CAVEATS[code] ?? code)),
-      run.window.daysLeftOut?.map((day) => h("li", null, `${f.periodName(day)} was left out.`))))),
+    panel("What to keep in mind", null, h("div.pad.prose", h("ul",
+      (run.caveats ?? []).map((code) => h("li", CAVEATS[code] ?? code)),
+      run.window.daysLeftOut?.map((day) => h("li", `${f.periodName(day)} was left out.`))))),
   ];
 }
 
@@ -128,12 +116,12 @@ export function outcome(run) {
   const rate = (/** @type {Contract.ReplayCounts} */ one) => middle(one.hits) / (middle(one.hits) + one.misses || 1);
   const gain = middle(now.savedMs) - middle(then.savedMs);
   return [
-    (gain < 0 || middle(now.hits) < middle(then.hits)) && h("div", { class: "callout bad", role: "alert" }, "These rules are likely to save less than the rules in force."),
-    calibration.grade === "poor" && h("div", { class: "callout bad", role: "alert" }, CAVEATS["calibration-poor"]),
+    (gain < 0 || middle(now.hits) < middle(then.hits)) && h("div.callout.bad", { role: "alert" }, "These rules are likely to save less than the rules in force."),
+    calibration.grade === "poor" && h("div.callout.bad", { role: "alert" }, CAVEATS["calibration-poor"]),
     tiles([
-      ["Requests", f.compact(now.requests)], ["Hits", f.compact(middle(now.hits)), signed(middle(now.hits) - middle(then.hits), f.compact)],
+      ["Requests", f.compact(now.requests)], ["Hits", f.compact(middle(now.hits)), f.difference(Math.round(middle(now.hits) - middle(then.hits)), f.compact)],
       ["Hit rate of cache rules", f.percent(rate(now)), `was ${f.percent(rate(then))}`],
-      ["Warehouse time saved", f.duration(middle(now.savedMs)), signed(gain, f.duration)],
+      ["Warehouse time saved", f.duration(middle(now.savedMs)), f.difference(Math.round(gain), f.duration)],
       ...(run.billed ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(run.billed.gain)])] : []),
       ["Hits at risk", atRisk(now), `was ${atRisk(then)}`],
       ["Agreement with the log", f.percent(calibration.share), calibration.grade],
@@ -141,24 +129,15 @@ export function outcome(run) {
   ];
 }
 
-/**
- * @param {number} value
- * @param {(value: number) => string} show
- */
-const signed = (value, show) => (Math.round(value) === 0 ? "as before" : `${value > 0 ? "+" : "−"}${show(Math.abs(value))}`);
-
-/**
- * @param {string} tenant
- * @param {Replay} run
- */
+/** @param {string} tenant @param {Replay} run */
 function byRule(tenant, run) {
   const before = new Map((run.against?.rules ?? []).map((one) => [one.ruleId, one]));
   const was = (/** @type {Contract.ReplayRuleCounts} */ row, /** @type {(one: Contract.ReplayRuleCounts) => string} */ show) => {
     const old = before.get(row.ruleId);
-    return old && show(old) === show(row) ? null : h("span", { class: "muted small" }, ` (${old ? show(old) : f.NONE})`);
+    return old && show(old) === show(row) ? null : beside(` (${old ? show(old) : f.NONE})`);
   };
   return table([
-    { head: "Rule", cell: (row) => (row.ruleId === null ? h("em", null, "no rule") : a(to(tenant, "rules", { rule: row.ruleId }), row.ruleId)) },
+    text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
     { head: "Requests", number: true, cell: (row) => [f.number(row.requests), was(row, (one) => f.number(one.requests))], sort: (row) => row.requests },
     { head: "Hits", number: true, cell: (row) => [range(row.hits, f.number), was(row, (one) => f.number(Math.round(middle(one.hits))))], sort: (row) => middle(row.hits) },
     { head: "Misses", number: true, cell: (row) => [f.number(row.misses), was(row, (one) => f.number(one.misses))], sort: (row) => row.misses },
@@ -167,25 +146,21 @@ function byRule(tenant, run) {
   ], run.rules ?? [], { label: "By rule", sorted: 4 });
 }
 
-/**
- * @param {string} tenant
- * @param {Replay} run
- */
+/** @param {string} tenant @param {Replay} run */
 function moved(tenant, run) {
-  const rows = run.moved ?? [];
-  return panel("Requests that end differently", null, rows.length ? table([
-    { head: "Was", cell: (row) => badge(row.from) }, { head: "Becomes", cell: (row) => badge(row.to, "info") },
-    { head: "Requests", number: true, cell: (row) => f.number(row.count), sort: (row) => row.count },
-    { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => h("code", { class: "small" }, id)) },
-  ], rows, { label: "Requests that end differently", limit: 10, sorted: 2 }) : h("p", { class: "pad muted" }, "Every request ends as before."));
+  return panel("Requests that end differently", null, table([
+    text("Was", "from", badge), text("Becomes", "to", (status) => badge(status, "info")),
+    num("Requests", "count"),
+    { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => h("code.small", id)) },
+  ], run.moved ?? [], { label: "Requests that end differently", limit: 10, sorted: 2, none: "Every request ends as before." }));
 }
 
 /** @param {Contract.Calibration} calibration */
 function causes(calibration) {
   return table([
-    { head: "Why", cell: (row) => CAUSES[row.why] ?? row.why },
-    { head: "Log", cell: (row) => badge(row.logged) }, { head: "Replay", cell: (row) => badge(row.replayed, "info") },
-    { head: "Requests", number: true, cell: (row) => f.number(row.count), sort: (row) => row.count },
+    text("Why", "why", (why) => CAUSES[why] ?? why),
+    text("Log", "logged", badge), text("Replay", "replayed", (status) => badge(status, "info")),
+    num("Requests", "count"),
   ], calibration.causes, { label: "Causes of differences", limit: 10, sorted: 3 });
 }
 
@@ -194,7 +169,6 @@ export function publishCost(run) {
   const cost = run.publishCost;
   if (!cost) return null;
   const at = (/** @type {Contract.HourCost} */ one) => `${String(one.hour).padStart(2, "0")}:00 UTC: ${f.number(one.extraMisses)} extra misses, ${f.duration(one.extraMs)}`;
-  return panel("What publishing costs", null, h("dl", { class: "facts pad" },
-    h("dt", null, "Now"), h("dd", null, at(cost.now)), h("dt", null, "Cheapest hour"), h("dd", null, at(cost.best))),
-  h("p", { class: "pad muted small" }, "Every publish empties the cache. These results would have been asked for again."));
+  return panel("What publishing costs", null, facts([["Now", at(cost.now)], ["Cheapest hour", at(cost.best)]], ".pad"),
+  h("p.pad.muted.small", "Every publish empties the cache. These results would have been asked for again."));
 }

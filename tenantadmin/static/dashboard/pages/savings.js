@@ -2,47 +2,46 @@
 
 import { call } from "../api.js";
 import { chart } from "../charts.js";
-import { h } from "../dom.js";
 import * as f from "../format.js";
-import { to } from "../router.js";
 import { explanation, saved } from "../savings.js";
-import { a, empty, panel, table } from "../ui.js";
+import { a, beside, empty, fine, h, num, pageHead, panel, ruleLink, stepper, table, tabs, text, to } from "../ui.js";
 import { shift, tiles } from "./overview.js";
 import { sources } from "./reports.js";
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show({ tenant, query, onLeave }) {
   const [today, period] = [f.isoDay(new Date()), query.get("period") ?? f.yesterday().slice(0, 7)];
   const isYear = period.length === 4;
   const [from, end] = [`${period}${isYear ? "-01" : ""}-01`, f.addDays(`${shift(period, 1)}${isYear ? "-01" : ""}-01`, -1)];
-  const link = (/** @type {string} */ value, /** @type {string} */ text, /** @type {Record<string, any>} */ props) => h("a", { href: to(tenant, "savings", { period: value }), ...props }, text);
-  const head = h("header", { class: "page-head" }, h("div", null, h("h1", null, "Savings"), h("p", { class: "muted" }, `${f.periodName(period)}. Days and hours are in UTC.`)), h("div", { class: "row" },
-    h("nav", { class: "segments", "aria-label": "Length of the period" }, link(period.slice(0, 4), "Year", { "aria-current": isYear && "page" }), link(isYear ? `${period}-${today.slice(5, 7)}` : period, "Month", { "aria-current": !isYear && "page" })),
-    h("nav", { class: "segments", "aria-label": "Period" }, link(shift(period, -1), "‹", { "aria-label": "Earlier" }), link(shift(period, 1), "›", { "aria-label": "Later" }))));
-  if (from > today) return h("div", null, head, empty("This period has not begun."));
+  const at = (/** @type {string} */ value) => to(tenant, "savings", { period: value });
+  const head = pageHead("Savings", `${f.periodName(period)}. Days and hours are in UTC.`,
+    tabs([[at(period.slice(0, 4)), "Year", isYear], [at(isYear ? `${period}-${today.slice(5, 7)}` : period), "Month", !isYear]], "Length of the period", "segments"),
+    stepper("Period", at(shift(period, -1)), at(shift(period, 1))));
+  if (from > today) return h("div", head, empty("This period has not begun."));
   const savings = await call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" });
   const { total, currency } = savings;
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
+  const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
   const stacked = (/** @type {string} */ label, /** @type {string[]} */ labels, /** @type {number[]} */ billed, /** @type {number[]} */ spared) => chart({ label, labels, onLeave, series: [
     { label: "With the cache", values: billed, colour: "miss", stack: "all", show: f.duration }, { label: "Spared by the cache", values: spared, colour: "saved", stack: "all", show: f.duration }] });
-  return h("div", null, head,
+  return h("div", head,
     tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Busy time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
       ["Billed", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
-    h("p", null, explanation(savings)),
-    currency ? null : h("p", { class: "muted" }, "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    panel("Hours awake, by hour of the day", h("span", { class: "muted small" }, "all days of the period"), stacked("Hours that the warehouse is awake, by hour of the day", savings.hours.map((one) => `${String(one.hour).padStart(2, "0")}:00`), savings.hours.map((one) => one.awakeMs), savings.hours.map((one) => one.awakeWithoutMs - one.awakeMs))),
+    h("p", explanation(savings)),
+    currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
+    panel("Hours awake, by hour of the day", beside("all days of the period"), stacked("Hours that the warehouse is awake, by hour of the day", savings.hours.map((one) => `${String(one.hour).padStart(2, "0")}:00`), savings.hours.map((one) => one.awakeMs), savings.hours.map((one) => one.awakeWithoutMs - one.awakeMs))),
     panel(isYear ? "Billed by month" : "Billed by day", null, stacked("Billed time", parts.map((one) => one.name), parts.map((one) => one.withCache.billedMs), parts.map((one) => one.saved.billedMs))),
-    savings.autoSuspend.length ? panel("If the warehouse suspended after another time", h("span", { class: "muted small" }, "a setting of the warehouse; with the cache as it is"), table([
-      { head: "Suspends after", cell: (row) => f.span(row.autoSuspendSeconds) }, { head: "Billed", number: true, cell: (row) => f.duration(row.billedMs) },
-      { head: "Money", number: true, cell: (row) => cost(row.money) ?? f.NONE },
+    savings.autoSuspend.length ? panel("If the warehouse suspended after another time", beside("a setting of the warehouse; with the cache as it is"), table([
+      text("Suspends after", "autoSuspendSeconds", f.span), num("Billed", "billedMs", f.duration),
+      money,
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" })) : null,
-    panel("By rule", h("span", { class: "muted small" }, "what the bill would be more without the rule"), table([
-      { head: "Rule", cell: (row) => (row.ruleId ? a(to(tenant, "rules", { rule: row.ruleId }), row.ruleId) : h("span", { class: "muted" }, "no rule")), sort: (row) => row.ruleId ?? "" },
-      { head: "Hits", number: true, cell: (row) => f.number(row.hits), sort: (row) => row.hits }, { head: "Busy time", number: true, cell: (row) => f.duration(row.busyMs), sort: (row) => row.busyMs },
-      { head: "Billed time", number: true, cell: (row) => f.duration(row.marginalMs), sort: (row) => row.marginalMs }, { head: "Money", number: true, cell: (row) => cost(row.money) ?? f.NONE },
+    panel("By rule", beside("what the bill would be more without the rule"), table([
+      text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
+      num("Hits", "hits"), num("Busy time", "busyMs", f.duration),
+      num("Billed time", "marginalMs", f.duration), money,
     ], savings.rules, { label: "Savings by rule", sorted: 3 })),
-    h("p", { class: "muted small" }, "The numbers of rules do not add up to the total: where two rules spare the same session, each of them alone spares nothing. Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
+    fine("The numbers of rules do not add up to the total: where two rules spare the same session, each of them alone spares nothing. Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
       `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.`),
     sources(tenant, savings.queries));
 }

@@ -1,14 +1,14 @@
 // SQL over the log: completion, queries kept in this browser, CSV and Parquet.
 
 import { call } from "../api.js";
-import { fill, h } from "../dom.js";
 import { createEditor } from "../editor.js";
 import * as f from "../format.js";
-import { replaceAddress, to } from "../router.js";
 import * as results from "../results.js";
-import { badge, button, failure, notify, panel, skeleton } from "../ui.js";
+import { badge, beside, button, failure, fill, h, notify, pageHead, panel, replaceAddress, skeleton, to } from "../ui.js";
 
 /** @typedef {{name: string, sql: string}} Kept */
+
+const FILES = /** @type {const} */ ([["CSV", "csv"], ["CSV for Excel", "excel"], ["Parquet", "parquet"]]);
 
 const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY", "LIMIT", "count(*)", "sum(", "avg(", "quantile_cont(", "DISTINCT", "CASE WHEN", "BETWEEN"];
 
@@ -17,18 +17,17 @@ const examples = (day) => [
   { name: "Requests by status", sql: `SELECT cacheStatus, count(*) AS requests\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC` },
   { name: "Dearest statements", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
   { name: "Why misses", sql: `SELECT matchedRule, missReason, count(*) AS misses\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nGROUP BY ALL\nORDER BY misses DESC` },
-  { name: "Latest misses, to explain", sql: `SELECT logId, "timestamp", matchedRule, missReason, responseTimeMs, day\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nORDER BY "timestamp" DESC\nLIMIT 50` },
 ];
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
   const key = `dashboard.queries.${tenant}`;
   const samples = examples(f.yesterday());
   /** @type {string[]} */
   let columns = [];
-  const output = h("div", null);
-  const columnList = h("div", { class: "pad" });
+  const output = h("div");
+  const columnList = h("div.pad");
   const editor = await createEditor({
     mode: "sql", text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql, label: "SQL", low: true, onLeave: context.onLeave,
     words: () => [...columns.map((value) => ({ value, meta: "column" })), ...WORDS.map((value) => ({ value, meta: "SQL" }))],
@@ -36,9 +35,9 @@ export async function show(context) {
   });
   call("GET /tenants/{tenant}/query/schema", { tenant }).then((schema) => {
     columns = schema.columns.map((one) => one.name);
-    fill(columnList, h("dl", { class: "columns-list" }, schema.columns.map((one) => [
-      h("dt", null, h("button", { type: "button", class: "link mono", onclick: () => editor.insert(quoted(one.name)) }, one.name), h("span", { class: "muted small" }, ` ${one.type}`)),
-      h("dd", { class: "muted small" }, one.meaning, one.unit && ` (${one.unit})`)])));
+    fill(columnList, h("dl.columns-list", schema.columns.map((one) => [
+      h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(quoted(one.name)) }, one.name), beside(` ${one.type}`)),
+      h("dd.muted.small", one.meaning, one.unit && ` (${one.unit})`)])));
   }, (error) => fill(columnList, failure(error)));
 
   let running = new AbortController();
@@ -53,8 +52,8 @@ export async function show(context) {
     try {
       const answer = await results.run(tenant, sql, signal);
       fill(output, panel(f.count(answer.rowCount, "row"), [answer.truncated && badge("cut at the row limit", "warn"),
-        h("span", { class: "muted small" }, f.duration(performance.now() - start)),
-        button("CSV", () => results.download(tenant, sql, "csv"), "small"), button("CSV for Excel", () => results.download(tenant, sql, "excel"), "small"), button("Parquet", () => results.download(tenant, sql, "parquet"), "small")],
+        beside(f.duration(performance.now() - start)),
+        ...FILES.map(([name, kind]) => button(name, () => results.download(tenant, sql, kind), "small"))],
       results.resultTable(tenant, answer)));
     } catch (error) {
       if (!signal.aborted) fill(output, panel("No result", null, failure(error)));
@@ -62,7 +61,7 @@ export async function show(context) {
   };
   context.onLeave(() => running.abort());
 
-  const keptList = h("ul", { class: "findings", "aria-label": "Queries" });
+  const keptList = h("ul.findings", { "aria-label": "Queries" });
   const drawKept = () => fill(keptList,
     read(key).map((one, index) => entry(one, () => editor.set(one.sql), () => { write(key, read(key).filter((_, at) => at !== index)); drawKept(); })),
     samples.map((one) => entry(one, () => editor.set(one.sql))));
@@ -75,31 +74,23 @@ export async function show(context) {
     drawKept();
   };
   drawKept();
-  return h("div", null,
-    h("header", { class: "page-head" }, h("div", null, h("h1", null, "SQL"), h("p", { class: "muted" }, h("code", null, "proxy_logs"), " holds one row for each request. Name a day: it is much faster.")),
-      h("div", { class: "row" }, button("Keep", keep), button("Run", run, "primary"))),
-    h("div", { class: "split" },
-      h("div", null, panel("Statement", h("span", { class: "muted small" }, "Ctrl + Enter runs it"), editor.element), output),
-      h("div", null, panel("Queries", null, keptList),
-        h("details", { class: "panel" }, h("summary", { class: "panel-head strong" }, "Columns"), columnList))));
+  return h("div",
+    pageHead("SQL", [h("code", "proxy_logs"), " holds one row for each request. Name a day: it is much faster."], button("Keep", keep), button("Run", run, "primary")),
+    h("div.split",
+      h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element), output),
+      h("div", panel("Queries", null, keptList),
+        h("details.panel", h("summary.panel-head.strong", "Columns"), columnList))));
 }
 
-/**
- * @param {Kept} one
- * @param {() => void} choose
- * @param {() => void} [remove]
- */
-const entry = (one, choose, remove) => h("li", { class: "row nowrap" },
+/** @param {Kept} one @param {() => void} choose @param {() => void} [remove] */
+const entry = (one, choose, remove) => h("li.row.nowrap",
   h("button", { type: "button", class: "grow", onclick: choose, title: one.sql }, one.name),
   remove && h("button", { type: "button", class: "fit", "aria-label": `Forget ${one.name}`, onclick: remove }, "×"));
 
 /** @param {string} name */
 const quoted = (name) => (name === "timestamp" ? '"timestamp"' : name);
 
-/**
- * @param {string} key
- * @returns {Kept[]}
- */
+/** @param {string} key @returns {Kept[]} */
 function read(key) {
   try {
     return JSON.parse(localStorage.getItem(key) ?? "[]");
@@ -108,10 +99,7 @@ function read(key) {
   }
 }
 
-/**
- * @param {string} key
- * @param {Kept[]} kept
- */
+/** @param {string} key @param {Kept[]} kept */
 function write(key, kept) {
   localStorage.setItem(key, JSON.stringify(kept.slice(0, 50)));
 }

@@ -1,12 +1,10 @@
 // The terms of service, for a user who has not accepted the present ones.
 
 import { call, mustAcceptTerms, renew, send, signOut } from "../api.js";
-import { h } from "../dom.js";
 import { markdown } from "../markdown.js";
-import { go } from "../router.js";
-import { button } from "../ui.js";
+import { button, go, h } from "../ui.js";
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show({ query }) {
   const text = await (await send("GET /tos", {}, { anonymous: true, accept: "text/markdown" })).text();
   const accept = async () => {
@@ -18,8 +16,8 @@ export async function show({ query }) {
     await signOut(false);
     go("/signin");
   };
-  return h("div", { class: "card terms" }, h("h1", null, "Terms of service"),
-    h("div", { class: "prose scroll", tabindex: 0, role: "region", "aria-label": "Terms of service" }, markdown(text)),
-    mustAcceptTerms() ? h("div", { class: "row end" }, button("Sign out", leave), button("Accept and go on", accept, "primary"))
+  return h("div.card.terms", h("h1", "Terms of service"),
+    h("div.prose.scroll", { tabindex: 0, role: "region", "aria-label": "Terms of service" }, markdown(text)),
+    mustAcceptTerms() ? h("div.row.end", button("Sign out", leave), button("Accept and go on", accept, "primary"))
       : h("a", { href: "#/" }, "Back"));
 }

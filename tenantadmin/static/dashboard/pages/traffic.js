@@ -1,13 +1,12 @@
 // The requests of the log, newest first. A row opens what the rules did with it, and why.
 
 import { call } from "../api.js";
-import { fill, h } from "../dom.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
+import { form } from "../forms.js";
 import { can } from "../people.js";
 import { run } from "../results.js";
-import { go, to } from "../router.js";
-import { a, badge, button, empty, failure, field, input, panel, select, skeleton } from "../ui.js";
+import { a, badge, button, empty, failure, field, fill, go, h, input, nextOf, pageHead, panel, select, skeleton, to } from "../ui.js";
 import { explanation } from "./explain.js";
 import { STATUS } from "./statements.js";
 
@@ -19,74 +18,58 @@ const FILTERS = ["status", "rule", "user", "statement", "queryHash", "minMs"];
 /** The longest `statement` that the service takes. */
 const LONGEST = 1000;
 
-/** @type {import("../router.js").Show} */
+/** @type {Show} */
 export async function show({ tenant, query, signal }) {
   const today = f.isoDay(new Date());
-  /** @type {Record<string, string>} */
+  /** @type {Texts} */
   const chosen = { from: f.addDays(today, -6), to: today, ...Object.fromEntries(query) };
   const page = await call("GET /tenants/{tenant}/requests", { tenant, ...chosen, status: /** @type {any} */ (chosen.status), minMs: chosen.minMs ? Number(chosen.minMs) : undefined }, { signal });
-  const next = new URLSearchParams(page._links.next?.href.split("?")[1]).get("cursor");
+  const next = nextOf(page);
   const isFiltered = FILTERS.some((name) => chosen[name]);
-  return h("div", null,
-    h("header", { class: "page-head" }, h("div", null, h("h1", null, "Requests"), h("p", { class: "muted" }, "Newest first. Days are in UTC, times in your zone.")),
-      a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
+  return h("div",
+    pageHead("Requests", "Newest first. Days are in UTC, times in your zone.", a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
     filters(tenant, chosen),
     page.requests.length ? panel(chosen.cursor ? "Older requests" : "Requests", [chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"), next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older")],
-      h("div", { class: "request-heads", "aria-hidden": "true" }, ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) => h("span", null, name))),
+      h("div.request-heads", { "aria-hidden": "true" }, ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) => h("span", name))),
       page.requests.map((row) => request(tenant, row)),
-      next && h("p", { class: "more" }, h("a", { class: "button", href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older")))
-      : isFiltered || chosen.cursor ? empty("No request fits.", h("p", null, a(to(tenant, "traffic"), "Without filters")))
+      next && h("p.more", h("a.button", { href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older")))
+      : isFiltered || chosen.cursor ? empty("No request fits.", h("p", a(to(tenant, "traffic"), "Without filters")))
         : nothingYet(tenant, "first-request", "There are no requests in these days.", "Each request of the Gateway stands here about a minute after it."));
 }
 
-/**
- * @param {string} tenant
- * @param {Record<string, string>} chosen
- */
+/** @param {string} tenant @param {Record<string, string>} chosen */
 function filters(tenant, chosen) {
   const text = (/** @type {string} */ name, /** @type {Record<string, any>} */ props = {}) => input(name, chosen[name] ?? "", props);
   const inputs = [
     field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
-    field("Status", select("status", [["", "any"], ...STATUSES.map((one) => /** @type {[string, string]} */ ([one, one]))], chosen.status ?? "")),
+    field("Status", select("status", [["", "any"], ...STATUSES], chosen.status ?? "")),
     field("Rule", text("rule", { placeholder: "an id, or none" })), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
     field("At least ms", text("minMs", { type: "number", min: 0 })), chosen.queryHash && field("Hash of the query", text("queryHash")),
   ];
-  const submit = (/** @type {SubmitEvent} */ event) => {
-    event.preventDefault();
-    const values = /** @type {Record<string, string>} */ (Object.fromEntries(new FormData(/** @type {HTMLFormElement} */ (event.target))));
-    go(to(tenant, "traffic", values).slice(1));
-  };
-  return h("form", { class: "panel", onsubmit: submit, "aria-label": "Filters" }, h("div", { class: "form short" }, inputs, h("div", { class: "field end" }, h("button", { class: "button primary" }, "Show"))));
+  return form(".panel", (given) => go(to(tenant, "traffic", /** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short", inputs, h("div.field.end", h("button.button.primary", "Show"))));
 }
 
-/**
- * @param {string} tenant
- * @param {Row} row
- */
+/** @param {string} tenant @param {Row} row */
 function request(tenant, row) {
-  const body = h("div", { class: "rule-more" });
-  const element = h("details", { class: "request" },
-    h("summary", null, h("span", { class: "nowrap", title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
-      h("span", null, badge(row.cacheStatus ?? "none", STATUS[row.cacheStatus ?? ""])),
-      h("span", { class: "sql clip" }, row.statement ?? f.NONE), h("span", { class: "wide-only clip" }, row.matchedRule ?? "no rule"),
-      h("span", { class: "wide-only clip" }, row.userName ?? f.NONE), h("span", { class: "wide-only num" }, f.duration(row.responseTimeMs))),
+  const body = h("div.rule-more");
+  const element = h("details.request",
+    h("summary", h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
+      h("span", badge(row.cacheStatus ?? "none", STATUS[row.cacheStatus ?? ""])),
+      h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", row.matchedRule ?? "no rule"),
+      h("span.wide-only.clip", row.userName ?? f.NONE), h("span.wide-only.num", f.duration(row.responseTimeMs))),
     body);
   element.addEventListener("toggle", () => open(tenant, row, body), { once: true });
   return element;
 }
 
-/**
- * @param {string} tenant
- * @param {Row} row
- * @param {HTMLElement} body
- */
+/** @param {string} tenant @param {Row} row @param {HTMLElement} body */
 async function open(tenant, row, body) {
   const same = row.queryHash ? { queryHash: row.queryHash } : row.statement ? { statement: row.statement.slice(0, LONGEST) } : null;
-  const acts = h("div", { class: "row" }, same && h("a", { class: "button", href: to(tenant, "traffic", same) }, "All requests of this statement"),
+  const acts = h("div.row", same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
     row.logId && can(tenant, "write") && button("Make a rule of this", () => makeRule(tenant, row)),
     row.logId && a(to(tenant, "explain", { logId: row.logId, day: row.day }), "Link to this request"));
   if (!row.logId) {
-    fill(body, h("p", { class: "sql" }, row.statement), h("p", { class: "muted" }, "The log gives this request no logId, so the rules cannot be traced for it."), acts);
+    fill(body, h("p.sql", row.statement), h("p.muted", "The log gives this request no logId, so the rules cannot be traced for it."), acts);
     return;
   }
   fill(body, skeleton(2));
@@ -97,14 +80,10 @@ async function open(tenant, row, body) {
   }
 }
 
-/**
- * Begin a rule of the tables that the statement reads.
- * @param {string} tenant
- * @param {Row} row
- */
+/** @param {string} tenant @param {Row} row begin a rule of the tables that the statement reads */
 async function makeRule(tenant, row) {
   const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${row.day}' AND logId = '${row.logId?.replaceAll("'", "''")}' LIMIT 1`, new AbortController().signal);
   const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
   if (!tables.length) throw new Error("The log names no table of this statement.");
-  go(to(tenant, "rules/edit", { tables: tables.join(",") }).slice(1));
+  go(to(tenant, "rules/edit", { tables: tables.join(",") }));
 }
