@@ -253,7 +253,7 @@ def register(objects: Path, tenant: UUID) -> None:
             listing_digest="bench",
             build="bench",
             file=str(path.relative_to(objects)),
-            rows=1,
+            rows=pq.read_metadata(path).num_rows,
             bytes=path.stat().st_size,
             objects_read=1,
             duplicates=0,

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from django.db.models import Sum
 from msgspec import Meta
 
+from logs.models import Partition
 from logs.queries import query_rows
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.structs import JsonStruct
@@ -62,6 +64,12 @@ class LogReader:
     store: ObjectStore
     tenant: UUID
     reader: Reader
+
+    def count_rows(self, window: Window) -> int:
+        """Return how many entries the log has on the days of the window."""
+        days = Partition.objects.filter(tenant_id=self.tenant, day__range=(window.first, window.last))
+        count: int = days.aggregate(Sum("rows", default=0))["rows__sum"]
+        return count
 
     def rows(self, statement: str) -> list[dict[str, Any]]:
         """Return the rows of a statement over ``proxy_logs``.

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import os
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from unittest import mock
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -16,6 +18,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from analytics.reports import traffic
 from analytics.reports.reading import LogReader, Window
 from analytics.reports.traffic import TrafficFilter, list_traffic
 from logs.audit import Reader
@@ -230,8 +233,19 @@ def _deduplicated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return kept
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(first=_ENTRIES, second=_ENTRIES, late=_ENTRIES, asked=_FILTERS, limit=st.integers(1, 3))
+#: How many logs and filters are tried. ``REQUEST_EXAMPLES=500`` takes some minutes.
+EXAMPLES: Final = int(os.environ.get("REQUEST_EXAMPLES", "12"))
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    first=_ENTRIES,
+    second=_ENTRIES,
+    late=_ENTRIES,
+    asked=_FILTERS,
+    limit=st.integers(1, 3),
+    many=st.sampled_from([-1, 1, 50_000]),
+)
 def test_pages_hold_each_row_once_while_a_day_is_built_again(
     world: World,
     first: list[dict[str, Any]],
@@ -239,10 +253,11 @@ def test_pages_hold_each_row_once_while_a_day_is_built_again(
     late: list[dict[str, Any]],
     asked: dict[str, Any],
     limit: int,
+    many: int,
 ) -> None:
     """Each row that was there at the first page is on one page, wherever the late rows fall.
 
-    The statement of each page gives the same rows.
+    The statement of each page gives the same rows, also of a log so large that times are read first.
     """
     tenant = factories.make_tenant(factories.make_account(f"A{uuid4()}"), member=world.member)
     log = LogReader(default_store(), tenant.pk, Reader(world.member.email, "203.0.113.5"))
@@ -256,7 +271,10 @@ def test_pages_hold_each_row_once_while_a_day_is_built_again(
     found: list[Any] = []
     cursor = None
     for number in itertools.count():
-        page = list_traffic(log, window=WINDOW, matching=TrafficFilter(**asked), limit=limit, cursor=cursor)
+        with mock.patch.object(traffic, "_MANY", many):
+            page = list_traffic(
+                log, window=WINDOW, matching=TrafficFilter(**asked), limit=limit, cursor=cursor
+            )
         assert len(page.requests) <= limit
         said = body_of(client.post(f"/tenants/{tenant.pk}/query", {"sql": page.sql}))["rows"]
         assert [row["logId"] for row in said] == [row.log_id for row in page.requests]
