@@ -36,7 +36,9 @@ class Setup(JsonStruct):
     """What a new tenant still needs, in the order of the first hour."""
 
     steps: list[SetupStep]
-    ready: Annotated[bool, Meta(description="True when every step is done.")]
+    ready: Annotated[
+        bool, Meta(description="True when every step but `people` is done: a tenant may have one user.")
+    ]
 
 
 def read_setup(tenant_id: UUID) -> Setup:
@@ -81,7 +83,7 @@ def read_setup(tenant_id: UUID) -> Setup:
         SetupStep(id="first-hit", done=days.filter(hits__gt=0).exists()),
         SetupStep(id="people", done=members.count() > 1),
     ]
-    return Setup(steps=steps, ready=all(step.done for step in steps))
+    return Setup(steps=steps, ready=all(step.done for step in steps if step.id != "people"))
 
 
 def _step(name: StepId, at: dt.datetime | None, *, done: bool | None = None) -> SetupStep:

@@ -37,8 +37,10 @@ def test_each_step_is_done_by_what_it_names(world: World) -> None:
             "first-hit",
             "people",
         ]
-        assert body["ready"] == all(step["done"] for step in body["steps"])
-        return [step["id"] for step in body["steps"] if step["done"]]
+        found = [step["id"] for step in body["steps"] if step["done"]]
+        # Nobody must have colleagues.
+        assert body["ready"] == (len({*found} - {"people"}) == 6)
+        return found
 
     def change(**members: Any) -> None:
         path = f"/config/tenants/{tenant.pk}/config"
