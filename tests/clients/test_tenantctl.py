@@ -478,6 +478,22 @@ def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
 
 
 @pytest.mark.django_db(transaction=True)
+def test_the_line_for_curl(service: Service) -> None:
+    with Client(service.url, service.pat) as client:
+        (tenant,) = client.tenants()
+        client.put_rules(tenant, [RULE], etag=client.rules(tenant).etag)
+        answer = client.request(
+            "POST", "/oauth/token", json={"grant_type": "pat_exchange", "pat": service.pat}
+        )
+    page = (ROOT.parents[1] / "docs/pipelines.md").read_text()
+    line = page[page.index("curl ") :].partition("```")[0]
+    environment = _environment(BASE_URL=service.url, TOKEN=answer.json()["access_token"], TENANT=tenant)
+    done = subprocess.run(["sh", "-c", line], env=environment, check=True, capture_output=True)
+    (marker,) = json.loads(done.stdout)["markers"]
+    assert (marker["targetRuleId"], marker["metadata"]) == ("orders", {"reason": "nightly load"})
+
+
+@pytest.mark.django_db(transaction=True)
 def test_refusals_are_one_line_and_status_1(tenantctl: Tenantctl, service: Service, tmp_path: Path) -> None:
     with Client(service.url, service.pat) as client:
         (tenant,) = client.tenants()
