@@ -1,22 +1,23 @@
-"""The alert of docs/alerts.md fires on the demo's first tenant, others on the one whose log has stopped."""
+"""The demo crosses thresholds: of docs/alerts.md, of a log that has stopped, and of the whole service."""
 
 from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db.models import F
 
 from accounts.models import Tenant
-from analytics.alerts.evaluating import evaluate_tenant
+from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
 from analytics.alerts.storing import create_alert
 from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
-from analytics.models import AlertFiring
+from analytics.models import AlertFiring, TenantHealth
 from tenantadmin.lib.objectstore import default_store
 
 pytestmark = pytest.mark.django_db
@@ -43,9 +44,16 @@ def test_the_documented_alert_fires_on_the_demo(tmp_path: Path, settings: Any) -
         create_alert(tenant_id=stopped.pk, wanted=other, actor="x")
     for tenant in (first, stopped):
         evaluate_tenant(default_store(), tenant=tenant.pk)
+    settings.SERVICE_ALERT_CHANNELS = ["ops@example.org"]
+    evaluate_service()
+    assert not AlertFiring.objects.filter(alert__tenant=None).exists()
+    # An hour later: the demo gets no new log.
+    TenantHealth.objects.update(updated_at=F("updated_at") - timedelta(hours=1))
+    evaluate_service()
     fired = AlertFiring.objects.values_list("alert__tenant", "alert__kind")
     assert set(fired) == {
         (first.pk, wanted["kind"]),
         (stopped.pk, "log-late"),
         (stopped.pk, "build-failed"),
+        (None, "log-late"),
     }

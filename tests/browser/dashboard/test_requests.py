@@ -43,7 +43,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         opened = rows.first.locator(".rule-more")
         expect(opened.locator("dt", has_text="Key")).to_be_visible()
         expect(opened).to_contain_text("decides: HIT or MISS")
-        statement = opened.locator("dd.sql").inner_text()
+        statement = opened.locator("dd .sql").inner_text()
         opened.locator("text=All requests of this statement").click()
         page.wait_for_function("!location.hash.includes('status')")
         dashboard.settle()
