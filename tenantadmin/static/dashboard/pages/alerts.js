@@ -17,7 +17,7 @@ const CHANNELS = { email: "mail to a member", webhook: "signed webhook", slack: 
 /** @type {Record<Contract.AlertUnit, (value: number) => string>} */
 const SHOW = {
   points: (value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 2 })} points`, percent: (value) => percent(value / 100),
-  minutes: (value) => duration(60_000 * value), statements: number, builds: number,
+  minutes: (value) => duration(60_000 * value), statements: (value) => count(value, "statement"), builds: (value) => count(value, "build"),
 };
 /** @type {Record<Contract.AlertUnit, string>} */
 const UNITS = { points: "points", percent: "%", minutes: "min", statements: "statements", builds: "builds" };
