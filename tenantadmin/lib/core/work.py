@@ -48,24 +48,8 @@ class _Process:
     """What the requests of this process know of each other."""
 
     def __init__(self) -> None:
-        self._turn = Lock()
-        #: Another costly request may wait for its turn.
-        self.is_turn_wanted = False
+        self.turn = Lock()
         self.arrived_at = -math.inf
-
-    def take_turn(self) -> bool:
-        """Wait for the turn to compute. Return False if it did not come."""
-        if self._turn.acquire(blocking=False):
-            return True
-        self.is_turn_wanted = True
-        has_come = self._turn.acquire(timeout=_LONGEST_WAIT)
-        # Others may wait still.
-        self.is_turn_wanted = True
-        return has_come
-
-    def end_turn(self) -> None:
-        self.is_turn_wanted = False
-        self._turn.release()
 
     def give_way(self) -> None:
         """Pause while requests arrive."""
@@ -112,18 +96,17 @@ class Work:
         if self._is_abandoned():
             raise CallerGone
         if _COSTLY_SECONDS < self._used < self._seconds < math.inf:
-            if self._has_turn and _process.is_turn_wanted:
+            if self._has_turn:
                 self.end_turn()
                 sleep(_HANDOVER_SECONDS)
-            if not self._has_turn:
-                self._has_turn = _process.take_turn()
+            self._has_turn = _process.turn.acquire(timeout=_LONGEST_WAIT)
             _process.give_way()
 
     def end_turn(self) -> None:
         """Let another costly request compute."""
         if self._has_turn:
             self._has_turn = False
-            _process.end_turn()
+            _process.turn.release()
 
     def check(self) -> None:
         """End the request if its time is used up, or if its caller is gone.
