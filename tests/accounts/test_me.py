@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from accounts.models import Membership, User
+from accounts.models import Membership, RefreshToken, User
 from tests import factories
 from tests.accounts.support import signed_in
 from tests.authz.requests import operations
@@ -37,12 +37,18 @@ def test_every_path_of_a_user_takes_it(world: factories.World) -> None:
         "users/{}/roles",
         "users/{}/tenants",
         "users/{}/tokens",
+        "users/{}/tokens/<int:pat_id>",
         "users/{}/sessions",
+        "users/{}/sessions/<int:session_id>",
         "users/{}/tos",
         "users/{}/digests",
         "users/{}/invitations",
     }
-    for path in reads:
+    token = {"name": "x", "scopes": ["config:read"], "tenants": [str(world.tenant.pk)]}
+    made = client.post("/users/me/tokens", token).json()["id"]
+    session = RefreshToken.objects.get(user=world.member).pk
+    for route in reads:
+        path = route.replace("<int:pat_id>", str(made)).replace("<int:session_id>", str(session))
         mine, named = (client.get(f"/{path.format(name)}") for name in ("me", "member@example.org"))
         assert (mine.status_code, mine.json()) == (200, named.json()), path
         assert not re.search(r"/users/me\b", mine.content.decode()), path
