@@ -4,7 +4,7 @@ import { patOf } from "./pats.js";
 import { USER, request, requestJson } from "./request.js";
 import { claims, session, store } from "./session.js";
 
-export { ApiError, SignedOut, renew } from "./request.js";
+export { ApiError, SignedOut, hasStatus, renew } from "./request.js";
 
 /** Operations that only a personal access token may call: the dashboard makes one for the tenant. */
 const BY_PAT = /^\S+ \/tenants\/\{tenant\}\/(summaries|savings|verdict|timeline|reports|recommendations|digests|alerts|invalidations|invalidation-markers|rules)\b/;

@@ -25,7 +25,7 @@ export function targetOf({ fqdns: [host], warehouse: house }, email) {
 
 /** @type {(it: Target) => [string, string][]} what a program asks for */
 export const factsOf = (it) => [["Host", it.host], ["Port", String(it.port)],
-  ...(it.kind === "databricks" ? /** @type {[string, string][]} */ ([["HTTP path", it.path]]) : /** @type {[string, string][]} */ ([["Database", it.database]])),
+  it.kind === "databricks" ? ["HTTP path", it.path] : ["Database", it.database],
   ...(it.kind === "snowflake" ? /** @type {[string, string][]} */ ([["Warehouse", it.house]]) : []), ["User", it.user], ["Password", "a token"]];
 
 /** @type {Record<string, Record<string, (it: Target) => string>>} */

@@ -17,7 +17,7 @@ export function h(tag, ...rest) {
   if (classes.length) element.className = classes.join(" ");
   const props = Object.getPrototypeOf(rest[0] ?? 0) === Object.prototype ? rest.shift() : {};
   for (const [key, value] of Object.entries(/** @type {Record<string, any>} */ (props))) {
-    if (value === null || value === undefined || value === false) continue;
+    if (value == null || value === false) continue;
     if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
     else if (key === "value") /** @type {HTMLInputElement} */ (element).value = value;
     else element.setAttribute(key, value === true ? "" : String(value));

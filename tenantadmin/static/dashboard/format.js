@@ -32,10 +32,7 @@ const LEAST_MONTHS = 60 * 86_400;
 /** @type {(value: number, text: string) => string} */
 const signed = (value, text) => `${value < 0 && text !== "0" ? MINUS : ""}${text}`;
 
-/**
- * @param {number} value not negative
- * @param {Units} units
- */
+/** @param {number} value not negative @param {Units} units */
 function scaled(value, units) {
   if (value > 0 && value < 1) return `<1 ${units[0][1]}`;
   for (const [index, [size, unit]] of units.entries()) {
@@ -50,13 +47,13 @@ function scaled(value, units) {
 
 /** @type {(value: Value, show: (value: number) => string) => string} with its sign */
 export function difference(value, show) {
-  if (value === null || value === undefined) return NONE;
+  if (value == null) return NONE;
   return value === 0 ? "no change" : `${value > 0 ? "+" : MINUS}${show(Math.abs(value))}`;
 }
 
 /** @param {Value} value without decimals: `2,276` */
 export const number = (value) =>
-  value === null || value === undefined ? NONE : signed(value, whole.format(Math.abs(value)));
+  value == null ? NONE : signed(value, whole.format(Math.abs(value)));
 
 /**
  * How many there are: `1 rule`, `2,276 rules`.
@@ -65,19 +62,13 @@ export const number = (value) =>
  */
 export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
-/**
- * For axes and other narrow places: `11.1K`. Columns have `number`.
- * @param {Value} value
- */
+/** @param {Value} value for axes and other narrow places: `11.1K`; columns have `number` */
 export const compact = (value) =>
-  value === null || value === undefined ? NONE : value < 10_000 ? number(value) : short.format(value);
+  value == null ? NONE : value < 10_000 ? number(value) : short.format(value);
 
-/**
- * A share with one decimal: `42.9%`. Only all is `100%`, and only none is `0%`.
- * @param {Value} value of 0 to 1
- */
+/** @param {Value} value a share of 0 to 1, with one decimal: `42.9%`; only all is `100%`, and only none is `0%` */
 export function percent(value) {
-  if (value === null || value === undefined) return NONE;
+  if (value == null) return NONE;
   if (value === 0 || value === 1) return value ? "100%" : "0%";
   if (value > 0 && value < 0.0005) return "<0.1%";
   if (value >= 0.9995 && value < 1) return ">99.9%";
@@ -91,27 +82,24 @@ export const ratio = (part, all) => percent(all ? part / all : null);
 export const points = (value) =>
   difference(value, (it) => (it < 0.0005 ? "<0.1 points" : `${tenths.format(100 * it)} points`));
 
-/**
- * Milliseconds in the largest unit that fits: `2.4 h`. Without a decimal it is exact: `2 h`.
- * @param {Value} ms
- */
+/** @param {Value} ms in the largest unit that fits: `2.4 h`; without a decimal it is exact: `2 h` */
 export const duration = (ms) =>
-  ms === null || ms === undefined ? NONE : signed(ms, scaled(Math.abs(ms), TIMES));
+  ms == null ? NONE : signed(ms, scaled(Math.abs(ms), TIMES));
 
 /** @param {Value} seconds seconds exactly, in the largest unit that divides them: `90 s`, `2 min` */
 export function span(seconds) {
-  if (seconds === null || seconds === undefined) return NONE;
+  if (seconds == null) return NONE;
   const [size, unit] = SPANS.find(([it]) => (seconds && seconds % it === 0) || it === 1) ?? SPANS[3];
   return `${number(seconds / size)} ${unit}`;
 }
 
 /** @param {Value} value bytes in the largest unit that fits, of 1,000 each: `1.5 MB` */
 export const bytes = (value) =>
-  value === null || value === undefined ? NONE : signed(value, scaled(Math.abs(value), SIZES));
+  value == null ? NONE : signed(value, scaled(Math.abs(value), SIZES));
 
 /** @param {string | null | undefined} amount @param {string} currency an amount, which is decimal text with all its digits: `1,234.50 USD` */
 export function money(amount, currency) {
-  if (amount === null || amount === undefined) return NONE;
+  if (amount == null) return NONE;
   const [, minus, digits, decimals] = /^(-?)(\d+)(\.\d+)?$/.exec(amount) ?? [];
   if (digits === undefined) return NONE;
   const isNone = /^[0.]*$/.test(digits + (decimals ?? ""));
@@ -160,7 +148,7 @@ function timeIn(date, inZone) {
  * @param {string} [inZone] the reader's own, if it is not given
  */
 export function when(value, inZone = zone()) {
-  if (value === null || value === undefined) return NONE;
+  if (value == null) return NONE;
   const date = new Date(value);
   if (Number.isNaN(date.getTime())) return String(value);
   return timeIn(date, inZone).join(" ");
@@ -180,7 +168,7 @@ export function inBothZones(value) {
  * @param {number} [now] milliseconds since 1970
  */
 export function ago(value, now = Date.now()) {
-  if (value === null || value === undefined) return NONE;
+  if (value == null) return NONE;
   const passed = now - new Date(value).getTime();
   const seconds = Math.floor(Math.abs(passed) / 1000);
   for (const [size, unit] of AGES) {

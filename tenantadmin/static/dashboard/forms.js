@@ -1,11 +1,32 @@
 // Pieces of forms that do more than hold a value.
 
+import { call } from "./api.js";
+import { ROLES } from "./people.js";
 import { field, h, input, notify, select, sentence } from "./ui.js";
+
+/** What a publication does besides. */
+export const EMPTIES = "The Gateway starts with an empty cache under the new rules.";
+
+/** @param {string} text names or patterns, on lines or behind commas */
+export const names = (text) => text.split(/[,\n]/).map((one) => one.trim()).filter(Boolean);
 
 /** A field for the comment on a change, and a function that returns what it says. */
 export function commentInput(text = "") {
   const given = input("comment", text, { maxlength: 500, autocomplete: "off" });
   return { field: field("Comment", given, "Why it changes. The history keeps it."), value: () => given.value };
+}
+
+/** @param {string} tenant the fields of an invitation, and a function that sends it */
+export function invitation(tenant) {
+  const email = input("email", "", { type: "email", required: true, placeholder: "name@example.com" });
+  const role = select("role", ROLES, "member");
+  const message = input("message", "", { maxlength: 500, placeholder: "Optional" });
+  return { fields: [field("Email", email, "The address gets a mail. It has 14 days to accept."), field("Role", role), field("Message", message)],
+    send: async () => {
+      const to = email.value.trim();
+      await call("POST /config/tenants/{tenant}/invitations", { tenant, body: { email: to, role: /** @type {Contract.MembershipRole} */ (role.value), message: message.value.trim() } });
+      notify(`Invited ${to}.`);
+    } };
 }
 
 /** @type {(name: string, choices: Texts | string[], value: string, label: string, save: (value: string) => any) => HTMLElement} a menu that saves what is chosen at once */

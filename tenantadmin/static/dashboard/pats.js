@@ -1,6 +1,6 @@
 // Personal access tokens for what signing in alone does not allow: the summaries and reports of a tenant.
 
-import { ApiError, requestJson } from "./request.js";
+import { ApiError, hasStatus, requestJson } from "./request.js";
 import { expiry, session, store } from "./session.js";
 
 const NAME = "Dashboard, until sign-out";
@@ -43,7 +43,7 @@ async function mintPat(tenant, scopes) {
       return await exchangePat(tenant, held);
     } catch (error) {
       // Revoked or expired: make another.
-      if (!(error instanceof ApiError) || error.status !== 401) throw error;
+      if (!hasStatus(error, 401)) throw error;
     }
   }
   const expiresAt = new Date(Date.now() + 86_400_000).toISOString();

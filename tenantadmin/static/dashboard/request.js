@@ -21,6 +21,9 @@ export class ApiError extends Error {
   }
 }
 
+/** @type {(error: unknown, ...statuses: number[]) => boolean} whether the service answered with one of them */
+export const hasStatus = (error, ...statuses) => error instanceof ApiError && statuses.includes(error.status);
+
 /** The session has ended: sign in again. */
 export class SignedOut extends Error {}
 
@@ -159,7 +162,7 @@ async function renewOnce() {
     const answer = await requestJson("POST /oauth/token", { body }, { anonymous: true });
     store({ ...held, access: answer.access_token, expiresAt: expiry(answer) });
   } catch (error) {
-    if (error instanceof ApiError && [400, 401, 403].includes(error.status)) {
+    if (hasStatus(error, 400, 401, 403)) {
       store(null);
       throw new SignedOut();
     }

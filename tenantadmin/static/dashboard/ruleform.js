@@ -1,5 +1,6 @@
 // A form for simple rules. Rules with other conditions are edited as JSON.
 
+import { names } from "./forms.js";
 import { ask, field, h, input, select } from "./ui.js";
 
 const NEW = "";
@@ -8,9 +9,6 @@ const ACTIONS = { cache: "cache the result", bypass: "do not cache", deny: "refu
 const KEEP = "keep";
 const SHARING = { userName: "one user, by name", "": "everybody", [KEEP]: "as the text says" };
 const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
-
-/** @param {string} text names, separated by commas or lines */
-const names = (text) => text.split(/[,\n]/).map((part) => part.trim()).filter(Boolean);
 
 /** @param {any} test @param {string} operator @returns {string[] | null} null: not what the form writes */
 function listOf(test, operator) {

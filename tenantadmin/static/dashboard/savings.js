@@ -8,8 +8,8 @@ import { to } from "./router.js";
 /** @param {Contract.Savings} savings what the bill is less: money, or time without a price */
 export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? f.money(less.money, currency) : `${f.duration(less.billedMs)} awake`);
 
-/** @param {{billedMs: Contract.BilledRange, money?: Contract.MoneyRange | null}} gain how much less is billed: a gain is below 0 */
-export const savedOnBill = ({ billedMs, money }) => [...new Set((money ? [money.high, money.low] : [billedMs.high, billedMs.low]).map((end) => {
+/** @param {{billedMs?: Contract.BilledRange | null, money?: Contract.MoneyRange | null}} gain how much less is billed: a gain is below 0 */
+export const savedOnBill = ({ billedMs, money }) => billedMs && [...new Set((money ? [money.high, money.low] : [billedMs.high, billedMs.low]).map((end) => {
   const sign = Number(end) < 0 ? "+" : Number(end) ? "−" : "";
   return sign + (money ? f.money(String(end).replace("-", ""), money.currency) : f.duration(Math.abs(Number(end))));
 }))].join(" to ");

@@ -49,7 +49,7 @@ def enter_password(page: Page, site: str) -> None:
 
 
 def sign_out(page: Page) -> None:
-    page.click("#nav-sidebar img, #nav-sidebar [x-on\\:click*=openUserLinks]")
+    page.click("#nav-sidebar [x-on\\:click*=openUserLinks]")
     page.click("#logout-form button")
     page.wait_for_selector("#passkey_login")
 

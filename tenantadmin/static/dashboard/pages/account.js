@@ -9,26 +9,27 @@ import { acts, age, ask, badge, beside, button, checkbox, field, fine, go, h, in
 /** @type {Contract.Scope[]} */
 const SCOPES = ["config:read", "config:write", "logs:read", "logs:query", "analytics:read", "analytics:users", "cache-admin"];
 
+const ME = { email: "me" };
+
 /** @type {Texts} */
 const FREQUENCIES = { off: "none", daily: "every day", weekly: "every week" };
 
 /** @type {Show} */
 export async function show({ reload }) {
-  const email = "me";
   const [who, all, { digests }, { tokens }, { sessions }] = await Promise.all([
-    person(), tenants(), call("GET /users/{email}/digests", { email }),
-    call("GET /users/{email}/tokens", { email }), call("GET /users/{email}/sessions", { email }),
+    person(), tenants(), call("GET /users/{email}/digests", ME),
+    call("GET /users/{email}/tokens", ME), call("GET /users/{email}/sessions", ME),
   ]);
   const names = new Map(all.map((entry) => [entry.id, entry.name]));
   const revoke = (/** @type {Contract.Pat} */ token) => ask({ title: `Revoke “${token.name}”?`, body: "What uses it stops working within seconds.", action: "Revoke", danger: true, then: reload,
-    run: () => call("DELETE /users/{email}/tokens/{pat_id}", { email: "me", pat_id: token.id }) });
+    run: () => call("DELETE /users/{email}/tokens/{pat_id}", { ...ME, pat_id: token.id }) });
   const rotate = async (/** @type {Contract.Pat} */ one) => {
-    const { token } = await call("POST /users/{email}/tokens/{pat_id}/rotate", { email: "me", pat_id: one.id, body: {} });
+    const { token } = await call("POST /users/{email}/tokens/{pat_id}/rotate", { ...ME, pat_id: one.id, body: {} });
     await showToken(token, fine("The former secret goes on for a day."));
     reload();
   };
   const end = async (/** @type {Contract.Session} */ one) => {
-    await call("DELETE /users/{email}/sessions/{session_id}", { email: "me", session_id: one.id });
+    await call("DELETE /users/{email}/sessions/{session_id}", { ...ME, session_id: one.id });
     reload();
   };
   const everywhere = () => ask({ title: "Sign out everywhere?", body: "All your sessions end, this one too. Personal access tokens stay.", action: "Sign out everywhere", danger: true, run: () => signOut(true),
@@ -37,7 +38,7 @@ export async function show({ reload }) {
       go("/signin");
     } });
   const rename = async () => {
-    await call("PUT /users/{email}", { email: "me", body: { displayName: name.value.trim() } });
+    await call("PUT /users/{email}", { ...ME, body: { displayName: name.value.trim() } });
     forgetPerson();
     notify("Saved.");
     reload();
@@ -68,7 +69,7 @@ export async function show({ reload }) {
 
 /** @param {Contract.DigestPreference} preference */
 const frequency = ({ tenantId, tenantName, frequency }) => savingSelect("frequency", FREQUENCIES, frequency, `Mails about ${tenantName}`, async (wanted) => {
-  await call("PUT /users/{email}/digests/{tenant}", { email: "me", tenant: tenantId, body: { frequency: /** @type {Contract.DigestFrequency} */ (wanted) } });
+  await call("PUT /users/{email}/digests/{tenant}", { ...ME, tenant: tenantId, body: { frequency: /** @type {Contract.DigestFrequency} */ (wanted) } });
   notify(wanted === "off" ? `No more mails about ${tenantName}.` : `You get a mail ${FREQUENCIES[wanted]} about ${tenantName}.`);
 });
 
@@ -93,7 +94,7 @@ async function create(all, reload) {
     run: async () => {
       const expiresAt = new Date(Date.now() + Number(days.value) * 86_400_000).toISOString();
       const scopes = SCOPES.filter((_, index) => boxes[index].checked);
-      token = (await call("POST /users/{email}/tokens", { email: "me", body: { name: name.value.trim(), scopes, tenants: tenant.value ? [tenant.value] : [], expiresAt } })).token;
+      token = (await call("POST /users/{email}/tokens", { ...ME, body: { name: name.value.trim(), scopes, tenants: tenant.value ? [tenant.value] : [], expiresAt } })).token;
     },
     then: async () => {
       await showToken(token, fine("Programs exchange it: ", h("code", "POST /oauth/token"), " with ", h("code", "grant_type=pat_exchange"), "."));

@@ -19,8 +19,6 @@ const SHOW = {
   points: (value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 2 })} points`, percent: (value) => percent(value / 100),
   minutes: (value) => duration(60_000 * value), statements: (value) => count(value, "statement"), builds: (value) => count(value, "build"),
 };
-/** @type {Record<Contract.AlertUnit, string>} */
-const UNITS = { points: "points", percent: "%", minutes: "min", statements: "statements", builds: "builds" };
 
 /** @type {Show} */
 export async function show({ tenant, query, reload }) {
@@ -99,7 +97,7 @@ function makeForm(kinds, alert) {
   const describe = () => {
     const one = chosen();
     about.textContent = `${say(one, one.window)}.`;
-    /** @type {Element} */ (thresholdField.lastChild).textContent = `In ${UNITS[one.unit]}, above 0, at most ${number(one.maxThreshold)}.`;
+    /** @type {Element} */ (thresholdField.lastChild).textContent = `In ${one.unit}, above 0, at most ${number(one.maxThreshold)}.`;
     /** @type {Element} */ (windowField.lastChild).textContent = `In ${one.windowUnit}, at most ${one.maxWindow}.`;
     windowField.hidden = one.window === null;
   };

@@ -1,6 +1,6 @@
 // The digest of a day or a week: what happened, each number with its SQL.
 
-import { ApiError, call } from "../api.js";
+import { call, hasStatus } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
@@ -20,7 +20,7 @@ export async function show({ tenant, query }) {
       section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line)))))),
     fine("Each number is a link to the SQL that gives it. “Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    if (!hasStatus(error, 404)) throw error;
     return h("div", head, views, nothingYet(tenant, "first-request", `There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,
       "It says what happened, in numbers with their SQL. It is made when the period has ended, and its logs are summarised."));
   }

@@ -1,9 +1,9 @@
 // One draft: edit, compare, replay, publish.
 
-import { ApiError, call, callWithTag } from "../api.js";
+import { call, callWithTag, hasStatus } from "../api.js";
 import { ruleDiff } from "../diff.js";
 import * as f from "../format.js";
-import { commentInput } from "../forms.js";
+import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
 import { publishing, rulesetEditor } from "../ruleset.js";
 import { a, ask, badge, button, field, fill, fine, go, h, input, notify, pageHead, to } from "../ui.js";
@@ -28,7 +28,7 @@ export async function show(context) {
       ({ data: stored, etag } = await callWithTag("PUT /config/tenants/{tenant}/rules/drafts/{draft}",
         { ...path, body: { rules, name: name.value, ...(baseSeq !== undefined && { baseSeq }) } }, { ifMatch: etag }));
     } catch (error) {
-      if (error instanceof ApiError && error.status === 409) throw new Error("Another user has changed this draft. Reload the page to see it.");
+      if (hasStatus(error, 409)) throw new Error("Another user has changed this draft. Reload the page to see it.");
       throw error;
     }
     editor.markSaved();
@@ -54,7 +54,7 @@ export async function show(context) {
       body: [isBehind && h("div.callout.warn", h("p", `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
-      ruleDiff(difference, difference.conflicts), figures, comment.field, fine("The Gateway starts with an empty cache under the new rules.")],
+      ruleDiff(difference, difference.conflicts), figures, comment.field, fine(EMPTIES)],
       run: async () => {
         if (isBehind) await save(difference.from);
         await publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment: comment.value() }));

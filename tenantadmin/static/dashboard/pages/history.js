@@ -3,10 +3,10 @@
 import { call } from "../api.js";
 import { compareRules, compareValues, fieldTable, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
-import { commentInput } from "../forms.js";
+import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
 import { validate } from "../ruleset.js";
-import { ask, badge, beside, button, code, failure, fill, h, nextOf, notify, pageHead, panel, replaceAddress, skeleton, tabs, to } from "../ui.js";
+import { ask, badge, beside, button, code, failure, fill, h, lintBadges, nextOf, notify, pageHead, panel, replaceAddress, skeleton, tabs, to } from "../ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -79,8 +79,8 @@ async function showRevision(context, kind, change, newest, detail) {
     const comment = commentInput();
     await ask({
       title: `Restore revision ${seq}?`, action: "Restore", wide: true,
-      body: [h("p", `Revision ${seq} is checked as a new write, and becomes revision ${newest + 1}.`, kind === "rules" && " The Gateway starts with an empty cache."),
-        lint && h("p", badge(f.count(lint.errors.length, "error"), lint.valid ? "" : "bad"), " ", badge(f.count(lint.warnings.length, "warning"), lint.warnings.length ? "warn" : "")),
+      body: [h("p", `Revision ${seq} is checked as a new write, and becomes revision ${newest + 1}.`, kind === "rules" && ` ${EMPTIES}`),
+        lint && h("p", lintBadges(lint.errors.length, lint.warnings.length)),
         shown, comment.field],
       run: () => (kind === "rules" ? call("POST /config/tenants/{tenant}/rules/history/{seq}/restore", { tenant, seq, comment: comment.value() })
         : call("POST /config/tenants/{tenant}/config/history/{seq}/restore", { tenant, seq, comment: comment.value() })),

@@ -3,6 +3,7 @@
 import { call } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
+import { names } from "../forms.js";
 import { a, age, area, ask, badge, beside, button, empty, field, fine, h, input, nextOf, notify, num, pageHead, panel, ruleLink, select, table, tabs, text, to } from "../ui.js";
 
 /** Markers of a page. */
@@ -44,7 +45,7 @@ function by(tenant, { targetRuleId, createdBy, invalidatedBy: { ruleId, statemen
 function byTable(tenant, name, reload) {
   const text = area("tables", "", { placeholder: "sales.orders\nref.*" });
   const look = async () => {
-    const tables = text.value.split(/[,\n]/).map((line) => line.trim()).filter(Boolean);
+    const tables = names(text.value);
     if (!tables.length) throw new Error("Name a table.");
     const found = await call("POST /tenants/{tenant}/invalidations/preview", { tenant, body: { tables } });
     if (!found.ruleIds.length) {

@@ -2,9 +2,9 @@
 
 import { call } from "../api.js";
 import { ago, count, when } from "../format.js";
-import { savingSelect } from "../forms.js";
+import { invitation, savingSelect } from "../forms.js";
 import { ROLES, can, person } from "../people.js";
-import { acts, age, ask, badge, beside, button, field, fine, h, input, notify, pageHead, panel, select, table, text } from "../ui.js";
+import { acts, age, ask, badge, beside, button, fine, h, notify, pageHead, panel, table, text } from "../ui.js";
 
 /** @typedef {{email: string, role: Contract.MembershipRole, all: Contract.Membership[]}} Member */
 
@@ -44,32 +44,20 @@ export async function show({ tenant, reload }) {
   };
   const remove = (/** @type {Member} */ member) => ask({ title: `Remove ${member.email}?`, body: "The tenant's rules and logs are no longer there for them, within seconds.", action: "Remove", danger: true,
     run: () => write(member), then: reload });
-  const withdraw = async (/** @type {Contract.Invitation} */ one) => {
-    await call("DELETE /config/tenants/{tenant}/invitations/{invitation}", { tenant, invitation: one.id });
-    notify(`Withdrawn: ${one.email}.`);
+  const after = async (/** @type {Promise<any>} */ act, /** @type {string} */ done) => {
+    await act;
+    notify(done);
     reload();
   };
+  const withdraw = (/** @type {Contract.Invitation} */ one) => after(call("DELETE /config/tenants/{tenant}/invitations/{invitation}", { tenant, invitation: one.id }), `Withdrawn: ${one.email}.`);
   const approve = (/** @type {Contract.AccessRequest} */ one) => ask({ title: `Give ${one.staff} access?`, body: `They may read this tenant's logs for ${one.hours} h from now on. Their reason: ${one.reason}`, action: "Approve",
     run: () => call("POST /config/tenants/{tenant}/access-requests/{access_request}/approve", { tenant, access_request: one.id }), then: reload });
-  const decline = async (/** @type {Contract.AccessRequest} */ one) => {
-    await call("POST /config/tenants/{tenant}/access-requests/{access_request}/decline", { tenant, access_request: one.id });
-    notify(`Declined: ${one.staff}.`);
-    reload();
-  };
+  const decline = (/** @type {Contract.AccessRequest} */ one) => after(call("POST /config/tenants/{tenant}/access-requests/{access_request}/decline", { tenant, access_request: one.id }), `Declined: ${one.staff}.`);
   // Platform admins see the requests, but only owners answer them.
   const mayAnswer = who.roles.get(tenant) === "owner";
   const invite = () => {
-    const email = input("email", "", { type: "email", placeholder: "name@example.com" });
-    const role = select("role", ROLES, "member");
-    const message = input("message", "", { maxlength: 500, placeholder: "Optional" });
-    return ask({ title: "Invite someone", action: "Invite",
-      body: [field("Email", email, "The address gets a mail. It has 14 days to accept."), field("Role", role), field("Message", message)],
-      run: () => call("POST /config/tenants/{tenant}/invitations", { tenant, body: {
-        email: email.value.trim(), role: /** @type {Contract.MembershipRole} */ (role.value), message: message.value.trim() } }),
-      then: () => {
-        notify(`Invited ${email.value.trim()}.`);
-        reload();
-      } });
+    const { fields, send } = invitation(tenant);
+    return ask({ title: "Invite someone", action: "Invite", body: fields, run: send, then: reload });
   };
   const state = text("State", "state", (state) => badge(state, state === "open" ? "info" : ""));
   const may = text("May", "role", (/** @type {Contract.MembershipRole} */ role) => MAY[role]);

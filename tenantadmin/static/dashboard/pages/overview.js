@@ -1,6 +1,6 @@
 // What the cache did in a year, a month or a day, with the changes that fell in it.
 
-import { ApiError, call } from "../api.js";
+import { call, hasStatus } from "../api.js";
 import { chart, loadCharts } from "../charts.js";
 import { nothingYet, readSetup } from "../firsthour.js";
 import * as f from "../format.js";
@@ -20,7 +20,7 @@ export async function show(context) {
     const node = await (period.length === 4 ? year : period.length === 7 ? month : day)(context, period);
     return h("div", head(tenant, period), verdict(tenant), node);
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    if (!hasStatus(error, 404)) throw error;
     const last = context.query.has("period") ? "" : await lastMonth(tenant, period.slice(0, 4));
     if (last) {
       go(to(tenant, "overview", { period: last }));
@@ -44,7 +44,7 @@ async function lastMonth(tenant, thisYear) {
       const { last365daysQueryActivity: days } = await call("GET /tenants/{tenant}/summaries/{year}", { tenant, year: one });
       if (days.length) return dayOf(days[days.length - 1]).slice(0, 7);
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status !== 404) throw error;
+      if (!hasStatus(error, 404)) throw error;
     }
   }
   return "";

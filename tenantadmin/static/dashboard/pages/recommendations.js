@@ -1,8 +1,8 @@
 // What the miner recommends: look at each, draft, accept or dismiss it; what it did once accepted.
 
-import { ApiError, call } from "../api.js";
+import { call, hasStatus } from "../api.js";
 import * as f from "../format.js";
-import { commentInput } from "../forms.js";
+import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
 import { savedOnBill } from "../savings.js";
 import { ask, badge, button, code, empty, facts, failure, field, fill, go, h, input, notify, num, pageHead, panel, skeleton, table, tabs, text, to } from "../ui.js";
@@ -12,7 +12,7 @@ import { statements } from "./reports.js";
 
 /** @type {Texts} */
 const STATE = { open: "info", drafted: "info", accepted: "good", dismissed: "", superseded: "warn" };
-/** @type {Record<string, string>} what a kind is good for, as staff pages say it */
+/** @type {Texts} what a kind is good for */
 const PURPOSE = { "leak-fix": "privacy", invalidator: "fresh results", split: "fresh results", swr: "no waiting", bypass: "less stored", remove: "simpler rules", "let-it-sleep": "saves money", "auto-suspend": "saves money" };
 const POLL_MS = 2000;
 
@@ -59,7 +59,7 @@ function card(context, one) {
   return panel(one.title, [h("span", { title: one.kind }, badge(PURPOSE[one.kind] ?? "saves time", one.kind === "leak-fix" ? "bad" : "")), badge(one.state, STATE[one.state]), one.caveats.map((code) => badge(code.replaceAll("-", " "), "warn"))],
     h("div.pad.stack",
       h("ul.prose", one.why.map((line) => h("li", line))),
-      facts([["Predicted", [gain.billedMs && `Saved on the bill: ${savedOnBill({ ...gain, billedMs: gain.billedMs })}; `, `warehouse time saved: ${range(gain.savedMs, f.durationChange)}; hits: ${range(gain.hits, f.change)}; from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`]],
+      facts([["Predicted", [gain.billedMs && `Saved on the bill: ${savedOnBill(gain)}; `, `warehouse time saved: ${range(gain.savedMs, f.durationChange)}; hits: ${range(gain.hits, f.change)}; from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`]],
         gain.risk.high !== 0 && ["Hits at risk", gain.risk.low === gain.risk.high ? f.number(gain.risk.low) : `${f.number(gain.risk.low)} to ${f.number(gain.risk.high)}`],
         one.decidedAt && ["Decided", `${one.decidedBy ?? ""} ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`]]),
       one.alternatives.length > 0 && otherWays(context, one),
@@ -74,7 +74,7 @@ function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && (one.state === "open" || one.state === "drafted");
   return h("div", h("h3", "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", way.title) : way.title, h("div.muted.small", way.why.at(-1) ?? "")] },
-    { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => gain.billedMs && savedOnBill({ ...gain, billedMs: gain.billedMs }) },
+    { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => savedOnBill(gain) },
     { head: "Saved", number: true, cell: (way) => range(way.predicted.gain.savedMs, f.durationChange) },
     { head: "Hits", number: true, cell: (way) => range(way.predicted.gain.hits, f.change) },
     { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
@@ -92,7 +92,7 @@ const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recomm
 function accept(context, one, way) {
   const comment = commentInput();
   return ask({ title: "Publish this now?", action: "Accept and publish", then: context.reload,
-    body: [h("p", way.title, ". The Gateway starts with an empty cache under the new rules."), comment.field],
+    body: [h("p", way.title, ". ", EMPTIES), comment.field],
     run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment: comment.value() }) });
 }
 
@@ -128,6 +128,6 @@ function effect(tenant, one) {
     const line = (/** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("strong", f.difference(it.measured, show)), ` (predicted ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")]];
     fill(box, facts([["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`], hits && ["Hits", line(hits, f.number)], savedMs && ["Time saved", line(savedMs, f.duration)],
       billedMs && ["Time on the bill", line(billedMs, f.duration)]]));
-  }, (error) => fill(box, error instanceof ApiError && error.status === 404 ? h("p.muted", "Nothing is measured yet.") : failure(error)));
+  }, (error) => fill(box, hasStatus(error, 404) ? h("p.muted", "Nothing is measured yet.") : failure(error)));
   return box;
 }

@@ -15,27 +15,27 @@ const POLL_MS = 1500;
 
 /** @type {Texts} */
 const CAVEATS = {
-  "writes-past-gateway-invisible": "Writes that do not pass the Gateway are not in the log: the true risk may be higher.",
+  "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
   "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
-  "gateway-unknown": "Whether the Gateway declines some requests by itself could not be learned: the bounds are wider.",
+  "gateway-unknown": "What the Gateway declines by itself could not be learned: the bounds are wider.",
   "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
-  "keys-per-user": "The Gateway of this log keeps the results of users apart: rules that do not vary are replayed per user.",
+  "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
   "days-left-out": "Some days were left out.", "cold-start": "The days before the window have no data: the cache starts cold.",
   "calibration-fair": "The replay of the rules in force differs a little from the log.",
-  "calibration-poor": "The replay of the rules in force differs much from the log: do not trust these figures.",
+  "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
 };
 
 /** @type {Texts} */
 const CAUSES = {
-  "other-rule": "The log names another rule than the one that decides.",
+  "other-rule": "The log names another rule.",
   "not-executed": "The Gateway failed before it looked for a result.",
-  "gateway-never-stale": "The rules allow stale results, and this Gateway never serves one.",
-  "stale-result": "The replay serves a stale result, and the Gateway did not.",
-  "gateway-declines": "The Gateway or the replay declined to use the cache.",
+  "gateway-never-stale": "This Gateway never serves a stale result.",
+  "stale-result": "The Gateway served no stale result.",
+  "gateway-declines": "One of them declined to use the cache.",
   "literals-hidden": "The log hides the literals of the statement.",
-  "cached-before": "The Gateway's result is older than the days that were replayed.",
+  "cached-before": "The Gateway's result is older than the window.",
   "differed-before": "An earlier request for the same result differs.",
-  "same-millisecond": "Another request for the same result came in the same millisecond.",
+  "same-millisecond": "Another request came in the same millisecond.",
   "other-cache-state": "The cache held something else.",
   unexplained: "For another reason.",
 };

@@ -1,9 +1,9 @@
 // Edit the rules in force: lint as one types, a look at the difference, publish.
 
-import { ApiError, call } from "../api.js";
+import { call, hasStatus } from "../api.js";
 import { compareRules, isSame, ruleDiff } from "../diff.js";
 import { count } from "../format.js";
-import { commentInput } from "../forms.js";
+import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
 import { publishing, rulesetEditor, validate } from "../ruleset.js";
 import { a, ask, button, fine, go, h, lintBadges, notify, pageHead, to } from "../ui.js";
@@ -25,13 +25,13 @@ export async function show(context) {
     await ask({
       title: "Publish these rules?", wide: true, action: "Publish",
       body: [lint.warnings.length > 0 && h("p", lintBadges(0, lint.warnings.length)), ruleDiff(difference), comment.field,
-        fine("The Gateway starts with an empty cache under the new rules.")],
+        fine(EMPTIES)],
       run: async () => {
         try {
           await publishing((confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment: comment.value(),
             body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }));
         } catch (error) {
-          throw error instanceof ApiError && error.status === 409 ? new Error("Another user has published other rules meanwhile. Save your rules as a draft: it shows the conflicts.") : error;
+          throw hasStatus(error, 409) ? new Error("Another user has published other rules meanwhile. Save your rules as a draft: it shows the conflicts.") : error;
         }
       },
       then: () => {

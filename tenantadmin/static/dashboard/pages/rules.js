@@ -1,6 +1,6 @@
 // The rules in force, with the effect that each had this year.
 
-import { ApiError, call } from "../api.js";
+import { call, hasStatus } from "../api.js";
 import { lastChanges } from "../blame.js";
 import { asSentence } from "../conditions.js";
 import { nothingYet } from "../firsthour.js";
@@ -39,7 +39,7 @@ async function effectsOf(tenant) {
     const { rules } = await call("GET /tenants/{tenant}/summaries/{year}/rules", { tenant, year: f.yesterday().slice(0, 4) });
     return new Map(rules.map((rule) => [rule.ruleId, rule]));
   } catch (error) {
-    if (error instanceof ApiError && [403, 404].includes(error.status)) return new Map();
+    if (hasStatus(error, 403, 404)) return new Map();
     throw error;
   }
 }

@@ -5,8 +5,8 @@ import { API } from "../config.js";
 import { TOOLS, factsOf, howTo, targetOf } from "../connect.js";
 import { STEPS, readSetup } from "../firsthour.js";
 import * as f from "../format.js";
-import { commentInput, form } from "../forms.js";
-import { ROLES, can, person } from "../people.js";
+import { commentInput, form, invitation, names } from "../forms.js";
+import { can, person } from "../people.js";
 import { STARTERS, withStarters } from "../starters.js";
 import { putConfig } from "../tenantconfig.js";
 import { a, area, badge, beside, button, checkbox, copyable, facts, field, fill, fine, h, input, notify, pageHead, select, showToken, to } from "../ui.js";
@@ -141,7 +141,7 @@ const FORMS = {
     return [h("p", "The Gateway reads its rules and announces its log with a token of your own. It lasts a year and reaches this tenant alone."),
       stepForm("Make the token", [field("Name", name)], async () => {
         const { token } = await call("POST /users/{email}/tokens", { email: "me", body: { name: name.value.trim(), scopes: ["config:read", "cache-admin", "logs:notify"], tenants: [tenant], expiresAt } });
-        await showToken(["TENANTADMIN_URL", API || location.origin, "TENANTADMIN_PAT", token, "TENANT", tenant].map((text, index) => (index % 2 ? `=${text}\n` : text)).join(""),
+        await showToken(`TENANTADMIN_URL=${API || location.origin}\nTENANTADMIN_PAT=${token}\nTENANT=${tenant}\n`,
           fine("Start the Gateway with these variables."));
         await changed();
       })];
@@ -170,9 +170,9 @@ const FORMS = {
     return [now, stepForm("Publish", [h("fieldset", h("legend", "Rules to start with"), STARTERS.map((rule, index) => h("label.check", boxes[index], h("span", h("strong", rule.name), beside(` ${rule.description}`))))),
       field("Reference tables", tables, "Names or patterns, separated by commas."), comment.field], async () => {
       const chosen = new Set(STARTERS.filter((_, index) => boxes[index].checked).map((rule) => rule.id));
-      const names = tables.value.split(",").map((one) => one.trim()).filter(Boolean);
-      if (chosen.has(STARTERS[0].id) && !names.length) throw new Error("Name the reference tables.");
-      const rules = withStarters(stored.rules, chosen, names);
+      const wanted = names(tables.value);
+      if (chosen.has(STARTERS[0].id) && !wanted.length) throw new Error("Name the reference tables.");
+      const rules = withStarters(stored.rules, chosen, wanted);
       if (rules.length === stored.rules.length) throw new Error("Choose a rule that is not there yet.");
       await call("PUT /config/tenants/{tenant}/rules", { tenant, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust }, comment: comment.value() });
       notify("Published.");
@@ -186,11 +186,9 @@ const FORMS = {
 
   async people(tenant, changed) {
     if (!can(tenant, "owner")) return h("p.muted", "Owners invite people.");
-    const email = input("email", "", { type: "email", required: true, placeholder: "name@example.com" });
-    const role = select("role", ROLES, "member");
-    return [stepForm("Invite", [field("Email", email, "The address gets a mail. It has 14 days to accept."), field("Role", role)], async () => {
-      await call("POST /config/tenants/{tenant}/invitations", { tenant, body: { email: email.value.trim(), role: /** @type {Contract.MembershipRole} */ (role.value) } });
-      notify(`Invited ${email.value.trim()}.`);
+    const { fields, send } = invitation(tenant);
+    return [stepForm("Invite", fields, async () => {
+      await send();
       await changed();
     }), h("p.muted", "The step is done when the first person accepts. ", a(to(tenant, "members"), "Members"))];
   },

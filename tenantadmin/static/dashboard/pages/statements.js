@@ -1,6 +1,6 @@
 // The statements of a day, with what the cache did for each.
 
-import { ApiError, call } from "../api.js";
+import { call, hasStatus } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
@@ -9,7 +9,7 @@ import { a, badge, fill, fine, go, h, input, num, pageHead, panel, ruleLink, ste
 /** @typedef {Contract.QueryRecord} QueryRecord */
 
 /** @type {Texts} */
-export const STATUS = { HIT: "good", MISS: "warn", BYPASS: "", PASSTHROUGH: "", BLOCKED: "bad", ERROR: "bad", HOLD: "info", INVALIDATION_ERROR: "bad" };
+export const STATUS = { HIT: "good", MISS: "warn", HOLD: "info", BYPASS: "", PASSTHROUGH: "", BLOCKED: "bad", ERROR: "bad", INVALIDATION_ERROR: "bad", AUTH_ERROR: "bad", SPOOFED: "bad", TELEMETRY: "", EXECUTOR: "" };
 
 /** @type {Show} */
 export async function show({ tenant, query }) {
@@ -20,7 +20,7 @@ export async function show({ tenant, query }) {
     const { queries } = await call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year, month, day: date });
     return h("div", head, list(tenant, day, queries));
   } catch (error) {
-    if (!(error instanceof ApiError) || error.status !== 404) throw error;
+    if (!hasStatus(error, 404)) throw error;
     return h("div", head, nothingYet(tenant, "first-request", `There are no requests on ${f.periodName(day)}.`, "Each statement of a day stands here, with its requests and hits."));
   }
 }

@@ -12,8 +12,6 @@ import { STATUS } from "./statements.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
 
-/** @type {Contract.CacheStatus[]} */
-const STATUSES = ["HIT", "MISS", "HOLD", "BYPASS", "PASSTHROUGH", "BLOCKED", "ERROR", "INVALIDATION_ERROR", "AUTH_ERROR", "SPOOFED", "TELEMETRY", "EXECUTOR"];
 const FILTERS = ["status", "rule", "user", "statement", "queryHash", "minMs"];
 /** The longest `statement` that the service takes. */
 const LONGEST = 1000;
@@ -42,7 +40,7 @@ function filters(tenant, chosen) {
   const text = (/** @type {string} */ name, /** @type {Record<string, any>} */ props = {}) => input(name, chosen[name] ?? "", props);
   const inputs = [
     field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
-    field("Status", select("status", [["", "any"], ...STATUSES], chosen.status ?? "")),
+    field("Status", select("status", [["", "any"], ...Object.keys(STATUS)], chosen.status ?? "")),
     field("Rule", text("rule", { placeholder: "an id, or none" })), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
     field("At least ms", text("minMs", { type: "number", min: 0 })), chosen.queryHash && field("Hash of the query", text("queryHash")),
   ];
