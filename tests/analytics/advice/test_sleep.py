@@ -6,13 +6,18 @@ import datetime as dt
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 
+from accounts.tenants.pricing import Pricing
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.errors import NothingToWrite
+from analytics.advice.mine import mine
 from analytics.advice.recommendations import accept_recommendation, draft_recommendation
+from analytics.demo.reading import read_demo
 from analytics.models import Recommendation
-from rules.language import read_rules
+from analytics.replay.job import Gateway, Job
+from rules.language import complete_rule, read_rules
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.logs import make_log, read
@@ -21,7 +26,7 @@ from tests.analytics.advice.searching import put_log
 from tests.analytics.advice.searching import search as search_stored
 from tests.analytics.replay.billing import executions
 from tests.analytics.replay.judge import judge
-from tests.analytics.replay.streams import FIRST, write_days
+from tests.analytics.replay.streams import FIRST, demo_rows, write_days
 from tests.analytics.savings.judge import Bill, Run
 
 if TYPE_CHECKING:
@@ -196,3 +201,34 @@ class TestTaking:
         assert billed["withoutIt"]["low"] == 3 * (536 * MINUTE + 301_000)
         assert billed["measured"] == -2 * (536 * MINUTE + 301_000 - 135 * 61_000)
         assert "hits" not in effect.result
+
+
+def test_the_demo_has_one_of_each_kind(tmp_path: Path) -> None:
+    profile = read_demo().profiles[0]
+    rows = demo_rows(profile, tenant_id="demo", days=DAYS, entries=8_000)
+    rules = [complete_rule(rule) for rule in profile.rules]
+    files = write_days(rows, tmp_path)
+    gateway = Gateway(nocache=True, non_deterministic=True, keys_per_user=False)
+    parsed = read_rules(rules)
+    prices = profile.config["warehouse"]["pricing"]
+    job = Job(files, WINDOW[0], WINDOW[-1], parsed, parsed, gateway=gateway, pricing=Pricing.of(prices))
+    with duckdb.connect(config={"threads": 1}) as connection:
+        advice = mine(connection, job, rules, dismissed={})
+    counted = {day.isoformat() for day in WINDOW}
+
+    def bills(changed: Sequence[Mapping[str, Any]], **options: Any) -> list[int]:
+        judged = judge(rows, rules=read_rules(changed), counted=counted, with_risk=False)
+        found = [
+            sum(Bill(prices, WINDOW, **options).of(runs).billed.values()) for runs in executions(judged, rows)
+        ]
+        return [min(found), max(found)]
+
+    now = bills(rules)
+    sleeping = [row for row in advice.recommendations if row["kind"] == "let-it-sleep" and row["patch"]]
+    suspend = the(advice, "auto-suspend")
+    changes = [(row, bills(with_it(rules, row))) for row in sleeping]
+    changes.append((suspend, bills(rules, suspend=suspend["predicted"]["autoSuspend"]["then"])))
+    assert len(changes) > 1
+    for row, then in changes:
+        low, high = sorted(after - before for after, before in zip(then, now, strict=True))
+        assert row["predicted"]["gain"]["billedMs"] == {"low": low, "high": high}
