@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -82,7 +83,8 @@ def read_home(user: User) -> Home:
     """
     at = now()
     today = at.date()
-    hidden: dict[str, list[str]] = {panel: [] for panel in PANELS}
+    # Another release may know other panels.
+    hidden: defaultdict[str, list[str]] = defaultdict(list)
     for panel, subject in Snooze.objects.filter(user=user, until__gt=at).values_list("panel", "subject"):
         hidden[panel].append(subject)
     # Logs and builds outlive their tenant.

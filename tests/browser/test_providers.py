@@ -10,7 +10,7 @@ import pytest
 from tests.browser.browsing import browsing
 from tests.browser.provider import EMAIL, PASSWORD
 from tests.browser.providers import running_provider
-from tests.browser.test_signing_in import LANDING, read_profile, tokens_of
+from tests.browser.signing_in import LANDING, read_profile, tokens_of
 
 if TYPE_CHECKING:
     from pathlib import Path

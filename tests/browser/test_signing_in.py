@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -11,25 +11,9 @@ from accounts.models import Account, RefreshToken, Tenant, User
 from tests.accounts.mailbox import running_inbox
 from tests.browser.browsing import browsing
 from tests.browser.provider import EMAIL, PASSWORD
-from tests.conftest import ApiClient
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
+from tests.browser.signing_in import LANDING, read_profile, tokens_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-#: A page of the service that needs nothing, to land on.
-LANDING = "/.well-known/jwks.json"
-
-
-def tokens_of(page: Page) -> dict[str, str]:
-    page.wait_for_url("**access_token=**")
-    return {name: values[0] for name, values in parse_qs(urlsplit(page.url).query).items()}
-
-
-def read_profile(tokens: dict[str, str]) -> Any:
-    answer = ApiClient(tokens["access_token"]).get(f"/users/{EMAIL}")
-    assert answer.status_code == 200
-    return answer.json()
 
 
 def test_through_an_identity_provider(chromium: str, service: str, provider: str) -> None:
