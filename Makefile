@@ -41,8 +41,12 @@ test: .venv/dev.stamp ## Run the tests, in parallel; those in a browser and of g
 	@$(BIN)/pytest $(PARALLEL) \
 		--ignore=tests/browser --ignore=tests/clients --ignore=tests/logs/sql/test_spark.py $(ARGS)
 
+# Tests of what is compiled, and the rules.
+IMAGE_TESTS = tests/tosapp tests/rules tests/accounts/test_tokens*.py tests/accounts/test_signin*.py \
+	tests/logs/test_convert.py tests/logs/test_entries.py tests/logs/test_writer.py tests/logs/sql/test_guard.py
+
 test-image: $(IMAGE)/stamp ## Run a part of the tests on Python 3.12, as the image
-	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider tests/accounts tests/tosapp tests/rules $(ARGS)
+	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider $(IMAGE_TESTS) $(ARGS)
 
 browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
 	@$(BIN)/pytest tests/browser --ignore=tests/browser/test_providers.py -n logical --dist worksteal $(ARGS)

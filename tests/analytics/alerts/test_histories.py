@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 
 #: ``ALERT_HISTORIES=2000`` tries others too.
-HISTORIES: Final = int(os.environ.get("ALERT_HISTORIES", "200"))
+HISTORIES: Final = int(os.environ.get("ALERT_HISTORIES", "60"))
 PARTS: Final = 4
 STEPS: Final = 6
 THRESHOLD: Final = 5.0
