@@ -205,7 +205,7 @@ class TestTaking:
 
 def test_the_demo_has_one_of_each_kind(tmp_path: Path) -> None:
     profile = read_demo().profiles[0]
-    rows = demo_rows(profile, tenant_id="demo", days=DAYS, entries=8_000)
+    rows = demo_rows(profile, tenant_id="demo", days=DAYS, entries=5_000)
     rules = [complete_rule(rule) for rule in profile.rules]
     files = write_days(rows, tmp_path)
     gateway = Gateway(nocache=True, non_deterministic=True, keys_per_user=False)
