@@ -20,16 +20,19 @@ from tests.analytics.savings.judge import judge
 from tests.analytics.savings.logs import answer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
-_NAMES = ("standardizedSql", "serverHostname", "cacheStatus", "matchedRule", "warehouseExecutionTimeMs")
+_NAMES = (
+    *("timestamp", "standardizedSql", "serverHostname", "cacheStatus", "matchedRule"),
+    "warehouseExecutionTimeMs",
+)
 _SUSPENDS = (60, 300, 600)
 
 
 def check(name: str) -> bool:
     """Print the savings of a log. Return True if all numbers are the judge's."""
     path = Path(name)
-    rows = list(_read(path))
+    rows = list(read_entries(path, _NAMES))
     days = [date.fromisoformat(row["day"]) for row in rows]
     first, last = min(days), max(days)
     table = Table(
@@ -40,23 +43,29 @@ def check(name: str) -> bool:
     is_equal = True
     with duckdb.connect() as connection:
         for suspend in _SUSPENDS:
-            price = {
-                "from": "2020-01-01",
-                "currency": "USD",
-                "perHour": "3.00",
-                "billing": "suspending",
-                "autoSuspendSeconds": suspend,
-                "minimumSeconds": 60,
-            }
-            found = answer(connection, rows, [price], first, last)
-            same = found == judge(rows, [price], first, last)
+            prices = [price_of(suspend)]
+            found = answer(connection, rows, prices, first, last)
+            same = found == judge(rows, prices, first, last)
             is_equal &= same
             table.add_row(str(suspend), *_cells(found["total"]), "equal" if same else "DIFFERENT")
     console.print(table)
     return is_equal
 
 
-def _read(path: Path) -> Iterator[dict[str, Any]]:
+def price_of(suspend: int, *, per_hour: str = "3.00") -> dict[str, Any]:
+    """Return the price of a warehouse that suspends after these seconds."""
+    return {
+        "from": "2020-01-01",
+        "currency": "USD",
+        "perHour": per_hour,
+        "billing": "suspending",
+        "autoSuspendSeconds": suspend,
+        "minimumSeconds": 60,
+    }
+
+
+def read_entries(path: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """Yield the day and these fields of each entry, each once. Entries without a time are left out."""
     seen = set()
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
         for line in lines:
@@ -65,11 +74,7 @@ def _read(path: Path) -> Iterator[dict[str, Any]]:
                 continue
             seen.add(entry.get("logId"))
             day = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC).date()
-            yield {
-                "day": day.isoformat(),
-                "timestamp": entry["timestamp"],
-                **{name: entry.get(name) for name in _NAMES},
-            }
+            yield {**{name: entry.get(name) for name in names}, "day": day.isoformat()}
 
 
 def _cells(total: dict[str, Any]) -> Iterator[str]:

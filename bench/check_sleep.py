@@ -5,9 +5,7 @@ It reads raw entries as NDJSON, perhaps with gzip, and takes the day of an entry
 
 from __future__ import annotations
 
-import gzip
 import json
-from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -22,6 +20,7 @@ from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.mine import mine
 from analytics.advice.requests import STATEMENT_COLUMNS
 from analytics.replay.job import Gateway, Job
+from bench.check_savings import price_of, read_entries
 from bench.harness import console
 from logs.columns import COLUMNS
 from rules.language import complete_rule, read_rules
@@ -31,7 +30,7 @@ from tests.analytics.replay.streams import write_days
 from tests.analytics.savings.judge import Bill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from tests.analytics.replay.judge import Row
 
@@ -53,14 +52,7 @@ def check(name: str, *, rules: str | None = None, suspend: int = 300, per_hour: 
     current = (
         [] if rules is None else [complete_rule(one) for one in json.loads(Path(rules).read_text())["rules"]]
     )
-    price: dict[str, Any] = {
-        "from": "2020-01-01",
-        "currency": "USD",
-        "perHour": per_hour,
-        "billing": "suspending",
-        "autoSuspendSeconds": suspend,
-        "minimumSeconds": 60,
-    }
+    price = price_of(suspend, per_hour=per_hour)
     with TemporaryDirectory() as place, duckdb.connect(config={"threads": 1}) as connection:
         files = write_days(rows, Path(place))
         parsed = read_rules(current)
@@ -119,18 +111,6 @@ def _hours(values: Sequence[int]) -> str:
     return " to ".join(dict.fromkeys(f"{value / 3_600_000:.2f}" for value in values))
 
 
-def _read(path: Path) -> Iterator[Row]:
-    seen = set()
-    rows = []
-    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-        for line in lines:
-            entry = json.loads(line)
-            if entry.get("logId") in seen or entry.get("timestamp") is None:
-                continue
-            seen.add(entry.get("logId"))
-            day = datetime.fromtimestamp(entry["timestamp"] / 1000, UTC).date()
-            rows.append(
-                {**{column.name: entry.get(column.name) for column in COLUMNS}, "day": day.isoformat()}
-            )
-    rows.sort(key=lambda row: (row["day"], row["timestamp"], row["logId"] or ""))
-    yield from rows
+def _read(path: Path) -> list[Row]:
+    rows = read_entries(path, [column.name for column in COLUMNS])
+    return sorted(rows, key=lambda row: (row["day"], row["timestamp"], row["logId"] or ""))
