@@ -22,9 +22,10 @@ export function explanation({ total, pricing }) {
   return billing === "busy" ? both : `${both} A hit saves money only when the warehouse would have been asleep without it; at other times it is awake for other requests anyway.`;
 }
 
-/** @type {(tenant: string, from: string, last: string) => HTMLElement} filled when the savings are there: the page does not wait for them */
+/** @type {(tenant: string, from: string, last: string) => HTMLElement} the page does not wait for the savings */
 export const savingsTile = (tenant, from, last) => {
-  const [value, today] = [h("dd", f.NONE), f.isoDay(new Date())];
+  const today = f.isoDay(new Date());
+  const value = h("dd", f.NONE, from <= today && h("span.note", "…"));
   if (from <= today) {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => fill(value,
       h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", `busy time ${f.duration(savings.total.saved.busyMs)}`)),

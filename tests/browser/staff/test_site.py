@@ -13,6 +13,8 @@ from tests.browser.staff.tasks import Clicks, signed_in
 from tosapp.publishing import publish, require_active
 
 if TYPE_CHECKING:
+    from playwright.sync_api import Route
+
     from accounts.models import Tenant
     from tests import factories
 
@@ -34,6 +36,24 @@ def test_other_terms_are_published(chromium: str, service: str, world: factories
         page.wait_for_selector("text=Published. 1 user will be asked again.")
         assert clicks.count <= 4
     assert require_active().markdown == "# Terms\n\nBe *very* kind."
+
+
+def test_no_row_of_home_moves_while_the_totals_load(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    Domain.objects.create(account=world.account, name="acme.example", challenge="tenant-admin=abc")
+    with signed_in(chromium, service, world) as (page, _):
+        held: list[Route] = []
+        page.route("**/?part=totals", lambda route: held.append(route))  # noqa: PLW0108  # Playwright asks for its arguments
+        for width in (1280, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.goto(f"{service}/admin/")
+            page.wait_for_selector("text=Every tenant and every account has an owner.")
+            row = page.locator("#domains >> text=acme.example")
+            before = row.bounding_box()
+            held.pop().continue_()
+            page.wait_for_selector("#totals .spark")
+            assert row.bounding_box() == before
 
 
 def test_rights_are_reviewed_and_a_person_is_offboarded(
