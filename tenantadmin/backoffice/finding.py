@@ -96,7 +96,7 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
 
 
 def _first_of(*searches: QuerySet[Any]) -> list[Any]:
-    """Return the first results, each once: those of the first search, then those of the next."""
+    """Return at most `_MAX_FOUND` results, each once. Results of an earlier search are first."""
     found: dict[Any, Any] = {}
     for search in searches:
         # In no order: any order would read all rows that match.

@@ -1,6 +1,6 @@
 """Take pictures of the demo: ``make screenshots``.
 
-`docs/images` gets those of the documentation, with a sheet of both products side by side. `.cache/pages`
+The pictures of the documentation go to `docs/images`, with a sheet of both products. `.cache/pages`
 gets every page, wide, narrow and dark, to look at.
 """
 

@@ -61,7 +61,7 @@ export const skeleton = (lines = 6) =>
 export const pageHead = (title, below, ...acts) =>
   h("header.page-head", h("div", typeof title === "string" ? h("h1", title) : title, below && h("p.muted", below)), acts.flat().some(Boolean) && h("div.row", acts));
 
-/** @type {(...children: Child[]) => HTMLElement} what stands beside something */
+/** @type {(...children: Child[]) => HTMLElement} a small grey text in a line */
 export const beside = (...children) => h("span.muted.small", ...children);
 
 /** @type {(...children: Child[]) => HTMLElement} a paragraph in small print */
