@@ -111,13 +111,13 @@ def mine(
         job.per_user_tables,
     )
     cached = cache.mine(current)
-    sleeping = sleep.propose(current, job, cached)
+    sleeping, suspending = sleep.propose(current, job, cached)
     subjects = {proposal.subject for proposal in sleeping}
     proposals = [
         *leaks.propose(current),
         *invalidator.propose(current),
         *sleeping,
-        *sleep.propose_suspend(current, job),
+        *suspending,
         *sorted(
             (
                 proposal

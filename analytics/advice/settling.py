@@ -62,8 +62,10 @@ def settle_suspends(tenant_id: UUID) -> None:
     undecided = Recommendation.objects.filter(
         tenant_id=tenant_id, kind=Kind.AUTO_SUSPEND, state__in=Recommendation.UNDECIDED
     )
+    if not undecided:
+        return
+    in_force = Pricing.of(read_prices(tenant_id)).on(now().date())
     for recommendation in undecided:
-        in_force = Pricing.of(read_prices(tenant_id)).on(now().date())
         if in_force.suspend_seconds == recommendation.predicted["autoSuspend"]["then"]:
             undecided.filter(pk=recommendation.pk, version=recommendation.version).update(
                 state=State.ACCEPTED,

@@ -40,11 +40,17 @@ _MINUTES: Final = range(0, 60, 5)
 _SCHEDULED: Final = 0.8
 
 
-def propose(current: Current, job: Job, cached: CacheProposals) -> list[Proposal]:
-    """Propose to spare or move what alone wakes the warehouse, if it bills the time awake."""
-    if not _bills_time_awake(job):
-        return []
+def propose(current: Current, job: Job, cached: CacheProposals) -> tuple[list[Proposal], list[Proposal]]:
+    """Propose ``let-it-sleep`` and ``auto-suspend``, if the warehouse bills the time awake."""
+    terms = job.pricing.on(job.last_day)
+    if terms.billing != "suspending" or terms.per_hour is None:
+        return [], []
     awake = Awake(current.connection, job)
+    return _propose_sleep(current, awake, cached), _propose_suspend(awake, job)
+
+
+def _propose_sleep(current: Current, awake: Awake, cached: CacheProposals) -> list[Proposal]:
+    """Propose to spare or move what alone wakes the warehouse."""
     least = max(MIN_SHARE * awake.ms, 1)
     proposals: list[Proposal] = []
     covered: set[int] = set()
@@ -78,12 +84,9 @@ def propose(current: Current, job: Job, cached: CacheProposals) -> list[Proposal
     return proposals
 
 
-def propose_suspend(current: Current, job: Job) -> list[Proposal]:
+def _propose_suspend(awake: Awake, job: Job) -> list[Proposal]:
     """Propose another time until the warehouse suspends, if it bills less by that."""
-    if not _bills_time_awake(job):
-        return []
     now = job.pricing.on(job.last_day).suspend_seconds
-    awake = Awake(current.connection, job)
     gains = {seconds: awake.ms - awake.suspending(seconds) for seconds in SUSPENDS if seconds != now}
     best = max(gains.values())
     if best < max(MIN_SHARE * awake.ms, 1):
@@ -123,12 +126,6 @@ def propose_suspend(current: Current, job: Job) -> list[Proposal]:
             suspend=SuspendChange(now=now, then=then),
         )
     ]
-
-
-def _bills_time_awake(job: Job) -> bool:
-    """Return True if a price is in force under which the warehouse suspends."""
-    terms = job.pricing.on(job.last_day)
-    return terms.billing == "suspending" and terms.per_hour is not None
 
 
 def _find_groups(current: Current, awake: Awake, options: Sequence[Option]) -> list[tuple[Group, int]]:
