@@ -11,7 +11,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 from msgspec import Meta
 
 from accounts.access.resources import is_signed_in_owner, require_tenant_owner
@@ -122,8 +121,8 @@ def list_access_requests(principal: Principal, *, tenant_id: UUID) -> list[Acces
 
 def requests_for(tenant_id: UUID) -> list[AccessRequest]:
     """Return the requests that `list_access_requests` lists, with the users that they name."""
-    newest = AccessRequest.objects.filter(tenant=tenant_id).select_related("staff", "decided_by")
-    return list(newest.order_by(F("ended_at").desc(nulls_first=True), "-created_at", "-id")[:_MAX_LISTED])
+    rows = AccessRequest.objects.filter(tenant=tenant_id).select_related("staff", "decided_by")
+    return list(rows.unanswered_first()[:_MAX_LISTED])
 
 
 def approve_access(principal: Principal, *, tenant_id: UUID, request_id: UUID) -> AccessRequestDocument:

@@ -12,7 +12,6 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
 from msgspec import Meta
 
 from accounts.access.assurance import require_fresh_proof
@@ -150,8 +149,8 @@ def list_invitations(principal: Principal, *, tenant_id: UUID) -> list[Invitatio
 
 def invitations_into(tenant_id: UUID) -> list[Invitation]:
     """Return the invitations that `list_invitations` lists, with tenant and inviting user."""
-    newest = Invitation.objects.filter(tenant=tenant_id).select_related("tenant", "invited_by")
-    return list(newest.order_by(F("ended_at").desc(nulls_first=True), "-created_at", "-id")[:_MAX_LISTED])
+    rows = Invitation.objects.filter(tenant=tenant_id).select_related("tenant", "invited_by")
+    return list(rows.unanswered_first()[:_MAX_LISTED])
 
 
 def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id: UUID) -> None:

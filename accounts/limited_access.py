@@ -18,9 +18,7 @@ from accounts.events import SYSTEM, record_event
 from accounts.mailing import mail_later
 from accounts.models import Membership, Tenant, TenantConfig
 from accounts.models.events import EventKind
-from accounts.models.tenants import StaffApproval
 from accounts.models.users import MembershipRole
-from accounts.tenants.config import staff_approval
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import BadRequest, Conflict
 from tenantadmin.lib.core.request_context import current_reason
@@ -61,8 +59,7 @@ def current_membership(user: User, *, tenant_id: UUID) -> Membership | None:
 
 def needs_approval(tenant_id: UUID) -> bool:
     """Return True if an owner of the tenant must approve the access of staff first."""
-    document = TenantConfig.objects.filter(pk=tenant_id).values_list("document", flat=True).first()
-    return staff_approval(document or {}) == StaffApproval.REQUIRED
+    return TenantConfig.objects.requiring_approval().filter(pk=tenant_id).exists()
 
 
 def take_access(user: User, *, tenant_id: UUID, hours: int) -> dt.datetime:

@@ -15,7 +15,6 @@ from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.events import record_event
 from accounts.models import Membership, Tenant, TenantConfig, User
 from accounts.models.events import EventKind
-from accounts.models.tenants import StaffApproval
 from accounts.models.users import MembershipRole
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
@@ -211,9 +210,9 @@ def only_owners_add(tenants: Collection[UUID]) -> bool:
 
     A tenant without an owner gets one from staff in any case.
     """
-    required = TenantConfig.objects.filter(document__access__staffApproval=StaffApproval.REQUIRED)
+    required = TenantConfig.objects.requiring_approval().values("pk")
     owners = Membership.objects.filter(role=MembershipRole.OWNER, ends_at=None, tenant__in=tenants)
-    return owners.filter(tenant__in=required.values("pk")).exists()
+    return owners.filter(tenant__in=required).exists()
 
 
 def require_staff_may_add(user: User | None, *, added: Collection[UUID]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from tenantadmin.lib.core.timestamps import now
 
@@ -46,6 +46,10 @@ class PendingQuerySet(models.QuerySet[Row]):
     def open(self) -> Self:
         """Return what can be answered: neither ended nor expired, and of a live tenant."""
         return self.filter(ended_at=None, expires_at__gt=now(), tenant__deleted_at=None)
+
+    def unanswered_first(self) -> Self:
+        """Order the rows as lists show them: what was not answered first, then the newest."""
+        return self.order_by(F("ended_at").desc(nulls_first=True), "-created_at", "-id")
 
 
 class TenantQuerySet(DeletableQuerySet[Row]):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import uuid
+from typing import TYPE_CHECKING
 
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
@@ -12,6 +13,9 @@ from django.db import models
 from accounts.models.billing import Account
 from accounts.models.querysets import TenantQuerySet
 from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 def fold_name(text: str) -> str:
@@ -73,6 +77,12 @@ class StaffApproval(models.TextChoices):
     REQUIRED = "required", "An owner approves it first"
 
 
+class TenantConfigQuerySet(models.QuerySet["TenantConfig"]):
+    def requiring_approval(self) -> Self:
+        """Return the configurations by which an owner approves the access of staff first."""
+        return self.filter(document__access__staffApproval=StaffApproval.REQUIRED)
+
+
 class TenantConfig(models.Model):
     """The configuration document of a live tenant; deletion removes the row and keeps its history."""
 
@@ -85,6 +95,8 @@ class TenantConfig(models.Model):
     sql_engine = models.CharField(
         max_length=10, choices=SqlEngine, default=SqlEngine.DUCKDB, db_default=SqlEngine.DUCKDB
     )
+
+    objects = TenantConfigQuerySet.as_manager()
 
     class Meta:
         verbose_name = "tenant configuration"

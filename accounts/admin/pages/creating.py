@@ -69,9 +69,6 @@ class NewAccountPage(CreatingPage):
         "owns the account at once, and the tenant when they accept the invitation that they get by mail."
     )
 
-    def initial(self) -> dict[str, Any]:
-        return {"tenant_name": "Default", **super().initial()}
-
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         created = create_customer(
             name=values["name"],

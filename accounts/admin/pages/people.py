@@ -194,9 +194,6 @@ class MemberPage(TenantActPage):
     form_class = MemberForm
     effect = "Within five seconds, the user has this role in the tenant, and no other."
 
-    def initial(self) -> dict[str, Any]:
-        return {"role": MembershipRole.OWNER, **super().initial()}
-
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         email, role = normalize_email(values["email"]), MembershipRole(values["role"])
         set_member(tenant_id=self.tenant.pk, email=email, role=role, actor=self.actor)
