@@ -73,7 +73,12 @@ WIDTHS = (1280, 1024, 768, 390)
 
 
 def faults_of_width(page: Page, of: str) -> dict[int, list[str]]:
-    """Return what does not fit in the part that ``of`` selects, by the width of the window."""
+    """Return what does not fit in the part that ``of`` selects, by the width of the window.
+
+    The window has its own size again afterwards.
+    """
+    own = page.viewport_size
+    assert own is not None
     found = {}
     for width in WIDTHS:
         page.set_viewport_size({"width": width, "height": 900})
@@ -81,6 +86,7 @@ def faults_of_width(page: Page, of: str) -> dict[int, list[str]]:
         page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         if faults := page.evaluate(FAULTS_OF_WIDTH, of):
             found[width] = faults
+    page.set_viewport_size(own)
     return found
 
 

@@ -26,7 +26,6 @@ PAGES = (
     *("overview", "statements", "reports", "rules", "rules/edit", "drafts", "history", "sql", "explain"),
     *("explain?kind=request", "config", "members", "digest", "alerts", "recommendations"),
 )
-DESKTOP: ViewportSize = {"width": 1280, "height": 720}
 PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
@@ -57,7 +56,6 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_every_window(
             if faults := faults_of_width(page, "#view"):
                 cut[path.replace(demo.tenant, "T")] = faults
             page.emulate_media(color_scheme="light")
-            page.set_viewport_size(DESKTOP)
         page.set_viewport_size(PHONE)
         page.click("[aria-label=Menu]")
         page.click("nav >> text=Statements")

@@ -19,6 +19,7 @@ from rules.language.document import complete_rule
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
 from tests import factories
+from tests.browser.browsing import faults_of_width
 from tests.browser.dashboard.watching import edit
 
 if TYPE_CHECKING:
@@ -234,6 +235,8 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
     with open_as(demo.owner, home, f"/t/{demo.tenant}/recommendations") as dashboard:
         page = dashboard.page
         card = "section:has-text('Cache s.{}')"
+        page.wait_for_selector(f"{card.format('accepted')} >> text=Compared with other ways")
+        assert faults_of_width(page, "#view") == {}
         page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
         page.wait_for_selector("h1:text('Draft')", state="attached")
         assert [rule["id"] for rule in rules_in_editor(page)][-1] == "drafted"
