@@ -48,15 +48,18 @@ _TARGET: Final = "".join(
 #: into several tables, a change in a WITH, CASCADE; and texts whose end is unclear.
 _SEVERAL: Final = "|".join(
     (
-        r"(?is)'|\$\w*\$|/\*|;\s*\S",
+        r"(?is)'|\$\w*\$|/\*|;[\s;]*[^\s;]",
         r"\(\s*(?:insert|update|delete|merge|truncate)\s",
         r"\binto\b.*\binto\b|\binsert\s+overwrite\s.*\binsert\s",
         r"^\s*insert\s+(?:overwrite\s+)?(?:all|first)\s",
         r"^\s*(?:drop|undrop|truncate)\s.*(?:,|\scascade\b)",
         rf"^{_WITH}delete\s+(?:from\s+)?(?:only\s+)?{_NAME}\s*(?:,|\.\s*\*)",
         rf"^{_WITH}(?:(?:delete|update)\s|merge\s.*\soutput\s).*\sinto\s",
-        rf"^{_WITH}update\s+(?:only\s+)?{_NAME}(?:\s+(?:as\s+)?{_PART})?\s*(?:,|(?:\w+\s+)*join\b)",
-        r"^\s*alter\s.*\s(?:swap|rename|exchange|append|inherit|move|switch|replace\s+partition|set\s+schema)\b",
+        # Before SET, MySQL also has hints and partitions in parentheses.
+        rf"^{_WITH}update\s+(?:only\s+)?{_NAME}(?:[^=(]|\b(?:index|key|partition)\s*\([^)]*\))*?(?:,|\s\w*join\s)",
+        rf"^\s*alter{_DEFINED}{_NAME}\s*,",
+        r"^\s*alter\s.*\s(?:swap|rename|exchange|append|inherit|move|switch|attach|detach)\b",
+        r"^\s*alter\s.*\s(?:replace\s+(?:partition|with)|set\s+schema)\b",
     )
 )
 _COMPILED: Final = re2.compile(_TARGET)
