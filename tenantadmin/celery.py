@@ -22,6 +22,7 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 from tenantadmin.lib.core import queues
+from tenantadmin.lib.core.memory import give_memory_back
 from tenantadmin.lib.core.metrics import count_task, observe_wait
 from tenantadmin.lib.core.request_context import (
     begin_request,
@@ -40,8 +41,9 @@ app.autodiscover_tasks()
 
 
 @worker_process_init.connect
-def limit_statements(**_: Any) -> None:
-    """Set the statement limits of a process that runs jobs, and report its errors and traces."""
+def start_process(**_: Any) -> None:
+    """Prepare a process that runs jobs: memory, limits of statements, reports of errors and traces."""
+    give_memory_back()
     limit_connections(
         statement_seconds=settings.DATABASE_JOB_STATEMENT_SECONDS,
         idle_transaction_seconds=settings.DATABASE_IDLE_SECONDS,

@@ -1,13 +1,17 @@
-"""Give memory back to the system after large answers.
+"""Give memory back to the system after large answers and builds.
 
 By default, glibc keeps what was freed: each free of a large block raises, up to 32 MiB, the size from which
-it would give blocks back at once, and each of many heaps keeps twice that.
+it would give blocks back at once, and each of many heaps keeps twice that. The allocator that pyarrow brings
+keeps what it once used: a worker that built a growing day 1,800 times kept 120 MiB, although pyarrow
+never needed more than 20 MiB at once.
 """
 
 from __future__ import annotations
 
 import ctypes
 from typing import Final
+
+import pyarrow as pa
 
 #: Parameters of ``mallopt`` (malloc.h).
 _TRIM_THRESHOLD: Final = -1
@@ -16,10 +20,11 @@ _ARENAS: Final = -8
 
 
 def give_memory_back() -> None:
-    """Have glibc give freed memory back from now on. Without glibc, do nothing.
+    """Have glibc and pyarrow give freed memory back from now on. Without glibc, only pyarrow does.
 
     Blocks of 256 KiB are given back at once, and at most 4 heaps keep at most 4 MiB each.
     """
+    pa.set_memory_pool(pa.system_memory_pool())
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, 256 << 10)
