@@ -58,12 +58,12 @@ def main(directory: Path, *, minutes: int = 60) -> None:
     tenant = world.tenant.pk
     write_ruleset(tenant_id=tenant, document={"rules": _RULES}, actor="bench@example.org")
     scopes = ("analytics:read", "analytics:users", "config:read", "logs:query", "logs:notify", "cache-admin")
-    token = factories.pat_token(world.owner, *scopes, tenants=[str(tenant)])
+    pat = factories.pat_secret(world.owner, *scopes, tenants=[str(tenant)])
     work, ended = Work(), threading.Event()
     with granian(workers=1, threads=8) as port, _workers():
         threads = [
-            threading.Thread(target=_write, args=(port, token, tenant, work, ended)),
-            threading.Thread(target=_ask, args=(port, token, tenant, work, ended)),
+            threading.Thread(target=_write, args=(port, pat, tenant, work, ended)),
+            threading.Thread(target=_ask, args=(port, pat, tenant, work, ended)),
         ]
         for thread in threads:
             thread.start()
@@ -98,10 +98,12 @@ def _workers() -> Iterator[None]:
             process.wait(30)
 
 
-def _write(port: int, token: str, tenant: UUID, work: Work, ended: threading.Event) -> None:
+def _write(port: int, pat: str, tenant: UUID, work: Work, ended: threading.Event) -> None:
     """Store an object each second, and announce it."""
-    caller, store = Caller(port, token), default_store()
+    caller, store = Caller(port), default_store()
     while not ended.wait(1 - time.time() % 1):
+        if work.objects % 1000 == 0:
+            _authorize(caller, pat)
         moment = datetime.now(UTC)
         entries = [_entry(work.objects, number, moment) for number in range(_ENTRIES)]
         prefix = f"logs/{moment:%Y/%m/%d/%H}"
@@ -132,11 +134,13 @@ def _entry(written: int, number: int, moment: datetime) -> dict[str, Any]:
     }
 
 
-def _ask(port: int, token: str, tenant: UUID, work: Work, ended: threading.Event) -> None:
+def _ask(port: int, pat: str, tenant: UUID, work: Work, ended: threading.Event) -> None:
     """Send ten requests each second, in turn."""
-    caller = Caller(port, token)
+    caller = Caller(port)
     start = time.monotonic()
     while not ended.wait(max(0.0, start + work.requests / _REQUESTS_PER_SECOND - time.monotonic())):
+        if work.requests % 10_000 == 0:
+            _authorize(caller, pat)
         today = datetime.now(UTC)
         sql = json.dumps(
             {"sql": f"SELECT cacheStatus, count(*) FROM proxy_logs WHERE day = '{today:%Y-%m-%d}' GROUP BY 1"}
@@ -151,6 +155,12 @@ def _ask(port: int, token: str, tenant: UUID, work: Work, ended: threading.Event
         ]
         _send(caller, work, *asked[work.requests % len(asked)])
         work.requests += 1
+
+
+def _authorize(caller: Caller, pat: str) -> None:
+    """Get an access token for the caller. It ends after an hour."""
+    asked = {"grant_type": "pat_exchange", "pat": pat}
+    caller.authorize(json.loads(caller.send("POST", "/oauth/token", json.dumps(asked)).body)["access_token"])
 
 
 def _send(caller: Caller, work: Work, method: str, path: str, body: str | None) -> None:

@@ -115,9 +115,15 @@ class Answer:
 class Caller:
     """An API client with a token and one kept connection, for one thread."""
 
-    def __init__(self, port: int, token: str) -> None:
+    def __init__(self, port: int, token: str = "") -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._headers = {"Content-Type": "application/json"}
+        if token:
+            self.authorize(token)
+
+    def authorize(self, token: str) -> None:
+        """Send an access token from now on."""
+        self._headers["Authorization"] = f"Bearer {token}"
 
     def send(self, method: str, path: str, body: str | None = None) -> Answer:
         self._connection.request(method, path, body, self._headers)
