@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from logs.sql.protocol import QueryResult
 
 #: Rows, and bytes of rows of equal length, that are converted to Python values at a time, to limit memory.
+#: Other threads wait meanwhile.
 _PIECE_ROWS: Final = 1_000
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 17
 #: No text has this, because quotation marks in it are escaped.
 _ROWS: Final = b'"rows":['
 _encoder: Final = msgspec.json.Encoder()

@@ -148,6 +148,6 @@ def test_types_are_kept_in_parquet() -> None:
 
 
 def test_long_rows_are_written_few_at_a_time() -> None:
-    """Ten rows of 300 kB: about 1 MiB is converted at a time."""
-    pieces = list(ndjson_pieces(_result("SELECT repeat('x', 300_000) AS text FROM range(10)")))
+    """Ten rows of 40 kB: about 128 KiB is converted at a time."""
+    pieces = list(ndjson_pieces(_result("SELECT repeat('x', 40_000) AS text FROM range(10)")))
     assert [piece.count(b"\n") for piece in pieces] == [3, 3, 3, 1]
