@@ -15,7 +15,7 @@ from rest_framework.response import Response
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
-from logs.queries import run_query
+from logs.queries import query_limits, run_query
 from logs.serializers import QueryBody
 from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from tenantadmin.lib.core.addresses import client_address
@@ -137,6 +137,7 @@ class QueryViewSet(AppViewSet):
         clients have one typed answer.
         """
         media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
+        self._require_room(min(query_limits().max_bytes, _OF_CALLER))
         result = run_query(
             default_store(),
             tenant=tenant,
@@ -166,12 +167,16 @@ class QueryViewSet(AppViewSet):
         Raises:
             RateLimited, ServiceBusy: results of the caller, or of all callers, take too much memory already.
         """
+        self._require_room(result.nbytes)
         caller = self.principal.email
-        if _IN_MEMORY.of(caller) + result.nbytes > _OF_CALLER:
-            raise RateLimited("Read the answers to your earlier queries first.", retry_after=1)
         if not _IN_MEMORY.take(caller, result.nbytes):
             raise ServiceBusy
         self.answering.callback(_IN_MEMORY.give_back, caller, result.nbytes)
+
+    def _require_room(self, size: int) -> None:
+        """Raise `RateLimited` if results of the caller take too much memory for ``size`` bytes more."""
+        if _IN_MEMORY.of(self.principal.email) + size > _OF_CALLER:
+            raise RateLimited("Read the answers to your earlier queries first.", retry_after=1)
 
     @operation(
         summary="The columns of proxy_logs",

@@ -12,9 +12,11 @@ from django.core.files import File
 from django.db import DatabaseError
 
 from logs import tree
+from logs.api import query
 from logs.audit import Reader
 from logs.models import LogRead, QueryRun
 from tenantadmin.lib.core.file_chunks import FileChunks
+from tenantadmin.lib.core.serving import UnreadBytes
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store, open_store
 from tenantadmin.lib.objectstore.s3 import S3Store
 from tests import factories
@@ -433,6 +435,24 @@ def test_a_form_that_is_not_offered_is_refused_before_the_query_runs(world: Worl
     )
     assert (answer.status_code, answer.json()["error"]) == (406, "not_acceptable")
     assert not QueryRun.objects.exists()
+
+
+def test_a_query_whose_result_could_not_be_kept_does_not_run(
+    world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "_OF_CALLER", 10_000)
+    monkeypatch.setattr(query, "_IN_MEMORY", UnreadBytes(per_caller=10_000, total=20_000))
+    address = f"/tenants/{world.tenant.pk}/query"
+    large, small = {"sql": "SELECT repeat('x', 6000) AS text"}, {"sql": "SELECT 1 AS n"}
+    first = member.post(address, large)
+    for body in (large, small):
+        refused = member.post(address, body)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
+        assert refused.json()["message"] == "Read the answers to your earlier queries first."
+    assert QueryRun.objects.count() == 1
+    assert ApiClient(factories.sign_in(world.owner)).post(address, small).status_code == 200
+    assert b"".join(first)
+    assert member.post(address, small).status_code == 200
 
 
 def test_the_schema_describes_the_columns_of_a_query(world: World, member: ApiClient) -> None:
