@@ -20,6 +20,9 @@ _LOOK_SECONDS: Final = 0.002
 #: A request that has used so many seconds is costly. Python runs one thread at a time, so the costly ones
 #: of a process compute in turn, from one look to the next.
 _COSTLY_SECONDS: Final = 0.01
+#: A request that has used so many seconds rests after each look for as long as it computed. It keeps its
+#: turn, so that other processes have half of a processor.
+_VERY_COSTLY_SECONDS: Final = 0.5
 #: In which another thread gets the turn.
 _HANDOVER_SECONDS: Final = 0.0005
 #: Nothing waits longer for its turn, because who has it may wait for the database.
@@ -97,6 +100,8 @@ class Work:
             raise CallerGone
         if _COSTLY_SECONDS < self._used < self._seconds < math.inf:
             if self._has_turn:
+                if self._used > _VERY_COSTLY_SECONDS:
+                    sleep(_LOOK_SECONDS)
                 self.end_turn()
                 sleep(_HANDOVER_SECONDS)
             self._has_turn = _process.turn.acquire(timeout=_LONGEST_WAIT)

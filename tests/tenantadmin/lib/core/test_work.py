@@ -72,6 +72,16 @@ def test_a_costly_request_gives_way_to_each_request_that_arrives(clock: Clock) -
         assert clock.pauses == [0.0005, 0.0005, 0.0015]
 
 
+def test_a_very_costly_request_rests_as_long_as_it_computes(clock: Clock) -> None:
+    with working(Work(seconds=60)):
+        clock.compute(0.49)
+        for _ in range(3):
+            check_work()
+            clock.compute(0.006)
+        check_work()
+    assert clock.pauses == [0.0005, 0.002, 0.0005, 0.002, 0.0005]
+
+
 def test_it_gives_way_to_requests_that_arrive_meanwhile_but_not_for_ever(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
