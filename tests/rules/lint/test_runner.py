@@ -24,6 +24,7 @@ from rules.lint import (
 )
 from rules.lint.limits import MAX_FINDINGS
 from rules.lint.registry import Context
+from tenantadmin.lib.core.work import CallerGone, TooCostly, Work, working
 from tests.rules.conditions.strategies import conditions
 from tests.rules.lint.helpers import cache_rule, find_codes, nest, rule_with
 
@@ -136,6 +137,15 @@ def test_a_valid_ruleset_is_returned_with_its_defaults() -> None:
         ]
     )
     assert lint_ruleset({"rules": list(result.normalized)}).normalized == result.normalized
+
+
+def test_it_ends_with_the_time_of_its_request_and_when_the_caller_hangs_up() -> None:
+    document = {"rules": [cache_rule(str(number)) for number in range(100)]}
+    with working(Work(seconds=1e-9)), pytest.raises(TooCostly):
+        lint_ruleset(document)
+    with working(Work(is_abandoned=lambda: True)), pytest.raises(CallerGone):
+        lint_ruleset(document)
+    assert lint_ruleset(document).normalized is not None
 
 
 _names = st.sampled_from(
