@@ -8,23 +8,38 @@ from typing import TYPE_CHECKING, Final
 from django.db import connection
 
 from logs.models import LogRead, QueryRun
+from logs.sources import STATE
 from tenantadmin.lib.core.request_context import current_request_id
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.months import ensure_month
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from uuid import UUID
 
+    from logs.sources import LogState
     from logs.sql.protocol import QueryResult
 
+_TABLE: Final = QueryRun._meta.db_table
+#: The row and the state of the files in one round trip, which takes 0.5 ms less than two.
+_BEGIN_QUERY: Final = f"""
+    WITH run AS (
+        INSERT INTO {_TABLE}
+               (tenant_id, email, statement, request_id, client_address, at, outcome)
+        VALUES (%(tenant)s, %(email)s, %(statement)s, %(request)s, %(address)s, %(at)s, 'running')
+        RETURNING id)
+    SELECT run.id, files.* FROM run, ({STATE}) AS files
+"""  # noqa: S608  # the tables' names are not input
 #: The commit does not wait for the disk. If the database crashes, the row remains but may lack how the query
 #: ended. The condition on ``at`` lets PostgreSQL look into one partition only.
-_END_QUERY: Final = """
+_END_QUERY: Final = f"""
     WITH commits AS (SELECT set_config('synchronous_commit', 'off', true))
-  UPDATE logs_queryrun
+  UPDATE {_TABLE}
      SET outcome = %s, duration_ms = %s::bigint, message = %s, rows = %s::bigint, bytes = %s::bigint,
          from_kept_result = %s::boolean, engine = %s
     FROM commits
    WHERE id = %s::bigint AND at = %s::timestamptz
-"""
+"""  # noqa: S608  # the table's name is not input
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,19 +61,35 @@ def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
     )
 
 
-def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> QueryRun:
-    """Write and return the audit row of a query that is about to run."""
-    return QueryRun.objects.create(
-        tenant_id=tenant,
-        email=reader.email,
-        statement=_storable(statement),
-        request_id=current_request_id(),
-        client_address=reader.address,
-    )
+@dataclass(frozen=True, slots=True)
+class BegunQuery:
+    """The key of a query's audit row, and the state of the log's files at that time."""
+
+    pk: int
+    at: datetime
+    state: LogState
+
+
+def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> BegunQuery:
+    """Write the audit row of a query that is about to run."""
+    at = now()
+    values = {
+        "tenant": tenant,
+        "email": reader.email,
+        "statement": _storable(statement),
+        "request": current_request_id(),
+        "address": reader.address,
+        "at": at,
+    }
+    ensure_month(_TABLE, at)
+    with connection.cursor() as cursor:
+        cursor.execute(_BEGIN_QUERY, values)
+        pk, *state = cursor.fetchone()
+    return BegunQuery(pk, at, tuple(state))
 
 
 def end_query(
-    run: QueryRun,
+    run: BegunQuery,
     *,
     outcome: str,
     seconds: float,

@@ -73,7 +73,12 @@ def run_query(
         with disconnection.calling(cancellation.cancel), WATCH.watching(run.pk, cancellation):
             if source is None:
                 result = _query_current_files(
-                    store, tenant=tenant, statement=statement, limits=limits, cancellation=cancellation
+                    store,
+                    log_source(store, tenant=tenant, state=run.state),
+                    tenant=tenant,
+                    statement=statement,
+                    limits=limits,
+                    cancellation=cancellation,
                 )
             else:
                 result = get_engine().execute(
@@ -92,11 +97,16 @@ def run_query(
 
 
 def _query_current_files(
-    store: ObjectStore, *, tenant: UUID, statement: str, limits: Limits, cancellation: Cancellation
+    store: ObjectStore,
+    source: LogSource,
+    *,
+    tenant: UUID,
+    statement: str,
+    limits: Limits,
+    cancellation: Cancellation,
 ) -> QueryResult:
     """Return the kept result or execute the query. If a build replaces the files, query the new ones."""
     kept = KeptResult(tenant=tenant, statement=statement, limits=limits)
-    source = log_source(store, tenant=tenant)
     for _ in range(_ATTEMPTS):
         result = kept.find(source)
         if result is not None:

@@ -20,11 +20,14 @@ if TYPE_CHECKING:
     from logs.sql.protocol import LogSource
     from tenantadmin.lib.objectstore import ObjectStore
 
+    #: What `STATE` returns: the digest and the name of the engine.
+    LogState = tuple[str | None, str | None]
+
 # Plain SQL is faster: every query runs these statements, and a tenant has hundreds of days.
 #: The digest changes with each build, because a build gives its files new names.
-_STATE: Final = (
-    "SELECT md5(string_agg(file || more_files::text, ',' ORDER BY day)),"  # noqa: S608  # the tables' names are not input
-    f" (SELECT sql_engine FROM {TenantConfig._meta.db_table} WHERE tenant_id = %(tenant)s)"
+STATE: Final = (
+    "SELECT md5(string_agg(file || more_files::text, ',' ORDER BY day)) AS digest,"  # noqa: S608  # the tables' names are not input
+    f" (SELECT sql_engine FROM {TenantConfig._meta.db_table} WHERE tenant_id = %(tenant)s) AS engine"
     f" FROM {Partition._meta.db_table} WHERE tenant_id = %(tenant)s"
 )
 _FILES: Final = (
@@ -39,17 +42,21 @@ _FILES: Final = (
 #: How many days a process remembers in all sources, about 1 KB each.
 _REMEMBERED_DAYS: Final = 20_000
 
-_sources: LRUCache[tuple[ObjectStore, UUID], tuple[object, LogSource]] = LRUCache(
+_sources: LRUCache[tuple[ObjectStore, UUID], tuple[LogState, LogSource]] = LRUCache(
     _REMEMBERED_DAYS, getsizeof=lambda entry: len(entry[1].days) + 1
 )
 _sources_lock: Final = threading.Lock()
 
 
-def log_source(store: ObjectStore, *, tenant: UUID) -> LogSource:
-    """Return the current files of all days, oldest first. They stay readable while a query runs."""
+def log_source(store: ObjectStore, *, tenant: UUID, state: LogState | None = None) -> LogSource:
+    """Return the current files of all days, oldest first. They stay readable while a query runs.
+
+    ``state`` is what `STATE` has just returned, if the caller knows it.
+    """
     with connection.cursor() as cursor:
-        cursor.execute(_STATE, {"tenant": tenant})
-        state = cursor.fetchone()
+        if state is None:
+            cursor.execute(STATE, {"tenant": tenant})
+            state = cursor.fetchone()
         with _sources_lock:
             remembered, source = _sources.get((store, tenant), (None, None))
         if source is not None and remembered == state:

@@ -9,9 +9,9 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
 from django.core.files import File
-from django.db import DatabaseError
+from django.db import DatabaseError, connection
 
-from logs import tree
+from logs import queries, tree
 from logs.api import query
 from logs.audit import Reader
 from logs.models import LogRead, QueryRun
@@ -359,6 +359,18 @@ def test_without_its_audit_row_nothing_is_read(
         answer = member.get(f"/tenants/{world.tenant.pk}/logs/{path}")
         assert answer.status_code == 500
         assert b"secret" not in answer.content
+
+
+def test_without_its_audit_row_no_query_runs(
+    world: World, member: ApiClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "get_engine", lambda: pytest.fail("a query ran"))
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE logs_queryrun ADD CONSTRAINT full_disk CHECK (email = '') NOT VALID")
+
+    answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1"})
+
+    assert answer.status_code == 500
 
 
 @pytest.mark.parametrize("path", ["logs/2026", "logs/2026/03/01/07/a.json"])

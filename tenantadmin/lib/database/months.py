@@ -37,7 +37,8 @@ _seen: Final[set[tuple[str, str]]] = set()
 class MonthlyModel(models.Model):
     """A model whose table is partitioned by the month of ``at``, in UTC.
 
-    Create rows by ``save`` or ``create``: both make sure that the partition exists. ``bulk_create`` does not.
+    Create rows by ``save`` or ``create``: both make sure that the partition exists. ``bulk_create`` does not,
+    and SQL needs `ensure_month` first.
     """
 
     at = models.DateTimeField(default=now)
@@ -49,7 +50,7 @@ class MonthlyModel(models.Model):
 
     def save(self, *args: Any, **options: Any) -> None:
         if self._state.adding:
-            _ensure_month(self._meta.db_table, self.at)
+            ensure_month(self._meta.db_table, self.at)
         super().save(*args, **options)
 
 
@@ -156,7 +157,7 @@ def stored_months(table: str) -> list[dt.date]:
         return sorted(dt.datetime.strptime(text, "%Y_%m").date() for (text,) in cursor.fetchall())  # noqa: DTZ007
 
 
-def _ensure_month(table: str, at: dt.datetime) -> None:
+def ensure_month(table: str, at: dt.datetime) -> None:
     """Create the partition for a row with the time ``at``, unless this process has seen it before.
 
     Uses its own connection, so that the partition stays if the caller's transaction is rolled back.
