@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from contextlib import contextmanager
 from functools import partial
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
-from django.db import connections
 
 from tenantadmin.run import embedded
+from tenantadmin.run.embedded.monitor import die_with_parent
 from tenantadmin.run.serve import announce
 from tenantadmin.run.serve.address import Address, AddressError, check_is_free
 from tenantadmin.run.serve.supervisor import Supervisor
@@ -21,6 +24,9 @@ from tenantadmin.run.serve.web import web_command
 if TYPE_CHECKING:
     import argparse
     import threading
+    from collections.abc import Iterator
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
     from pathlib import Path
 
 #: Tasks that run at once, for a machine with two cores.
@@ -50,30 +56,65 @@ class Command(BaseCommand):
         except AddressError as error:
             raise CommandError(str(error)) from None
         needs = embedded.find_needs(os.environ)
-        with embedded.running(settings.VAR_DIR, database=needs.database, redis=needs.redis) as servers:
-            self._prepare(demo=demo)
+        with (
+            embedded.running(settings.VAR_DIR, database=needs.database, redis=needs.redis) as servers,
+            self._preparing(demo=demo) as building,
+        ):
             supervisor = Supervisor(commands(address), env={**os.environ, **CHILD_ENVIRONMENT})
-            failure = supervisor.run(servers=servers, on_start=partial(announcement, address))
+            failure = supervisor.run(servers=servers, on_start=partial(announcement, address, building))
         if failure:
             raise CommandError(f"{failure}, so everything else was stopped. Start again: the data are kept.")
 
-    def _prepare(self, *, demo: bool) -> None:
-        self.stdout.write("Migrating the database")
-        call_command("migrate", interactive=False, verbosity=0)
-        if demo:
-            call_command("seed_demo")
-            call_command("rebuild")
-        settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
-        if not settings.DEBUG:
-            call_command("collectstatic", interactive=False, verbosity=0)
-        # The supervisor needs no connection, and its child processes must not share one.
-        connections.close_all()
+    @contextmanager
+    def _preparing(self, *, demo: bool) -> Iterator[BaseProcess]:
+        """Prepare in another process, whose memory is free when it ends: seeding the demo takes XXX MiB.
+
+        Yield when the other processes can start. It may still build the days of the demo.
+        """
+        context = get_context("fork")
+        ready, tell = context.Pipe(duplex=False)
+        process = context.Process(target=self._prepare, args=(os.getpid(), tell), kwargs={"demo": demo})
+        process.start()
+        tell.close()
+        try:
+            ready.recv()
+            yield process
+        except EOFError:
+            process.join()
+            raise CommandError("The service could not be prepared.") from None
+        finally:
+            process.terminate()
+            process.join()
+
+    def _prepare(self, parent: int, tell: Connection, *, demo: bool) -> None:
+        die_with_parent(signal.SIGTERM, parent=parent)
+        try:
+            self.stdout.write("Migrating the database")
+            call_command("migrate", interactive=False, verbosity=0)
+            if demo:
+                call_command("seed_demo")
+            settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
+            if not settings.DEBUG:
+                call_command("collectstatic", interactive=False, verbosity=0)
+            tell.send(None)
+            if demo:
+                call_command("rebuild")
+        except CommandError as error:
+            sys.exit(f"{type(error).__name__}: {error}")
+        except KeyboardInterrupt:
+            sys.exit(130)
 
 
-def announcement(address: Address, stopping: threading.Event) -> str | None:
-    """Wait until the service answers and return the text to print; None if `stopping` is set first."""
+def announcement(address: Address, building: BaseProcess, stopping: threading.Event) -> str | None:
+    """Wait until the service answers and return the text to print; None if `stopping` is set first.
+
+    Raises CommandError if the process that is `building` the demo failed.
+    """
     if not announce.wait_until_it_answers(f"{address.url}/", stopping=stopping):
         return None
+    building.join()
+    if building.exitcode:
+        raise CommandError("The days of the demo could not be built.")
     var_dir: Path = settings.VAR_DIR
     return announce.describe(
         address.url,

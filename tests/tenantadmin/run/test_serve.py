@@ -8,12 +8,16 @@ import re
 import socket
 import subprocess
 import threading
+from contextlib import nullcontext
 from datetime import date
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import pytest
+from django.core.management.base import CommandError
 
 from tenantadmin.management.commands import serve
 from tenantadmin.run.serve import announce
@@ -106,6 +110,35 @@ def test_the_announcement_names_address_login_and_token(tmp_path: Path) -> None:
     assert text.count("  # ") == 3
 
 
+def ended(exitcode: int) -> Any:
+    """Return the process that has built the demo."""
+    return Mock(BaseProcess, exitcode=exitcode)
+
+
+def test_a_demo_that_cannot_be_built_stops_the_service(recorder: str) -> None:
+    address = Address("127.0.0.1", int(recorder.rpartition(":")[2]))
+    with pytest.raises(CommandError, match="The days of the demo could not be built"):
+        serve.announcement(address, ended(1), threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("failing", "where"), [("migrate", "The service could not be prepared"), ("rebuild", "")]
+)
+def test_what_cannot_be_prepared_is_said(
+    failing: str, where: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def run(command: str, **_: Any) -> None:
+        if command == failing:
+            raise CommandError("no room")
+
+    monkeypatch.setattr(serve, "call_command", run)
+    with pytest.raises(CommandError, match=where) if where else nullcontext():
+        with serve.Command()._preparing(demo=True) as building:
+            building.join()
+        assert building.exitcode == 1
+    assert "CommandError: no room" in capfd.readouterr().err
+
+
 @pytest.mark.parametrize("is_default", [True, False])
 def test_commands_of_another_shell_find_a_var_dir_that_was_set(
     recorder: str, is_default: bool, tmp_path: Path, settings: Any
@@ -116,7 +149,7 @@ def test_commands_of_another_shell_find_a_var_dir_that_was_set(
     var_dir.mkdir()
     (var_dir / "demo.json").write_text(json.dumps(DEMO))
     address = Address("127.0.0.1", int(recorder.rpartition(":")[2]))
-    text = serve.announcement(address, threading.Event())
+    text = serve.announcement(address, ended(0), threading.Event())
     assert text is not None
     line = re.search(r"^export .*$", text, re.MULTILINE)
     assert line is not None
