@@ -15,18 +15,18 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django.core.management import call_command
 from django.test import Client
 
 from accounts.models import Account
-from analytics.summaries.days import rebuild_day
 from bench import raw_logs
 from bench.harness import Caller, Compared, granian, measure_rate, medians_in_turn, p95, show, time_of
 from rules.lint import lint_ruleset
 from rules.write import write_ruleset
-from tenantadmin.lib.objectstore import default_store
 from tests import factories
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
     from uuid import UUID
 
@@ -44,7 +44,7 @@ def main(
     reader = factories.pat_token(world.owner, "analytics:read", tenants=[str(world.tenant.pk)])
     write_rules(world.tenant.pk, 100)
     raw_logs.write_ndjson(directory / "objects", tenant=world.tenant.pk, day=_DAY, entries=entries)
-    rebuild_day(default_store(), tenant=world.tenant.pk, day=_DAY)
+    call_command("rebuild", tenant=world.tenant.pk)
     rules = f"/config/tenants/{world.tenant.pk}/rules"
     user = f"/users/{world.owner.email}"
     day = f"/tenants/{world.tenant.pk}/summaries/{_DAY:%Y/%m/%d}"
@@ -56,7 +56,19 @@ def main(
             compare("a user", user, token, goal=0.45),
             compare(f"day document of {entries:,} entries", day, reader),
         ]
+        stored = beside_rules(
+            port,
+            (rules, token),
+            {
+                f"day document of {entries:,} entries": (day, reader, 1.3),
+                "month document": (f"/tenants/{world.tenant.pk}/summaries/{_DAY:%Y/%m}", reader, 1.3),
+                "a user": (user, token, 2),
+            },
+            seconds=seconds,
+            rounds=rounds,
+        )
     show("Requests of one granian worker, four kept connections", "/s", rows)
+    show("Time of the worker for a request", "ms", stored)
     with granian(workers=2, threads=32) as port:
         row = beside_slow_clients(Caller(port, token), port, user, clients=slow, rounds=rounds)
     show("p95 of a client beside slow clients of the same address, two workers", "ms", [row])
@@ -121,6 +133,33 @@ def beside_bare_view(
     ]
     real, limit = (statistics.median(rates) for rates in zip(*pairs, strict=True))
     return Compared(title, real, "bare view", limit, goal)
+
+
+def beside_rules(
+    port: int,
+    rules: tuple[str, str],
+    works: Mapping[str, tuple[str, str, float]],
+    *,
+    seconds: int,
+    rounds: int,
+) -> list[Compared]:
+    """Compare the time of other answers with the time of 100 rules, in turn.
+
+    ``works`` has path, token and goal by title.
+    """
+    targets = [rules, *((path, token) for path, token, _ in works.values())]
+    times = [
+        [
+            1000 / measure_rate(port, path, seconds=seconds, Authorization=f"Bearer {token}")
+            for path, token in targets
+        ]
+        for _ in range(rounds)
+    ]
+    limit, *figures = map(statistics.median, zip(*times, strict=True))
+    return [
+        Compared(title, figure, "100 rules", limit, goal)
+        for figure, (title, (_, _, goal)) in zip(figures, works.items(), strict=True)
+    ]
 
 
 def beside_slow_clients(caller: Caller, port: int, path: str, *, clients: int, rounds: int) -> Compared:

@@ -6,6 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django.db import connection
 from django.db.models import Q
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 
 #: A larger document is stored as an object, and is never in memory as a whole.
 INLINE_BYTES: Final = 16 << 10
+#: The ORM takes longer to build this query than PostgreSQL to answer it. Dashboards send it most.
+_READ_DOCUMENT: Final = (
+    f"SELECT body, file, bytes, etag FROM {SummaryDocument._meta.db_table}"  # noqa: S608  # the table's name is not input
+    " WHERE tenant_id = %s AND kind = %s AND period = %s"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +127,9 @@ def _supersede_documents(*, tenant: UUID, period: str, kinds: list[Kind]) -> Non
 
 def read_document(*, tenant: UUID, kind: Kind, period: str) -> StoredDocument | None:
     """Return the stored document, or None if the period has no log entry."""
-    row = (
-        SummaryDocument.objects.filter(tenant_id=tenant, kind=kind, period=period)
-        .values_list("body", "file", "bytes", "etag")
-        .first()
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(_READ_DOCUMENT, [tenant, kind, period])
+        row = cursor.fetchone()
     return None if row is None else StoredDocument(bytes(row[0]), *row[1:])
 
 
