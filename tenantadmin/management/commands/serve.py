@@ -67,7 +67,7 @@ class Command(BaseCommand):
 
     @contextmanager
     def _preparing(self, *, demo: bool) -> Iterator[BaseProcess]:
-        """Prepare in another process, whose memory is free when it ends: seeding the demo takes XXX MiB.
+        """Prepare in another process, whose memory is free when it ends: seeding the demo takes 100 MiB.
 
         Yield when the other processes can start. It may still build the days of the demo.
         """
