@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from typing import TYPE_CHECKING, Any
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -381,10 +382,22 @@ def test_a_process_cannot_open_a_strangers_file(
     assert _ask(process, request) == ["checked", "fault"]
 
 
+def test_files_are_named_only_when_they_change() -> None:
+    connection = Mock()
+    view = LogView(connection)
+    statements = []
+    for files in (["a", "b"], ["a", "b"], ["a"], ["a", "b"], ["a", "c"]):
+        connection.reset_mock()
+        view.make(files, files)
+        statements.append([call.args[0].split()[0] for call in connection.execute.call_args_list])
+    # One file needs a view of its own. The fast view then comes back, and its files are still named.
+    assert statements == [["SET"], [], ["CREATE"], ["CREATE"], ["SET"]]
+
+
 #: What a session may keep besides data.
 _STATE = """
     SELECT 'setting' AS kind, name, value FROM duckdb_settings()
-    UNION ALL SELECT 'variable', name, value FROM duckdb_variables() WHERE name <> 'files'
+    UNION ALL SELECT 'variable', name, value FROM duckdb_variables()
     UNION ALL SELECT 'function', function_name, count(*)::VARCHAR FROM duckdb_functions() GROUP BY 2
     UNION ALL SELECT 'table', table_name, temporary::VARCHAR FROM duckdb_tables()
     UNION ALL SELECT 'view', view_name, temporary::VARCHAR FROM duckdb_views()
