@@ -168,14 +168,19 @@ def test_a_stop_after_the_output_was_closed_leaves_nothing_behind(service: Servi
 
 
 def supervise(
-    commands: dict[str, list[str]], *, var_dir: Path, stdout: Any = subprocess.PIPE, on_start: str = "None"
+    commands: dict[str, list[str]],
+    *,
+    var_dir: Path,
+    stdout: Any = subprocess.PIPE,
+    on_start: str = "None",
+    later: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run `commands` under a supervisor of their own, without the reaper; print what it returns."""
     program = (
         "import os; from tenantadmin.run.serve import supervisor; supervisor.STOP_SECONDS = 0.5; "
         "supervisor._REAPER = ('sh', '-c', 'cat > /dev/null'); "
         f"run = supervisor.Supervisor({commands!r}, env=os.environ).run; "
-        f"print(run(servers=[], on_start=lambda stopping: {on_start}))"
+        f"print(run(servers=[], on_start=lambda stopping: {on_start}, later={later.split()}))"
     )
     return subprocess.run(
         [sys.executable, "-c", program],
@@ -198,6 +203,14 @@ def test_a_supervisor_that_fails_itself_leaves_nothing_behind(
         ended = supervise(commands, var_dir=tmp_path, stdout=stdout, on_start=on_start)
     assert ended.returncode != 0
     assert error in ended.stderr
+    assert left_behind(tmp_path) == []
+
+
+def test_a_later_process_starts_after_the_announcement(tmp_path: Path) -> None:
+    commands = {"two": ["sh", "-c", "exit 3"], "one": ["sleep", "600"]}
+    ended = supervise(commands, var_dir=tmp_path, on_start="'Ready'", later="two")
+    said = re.findall(r"Ready|\w+ started|one stopped|two ended with exit code 3\.", ended.stdout)
+    assert said == ["one started", "Ready", "two started", "two ended with exit code 3.", "one stopped"]
     assert left_behind(tmp_path) == []
 
 

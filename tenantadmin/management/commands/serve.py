@@ -61,7 +61,12 @@ class Command(BaseCommand):
             self._preparing(demo=demo) as building,
         ):
             supervisor = Supervisor(commands(address), env={**os.environ, **CHILD_ENVIRONMENT})
-            failure = supervisor.run(servers=servers, on_start=partial(announcement, address, building))
+            failure = supervisor.run(
+                servers=servers,
+                on_start=partial(announcement, address, building),
+                # Web starts sooner without them, and the worker does not build the days of the demo too.
+                later=["worker", "beat"],
+            )
         if failure:
             raise CommandError(f"{failure}, so everything else was stopped. Start again: the data are kept.")
 

@@ -22,7 +22,8 @@ from tenantadmin.run.embedded.monitor import describe_end, die_with_parent
 from tenantadmin.run.serve import reaper, web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import IO
 
     from tenantadmin.run.embedded import Server
 
@@ -49,15 +50,22 @@ class Supervisor:
         self._print_lock = threading.Lock()
         self._stopping = threading.Event()
         #: Reasons to stop: a failure as a sentence, a signal, or an error in a thread. The first one counts.
-        self._reasons: queue.SimpleQueue[str | signal.Signals | Exception] = queue.SimpleQueue()
+        #: None: `on_start` has returned.
+        self._reasons: queue.SimpleQueue[str | signal.Signals | Exception | None] = queue.SimpleQueue()
 
     def run(
-        self, *, servers: Sequence[Server], on_start: Callable[[threading.Event], str | None]
+        self,
+        *,
+        servers: Sequence[Server],
+        on_start: Callable[[threading.Event], str | None],
+        later: Collection[str] = (),
     ) -> str | None:
         """Run until a process ends, one of `servers` ends, or SIGINT or SIGTERM comes.
 
         `on_start` runs beside the processes and returns a text to print. It gets an event that is set when
-        they are stopped. Returns what failed as a sentence without its full stop, None when a signal came.
+        they are stopped. Then the processes start that `later` names.
+
+        Returns what failed as a sentence without its full stop, None when a signal came.
         """
         with contextlib.ExitStack() as stack:
             for signum in (signal.SIGINT, signal.SIGTERM):
@@ -67,20 +75,25 @@ class Supervisor:
             )
             stack.callback(reaping.communicate)
             stack.callback(self._kill)
-            for name, command in self._commands.items():
-                process = self._start(name, command)
-                # The service works without its reaper, if that was killed.
-                with contextlib.suppress(BrokenPipeError):
-                    print(process.pid, file=reaping.stdin)
-            # After the forks, which would copy the locks that threads hold.
-            for name, process in self._processes.items():
-                self._threads.append(self._in_thread(self._relay, name, process))
-                self._threads.append(self._in_thread(self._watch, name, process))
+            self._start_all([name for name in self._commands if name not in later], reaping.stdin)
             for server in servers:
                 self._print(f"{server.name} runs (pid={server.pid})")
                 self._in_thread(self._watch_server, server)
             self._in_thread(self._announce, on_start)
-            return self._stop(self._reasons.get())
+            reason = self._reasons.get()
+            if reason is None:
+                self._start_all(later, reaping.stdin)
+                reason = self._reasons.get()
+            return self._stop(reason)
+
+    def _start_all(self, names: Collection[str], reaper: IO[str] | None) -> None:
+        started = {name: self._start(name, self._commands[name]) for name in names}
+        for name, process in started.items():
+            # The service works without its reaper, if that was killed.
+            with contextlib.suppress(BrokenPipeError):
+                print(process.pid, file=reaper)
+            self._threads.append(self._in_thread(self._relay, name, process))
+            self._threads.append(self._in_thread(self._watch, name, process))
 
     def _on_signal(self, signum: int, _frame: object) -> None:
         # It may interrupt a line that is being printed, so it prints none.
@@ -94,7 +107,7 @@ class Supervisor:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            preexec_fn=partial(  # noqa: PLW1509 - our threads start later, and it takes no lock
+            preexec_fn=partial(  # noqa: PLW1509 - it takes no lock that a thread may hold
                 die_with_parent, signal.SIGTERM, parent=os.getpid()
             ),
         )
@@ -131,8 +144,9 @@ class Supervisor:
 
     def _announce(self, on_start: Callable[[threading.Event], str | None]) -> None:
         self._write(on_start(self._stopping) or "")
+        self._reasons.put(None)
 
-    def _stop(self, reason: str | signal.Signals | Exception) -> str | None:
+    def _stop(self, reason: str | signal.Signals | Exception | None) -> str | None:
         """Ask the processes to end. Returns what failed; raises the error of a thread."""
         self._stopping.set()
         if isinstance(reason, Exception):
