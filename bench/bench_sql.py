@@ -315,7 +315,7 @@ def measure_throughput(tenant: Tenant, engine: duckdb.DuckDBPyConnection, *, sec
         return rate(lambda: lambda text: engine.cursor().execute(text).fetchall())
 
     served, alone = zip(*((rate(tenant.connect), of_engine()) for _ in range(3)), strict=True)
-    return Compared("new queries", median(served), "engine", median(alone), 0.85)
+    return Compared("new queries", median(served), "engine", median(alone), 0.8)
 
 
 def measure_history(short: Tenant, long: Tenant, *, runs: int) -> Compared:
