@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 
@@ -73,7 +73,7 @@ class BegunQuery:
 def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> BegunQuery:
     """Write the audit row of a query that is about to run."""
     at = now()
-    values = {
+    values: dict[str, Any] = {
         "tenant": tenant,
         "email": reader.email,
         "statement": _storable(statement),
