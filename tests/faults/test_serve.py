@@ -127,7 +127,7 @@ def test_a_killed_process_is_named_and_stops_the_rest(service: Service, name: st
         service.wait_until_ready()
     else:
         # The others while the service starts.
-        service.read_until(r"Redis runs \(pid=")
+        service.read_until(rf"{name} (started|runs) \(pid=")
     os.kill(service.pid_of(name), signal.SIGKILL)
     assert service.wait() == 1
     sentence = f"{name} was killed by signal 9 (SIGKILL), so everything else was stopped."
