@@ -22,7 +22,8 @@ _ADVICE = f"{_TENANT}insights/<uuid:recommendation>/"
 urlpatterns = [
     tenant.OverviewPage.at(_TENANT, "tenant"),
     rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
-    rules.SimpleRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
+    rules.AddRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
+    rules.RuleFormPage.at(f"{_TENANT}rules/edit/<str:rule>/", "tenant-rule"),
     trace.TracePage.at(f"{_TENANT}rules/trace/", "tenant-rules-trace"),
     drafts.DraftPage.at(_DRAFT, "tenant-draft"),
     drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),

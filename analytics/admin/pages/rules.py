@@ -1,7 +1,8 @@
-"""Pages of a tenant's rules: editor, simple rule."""
+"""Pages of a tenant's rules: their list and text, and a form for one."""
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
@@ -15,8 +16,18 @@ from analytics.admin.completion import log_words, rule_words
 from analytics.admin.pages.base import LogPage
 from analytics.reports.reading import LogReader
 from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
+from rules.admin.simple import (
+    ACTIONS,
+    conditions_of,
+    free_id,
+    is_simple,
+    say_conditions,
+    split_names,
+    with_rule,
+)
 from rules.drafts import create_draft, list_drafts
 from rules.errors import RulesetRejected
+from rules.markers import RuleNotFound
 from rules.ruleset import read_ruleset
 from rules.wording import CONFIRM_LABEL
 from rules.write import write_ruleset
@@ -29,6 +40,8 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
+    from accounts.admin.pages.base import Trail
+    from rules.ruleset import RulesetState
     from tenantadmin.lib.core.errors import ApiError
 
 #: The maximum length of the editor's text. The API accepts 1 MiB.
@@ -113,6 +126,7 @@ class RulesPage(RulesEditor):
             "seq": stored.seq,
             "modified_at": stored.modified_at,
             "drafts": list_drafts(self.tenant.pk),
+            "listed": [(rule, say_conditions(rule["conditions"])) for rule in stored.rules],
             "words": rule_words(stored.rules),
         }
 
@@ -164,51 +178,134 @@ class RulesPage(RulesEditor):
         return self.to("tenant-rules")
 
 
-class SimpleRuleForm(ReasonForm):
-    """A rule that caches reads of some tables."""
+_UNITS: Final = {"86400": "days", "3600": "hours", "60": "minutes", "1": "seconds"}
 
-    rule_id = forms.CharField(label="Id", max_length=100)
-    rule_name = forms.CharField(label="Name", max_length=200, required=False)
-    tables = forms.CharField(label="Tables", help_text="With commas: sales.orders, sales.items")
-    ttl_seconds = forms.IntegerField(label="Keep for seconds", min_value=1, initial=3600)
+
+class RuleForm(ReasonForm):
+    """One rule. Conditions that it cannot show stay as they are."""
+
+    rule_name = forms.CharField(label="Name", max_length=200)
+    enabled = forms.BooleanField(label="Enabled", required=False)
+    tables = forms.CharField(
+        label="Of these tables", required=False, help_text="With commas: sales.orders, sales.items"
+    )
+    users = forms.CharField(
+        label="For these users", required=False, help_text="With commas. Empty: all users."
+    )
+    reads = forms.BooleanField(label="Only statements that read", required=False)
+    repeats = forms.BooleanField(label="Without functions such as now()", required=False)
+    action = forms.ChoiceField(label="Then", choices=[*ACTIONS.items()])
+    keep_for = forms.IntegerField(label="A result is kept for", min_value=1)
+    unit = forms.ChoiceField(label="Unit", choices=[*_UNITS.items()])
+    per_user = forms.BooleanField(label="Each user gets their own results", required=False)
+    place = forms.IntegerField(
+        label="Place", min_value=1, help_text="The first enabled rule that matches decides."
+    )
     comment = comment_field()
-    field_order = ("rule_id", "rule_name", "tables", "ttl_seconds", "comment", "reason")
+    etag = forms.CharField(widget=forms.HiddenInput)
+    field_order = (
+        *("rule_name", "enabled", "tables", "users", "reads", "repeats", "action", "keep_for", "unit"),
+        *("per_user", "place", "comment", "reason"),
+    )
 
 
-class SimpleRulePage(TenantActPage):
-    """Add a simple rule at the end."""
+class RuleFormPage(TenantActPage):
+    """Edit one rule by a form."""
 
-    title = "Add a simple rule"
+    title = "Edit a rule"
     name = "rules.published"
-    button = "Add"
+    button = "Save"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     needs_live = True
-    effect = "The rule caches reads of these tables. It is added after the other rules, which decide first."
-    form_class = SimpleRuleForm
+    form_class = RuleForm
+    template_name = "backoffice/tenant/rule.html"
+
+    @cached_property
+    def stored(self) -> RulesetState:
+        return read_ruleset(self.tenant.pk)
+
+    @cached_property
+    def rule(self) -> Mapping[str, Any]:
+        """The rule as it is stored."""
+        found = next((rule for rule in self.stored.rules if rule["id"] == self.kwargs["rule"]), None)
+        if found is None:
+            raise RuleNotFound
+        return found
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Rules", self.to("tenant-rules"))]
+
+    def read(self) -> Mapping[str, Any]:
+        return {"rule": self.rule, "is_simple": is_simple(self.rule)}
+
+    def form(self, data: Any = None) -> ReasonForm:
+        form = super().form(data)
+        hidden = set()
+        if not is_simple(self.rule):
+            hidden |= {"tables", "users", "reads", "repeats", "action"}
+        if self.rule["action"] != "cache" and not is_simple(self.rule):
+            hidden |= {"keep_for", "unit"}
+        if not is_simple(self.rule) or self.rule.get("varyBy", []) not in ([], ["userName"]):
+            hidden.add("per_user")
+        for name in hidden:
+            del form.fields[name]
+        return form
 
     def initial(self) -> dict[str, Any]:
-        return {"ttl_seconds": 3600, **super().initial()}
+        rule = self.rule
+        conditions = rule["conditions"]
+        seconds = rule["ttlSeconds"]
+        unit = next(size for size in _UNITS if seconds % int(size) == 0)
+        known = [it["id"] for it in self.stored.rules]
+        lists = {
+            name: conditions[key][operator] if is_simple(rule) and key in conditions else ()
+            for name, key, operator in (("tables", "tables", "containsAny"), ("users", "userName", "in"))
+        }
+        return {
+            **{name: ", ".join(values) for name, values in lists.items()},
+            "rule_name": rule.get("name", ""),
+            "enabled": rule.get("enabled", True),
+            "reads": "isReadOnly" in conditions,
+            "repeats": "hasNonDeterministicFunctions" in conditions,
+            "action": rule["action"],
+            "keep_for": seconds // int(unit),
+            "unit": unit,
+            "per_user": bool(rule.get("varyBy")),
+            "place": known.index(rule["id"]) + 1 if "id" in rule else len(known) + 1,
+            "etag": self.stored.etag,
+            **super().initial(),
+        }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        stored = read_ruleset(self.tenant.pk)
-        rule: dict[str, Any] = {
-            "id": values["rule_id"],
-            "conditions": {
-                "tables": {"containsAny": sorted(split_ids(values["tables"]))},
-                "isReadOnly": True,
-            },
-            "ttlSeconds": values["ttl_seconds"],
+        changed: dict[str, Any] = {"name": values["rule_name"], "enabled": values["enabled"]}
+        if "action" in values:
+            changed["action"] = values["action"]
+            changed["conditions"] = conditions_of(
+                tables=split_names(values["tables"]),
+                users=split_names(values["users"]),
+                reads=values["reads"],
+                repeats=values["repeats"],
+            )
+        rule = {
+            **self.rule,
+            "id": self.rule.get("id") or free_id(values["rule_name"], self.stored.rules),
+            **changed,
         }
-        if values["rule_name"]:
-            rule["name"] = values["rule_name"]
+        if "keep_for" in values:
+            rule["ttlSeconds"] = values["keep_for"] * int(values["unit"])
+        if rule["action"] != "cache":
+            # Only rules that cache have results to share.
+            rule.pop("varyBy", None)
+        elif "per_user" in values:
+            rule["varyBy"] = ["userName"] if values["per_user"] else []
         written = write_ruleset(
             tenant_id=self.tenant.pk,
-            document={"rules": [*stored.rules, rule]},
+            document={"rules": with_rule(self.stored.rules, rule, place=values["place"])},
             actor=self.actor,
-            expected_etag=stored.etag,
+            expected_etag=values["etag"],
             comment=values["comment"],
         )
-        return f"Added as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
+        return f"Saved as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         findings = error.report.errors if isinstance(error, RulesetRejected) else []
@@ -218,3 +315,17 @@ class SimpleRulePage(TenantActPage):
 
     def done_at(self) -> str:
         return self.to("tenant-rules")
+
+
+class AddRulePage(RuleFormPage):
+    """Add a rule by the form."""
+
+    title = "Add a rule"
+    button = "Add"
+    #: What a new rule begins with.
+    rule: ClassVar[Mapping[str, Any]] = {
+        "action": "cache",
+        "conditions": conditions_of(tables=(), users=(), reads=True, repeats=True),
+        "ttlSeconds": 3600,
+        "varyBy": [],
+    }

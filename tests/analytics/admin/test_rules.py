@@ -1,4 +1,4 @@
-"""The pages of a tenant's rules: editor, simple rule, trace."""
+"""The pages of a tenant's rules: list, editor, form, trace."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tests.admin.logs import RULE, to
 from tests.admin.reading import text_of
+from tests.admin.staff import page_text
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -108,16 +109,6 @@ class TestRules:
         assert Ruleset.objects.get(pk=tenant.pk).seq == 1
         assert not RuleDraft.objects.exists()
 
-    def test_a_simple_rule_is_added_behind_the_others(self, staff: Client, tenant: Tenant) -> None:
-        form = {"rule_id": "items", "tables": "sales.items, b", "ttl_seconds": 60, "reason": "x"}
-        assert staff.post(to("tenant-rules-add", tenant), form).status_code == 302
-        rules = Ruleset.objects.get(pk=tenant.pk).rules
-        assert [rule["id"] for rule in rules] == ["orders", "items"]
-        assert rules[1]["conditions"] == {"isReadOnly": True, "tables": {"containsAny": ["b", "sales.items"]}}
-        refused = staff.post(to("tenant-rules-add", tenant), form)
-        assert refused.status_code == 400
-        assert "duplicate-rule-id" in refused.content.decode()
-
     def test_a_request_is_traced(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-rules-trace", tenant)
         sent = '{"tables": ["sales.orders"], "isReadOnly": true}'
@@ -127,3 +118,81 @@ class TestRules:
         assert "No rule decides" in shown
         for wrong in ("[", "[]", '{"isReadOnly": "perhaps"}'):
             assert support.post(address, {"request": wrong}).status_code == 400
+
+
+class TestRuleForm:
+    @pytest.fixture
+    def other(self, tenant: Tenant) -> None:
+        """A second rule, whose conditions the form cannot show."""
+        other = {
+            **RULE,
+            "id": "other",
+            "conditions": {"any": [{"isReadOnly": True}, {"not": {"isDDL": True}}]},
+        }
+        write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE, other]}, actor="owner@example.org")
+
+    def form(self, tenant: Tenant, **changes: Any) -> dict[str, Any]:
+        etag = read_ruleset(tenant.pk).etag
+        values = {"rule_name": "Items", "enabled": "on", "tables": "sales.items, b", "reads": "on"}
+        times = {"keep_for": "2", "unit": "60", "place": "1"}
+        return {**values, **times, "action": "cache", "reason": "ticket 9", "etag": etag, **changes}
+
+    @pytest.mark.usefixtures("other")
+    def test_the_page_lists_the_rules_and_admins_edit_them(
+        self, staff: Client, support: Client, tenant: Tenant
+    ) -> None:
+        listed = page_text(staff, to("tenant-rules", tenant))
+        assert "1 orders orders cache tables containsAny sales.orders 1 min Edit" in listed
+        assert "2 other other cache (isReadOnly) or (not (isDDL)) 1 min Edit" in listed
+        assert "1 min Edit" not in page_text(support, to("tenant-rules", tenant))
+
+    def test_a_rule_is_added_at_its_place(self, staff: Client, tenant: Tenant) -> None:
+        page = to("tenant-rules-add", tenant)
+        for place, id_ in ((1, "items"), (3, "items-2")):
+            answer = staff.post(page, self.form(tenant, place=place), follow=True)
+            assert "Saved as revision" in answer.content.decode()
+            assert Ruleset.objects.get(pk=tenant.pk).rules[place - 1]["id"] == id_
+        first = Ruleset.objects.get(pk=tenant.pk).rules[0]
+        assert first["conditions"] == {"isReadOnly": True, "tables": {"containsAny": ["sales.items", "b"]}}
+        assert (first["name"], first["ttlSeconds"], first["varyBy"]) == ("Items", 120, [])
+        event = Event.objects.get(kind="staff.acted", after__ruleId="items")
+        assert event.reason == "ticket 9"
+        assert event.after == {"act": "rules.published", "seq": 2, "ruleId": "items"}
+
+    @pytest.mark.usefixtures("other")
+    def test_a_rule_is_changed_and_moved(self, staff: Client, tenant: Tenant) -> None:
+        page = to("tenant-rule", tenant, rule="orders")
+        html = staff.get(page).content.decode()
+        for shown in (
+            'name="tables" value="sales.orders"',
+            'name="keep_for" value="1"',
+            'name="place" value="1"',
+        ):
+            assert shown in html
+        assert staff.post(page, self.form(tenant, place="2", enabled="", per_user="on")).status_code == 302
+        rules = Ruleset.objects.get(pk=tenant.pk).rules
+        assert [rule["id"] for rule in rules] == ["other", "orders"]
+        assert (rules[1]["enabled"], rules[1]["varyBy"]) == (False, ["userName"])
+        assert staff.post(page, self.form(tenant, action="bypass")).status_code == 302
+        assert "varyBy" not in Ruleset.objects.get(pk=tenant.pk).rules[0]
+
+    @pytest.mark.usefixtures("other")
+    def test_conditions_that_the_form_cannot_show_stay(self, staff: Client, tenant: Tenant) -> None:
+        page = to("tenant-rule", tenant, rule="other")
+        assert "The conditions of this rule are edited as text" in page_text(staff, page)
+        before = Ruleset.objects.get(pk=tenant.pk).rules[1]
+        assert staff.post(page, self.form(tenant, place="2")).status_code == 302
+        after = Ruleset.objects.get(pk=tenant.pk).rules[1]
+        assert after == {**before, "name": "Items", "ttlSeconds": 120}
+
+    def test_what_is_refused(self, staff: Client, tenant: Tenant) -> None:
+        page = to("tenant-rule", tenant, rule="orders")
+        findings = staff.post(page, self.form(tenant, tables="*" * 5000))
+        assert findings.status_code == 400
+        stale = self.form(tenant)
+        write_ruleset(
+            tenant_id=tenant.pk, document={"rules": [RULE, {**RULE, "id": "b"}]}, actor="x@example.org"
+        )
+        assert staff.post(page, stale).status_code == 409
+        assert staff.get(to("tenant-rule", tenant, rule="none")).status_code == 404
+        assert not Event.objects.filter(kind="staff.acted").exists()

@@ -1,0 +1,93 @@
+"""Rules as staff's list and form show them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+#: The actions that the form offers. A rule that invalidates others is edited as text.
+ACTIONS: Final = {"cache": "cache the result", "bypass": "do not cache", "deny": "refuse the statement"}
+#: The conditions that the form shows: the field, the operator, and the value that it writes.
+_LISTS: Final = {"tables": "containsAny", "userName": "in"}
+_FLAGS: Final = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
+_MAX_ID: Final = 100
+
+
+def is_simple(rule: Mapping[str, Any]) -> bool:
+    """Return True if the form can show all conditions of a rule."""
+    conditions: Mapping[str, Any] = rule.get("conditions", {})
+    return rule["action"] in ACTIONS and all(
+        value is _FLAGS[key]
+        if key in _FLAGS
+        else key in _LISTS
+        and isinstance(value, dict)
+        and [*value] == [_LISTS[key]]
+        and _is_listed(*value.values())
+        for key, value in conditions.items()
+    )
+
+
+def _is_listed(values: Any) -> bool:
+    """Return True if values can be written with commas."""
+    return isinstance(values, list) and all(
+        isinstance(it, str) and not re.search(r"[,\n]", it) for it in values
+    )
+
+
+def split_names(text: str) -> list[str]:
+    """Return the names in a text with commas, each once, in their order."""
+    return list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+
+
+def conditions_of(
+    *, tables: Sequence[str], users: Sequence[str], reads: bool, repeats: bool
+) -> dict[str, Any]:
+    """Return the conditions of a simple rule."""
+    return {
+        **({"tables": {"containsAny": list(tables)}} if tables else {}),
+        **({"userName": {"in": list(users)}} if users else {}),
+        **({"isReadOnly": True} if reads else {}),
+        **({"hasNonDeterministicFunctions": False} if repeats else {}),
+    }
+
+
+def with_rule(rules: Sequence[Any], rule: Mapping[str, Any], *, place: int) -> list[Any]:
+    """Return ``rules`` with a rule, which replaces the rule of its id, at a place (from 1)."""
+    others = [it for it in rules if it["id"] != rule["id"]]
+    return [*others[: place - 1], rule, *others[place - 1 :]]
+
+
+def free_id(name: str, rules: Sequence[Any]) -> str:
+    """Return an id for a rule of this name that no rule has."""
+    taken = {rule["id"] for rule in rules}
+    stem = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:_MAX_ID] or "rule"
+    number = 1
+    while (found := stem if number == 1 else f"{stem}-{number}") in taken:
+        number += 1
+    return found
+
+
+def say_conditions(conditions: Mapping[str, Any]) -> str:
+    """Say conditions in one line: ``tables containsAny sales.*; isReadOnly``."""
+    return "; ".join(_said(conditions))
+
+
+def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in conditions.items():
+        if isinstance(value, bool):
+            yield key if value else f"not {key}"
+        elif key in {"all", "any"}:
+            yield f" {'and' if key == 'all' else 'or'} ".join(f"({say_conditions(it)})" for it in value)
+        elif key == "not":
+            yield f"not ({say_conditions(value)})"
+        elif isinstance(value, dict):
+            yield from (f"{key} {operator} {_text(given)}" for operator, given in value.items())
+        else:
+            yield f"{key} {_text(value)}"
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
