@@ -46,6 +46,26 @@ class ComparedRule:
         draft, live = (msgspec.convert(counts, GainCounts) for counts in (self.draft, self.now))
         return {**msgspec.to_builtins(gain_between(draft, live)), **self.billed}
 
+    @property
+    def counts(self) -> list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]]:
+        """What the page compares: label, unit, under the live rules, under the draft, and the difference."""
+        gain = self.gain
+        return [
+            (label, unit, self.now[name], self.draft[name], gain[name])
+            for name, label, unit in (
+                ("hits", "hits", "whole"),
+                ("savedMs", "warehouse time saved", "duration"),
+                ("risk", "hits at risk of being stale", "whole"),
+            )
+        ]
+
+    @property
+    def differs(self) -> bool:
+        """True if the draft changes a count of the rule, also its requests."""
+        return self.now["requests"] != self.draft["requests"] or any(
+            bound for *_, difference in self.counts for bound in difference.values()
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ShownReplay:
@@ -72,6 +92,11 @@ class ShownReplay:
         """True if the draft is likely to have fewer hits than the live rules, or to save less time."""
         gain = {} if self.total is None else self.total.gain
         return any(_middle(gain[name]) < 0 for name in ("hits", "savedMs") if name in gain)
+
+    @property
+    def parts(self) -> list[list[ComparedRule]]:
+        """The rules in two parts: rules whose counts the draft changes, and the others."""
+        return [[rule for rule in self.rules if rule.differs is differs] for differs in (True, False)]
 
     @property
     def rules(self) -> list[ComparedRule]:

@@ -330,8 +330,8 @@ class TestReplays:
         assert run.state == "done", run.error
         text = text_of(access.get(page_of(draft), {"part": "replays"}).content.decode())
         assert "Agreement with the log: 100% of 2 requests good" in text
-        assert "All 2 0 1 +1 0 ms 2 s +2 s 0 0 no change" in text
-        assert "orders 2 0 1 +1 0 ms 2 s +2 s 0 0 no change" in text
+        assert "All 2 +1 0 → 1 +2 s 0 ms → 2 s no change 0 → 0" in text
+        assert "orders 2 +1 0 → 1 +2 s 0 ms → 2 s no change 0 → 0" in text
         assert "MISS HIT 1 log-1" in text
         assert "In this hour that costs about" in text
         html = access.get(page_of(draft)).content.decode()
@@ -339,6 +339,15 @@ class TestReplays:
         assert f"day%20BETWEEN%20%27{run.first_day}%27%20AND%20%27{DAY}%27" in html
         # Who may not read the log sees no ids of it.
         assert "log-1" not in page_text(staff, page_of(draft))
+
+    def test_rules_that_the_draft_does_not_change_are_closed(self, staff: Client, draft: RuleDraft) -> None:
+        shown = replay(staff, draft).result
+        assert shown is not None
+        ReplayRun.objects.update(result={**shown, "against": {**shown["against"], "rules": shown["rules"]}})
+        html = staff.get(page_of(draft), {"part": "replays"}).content.decode()
+        closed = text_of(html.partition("<details>")[2])
+        assert closed.startswith("The draft changes no count of a rule Rule Requests Hits")
+        assert "orders 2 no change 1 → 1" in closed
 
     def test_publishing_shows_the_last_replay_and_warns_of_a_loss(
         self, access: Client, staff: Client, draft: RuleDraft
@@ -365,8 +374,8 @@ class TestReplays:
         RuleDraft.objects.update(rules=[ADS])
         replay(access, draft)
         text = page_text(access, page_of(draft))
-        assert "no rule 2 0 0 no change 0 ms 0 ms no change 0 0 no change" in text
-        assert "orders 0 0 0 no change 0 ms 0 ms no change 0 0 no change" in text
+        assert "no rule 2 no change 0 → 0 no change 0 ms → 0 ms no change 0 → 0" in text
+        assert "orders 0 no change 0 → 0 no change 0 ms → 0 ms no change 0 → 0" in text
         assert "MISS PASSTHROUGH 2" in text
 
     def test_a_replay_of_an_earlier_text_says_so(
