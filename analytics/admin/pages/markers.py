@@ -29,7 +29,36 @@ from tenantadmin.lib.objectstore import default_store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from django.db.models import QuerySet
+
+    from accounts.models import Tenant
+
 _PAGE = 50
+
+
+class MarkersForm(forms.Form):
+    """Which markers the page shows. Active ones unless the user chooses others."""
+
+    show = forms.ChoiceField(
+        label="State", required=False, choices=[("", "Active"), ("past", "Expired"), ("all", "All")]
+    )
+    of = forms.CharField(
+        label="Rule", required=False, max_length=128, widget=forms.TextInput(attrs={"list": "rules"})
+    )
+    by = forms.CharField(label="Made by", required=False, max_length=320)
+
+    def markers_of(self, tenant: Tenant) -> QuerySet[Marker]:
+        """Return the chosen markers of a tenant."""
+        chosen = self.cleaned_data if self.is_valid() else {}
+        rows: QuerySet[Marker] = Marker.objects.remaining().filter(tenant=tenant).with_superseded()
+        if chosen.get("show") != "all":
+            side = "lte" if chosen.get("show") else "gt"
+            rows = rows.filter(**{f"expires_at__{side}": now()})
+        if rule := chosen.get("of"):
+            rows = rows.filter(target_rule_id=rule)
+        if email := chosen.get("by"):
+            rows = rows.filter(created_by=email.lower())
+        return rows
 
 
 class MarkersPage(TenantPage):
@@ -39,7 +68,8 @@ class MarkersPage(TenantPage):
     template_name = "backoffice/tenant/markers.html"
 
     def read(self) -> Mapping[str, Any]:
-        rows = Marker.objects.remaining().filter(tenant=self.tenant).with_superseded()
+        chosen = MarkersForm(self.request.GET)
+        rows = chosen.markers_of(self.tenant)
         if cursor := self.request.GET.get("cursor"):
             rows = older_than(rows, cursor, time="invalidated_at")
         markers, more = cut_page(rows.order_by("-invalidated_at", "-pk"), _PAGE)
@@ -51,6 +81,8 @@ class MarkersPage(TenantPage):
             "markers": markers,
             "cursor": None if last is None else write_cursor([last.invalidated_at.isoformat(), last.pk]),
             "rules": rules,
+            "form": chosen,
+            "is_chosen": bool({*chosen.fields}.intersection(chosen.changed_data)),
             "now": now(),
         }
 

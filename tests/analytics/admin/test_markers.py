@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
 from accounts.models import Event, Tenant
@@ -40,9 +41,31 @@ class TestMarkers:
             "rules": ["orders"],
         }
         shown = page_text(support, to("tenant-markers", tenant))
-        assert f"active {marker.marker_id} backfill orders" in shown
+        assert f"active orders just now {marker.created_by} backfill" in shown
         support.post(address, {"rule": "orders", "reason": "again"})
-        assert f"superseded {marker.marker_id}" in page_text(support, to("tenant-markers", tenant))
+        assert "superseded orders" in page_text(support, to("tenant-markers", tenant))
+
+    def test_markers_are_filtered(self, support: Client, tenant: Tenant) -> None:
+        page = to("tenant-markers", tenant)
+        support.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "backfill"})
+        marker = Marker.objects.get()
+        at = marker.invalidated_at - timedelta(days=9)
+        marker.pk, marker.marker_id, marker.target_rule_id = None, "old", "items"
+        marker.invalidated_at, marker.expires_at, marker.created_by = at, at, "gateway@example.org"
+        marker.save(force_insert=True)
+        cases: tuple[tuple[dict[str, Any], str, str], ...] = (
+            ({}, "backfill", "9 days ago"),
+            ({"show": "past"}, "expired items 9 days ago", "active orders"),
+            ({"show": "all", "of": "items"}, "expired items", "active orders"),
+            ({"show": "all", "by": " Gateway@example.org"}, "expired items", "active orders"),
+            ({"of": "items"}, "No marker matches. Show all", "expired items"),
+        )
+        for query, shown, not_shown in cases:
+            text = page_text(support, page, **query)
+            assert shown in text, query
+            assert not_shown not in text, query
+        Marker.objects.all().delete()
+        assert "No marker is active: results are served until they expire." in page_text(support, page)
 
     def test_an_unknown_rule(self, support: Client, tenant: Tenant) -> None:
         for query in ({"rule": "none"}, {}):
