@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import Count, Q
+from django.db.models import Count
 from django.urls import reverse
 
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
-from accounts.admin.finding import tenants_matching
 from accounts.admin.names import NamingAdmin, revisions_address
 from accounts.grants import end_grant
 from accounts.models import (
@@ -211,27 +210,6 @@ class FqdnAdmin(NamingAdmin):
     list_display = ("name", "tenant_id", "claimed_at", "released_at")
     search_fields = ("name__startswith",)
     search_help_text = "The start of the FQDN or of the tenant's name, or the tenant's id."
-
-
-@admin.register(Tenant)
-class TenantAdmin(ReadOnlyAdmin):
-    creating_page = "admin:tenant-new"
-    list_display = ("name", "id", "account", "modified_at", "deleted_at")
-    list_filter = (("deleted_at", StateFilter),)
-    list_select_related = ("account",)
-    linked_by = ("account",)
-    search_fields = ("name",)
-    search_help_text = "The start of the name, the id, an FQDN, or the email of a member."
-    inlines = (MembershipInline,)
-
-    def matching(self, term: str) -> Q:
-        return tenants_matching(term)
-
-    def page_address(self, obj: Any) -> str:
-        return reverse("admin:tenant", args=[obj.pk])
-
-    def revisions_address(self, obj: Any) -> str:
-        return revisions_address(tenant_id=obj.pk)
 
 
 @admin.register(TenantConfig)

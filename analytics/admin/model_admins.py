@@ -3,10 +3,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Subquery
+from django.urls import reverse
 from django.utils.html import format_html
 
-from accounts.admin.names import NamingAdmin
+from accounts.admin.finding import tenants_matching
+from accounts.admin.model_admins import MembershipInline, StateFilter
+from accounts.admin.names import NamingAdmin, revisions_address
+from accounts.models import Membership, Tenant
+from accounts.models.users import MembershipRole
 from analytics.alerts.documents import describe_channel
 from analytics.digest.stored import render_digest
 from analytics.models import (
@@ -28,12 +33,13 @@ from analytics.models import (
     TenantHealth,
 )
 from logs.pending import pending_days_of
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from django.db.models import Field, QuerySet
+    from django.db.models import Field, Q, QuerySet
     from django.http import HttpRequest
 
     from tenantadmin.lib.http.admin_lists import Shown
@@ -135,6 +141,75 @@ class ReplayRunAdmin(NamingAdmin):
     list_display = ("requested_at", "tenant_id", "state", "first_day", "last_day", shortened("error"))
     list_filter = ("state", "requested_at")
     search_fields = ("tenant_id",)
+
+
+@admin.register(Tenant)
+class TenantAdmin(ReadOnlyAdmin):
+    creating_page = "admin:tenant-new"
+    list_display = (
+        *("name", "short_id", "account_and_plan", "owner"),
+        *("hit_rate", "requests", "warehouse_time", "last_day"),
+    )
+    list_filter = (("deleted_at", StateFilter),)
+    list_select_related = ("account",)
+    sortable_by = ("name",)
+    linked_by = ("account",)
+    search_fields = ("name",)
+    search_help_text = "The start of the name, the id, an FQDN, or the email of a member."
+    inlines = (MembershipInline,)
+
+    def prepare(self, rows: Sequence[Any]) -> None:
+        keys = [row.pk for row in rows]
+        health = TenantHealth.objects.in_bulk(keys)
+        # One of them, in no order: an order would read all owners.
+        owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER).order_by()
+        emails = dict(
+            Tenant.objects.filter(pk__in=keys)
+            .order_by()
+            .values_list("pk", Subquery(owners.values("user__email")[:1]))
+        )
+        for row in rows:
+            row.health = health.get(row.pk) or TenantHealth()
+            row.owner_email = emails.get(row.pk)
+
+    @admin.display(description="id")
+    def short_id(self, tenant: Any) -> str:
+        return format_html('<code title="{}">{}…</code>', tenant.pk, str(tenant.pk)[:8])
+
+    @admin.display(description="account and plan")
+    def account_and_plan(self, tenant: Any) -> str:
+        text = f"{tenant.account.name}, {tenant.account.get_plan_display()}"
+        return f"{text}; deleted" if tenant.deleted_at else text
+
+    @admin.display(description="an owner")
+    def owner(self, tenant: Any) -> str:
+        return tenant.owner_email or formats.NONE
+
+    @admin.display(description="hit rate, 7 d")
+    def hit_rate(self, tenant: Any) -> str:
+        return formats.percent(tenant.health.rate_7)
+
+    @admin.display(description="requests, 7 d")
+    def requests(self, tenant: Any) -> str:
+        return formats.number(tenant.health.requests_7)
+
+    @admin.display(description="spent, 7 d")
+    def warehouse_time(self, tenant: Any) -> str:
+        return formats.duration(tenant.health.warehouse_ms_7)
+
+    @admin.display(description="last day")
+    def last_day(self, tenant: Any) -> str:
+        day = tenant.health.last_day
+        return formats.NONE if day is None else day.isoformat()
+
+    def matching(self, term: str) -> Q:
+        return tenants_matching(term)
+
+    def page_address(self, obj: Any) -> str:
+        return reverse("admin:tenant", args=[obj.pk])
+
+    def revisions_address(self, obj: Any) -> str:
+        return revisions_address(tenant_id=obj.pk)
 
 
 @admin.register(TenantHealth)

@@ -14,6 +14,7 @@ from django.urls import reverse
 from accounts.events import record_event
 from accounts.models import Account, Event, Tenant, User
 from accounts.models.events import EventKind
+from analytics.models import TenantHealth
 from logs.models import QueryRun
 from rules.models import Marker
 from tests import factories
@@ -147,6 +148,18 @@ def test_accounts_show_how_many_tenants_they_have(staff: Client, world: factorie
     factories.make_account("Without")
     listed = staff.get(address_of(Account)).content.decode()
     assert [text for _, text in cells(listed, "tenant_count")] == ["2", "1", "0"]
+
+
+def test_tenants_show_their_health(staff: Client, world: factories.World) -> None:
+    TenantHealth.objects.create(
+        tenant_id=world.tenant.pk, last_day="2026-03-01", rate_7=0.42, requests_7=1200, warehouse_ms_7=90_000
+    )
+    factories.make_tenant(world.account, "Without")
+    listed = staff.get(address_of(Tenant), {"account": str(world.account.pk)}).content.decode()
+    names = ("account_and_plan", "owner", "hit_rate", "requests", "warehouse_time", "last_day")
+    texts = [text for _, text in cells(listed, *names)]
+    assert texts[:6] == ["Acme, Team", "owner@example.org", "42.0%", "1,200", "1.5 min", "2026-03-01"]
+    assert texts[6:] == ["Acme, Team", "–", "–", "0", "0 ms", "–"]
 
 
 def test_an_empty_list_says_whether_a_search_made_it_so(staff: Client) -> None:
