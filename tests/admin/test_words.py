@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from django.contrib import admin
 from django.urls import reverse
 
 from tests.admin.logs import to
@@ -83,4 +84,10 @@ def test_revoking_nothing_says_so_before_it_asks_for_a_proof(
 
 
 def test_all_records_say_for_whom_they_are(staff: Client, db: None) -> None:
-    assert "Every row of the database, for engineers." in shown(staff, "all_records")
+    text = shown(staff, "all_records")
+    assert "Every row of the database, for engineers." in text
+    assert "Minings The last search for recommendations of a tenant." in text
+    # Django describes a model without words by its fields.
+    assert [
+        model for model in admin.site._registry if (model.__doc__ or "(").startswith(f"{model.__name__}(")
+    ] == []

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Callable, Mapping
 
+    from django.db.models import Model
     from django.utils.safestring import SafeString
 
     from tenantadmin.lib.core.errors import ApiError
@@ -61,6 +62,13 @@ def caveat(code: str) -> str:
 def purpose(kind: str) -> str:
     """Return what a recommendation of this kind is good for. The dashboard says the same."""
     return _PURPOSES.get(kind, "saves time")
+
+
+@register.filter
+def meaning(model: type[Model]) -> str:
+    """Return the first sentence about a model, for the list of all records."""
+    said = " ".join((model.__doc__ or "").split()).replace("``", "")
+    return said.partition(". ")[0].removesuffix(".") + "."
 
 
 @register.filter(name="say")
