@@ -5,9 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.forms.widgets import Script
 from django_ace import AceWidget
 
 from accounts.history import MAX_COMMENT
+
+
+class Editor(AceWidget):  # type: ignore[misc]  # django-ace is not typed
+    """An editor whose scripts run after the page is shown."""
+
+    @property
+    def media(self) -> forms.Media:
+        media: Any = super().media
+        scripts: list[Any] = [Script(path, defer=True) for path in media._js]
+        return forms.Media(js=scripts, css=media._css)
 
 
 def rules_editor() -> AceWidget:
@@ -27,7 +38,7 @@ def sql_editor() -> AceWidget:
 
 def _editor(*, label: str, **options: Any) -> AceWidget:
     # The content policy forbids inline styles (the size is in admin.css) and workers of other origins.
-    return AceWidget(
+    return Editor(
         theme="textmate",
         width=None,
         height=None,

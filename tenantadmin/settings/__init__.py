@@ -80,6 +80,7 @@ MIDDLEWARE = [
     "tenantadmin.lib.http.middleware.json_errors",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
+    "tenantadmin.lib.http.middleware.PageCompression",
     "tenantadmin.lib.http.middleware.PageSessions",
     # Sets Content-Length. Without it, the server would send the body in chunks.
     "django.middleware.common.CommonMiddleware",

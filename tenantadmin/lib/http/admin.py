@@ -6,11 +6,13 @@ import json
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models
 from django.db.models.constants import LOOKUP_SEP
+from django.forms.widgets import Script
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
@@ -41,6 +43,7 @@ else:  # only the type stubs are generic
 _FILTERS: Final = frozenset({"", "exact", "isnull", "isempty"})
 _PERIODS: Final = frozenset({"gte", "lt"})
 _SHORT: Final = 80
+_ACTIONS: Final[Any] = Script("admin/js/actions.js", defer=True)
 #: Fields whose names are not words of the pages: their label, and the format of their values.
 _WORDS: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     "seq": ("revision", formats.number),
@@ -60,6 +63,8 @@ class ReadOnlyAdmin(_ModelAdmin):
     #: Columns that a list can be sorted by. Each needs an index with the primary key.
     sortable_by: ClassVar[tuple[str, ...]] = ()
     object_history_template = "admin/staff_history.html"
+    #: Rows are not edited here. Django's other scripts, with jQuery, would hold the page back.
+    media = forms.Media(js=[_ACTIONS])
 
     list_fullwidth = True
 
@@ -229,6 +234,7 @@ class ReadOnlyInline(_TabularInline):
 
     extra = 0
     can_delete = False
+    media = forms.Media()
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return self.get_fields(request, obj)

@@ -255,6 +255,10 @@ def compress_static(get_response: GetResponse) -> GetResponse:
     return respond
 
 
+class PageCompression(ForPages, GZipMiddleware):
+    """`GZipMiddleware` for pages. It pads answers, and Django masks tokens, so lengths give none away."""
+
+
 class PageSessions(ForPages, SessionMiddleware):
     """`SessionMiddleware` for pages."""
 
