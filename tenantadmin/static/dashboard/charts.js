@@ -1,6 +1,7 @@
-// Charts by Chart.js, in the colours of the style sheet, with changes as vertical lines.
+// Charts by Chart.js, with changes as lines.
 
 import { loadScript } from "./config.js";
+import { duration } from "./format.js";
 import { h, table, text } from "./ui.js";
 
 /**
@@ -18,7 +19,7 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 /**
  * @param {{label: string, labels: string[], series: Series[], marks?: Mark[], short?: boolean,
  *   press?: (index: number) => void, onLeave: (done: () => void) => void}} options
- * @returns {HTMLElement} at once; the chart appears when its script is there
+ * @returns {HTMLElement} empty until its script is there
  */
 export function chart({ label, labels, series, marks = [], short, press, onLeave }) {
   const canvas = h("canvas", { role: "img", "aria-label": label });
@@ -71,22 +72,23 @@ function settings(labels, series, marks, press) {
         type: one.kind ?? "bar", label: one.label, data: one.values, yAxisID: one.axis ?? "left", stack: one.stack,
         backgroundColor: colour(one.colour), borderColor: colour(one.colour), order: one.kind === "line" ? 0 : 1,
         borderWidth: one.kind === "line" ? 2 : 0, pointRadius: labels.length < 2 ? 3 : 0, pointHitRadius: 8,
-        borderRadius: one.stack ? 0 : 2, barPercentage: 0.92, categoryPercentage: 0.86, spanGaps: false,
+        borderRadius: one.stack ? 0 : 2, categoryPercentage: 0.86,
       })),
     },
     options: {
-      responsive: true, maintainAspectRatio: false, animation: false,
+      maintainAspectRatio: false, animation: false,
       interaction: { mode: "index", intersect: false },
       onClick: (/** @type {any} */ _, /** @type {any[]} */ hits) => hits.length && press?.(hits[0].index),
       scales: {
         x: { stacked: true, grid: { display: false }, border: { color: grid }, ticks },
         left: { stacked: series.some((one) => one.stack), beginAtZero: true, position: "left", border: { display: false },
-          grid: { color: grid }, ticks: { ...ticks, maxTicksLimit: 6, callback: left && ((/** @type {number} */ value) => left.show(value)) } },
+          grid: { color: grid }, ticks: { ...ticks, maxTicksLimit: 6, callback: left && ((/** @type {number} */ value) => left.show(value)) },
+          beforeBuildTicks: (/** @type {any} */ axis) => { if (left?.show === duration) axis.options.ticks.stepSize = stepOf(axis.max); } },
         ...(right && { right: { min: 0, max: 1, position: "right", border: { display: false }, grid: { display: false },
           ticks: { ...ticks, stepSize: 0.25, callback: (/** @type {number} */ value) => right.show(value) } } }),
       },
       plugins: {
-        legend: { position: "top", align: "end", labels: { color: ink, boxWidth: 10, boxHeight: 10, font: { size: 12 }, padding: 14 } },
+        legend: { align: "end", labels: { color: ink, boxWidth: 10, boxHeight: 10, padding: 14 } },
         tooltip: { callbacks: {
           label: (/** @type {any} */ item) => ` ${item.dataset.label}: ${series[item.datasetIndex].show(item.raw)}`,
           footer: (/** @type {any[]} */ items) => marks.filter((mark) => mark.index === items[0]?.dataIndex).map((mark) => mark.text),
@@ -97,13 +99,18 @@ function settings(labels, series, marks, press) {
   };
 }
 
+/** @param {number} top milliseconds, which Chart.js would divide into 5.6 h and the like */
+function stepOf(top) {
+  const unit = [864e5, 36e5, 6e4, 1e3].find((it) => top >= it);
+  return unit && unit * ([0.5, 1, 2, 3, 4, 6, 10, 20, 50].find((it) => top <= 5 * it * unit) ?? 100);
+}
+
 /** @param {Mark[]} marks */
 function markLines(marks) {
   return {
     id: "marks",
-    /** @param {any} drawn */
-    afterDatasetsDraw(drawn) {
-      const { ctx, chartArea: area, scales: { x } } = drawn;
+    /** @param {any} _ */
+    afterDatasetsDraw({ ctx, chartArea: area, scales: { x } }) {
       ctx.save();
       ctx.strokeStyle = ctx.fillStyle = colour("accent");
       ctx.setLineDash([3, 3]);

@@ -60,6 +60,7 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
         "saves money only when the warehouse would have been asleep without it" in shown
     )
     assert "orders 2 2 min 7 min 0.35" in shown
+    assert "are not counted" not in shown
     assert QueryRun.objects.get().email == "admin@example.org"
 
 

@@ -1,4 +1,4 @@
-// What the cache saves on the warehouse's bill: billed time beside busy time, by hour, by day and by rule.
+// What the cache saves on the bill, by hour, by day and by rule.
 
 import { call } from "../api.js";
 import { chart } from "../charts.js";
@@ -23,25 +23,25 @@ export async function show({ tenant, query, onLeave }) {
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
-  const stacked = (/** @type {string} */ label, /** @type {string[]} */ labels, /** @type {number[]} */ billed, /** @type {number[]} */ spared) => chart({ label, labels, onLeave, series: [
-    { label: "With the cache", values: billed, colour: "miss", stack: "all", show: f.duration }, { label: "Spared by the cache", values: spared, colour: "saved", stack: "all", show: f.duration }] });
+  const stacked = (/** @type {string} */ label, /** @type {any[][]} */ rows) => chart({ label, labels: rows.map((row) => row[0]), onLeave,
+    series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) });
   return h("div", head,
     tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Busy time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
       ["Billed", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),
     currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    panel("Hours awake, by hour of the day", beside("all days of the period"), stacked("Hours that the warehouse is awake, by hour of the day", savings.hours.map((one) => `${String(one.hour).padStart(2, "0")}:00`), savings.hours.map((one) => one.awakeMs), savings.hours.map((one) => one.awakeWithoutMs - one.awakeMs))),
-    panel(isYear ? "Billed by month" : "Billed by day", null, stacked("Billed time", parts.map((one) => one.name), parts.map((one) => one.withCache.billedMs), parts.map((one) => one.saved.billedMs))),
+    panel("Hours awake, by hour of the day", beside("all days of the period"), stacked("Hours awake, by hour of the day", savings.hours.map((one) => [`${String(one.hour).padStart(2, "0")}:00`, one.awakeMs, one.awakeWithoutMs - one.awakeMs]))),
+    panel(isYear ? "Billed by month" : "Billed by day", null, stacked("Billed time", parts.map((one) => [one.name, one.withCache.billedMs, one.saved.billedMs]))),
     savings.autoSuspend.length ? panel("If the warehouse suspended after another time", beside("a setting of the warehouse; with the cache as it is"), table([
       text("Suspends after", "autoSuspendSeconds", f.span), num("Billed", "billedMs", f.duration),
       money,
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" })) : null,
-    panel("By rule", beside("what the bill would be more without the rule"), table([
+    panel("By rule", beside("what the bill would be more without the rule; not a sum"), table([
       text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
       num("Hits", "hits"), num("Busy time", "busyMs", f.duration),
       num("Billed time", "marginalMs", f.duration), money,
     ], savings.rules, { label: "Savings by rule", sorted: 3 })),
-    fine("The numbers of rules do not add up to the total: where two rules spare the same session, each of them alone spares nothing. Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
-      `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.`),
+    fine("Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
+      savings.unmeasured ? `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.` : ""),
     sources(tenant, savings.queries));
 }
