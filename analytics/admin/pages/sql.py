@@ -32,6 +32,7 @@ from logs.sql.values import as_text, json_values
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError, BadRequest
 from tenantadmin.lib.core.serving import disconnection_of
+from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.objectstore import default_store
 
@@ -45,6 +46,30 @@ if TYPE_CHECKING:
 #: Maximum rows, and characters of a value, that the page shows. The CSV has the whole result.
 SHOWN_ROWS: Final = 200
 _SHOWN_CHARACTERS: Final = 300
+#: The page cuts a longer value to one line, which a click opens.
+_LONG: Final = 60
+#: Types of numbers, of both engines.
+_NUMBERS: Final = frozenset(
+    [
+        "TINYINT",
+        "SMALLINT",
+        "INT",
+        "INTEGER",
+        "BIGINT",
+        "HUGEINT",
+        "UTINYINT",
+        "USMALLINT",
+        "UINTEGER",
+        "UBIGINT",
+        "UHUGEINT",
+        "FLOAT",
+        "REAL",
+        "DOUBLE",
+        "DECIMAL",
+    ]
+)
+#: The last millisecond of the year 9999, since 1970.
+_MAX_MS: Final = 253_402_300_799_999
 #: Longer statements have no permalink: servers and proxies cut long addresses.
 _MAX_ADDRESS: Final = 8000
 _VALUE: Final = "p-"
@@ -70,10 +95,18 @@ class FacetForm(forms.Form):
     table = forms.CharField(required=False, max_length=1000)
 
 
-class ShownRow(NamedTuple):
-    """The values of a row as text, None for null, and the id and day of its log entry if it has them."""
+class Cell(NamedTuple):
+    """A value as text, None for null, and its class on the page. ``time`` says a log's timestamp (UTC)."""
 
-    cells: list[str | None]
+    text: str | None
+    style: str
+    time: str
+
+
+class ShownRow(NamedTuple):
+    """The values of a row, and the id and day of its log entry if it has them."""
+
+    cells: list[Cell]
     log_id: str | None = None
     day: str | None = None
 
@@ -196,12 +229,13 @@ def _shown(result: QueryResult) -> dict[str, Any]:
         rows += [dict(zip(names, row, strict=True)) for row in values]
     # A row of these columns is an entry of the log.
     is_entry = {"logId", "day"} <= set(names)
+    numbers = {it.name for it in result.columns if it.type.partition("(")[0].upper() in _NUMBERS}
     return {
-        "names": names,
+        "names": [(name, name in numbers) for name in names],
         "is_entry": is_entry,
         "rows": [
             ShownRow(
-                [_cell(row[name]) for name in names],
+                [_cell(row[name], name, is_number=name in numbers) for name in names],
                 *((row["logId"], row["day"]) if is_entry else ()),
             )
             for row in rows
@@ -209,12 +243,16 @@ def _shown(result: QueryResult) -> dict[str, Any]:
     }
 
 
-def _cell(value: Any) -> str | None:
-    """Return a value as text, shortened if it is long; None for null."""
-    if value is None:
-        return None
-    text = as_text(value)
-    return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+def _cell(value: Any, name: str, *, is_number: bool) -> Cell:
+    """Return how a value of the column ``name`` is shown: shortened if it is long."""
+    text = None if value is None else as_text(value)
+    time = ""
+    if name == "timestamp" and type(value) is int and 0 < value < _MAX_MS:
+        time = from_epoch_ms(value).time().isoformat("milliseconds")
+    if text is not None and len(text) > _SHOWN_CHARACTERS:
+        text = f"{text[:_SHOWN_CHARACTERS]}…"
+    style = "number" if is_number else "long" if text is not None and len(text) > _LONG else ""
+    return Cell(text, style, time)
 
 
 class CancelQueryPage(LogPage, TenantActPage):

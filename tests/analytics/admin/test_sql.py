@@ -21,7 +21,7 @@ from logs.models import QueryRun, SavedQuery
 from logs.sql.cancellation import Cancellation
 from logs.sql.errors import QueryCancelled
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.logs import DAY, ENTRY, put_log, statement_in, to
+from tests.admin.logs import DAY, ENTRY, START, put_log, statement_in, to
 from tests.admin.reading import text_of
 
 if TYPE_CHECKING:
@@ -131,6 +131,15 @@ class TestRun:
         assert text == "n,t,e,l\r\n0,'=1+0,,[0]\r\n-1,'=1+1,,[1]\r\n-2,'=1+2,,[2]\r\n"
         answer = access.post(to("tenant-sql", tenant), {"statement": statement, "csv": "excel"})
         assert answer.getvalue().decode() == f"\N{BYTE ORDER MARK}{text}"
+
+    def test_numbers_stand_right_and_timestamps_say_their_time(self, access: Client, tenant: Tenant) -> None:
+        sql = f"SELECT {START + 61_002} AS \"timestamp\", 'a' AS b, 1.5 AS c, repeat('x', 70) AS d"
+        html = access.post(to("tenant-sql", tenant), {"statement": sql}).content.decode()
+        heads = re.findall(r'<th( class="number")?>(\w+)</th>', html)
+        assert [name for style, name in heads if style] == ["timestamp", "c"]
+        assert f'<td class="number">{START + 61_002} <span class="subtle">00:01:01.002</span></td>' in html
+        assert "<td>a</td>" in html
+        assert '<td class="long">xxx' in html
 
     def test_values_are_exact(self, access: Client, tenant: Tenant) -> None:
         statement = (
