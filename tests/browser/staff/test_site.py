@@ -133,6 +133,9 @@ def test_the_audit_is_filtered_and_kept_as_a_view(
 
 def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
+        page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"{service}/admin/#content")
         page.keyboard.press("Control+k")
         page.wait_for_selector("#search-input-command:focus")
         page.keyboard.type("Unknown")
