@@ -25,6 +25,9 @@ class TestHistory:
         assert "1 : owner@example.org added orders" in shown
         assert "0 : seed@example.org created it" in shown
         assert "Who last changed each rule orders 1 owner@example.org" in shown
+        # Without a choice, the last change is compared.
+        html = staff.get(to("tenant-history", tenant)).content.decode()
+        assert re.findall(r'name="(\w+)" value="(\d)"[^>]* checked', html) == [("to", "1"), ("from", "0")]
         compared = page_text(staff, to("tenant-history", tenant), to=1)
         assert "Revision 0 to 1" in compared
         assert '+ "id": "orders",' in compared

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +95,12 @@ class TestPublishing:
             {"act": "terms.published", "hash": hash_of(SECOND)},
             "ticket 3",
         )
+
+    def test_the_active_text_offers_nothing_to_publish(self, staff: Client) -> None:
+        publish(FIRST, actor="x@example.org")
+        button = '<button type="submit" class="button" form="terms-form">Publish</button>'
+        assert button not in staff.get(EDIT).content.decode()
+        assert button in staff.post(f"{EDIT}?part=preview", {"markdown": SECOND}).content.decode()
 
     def test_the_first_terms(self, staff: Client) -> None:
         assert "No terms are published yet" in show(staff)
@@ -209,7 +216,7 @@ class TestWhoAcknowledged:
         assert f"{hash_of(SECOND)[:8]}… active" in shown
         assert f"{hash_of(FIRST)[:8]}… superseded" in shown
         listed = show(staff, text=hash_of(SECOND))
-        assert "new@example.org 8 months ago" in listed
+        assert re.search(r"new@example\.org \d+ (months?|years?) ago", listed)
         assert "old@example.org" not in listed
         assert "admin@example.org –" in show(staff, text="never")
 
