@@ -63,7 +63,7 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
         *(
             SearchResult(
                 title=user.email,
-                description="User",
+                description=f"User {user.display_name}".rstrip(),
                 link=reverse("admin:person", args=[user.pk]),
                 icon="person",
             )

@@ -66,8 +66,10 @@ class TestFinding:
     def test_people_and_accounts_are_found(self, support: Client, tenant: Tenant) -> None:
         found = support.get("/admin/search/", {"s": "acme"}).content.decode()
         assert reverse("admin:account", args=[tenant.account_id]) in found
+        User.objects.filter(email="member@example.org").update(display_name="Olu Bankole")
         found = support.get("/admin/search/", {"s": "member@"}).content.decode()
         assert "member@example.org" in found
+        assert "User Olu Bankole" in found
 
     def test_the_search_uses_indexes(self, db: None) -> None:
         account = factories.make_account()
