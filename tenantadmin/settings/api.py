@@ -41,5 +41,7 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": ENUMERATIONS,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    # A box that finds groups of operations.
+    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "filter": True},
     "REDOC_DIST": "SIDECAR",
 }
