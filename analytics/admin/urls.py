@@ -23,7 +23,7 @@ urlpatterns = [
     tenant.OverviewPage.at(_TENANT, "tenant"),
     rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
     rules.AddRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
-    rules.RuleFormPage.at(f"{_TENANT}rules/edit/<str:rule>/", "tenant-rule"),
+    rules.RuleFormPage.at(f"{_TENANT}rules/edit/", "tenant-rule"),
     trace.TracePage.at(f"{_TENANT}rules/trace/", "tenant-rules-trace"),
     drafts.DraftPage.at(_DRAFT, "tenant-draft"),
     drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),

@@ -226,8 +226,9 @@ class RuleFormPage(TenantActPage):
 
     @cached_property
     def rule(self) -> Mapping[str, Any]:
-        """The rule as it is stored."""
-        found = next((rule for rule in self.stored.rules if rule["id"] == self.kwargs["rule"]), None)
+        """The rule of the query string, as it is stored. Its id may be any text."""
+        wanted = self.request.GET.get("rule")
+        found = next((rule for rule in self.stored.rules if rule["id"] == wanted), None)
         if found is None:
             raise RuleNotFound
         return found

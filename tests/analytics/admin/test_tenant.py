@@ -126,6 +126,10 @@ class TestTenant:
         assert "SELECT <b> orders 3 1" in shown
         longer = text_of(staff.get(f"{to('tenant', tenant)}?days=28&part=range").content.decode())
         assert "Orders orders 4 50.0%" in longer
+        # A live rule leads to its form.
+        form = f"{to('tenant-rule', tenant)}?rule=orders"
+        assert f'<a href="{form}">Orders</a>' in part
+        assert staff.get(form).status_code == 200
         # The number of a statement leads to SQL that counts the same requests.
         href = unescape(re.findall(rf'href="({to("tenant-sql", tenant)}\?sql=[^"]+)"', part)[0])
         sql = re.findall(r"<textarea[^>]*>(.*?)</textarea>", access.get(href).content.decode(), re.DOTALL)[0]
