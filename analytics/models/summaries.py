@@ -188,3 +188,8 @@ class Build(models.Model):
 
     def __str__(self) -> str:
         return f"{self.period or 'history'} of {self.tenant_id}: {self.state}"
+
+    @property
+    def is_of_day(self) -> bool:
+        """True if the period is a day, not a month, a year or the whole log."""
+        return len(self.period) == len("YYYY-MM-DD")

@@ -37,7 +37,7 @@ MAX_DAYS: Final = 31
 
 
 class BuildsPage(TenantPage):
-    """Pending, running and ended builds (polled), days, and quarantine by day and reason."""
+    """Pending, running and failed builds (polled), days, and quarantine by day and reason."""
 
     title = "Builds"
     template_name = "backoffice/tenant/builds.html"
@@ -45,12 +45,15 @@ class BuildsPage(TenantPage):
 
     def read(self) -> Mapping[str, Any]:
         tenant_id = self.tenant.pk
+        # However old: Home links here.
+        failed = Build.objects.filter(tenant_id=tenant_id).unrepaired()[:_ROWS]
+        last = Build.objects.filter(tenant_id=tenant_id).exclude(pk__in=[row.pk for row in failed])[:_ROWS]
         shown: dict[str, Any] = {
             "pending": PendingBuild.objects.filter(tenant_id=tenant_id).order_by("day")[:_ROWS],
-            # However old: Home links here.
+            # The table of days says when each was built.
             "builds": [
-                *(failed := Build.objects.filter(tenant_id=tenant_id).unrepaired()[:_ROWS]),
-                *Build.objects.filter(tenant_id=tenant_id).exclude(pk__in=[row.pk for row in failed])[:_ROWS],
+                *failed,
+                *(row for row in last if not (row.is_of_day and row.state == Build.State.DONE)),
             ],
         }
         if self.request.GET.get(PART) == "builds":

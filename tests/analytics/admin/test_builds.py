@@ -28,14 +28,19 @@ if TYPE_CHECKING:
 class TestBuilds:
     def test_builds_days_and_quarantine(self, support: Client, tenant: Tenant) -> None:
         Build.objects.create(tenant_id=tenant.pk, period="2026-03-01", state="running")
+        # The table of days says this.
+        Build.objects.create(tenant_id=tenant.pk, period="2026-02-28", state="done")
+        Build.objects.create(tenant_id=tenant.pk, period="2026-02", state="done")
         for position in range(3):
             QuarantinedEntry.objects.create(
                 tenant_id=tenant.pk, day="2026-03-01", key="k", position=position, reason="not JSON"
             )
         shown = page_text(support, to("tenant-builds", tenant))
         assert "2026-03-01 running" in shown
+        assert "2026-02 done" in shown
+        assert "2026-02-28" not in shown
         assert "2026-03-01 not JSON 3 Try again" in shown
-        assert "Builds pending first, then failed ones, then the last 30" in shown
+        assert "Builds pending, failed and running ones, and the last of months and years" in shown
         assert "Quarantine the last 100 by day and reason" in shown
         assert "Days the last 30" in shown
         part = support.get(to("tenant-builds", tenant), {"part": "builds"}).content.decode()
