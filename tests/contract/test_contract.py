@@ -76,6 +76,7 @@ def test_its_human_page_loads_nothing_from_elsewhere(anonymous: ApiClient) -> No
     assert "swagger-ui-bundle.js" in text
     assert 'src="http' not in text
     assert 'href="http' not in text
+    assert "grant_type=pat_exchange" in text
 
 
 def test_every_operation_has_an_id_and_its_answers(contract: dict[str, Any]) -> None:
