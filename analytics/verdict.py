@@ -33,7 +33,7 @@ _REVISION: Final = re.compile(r"revision (\d+) of ")
 #: What the last digest found, by its section. The first one found is told.
 _FINDINGS: Final = (
     ("errors", "Requests failed in bursts"),
-    ("leaks", "Several users got cached results that depend on the user"),
+    ("leaks", "Cached results that depend on the user went to several users"),
     ("stale", "Hits were older than a change of a table that they read"),
 )
 

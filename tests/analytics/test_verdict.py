@@ -129,7 +129,7 @@ def test_the_worst_fall_of_a_week_is_told(tenant: UUID) -> None:
     ("sections", "text"),
     [
         (("errors", "leaks"), "Requests failed in bursts on Tuesday"),
-        (("stale", "leaks"), "Several users got cached results that depend on the user on Tuesday"),
+        (("stale", "leaks"), "Cached results that depend on the user went to several users on Tuesday"),
         (("stale",), "Hits were older than a change of a table that they read on Tuesday"),
         (("publishes", "new-statements"), "Healthy"),
     ],
