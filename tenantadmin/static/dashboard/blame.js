@@ -3,7 +3,7 @@
 import * as f from "./format.js";
 import { a, h, to } from "./ui.js";
 
-/** @param {string} tenant @param {string} ruleId @param {Contract.RulesBlame} blame the revisions that made a rule what it is, newest first, each with the values that it left */
+/** @param {string} tenant @param {string} ruleId @param {Contract.RulesBlame} blame the revisions that made a rule what it is, newest first */
 export function lastChanges(tenant, ruleId, blame) {
   const fields = blame.rules.find((one) => one.ruleId === ruleId)?.fields ?? [];
   const changes = blame.revisions.flatMap((change) => {

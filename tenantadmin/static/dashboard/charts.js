@@ -4,12 +4,6 @@ import { loadScript } from "./config.js";
 import { duration } from "./format.js";
 import { h, table, text } from "./ui.js";
 
-/**
- * @typedef {{label: string, values: (number | null)[], colour: string, kind?: "bar" | "line", axis?: "left" | "right",
- *   stack?: string, show: (value: number | null) => string}} Series
- * @typedef {{index: number, text: string}} Mark
- */
-
 /** Load Chart.js, once. */
 export const loadCharts = () => loadScript("unfold/js/chart/chart.js");
 

@@ -1,5 +1,6 @@
-// Where the service is, and the scripts of others. The page names the service in <meta name="api">; empty
-// means the host of the page.
+// Where the service is (<meta name="api">; empty: the host of the page), and the scripts of others.
+
+import { h } from "./dom.js";
 
 /** @param {string} name */
 function meta(name) {
@@ -22,19 +23,17 @@ export function staticUrl(path) {
 /** @type {Map<string, Promise<void>>} */
 const loading = new Map();
 
-/** @param {string} path load a classic script once */
+/** @param {string} path load a classic script once; they come together, and run in order */
 export function loadScript(path) {
   let promise = loading.get(path);
   if (!promise) {
     promise = new Promise((resolve, reject) => {
-      const script = document.createElement("script");
-      script.src = staticUrl(path);
-      script.onload = () => resolve();
-      script.onerror = () => {
+      const script = h("script", { src: staticUrl(path), onload: () => resolve(), onerror: () => {
         loading.delete(path);
         script.remove();
         reject(new Error(`${path} could not be loaded.`));
-      };
+      } });
+      script.async = false;
       document.head.append(script);
     });
     loading.set(path, promise);
@@ -45,9 +44,5 @@ export function loadScript(path) {
 /** @param {string} path load a style sheet once */
 export function loadStyle(path) {
   const href = staticUrl(path);
-  if (document.querySelector(`link[href="${href}"]`)) return;
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = href;
-  document.head.prepend(link);
+  if (!document.querySelector(`link[href="${href}"]`)) document.head.prepend(h("link", { rel: "stylesheet", href }));
 }

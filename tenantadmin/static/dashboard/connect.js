@@ -1,7 +1,5 @@
 // How programs reach the Gateway of a tenant: it speaks the protocol of the tenant's warehouse. See docs/connect.md.
 
-/** @typedef {{kind: string, host: string, port: number, user: string, database: string, schema: string, path: string, house: string}} Target */
-
 export const TOOLS = ["Python", "dbt", "JDBC", "DBeaver", "Tableau", "Power BI"];
 
 /** @type {Record<string, {name: string, port: number, database: string, schema: string}>} */
@@ -11,11 +9,7 @@ const KINDS = {
   snowflake: { name: "Snowflake", port: 443, database: "DATABASE", schema: "PUBLIC" },
 };
 
-/**
- * @param {Contract.TenantConfig} config
- * @param {string} email
- * @returns {Target | null} null: the address or the warehouse is missing
- */
+/** @param {Contract.TenantConfig} config @param {string} email @returns {Target | null} null: the address or the warehouse is missing */
 export function targetOf({ fqdns: [host], warehouse: house }, email) {
   if (!host || !house) return null;
   const kind = KINDS[house.adapterType];

@@ -2,11 +2,6 @@
 
 import { badge, code, h } from "./ui.js";
 
-/**
- * @typedef {{path: string, from?: any, to?: any}} Field
- * @typedef {{added: {id: string}[], removed: {id: string}[], changed: {id: string, fields: Field[]}[], reordered?: boolean}} Difference
- */
-
 /** @param {any[]} before @param {any[]} after @returns {Difference} */
 export function compareRules(before, after) {
   const old = new Map(before.map((rule) => [rule.id, rule]));
@@ -41,10 +36,7 @@ export const fieldTable = (fields) =>
   h("table", h("thead", h("tr", ["Field", "Before", "After"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", fields.map((one) => h("tr", h("td", one.path || "/"), h("td.was", text(one.from)), h("td.now", text(one.to))))));
 
-/**
- * @param {Difference} difference
- * @param {string[]} [conflicts] ids of rules that others have changed too
- */
+/** @param {Difference} difference @param {string[]} [conflicts] ids of rules that others have changed too */
 export function ruleDiff(difference, conflicts = []) {
   if (isSame(difference)) return h("p.pad.muted", "Nothing differs.");
   const few = difference.added.length < 4;

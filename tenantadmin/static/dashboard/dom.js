@@ -1,10 +1,5 @@
 // Elements from plain calls: h("p.muted", {id: "x"}, "text", child). Texts are never parsed as HTML.
 
-/** @typedef {Node | string | number | null | undefined | false} Leaf */
-/** @typedef {Leaf | Leaf[] | (Leaf | Leaf[])[]} Child */
-/** @template {string} N @typedef {N extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[N] : HTMLElement} Named */
-/** @template {string} T @typedef {T extends `${infer N}.${string}` ? Named<N> : Named<T>} Made */
-
 /**
  * @template {string} T
  * @param {T} tag with its classes: `p.muted.small`

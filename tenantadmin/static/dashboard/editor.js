@@ -7,12 +7,6 @@ const FOLDER = "django_ace/ace";
 const [LIGHT, DARK] = ["github_light_default", "github_dark"];
 
 /**
- * @typedef {{line: number, severity: string, message: string}} Annotation
- * @typedef {{element: HTMLElement, value: () => string, set: (text: string) => void, annotate: (notes: Annotation[]) => void,
- *   goTo: (line: number) => void, insert: (text: string) => void}} Editor
- */
-
-/**
  * @param {{mode: "json" | "sql", text: string, label: string, low?: boolean, readOnly?: boolean, words?: () => {value: string, meta: string}[],
  *   change?: () => void, run?: () => void, onLeave: (done: () => void) => void}} options
  * @returns {Promise<Editor>}
@@ -21,12 +15,12 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   loadStyle(`${FOLDER}/css/ace.css`);
   loadStyle(`${FOLDER}/css/theme/${LIGHT}.css`);
   loadStyle(`${FOLDER}/css/theme/${DARK}.css`);
-  await loadScript(`${FOLDER}/ace.js`);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const theme = () => (dark.matches ? DARK : LIGHT);
+  await Promise.all(["ace", `mode-${mode}`, `theme-${theme()}`, ...(words ? ["ext-language_tools"] : [])].map((name) => loadScript(`${FOLDER}/${name}.js`)));
   const { ace } = /** @type {any} */ (globalThis);
   ace.config.set("useStrictCSP", true);
   ace.config.set("basePath", staticUrl(FOLDER));
-  await Promise.all([`mode-${mode}`, `theme-${LIGHT}`, `theme-${DARK}`, ...(words ? ["ext-language_tools"] : [])]
-    .map((name) => loadScript(`${FOLDER}/${name}.js`)));
 
   const element = h("div", { class: low ? "editor low" : "editor" });
   const editor = ace.edit(element, {
@@ -35,8 +29,7 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
     fontFamily: "var(--mono)",
   });
   editor.session.setMode(`ace/mode/${mode}`);
-  const dark = matchMedia("(prefers-color-scheme: dark)");
-  const dress = () => editor.setTheme(`ace/theme/${dark.matches ? DARK : LIGHT}`);
+  const dress = () => editor.setTheme(`ace/theme/${theme()}`);
   dress();
   dark.addEventListener("change", dress);
   const area = editor.textInput.getElement();

@@ -3,8 +3,6 @@
 import { call } from "./api.js";
 import { a, empty, fill, h, to } from "./ui.js";
 
-/** @typedef {Contract.SetupStep["id"]} StepId */
-
 /** @type {Record<StepId, string>} */
 export const STEPS = {
   address: "The address of your Gateway", warehouse: "The warehouse behind it", token: "A token for the Gateway", "first-request": "The first request",

@@ -1,9 +1,6 @@
 // On which line of a JSON text the value of a JSON Pointer begins.
 
-/**
- * @param {string} text valid JSON
- * @returns {Map<string, number>} lines, from 1, by pointer; of a member, the line of its name
- */
+/** @param {string} text valid JSON @returns {Map<string, number>} lines, from 1, by pointer; of a member, the line of its name */
 export function linesOf(text) {
   /** @type {Map<string, number>} */
   const lines = new Map();

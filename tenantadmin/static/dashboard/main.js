@@ -16,36 +16,17 @@ if (waiting) {
     .then(() => notify("Done: what you began before."), (error) => notify(sentence(error), "error"));
 }
 
-/** @type {(path: string, title: string, load: Route["load"]) => Route} */
-const ofTenant = (path, title, load) => ({ pattern: `/t/:tenant/${path}`, title, load });
+/** @type {(pattern: string, title: string, file?: string) => Route} `file`: of the page, if it is not the name in the address */
+const page = (pattern, title, file = pattern.slice(1)) => ({ pattern, title, load: () => import(`./pages/${file}.js`) });
 
-/** @type {Route[]} */
-const ROUTES = [
-  { pattern: "/", title: "Tenants", load: () => import("./pages/tenants.js") },
-  { pattern: "/signin", title: "Sign in", load: () => import("./pages/signin.js") },
-  { pattern: "/terms", title: "Terms of service", load: () => import("./pages/terms.js") },
-  ofTenant("setup", "First steps", () => import("./pages/setup.js")),
-  ofTenant("overview", "Overview", () => import("./pages/overview.js")),
-  ofTenant("savings", "Savings", () => import("./pages/savings.js")),
-  ofTenant("traffic", "Requests", () => import("./pages/traffic.js")),
-  ofTenant("rules", "Rules", () => import("./pages/rules.js")),
-  ofTenant("rules/edit", "Edit rules", () => import("./pages/rules-edit.js")),
-  ofTenant("invalidate", "Invalidate", () => import("./pages/invalidate.js")),
-  ofTenant("history", "History", () => import("./pages/history.js")),
-  ofTenant("statements", "Statements", () => import("./pages/statements.js")),
-  ofTenant("sql", "SQL", () => import("./pages/sql.js")),
-  ofTenant("drafts", "Drafts and replay", () => import("./pages/drafts.js")),
-  ofTenant("drafts/:draft", "Draft", () => import("./pages/draft.js")),
-  ofTenant("replays/:replay", "Replay", () => import("./pages/replay.js")),
-  ofTenant("explain", "Explain", () => import("./pages/explain.js")),
-  ofTenant("reports", "Stale risk and leaks", () => import("./pages/reports.js")),
-  ofTenant("config", "Configuration", () => import("./pages/config.js")),
-  ofTenant("members", "Members", () => import("./pages/members.js")),
-  ofTenant("recommendations", "Recommendations", () => import("./pages/recommendations.js")),
-  ofTenant("digest", "Digest", () => import("./pages/digest.js")),
-  ofTenant("alerts", "Alerts", () => import("./pages/alerts.js")),
-  { pattern: "/invitations", title: "Invitations", load: () => import("./pages/invitations.js") },
-  { pattern: "/account", title: "Your account", load: () => import("./pages/account.js") },
-];
+/** @type {(path: string, title: string, file?: string) => Route} */
+const ofTenant = (path, title, file = path) => page(`/t/:tenant/${path}`, title, file);
 
-startRouter(ROUTES, shell);
+startRouter([
+  page("/", "Tenants", "tenants"), page("/signin", "Sign in"), page("/terms", "Terms of service"), page("/invitations", "Invitations"), page("/account", "Your account"),
+  ofTenant("setup", "First steps"), ofTenant("overview", "Overview"), ofTenant("savings", "Savings"), ofTenant("traffic", "Requests"),
+  ofTenant("rules", "Rules"), ofTenant("rules/edit", "Edit rules", "rules-edit"), ofTenant("invalidate", "Invalidate"), ofTenant("history", "History"),
+  ofTenant("statements", "Statements"), ofTenant("sql", "SQL"), ofTenant("explain", "Explain"), ofTenant("reports", "Stale risk and leaks"),
+  ofTenant("drafts", "Drafts and replay"), ofTenant("drafts/:draft", "Draft", "draft"), ofTenant("replays/:replay", "Replay", "replay"),
+  ofTenant("config", "Configuration"), ofTenant("members", "Members"), ofTenant("recommendations", "Recommendations"), ofTenant("digest", "Digest"), ofTenant("alerts", "Alerts"),
+], shell);

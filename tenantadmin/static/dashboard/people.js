@@ -3,12 +3,6 @@
 import { call } from "./api.js";
 import { setScopeRule } from "./pats.js";
 
-/**
- * @typedef {{id: string, name: string, role: string, modifiedAt: string}} Tenant
- * @typedef {{email: string, name: string, role: string, roles: Map<string, string>}} Person by tenant: its role there
- * @typedef {"write" | "cache" | "people" | "owner" | "member"} Right
- */
-
 /** What an owner chooses from. @type {Record<string, string>} */
 export const ROLES = { member: "member: reads", admin: "admin: writes too", owner: "owner: manages members too" };
 

@@ -5,12 +5,7 @@ import { beginSignIn, expiry, session, store } from "./session.js";
 
 /** What the service refused, or that it did not answer (status 0). */
 export class ApiError extends Error {
-  /**
-   * @param {number} status
-   * @param {any} body
-   * @param {string} requestId
-   * @param {number} [retryAfter] seconds
-   */
+  /** @param {number} status @param {any} body @param {string} requestId @param {number} [retryAfter] seconds */
   constructor(status, body, requestId, retryAfter) {
     super(body?.message ?? (status ? `The service answered ${status}.` : "The service does not answer."));
     this.status = status;
@@ -27,16 +22,10 @@ export const hasStatus = (error, ...statuses) => error instanceof ApiError && st
 /** The session has ended: sign in again. */
 export class SignedOut extends Error {}
 
-/** @typedef {{ifMatch?: string, reason?: string, accept?: string, signal?: AbortSignal, anonymous?: boolean}} Options */
-/**
- * Where a request gets its token: `replace` makes another one after `refused` was answered with 401.
- * @typedef {{token: () => Promise<string>, replace: (refused: string) => void | Promise<void>}} Credential
- */
-
 const ATTEMPTS = 3;
 const LONGEST_WAIT_SECONDS = 15;
 
-/** @type {Credential} the signed-in user's access token */
+/** @type {TokenSource} the signed-in user's access token */
 export const USER = {
   async token() {
     if ((session()?.expiresAt ?? 0) < Date.now() + 30_000) await renew();
@@ -84,7 +73,7 @@ export const requestJson = async (operation, input, options, credential) => {
 /**
  * Go and prove the second factor, if the user agrees. The page makes the request again when the user comes back.
  * @param {ApiError} error
- * @param {import("./session.js").Interrupted} waiting
+ * @param {Interrupted} waiting
  * @returns {never}
  */
 function prove(error, waiting) {
@@ -95,22 +84,14 @@ function prove(error, waiting) {
   throw error;
 }
 
-/**
- * @param {ApiError} error
- * @returns {string} the reason that is missing
- */
+/** @param {ApiError} error @returns {string} the reason that is missing */
 function askReason(error) {
   const reason = prompt("Why do you do this? The record of events keeps it.")?.trim();
   if (!reason) throw error;
   return reason;
 }
 
-/**
- * @param {string} operation
- * @param {Record<string, any>} input path and query parameters, and `body`
- * @param {Options} options
- * @param {string} bearer
- */
+/** @param {string} operation @param {Record<string, any>} input path and query parameters, and `body` @param {Options} options @param {string} bearer */
 async function fetchOnce(operation, input, options, bearer) {
   const [method, template] = operation.split(" ");
   const { body, ...rest } = input;

@@ -1,13 +1,5 @@
 // Pages by the fragment of the address: #/t/{tenant}/rules?seq=3. Back, forward and deep links work on any host.
 
-/**
- * @typedef {{pattern: string, load: () => Promise<{show: Show}>, title: string}} Route
- * @typedef {{params: Record<string, string>, query: URLSearchParams, tenant: string, signal: AbortSignal,
- *   title: (text: string) => void, guard: (isDirty: () => boolean) => void, onLeave: (done: () => void) => void,
- *   reload: () => void}} Context
- * @typedef {(context: Context) => Node | Promise<Node>} Show
- */
-
 /** The file of a page did not arrive. Browsers remember that, so only a new document can try again. */
 export class NotLoaded extends Error {}
 
@@ -81,10 +73,7 @@ export function startRouter(routes, shell) {
   go();
 }
 
-/**
- * @param {unknown} error why a page's module is not there
- * @returns {never}
- */
+/** @param {unknown} error why a page's module is not there @returns {never} */
 function explain(error) {
   throw error instanceof TypeError ? new NotLoaded("This page could not be loaded. Check the connection and try again.") : error;
 }

@@ -19,7 +19,7 @@ function listOf(test, operator) {
 }
 
 /** @param {any} rule whether the form can show all of its conditions */
-export function isSimple(rule) {
+function isSimple(rule) {
   const { tables, userName, isReadOnly, hasNonDeterministicFunctions, ...others } = rule?.conditions ?? {};
   return (rule?.action ?? "cache") in ACTIONS && !Object.keys(others).length && (isReadOnly ?? true) === true && (hasNonDeterministicFunctions ?? false) === false
     && listOf(tables, "containsAny") !== null && listOf(userName, "in") !== null;
@@ -30,7 +30,7 @@ export function isSimple(rule) {
  * @param {any[]} rules
  * @param {{id: string, place: string, name: string, action: string, tables: string[], users: string[], reads: boolean, repeats: boolean, seconds: number, sharing: string}} given
  */
-export function withRule(rules, { id, place, name, action, tables, users, reads, repeats, seconds, sharing }) {
+function withRule(rules, { id, place, name, action, tables, users, reads, repeats, seconds, sharing }) {
   const conditions = { ...(tables.length && { tables: { containsAny: tables } }), ...(users.length && { userName: { in: users } }), ...(reads && { isReadOnly: true }), ...(repeats && { hasNonDeterministicFunctions: false }) };
   const made = { name, action, conditions, ...(action === "cache" && { ttlSeconds: seconds }),
     ...(action === "cache" && sharing !== KEEP && { varyBy: sharing ? [sharing] : [] }) };

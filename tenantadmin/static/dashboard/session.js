@@ -1,16 +1,9 @@
 // The tokens of this tab: in memory and in session storage, never in the address and never shared.
 
-/**
- * @typedef {{id: number, token: string, access: string, expiresAt: number, scopes: string}} Pat
- * @typedef {{access: string, refresh: string, expiresAt: number, pats: Record<string, Pat>}} Session
- */
-
 const KEY = "dashboard.session";
 /** When a sign-in was begun in this tab, and the request that waits for it. */
 const BEGUN = "dashboard.signin";
 const SIGN_IN_MS = 15 * 60_000;
-
-/** @typedef {{operation: any, input: any, options: {ifMatch?: string}}} Interrupted a request that needs a new proof first */
 
 /** @type {Interrupted | null} */
 let interrupted = null;

@@ -3,11 +3,7 @@
 import { ApiError, call } from "./api.js";
 import { forgetTenants } from "./people.js";
 
-/**
- * @param {string} tenant
- * @param {Contract.TenantConfigRequest} body
- * @param {string} [comment] why it changes
- */
+/** @param {string} tenant @param {Contract.TenantConfigRequest} body @param {string} [comment] why it changes */
 export async function putConfig(tenant, body, comment) {
   try {
     await call("PUT /config/tenants/{tenant}/config", { tenant, body, comment });

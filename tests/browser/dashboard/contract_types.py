@@ -19,23 +19,12 @@ _WORDS: Final = {"string": "string", "integer": "number", "number": "number", "b
 #: How modules call operations.
 _CALLS: Final = """\
   type Input<K extends keyof Operations> = Operations[K]["input"];
-  type Options = import("./request.js").Options;
-  type Credential = import("./request.js").Credential;
   type Given<K extends keyof Operations> =
-    [operation: K, input: Input<K>, options?: Options, credential?: Credential];
+    [operation: K, input: Input<K>, options?: Options, source?: TokenSource];
   type Call = <K extends keyof Operations>(...given: Given<K>) => Promise<Operations[K]["answer"]>;
   type Send = <K extends keyof Operations>(...given: Given<K>) => Promise<Response>;
   type CallWithTag = <K extends keyof Operations>(...given: Given<K>) =>
     Promise<{ data: Operations[K]["answer"]; etag: string }>;"""
-#: Types that every module may name without importing them.
-_EVERYWHERE: Final = """\
-type Child = import("./dom.js").Child;
-type Column = import("./ui.js").Column;
-type Context = import("./router.js").Context;
-type Route = import("./router.js").Route;
-type Show = import("./router.js").Show;
-type Texts = Record<string, string>;
-"""
 
 
 def contract() -> dict[str, Any]:
@@ -55,7 +44,7 @@ def declarations(document: dict[str, Any]) -> str:
             if method in operations:
                 name = json.dumps(f"{method.upper()} {path}")
                 lines.append(f"    {name}: {_operation(operations[method])};")
-    lines += ["  }", _CALLS, "}", _EVERYWHERE]
+    lines += ["  }", _CALLS, "}", ""]
     return "\n".join(lines)
 
 

@@ -28,7 +28,8 @@ PAGE = MODULES.parents[2] / "templates" / "dashboard" / "index.html"
 def check_types(folder: Path) -> str:
     """Return what tsc says of the modules in ``folder``."""
     (folder / "contract.d.ts").write_text(declarations(contract()))
-    files = ["contract.d.ts", *(str(path.relative_to(folder)) for path in sorted(folder.rglob("*.js")))]
+    modules = sorted(folder.rglob("*.js"))
+    files = ["contract.d.ts", "types.d.ts", *(str(path.relative_to(folder)) for path in modules)]
     found = subprocess.run(
         [os.environ.get("TSC", "tsc"), *OPTIONS, *files],
         cwd=folder,

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { claims, store } from "../session.js";
 import { button, fill, h } from "../ui.js";
 
-/** @param {import("../session.js").Session} offered @returns {Promise<void>} ask whether to sign in with these tokens, and do so */
+/** @param {Session} offered @returns {Promise<void>} ask whether to sign in with these tokens, and do so */
 export function ask(offered) {
   const app = /** @type {HTMLElement} */ (document.getElementById("app"));
   const { sub } = claims(offered.access);

@@ -11,7 +11,6 @@ import { STARTERS, withStarters } from "../starters.js";
 import { putConfig } from "../tenantconfig.js";
 import { a, area, badge, beside, button, checkbox, copyable, facts, field, fill, fine, h, input, notify, pageHead, select, showToken, to } from "../ui.js";
 
-/** @typedef {import("../firsthour.js").StepId} StepId */
 /** @typedef {(tenant: string, changed: () => void) => Promise<Child>} Step */
 
 /** The shortest and the longest pause between two looks, in ms: the log of a request is there within a minute. */
