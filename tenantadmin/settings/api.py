@@ -40,8 +40,6 @@ SPECTACULAR_SETTINGS = {
     "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
     "ENUM_NAME_OVERRIDES": ENUMERATIONS,
     "SWAGGER_UI_DIST": "SIDECAR",
-    # A field that finds operations by their tag.
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "filter": True},
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     # A box that finds groups of operations.
     "SWAGGER_UI_SETTINGS": {"deepLinking": True, "filter": True},

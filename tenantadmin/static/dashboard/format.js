@@ -11,13 +11,10 @@ const dayName = new Intl.DateTimeFormat("en-GB", {
 });
 const shortDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
 
-/** @typedef {number | null | undefined} Value */
-
 export const NONE = "–";
 const MINUS = "\u2212";
 
 // Units, each with its size in the smallest.
-/** @typedef {[number, string][]} Units */
 /** @type {Units} */
 const TIMES = [[1, "ms"], [1000, "s"], [60_000, "min"], [3_600_000, "h"], [86_400_000, "d"]];
 /** @type {Units} */
@@ -50,6 +47,9 @@ export function difference(value, show) {
   if (value == null) return NONE;
   return value === 0 ? "no change" : `${value > 0 ? "+" : MINUS}${show(Math.abs(value))}`;
 }
+
+/** @param {number} value of a day, in UTC */
+export const hour = (value) => `${String(value).padStart(2, "0")}:00`;
 
 /** @param {Value} value without decimals: `2,276` */
 export const number = (value) =>
@@ -112,7 +112,12 @@ export const change = (value) => difference(value, (it) => (it < 0.5 ? "<1" : nu
 /** @param {Value} value a difference of two durations in milliseconds: `−34.1 s` */
 export const durationChange = (value) => difference(value, duration);
 
-/** @typedef {string | number | null | undefined} Time ISO 8601, or milliseconds since 1970 */
+/** @param {{low: number, likely?: number | null, high: number}} bounds @param {(value: number) => string} show `≈ 12 (9 to 15)` */
+export function range({ low, likely = null, high }, show) {
+  if (low === high) return show(low);
+  const [least, middle, most] = [low, likely ?? 0, high].map((value) => (value ? show(value) : "0"));
+  return likely === null ? `${least} to ${most}` : `≈ ${middle} (${least} to ${most})`;
+}
 
 const ZONE_KEY = "times";
 
@@ -201,5 +206,8 @@ export function addDays(day, days) {
   return isoDay(date);
 }
 
-/** Yesterday in UTC: the last day that is whole. */
-export const yesterday = () => addDays(isoDay(new Date()), -1);
+/** In UTC. */
+export const today = () => isoDay(new Date());
+
+/** In UTC: the last day that is whole. */
+export const yesterday = () => addDays(today(), -1);

@@ -3,7 +3,7 @@
 import { ApiError, hasStatus, requestJson } from "./request.js";
 import { expiry, session, store } from "./session.js";
 
-const NAME = "Dashboard, until sign-out";
+export const NAME = "Dashboard, until sign-out";
 
 /** @type {Map<string, Promise<string>>} */
 const minting = new Map();
@@ -15,7 +15,7 @@ export function setScopeRule(rule) {
   scopesFor = rule;
 }
 
-/** @param {string} tenant @returns {import("./request.js").Credential} a personal access token for the tenant, which lasts a day and is revoked at sign-out */
+/** @param {string} tenant @returns {TokenSource} a personal access token for the tenant, which lasts a day and is revoked at sign-out */
 export const patOf = (tenant) => ({ token: () => accessToken(tenant), replace: () => expirePat(tenant) });
 
 /** @param {string} tenant the access token of the tenant's personal access token */
@@ -31,7 +31,7 @@ async function accessToken(tenant) {
   return promise;
 }
 
-/** @param {import("./session.js").Pat} pat @param {string[]} scopes whether the token has the scopes that the user may give now: a role or the dashboard may have changed */
+/** @param {Pat} pat @param {string[]} scopes whether the token has the scopes that the user may give now: a role or the dashboard may have changed */
 const fits = (pat, scopes) => pat.scopes === scopes.join(" ");
 
 /** @param {string} tenant @param {string[]} scopes */
@@ -67,7 +67,7 @@ async function revokeOldest() {
   return oldest !== undefined;
 }
 
-/** @param {string} tenant @param {import("./session.js").Pat} pat */
+/** @param {string} tenant @param {Pat} pat */
 async function exchangePat(tenant, pat) {
   keepPat(tenant, pat);
   const body = { grant_type: /** @type {const} */ ("pat_exchange"), pat: pat.token };
@@ -76,7 +76,7 @@ async function exchangePat(tenant, pat) {
   return answer.access_token;
 }
 
-/** @param {string} tenant @param {import("./session.js").Pat} pat */
+/** @param {string} tenant @param {Pat} pat */
 function keepPat(tenant, pat) {
   const held = session();
   if (held) store({ ...held, pats: { ...held.pats, [tenant]: pat } });

@@ -3,25 +3,17 @@
 import { send } from "./api.js";
 import { Exact, parseExact, writeExact } from "./exactjson.js";
 import * as f from "./format.js";
-import { a, h, table, to } from "./ui.js";
+import { can } from "./people.js";
+import { a, button, go, h, table, to } from "./ui.js";
 
-/**
- * Run a statement.
- * @param {string} tenant
- * @param {string} sql
- * @param {AbortSignal} signal
- * @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact`
- */
+/** @param {string} tenant @param {string} sql @param {AbortSignal} signal @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact` */
 export async function run(tenant, sql, signal) {
   const text = await (await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal })).text();
   const answer = parseExact(text);
   return { ...answer, rowCount: Number(answer.rowCount) };
 }
 
-/**
- * @param {string} tenant
- * @param {Contract.QueryAnswer} answer of `run`
- */
+/** @param {string} tenant @param {Contract.QueryAnswer} answer of `run` */
 export function resultTable(tenant, answer) {
   const isNumber = (/** @type {string} */ type) => /INT|DOUBLE|FLOAT|DECIMAL/.test(type);
   const hasDay = answer.columns.some((one) => one.name === "day");
@@ -30,8 +22,16 @@ export function resultTable(tenant, answer) {
     cell: (/** @type {any} */ row) => cell(tenant, name, row[name], hasDay ? row.day : ""),
     sort: (/** @type {any} */ row) => (row[name] instanceof Exact ? row[name].order : row[name] === null ? null : String(row[name])),
     class: type === "VARCHAR" ? "value" : "",
-  })), answer.rows, { label: "Result", limit: 200 });
+  })), answer.rows, { label: "Result", none: "No row fits." });
 }
+
+/** @param {string} tenant @param {string} day @param {string} column @param {string} value begin a rule of the tables that a logged statement reads */
+export const ruleButton = (tenant, day, column, value) => can(tenant, "write") && can(tenant, "member") && button("Make a rule of this", async () => {
+  const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${day}' AND ${column} = '${value.replaceAll("'", "''")}' LIMIT 1`, new AbortController().signal);
+  const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
+  if (!tables.length) throw new Error("The log names no table of this statement.");
+  go(to(tenant, "rules/edit", { tables: tables.join(",") }));
+});
 
 /** @param {string} tenant @param {string} name @param {any} value @param {string} day */
 function cell(tenant, name, value, day) {
@@ -42,7 +42,7 @@ function cell(tenant, name, value, day) {
 }
 
 /**
- * Run the statement again in another form, and hand the file to the reader.
+ * Run the statement again, and hand its file to the reader.
  * @param {string} tenant
  * @param {string} sql
  * @param {"csv" | "excel" | "parquet"} kind `excel`: CSV with a byte order mark, by which Excel knows that it is UTF-8

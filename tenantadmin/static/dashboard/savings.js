@@ -12,7 +12,7 @@ export const saved = ({ currency, total: { saved: less } }) => (currency && less
 export const savedOnBill = ({ billedMs, money }) => billedMs && [...new Set((money ? [money.high, money.low] : [billedMs.high, billedMs.low]).map((end) => {
   const sign = Number(end) < 0 ? "+" : Number(end) ? "−" : "";
   return sign + (money ? f.money(String(end).replace("-", ""), money.currency) : f.duration(Math.abs(Number(end))));
-}))].join(" to ");
+}))].join(" to ").replace(` ${money?.currency} to`, " to");
 
 /** @param {Contract.Savings} savings */
 export function explanation({ total, pricing }) {
@@ -24,7 +24,7 @@ export function explanation({ total, pricing }) {
 
 /** @type {(tenant: string, from: string, last: string) => HTMLElement} the page does not wait for the savings */
 export const savingsTile = (tenant, from, last) => {
-  const today = f.isoDay(new Date());
+  const today = f.today();
   const value = h("dd", f.NONE, from <= today && h("span.note", "…"));
   if (from <= today) {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => fill(value,

@@ -7,9 +7,7 @@ import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
 import { session } from "./session.js";
-import { a, button, empty, failure, notify, select, sentence, skeleton } from "./ui.js";
-
-/** @typedef {import("./people.js").Right} Right */
+import { a, button, empty, failure, forgetNotices, notify, select, sentence, skeleton } from "./ui.js";
 
 /** @type {[string, [string, string, Right?][]][]} */
 const SECTIONS = [
@@ -36,7 +34,10 @@ export const shell = {
     if (session() && mustAcceptTerms() && !OPEN.has(route?.pattern ?? "")) return go(withTarget("/terms"));
     const isPlain = OPEN.has(route?.pattern ?? "");
     app.className = isPlain ? "plain" : "";
-    if (isPlain) fill(app, view);
+    if (isPlain) {
+      forgetNotices();
+      fill(app, view);
+    }
     else if (!view.isConnected || app.firstChild !== side) fill(app, side, view);
     document.body.classList.remove("menu-open");
     fill(view, isPlain ? null : skeleton());
@@ -49,7 +50,7 @@ export const shell = {
     route?.load().catch(() => {});
     try {
       if (!isPlain) await drawSide(context, route);
-      const node = route ? await load() : empty("There is no such page.", a("#/", "To the tenants"));
+      const node = route ? await refused(context.tenant, route) ?? await load() : empty("There is no such page.", a("#/", "To the tenants"));
       if (context.signal.aborted) return;
       fill(view, node);
       if (isPlain) return;
@@ -65,6 +66,15 @@ export const shell = {
     }
   },
 };
+
+/** @param {string} tenant @param {Route} route what stands there if the menu does not offer the page to the user's role */
+async function refused(tenant, route) {
+  const right = SECTIONS.flatMap(([, entries]) => entries).find(([key]) => route.pattern.endsWith(`tenant/${key}`))?.[2];
+  if (!right || can(tenant, right)) return null;
+  // Grants come with the list.
+  await tenants();
+  return can(tenant, right) ? null : empty("Your role in this tenant has no such page.", h("p.muted", "An owner of the tenant changes roles."));
+}
 
 function askToSignIn() {
   forgetPerson();
@@ -123,7 +133,7 @@ function tenantMenu(tenant, page) {
     if (!menu.value) return go("/");
     location.hash = to(menu.value, page || "overview");
   });
-  return h("div.tenant", menu);
+  return h("div.tenant", menu, !can(tenant, "write") && h("p.muted.small", "You read here. Owners change roles."));
 }
 
 /** @param {string} tenant @returns {[string, string][]} values and names of the menu of tenants */

@@ -2,21 +2,19 @@
 
 import { ApiError } from "./api.js";
 import { fill, h } from "./dom.js";
-import { NONE, ago, count, number, when } from "./format.js";
+import { NONE, ago, count, number, today, when } from "./format.js";
 import { to } from "./router.js";
 
 export { fill, h } from "./dom.js";
 export { go, replaceAddress, to } from "./router.js";
 
-/**
- * @param {string} label
- * @param {(event: Event) => any} action errors are shown as a notice; the button waits meanwhile
- * @param {string} [kind] `primary`, `danger`, `quiet`
- */
+/** @param {string} label @param {(event: Event) => any} action errors are shown as a notice; the button waits meanwhile @param {string} [kind] `primary`, `danger`, `quiet` */
 export function button(label, action, kind = "") {
   const element = h("button", { type: "button", class: `button ${kind}` }, label);
   element.addEventListener("click", async (event) => {
     element.disabled = true;
+    // What the last try said holds no longer.
+    forgetNotices(".error");
     try {
       await action(event);
     } catch (error) {
@@ -37,7 +35,7 @@ export function sentence(error) {
   return error instanceof ApiError && error.requestId ? `${error.message} (request ${error.requestId})` : error.message;
 }
 
-/** @param {unknown} error @param {() => void} [retry] what went wrong, in one sentence, with the places in the request, its id and a way to try again */
+/** @param {unknown} error @param {() => void} [retry] what went wrong, and a way to try again */
 export function failure(error, retry) {
   const id = error instanceof ApiError ? error.requestId : "";
   /** @type {{path: string, message: string}[]} */
@@ -73,11 +71,6 @@ export const panel = (title, aside, ...children) =>
     h("header.panel-head", h("h2", title), aside && h("div.row", aside)),
     ...children);
 
-/**
- * @typedef {{head: string, cell: (row: any) => Child, number?: boolean, class?: string, hidden?: boolean,
- *   sort?: (row: any) => string | number | bigint | null}} Column
- */
-
 /** @type {(head: string, key: string, show?: (value: any) => Child) => Column} a column of a member that is a text */
 export const text = (head, key, show = (value) => value ?? NONE) => ({ head, cell: (row) => show(row[key]), sort: (row) => row[key] ?? null });
 
@@ -94,10 +87,10 @@ export const acts = (cell) => ({ head: "Actions", hidden: true, number: true, ce
 export const ruleLink = (tenant, id, text = id) => (id ? a(to(tenant, "rules", { rule: id }), text) : h("span.muted", "no rule"));
 
 /**
- * A table, or what `none` says where there is no row. A click on a heading sorts by it, where the column has `sort`.
+ * A table, or what `none` says. A click on a heading sorts, where the column has `sort`.
  * @param {(Column | false)[]} wanted
  * @param {any[]} rows
- * @param {{label: string, none?: Child, limit?: number, sorted?: number}} options
+ * @param {TableOptions} options
  */
 export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
   if (none && !rows.length) return h("p.pad.muted", none);
@@ -134,6 +127,9 @@ export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
     h("table", h("thead", h("tr", heads)), body), more);
 }
 
+/** @type {(title: string, aside: Child, columns: (Column | false)[], rows: any[], options?: TableOptions) => HTMLElement} a table in a panel of its name */
+export const tablePanel = (title, aside, columns, rows, options) => panel(title, aside, table(columns, rows, { label: title, ...options }));
+
 /** @param {string | number | bigint | null} x @param {string | number | bigint | null} y */
 function compare(x, y) {
   if (x === null || y === null) return x === y ? 0 : x === null ? -1 : 1;
@@ -143,14 +139,12 @@ function compare(x, y) {
 /** @type {(label: string, kind?: string) => HTMLElement} `good`, `warn`, `bad`, `info` */
 export const badge = (label, kind = "") => h("span", { class: `badge ${kind}` }, label);
 
-/** @param {string} label @param {HTMLElement} input @param {string} [hint] */
+/** @param {string} label @param {HTMLElement} input @param {Child} [hint] */
 export const field = (label, input, hint) =>
   h("label.field", h("span.label", label), input, hint && h("span.hint", hint));
 
 /** @type {(errors: number, warnings: number) => Child} what lint found */
 export const lintBadges = (errors, warnings) => (errors + warnings ? [errors > 0 && badge(count(errors, "error"), "bad"), " ", warnings > 0 && badge(count(warnings, "warning"), "warn")] : badge("no findings", "good"));
-
-/** @typedef {Record<string, any>} Props */
 
 /** @type {(name: string, value: any, props?: Props) => HTMLInputElement} */
 export const input = (name, value, props) => h("input", { name, value: value ?? "", ...props });
@@ -187,12 +181,15 @@ export const showToken = (text, ...more) => ask({ title: "Your new token", actio
 export const tabs = (entries, label = "Views", kind = "tabs") =>
   h("nav", { class: kind, "aria-label": label }, entries.map(([href, text, now]) => h("a", { href, "aria-current": now && "page" }, text)));
 
-/** @type {(label: string, earlier: string, later: string) => HTMLElement} links to the time before and after */
-export const stepper = (label, earlier, later) => h("nav.segments", { "aria-label": label },
-  h("a", { href: earlier, "aria-label": "Earlier" }, "‹"), h("a", { href: later, "aria-label": "Later" }, "›"));
+/** @type {(label: string, at: (period: string) => string, earlier: string, later: string) => HTMLElement} links to the periods before and after, unless it has not begun */
+export const stepper = (label, at, earlier, later) => h("nav.segments", { "aria-label": label },
+  h("a", { href: at(earlier), "aria-label": "Earlier" }, "‹"), h("a", { href: later <= today() && at(later), "aria-label": "Later" }, "›"));
 
 /** @param {{_links: {next?: {href: string}}}} page @returns {string} the cursor of the next page, or an empty text */
 export const nextOf = ({ _links: { next } }) => new URLSearchParams(next?.href.split("?")[1]).get("cursor") ?? "";
+
+/** @param {string} [which] a selector */
+export const forgetNotices = (which = "*") => notices.querySelectorAll(`:scope > ${which}`).forEach((one) => one.remove());
 
 const notices = document.body.appendChild(h("div.notices", { "aria-live": "polite" }));
 
@@ -206,13 +203,16 @@ export function notify(text, kind = "") {
 
 /**
  * Ask in a dialog. Resolves to whether the action ran; its error keeps the dialog open. `then` follows when it ran.
- * @param {{title: string, body: Child, action: string, danger?: boolean, run: () => any, then?: () => any, wide?: boolean, cancel?: string}} options
+ * @param {Question} question
  * @returns {Promise<boolean>}
  */
 export function ask({ title, body, action, danger, run, then, wide, cancel = "Cancel" }) {
   return new Promise((resolve) => {
     const problem = h("div");
     const attempt = async () => {
+      /** @type {HTMLInputElement | null} */
+      const wrong = dialog.querySelector("input:invalid");
+      if (wrong) return void wrong.reportValidity();
       fill(problem);
       try {
         await run();

@@ -30,6 +30,10 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         expect(page.locator("main")).to_contain_text("No number is watched.")
         page.click("button:has-text('New alert')")
         dialog = page.locator("dialog")
+        expect(dialog.get_by_label("Address")).to_have_value(demo.owner.email)
+        dialog.get_by_role("button", name="Create").click()
+        # The browser says what is missing, at the field.
+        expect(dialog.get_by_label("Name")).to_be_focused()
         dialog.get_by_label("Name").fill("Shared results")
         dialog.get_by_label("What").select_option("leak")
         expect(dialog.locator("[name=threshold]")).to_have_value("1")
@@ -77,6 +81,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         dialog.get_by_label("Quiet until (UTC)").fill("06:30")
         dialog.get_by_role("button", name="Save").click()
         expect(row).to_contain_text("3 statements")
+        assert "N" not in row.inner_text()
         alert.refresh_from_db()
         assert alert.quiet_hours == {"from": "22:00", "to": "06:30"}
 

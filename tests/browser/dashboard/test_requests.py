@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -57,6 +58,18 @@ def test_requests_are_filtered_turned_over_and_explained(
         assert tables
         assert page.input_value("dialog input[name=name]") == f"Reads of {tables}"
         page.click("dialog >> text=Cancel")
+
+        # A statement of a day, by a click anywhere in its row.
+        dashboard.go(f"/t/{demo.tenant}/statements")
+        page.click("tbody tr >> nth=0 >> td >> nth=1", force=True)
+        page.click("text=Make a rule of this")
+        page.wait_for_selector("dialog input[name=tables]")
+        page.click("dialog >> text=Cancel")
+        page.wait_for_selector("dialog", state="detached")
+        today = demo.last_day + timedelta(days=1)
+        dashboard.go(f"/t/{demo.tenant}/statements?day={today}")
+        # There is no way into the future.
+        assert page.get_attribute("[aria-label=Later]", "href") is None
 
 
 def test_a_reader_is_offered_no_rule_and_bad_filters_say_what_is_wrong(

@@ -3,16 +3,23 @@
 import { call, signOut } from "../api.js";
 import * as f from "../format.js";
 import { savingSelect } from "../forms.js";
+import { NAME } from "../pats.js";
 import { forgetPerson, person, tenants } from "../people.js";
-import { acts, age, ask, badge, beside, button, checkbox, field, fine, go, h, input, notify, pageHead, panel, select, showToken, table, text } from "../ui.js";
+import { acts, age, ask, badge, beside, button, checkbox, field, fine, go, h, input, notify, pageHead, select, showToken, tablePanel, text } from "../ui.js";
 
-/** @type {Contract.Scope[]} */
-const SCOPES = ["config:read", "config:write", "logs:read", "logs:query", "analytics:read", "analytics:users", "cache-admin"];
+/** @type {Partial<Record<Contract.Scope, string>>} */
+const SCOPES = {
+  "config:read": "read rules and configuration", "config:write": "change them", "logs:read": "read requests", "logs:query": "run SQL",
+  "analytics:read": "read summaries, savings and digests", "analytics:users": "see names of users in them", "cache-admin": "invalidate results",
+};
 
 const ME = { email: "me" };
 
 /** @type {Texts} */
 const FREQUENCIES = { off: "none", daily: "every day", weekly: "every week" };
+
+/** @param {Contract.Pat} token whether a dashboard made it: these come last */
+const isOurs = ({ name }) => name === NAME;
 
 /** @type {Show} */
 export async function show({ reload }) {
@@ -46,25 +53,25 @@ export async function show({ reload }) {
   const name = input("displayName", who.name === who.email ? "" : who.name, { "aria-label": "Your name", maxlength: 200 });
   return h("div",
     pageHead("Your account", who.email, name, button("Save", rename)),
-    panel("Digests by mail", beside("What happened in a day or a week"), table([
+    tablePanel("Digests by mail", beside("What happened in a day or a week"), [
       text("Tenant", "tenantName", (name) => h("strong", name)),
       { head: "Mails", number: true, cell: frequency },
-    ], digests, { label: "Digests by mail", none: "There is no tenant whose digests you may read." })),
-    panel("Personal access tokens", button("New token", () => create(all, reload), "small"), table([
+    ], digests, { none: "There is no tenant whose digests you may read." }),
+    tablePanel("Personal access tokens", button("New token", () => create(all, reload), "small"), [
       { head: "Name", cell: (row) => [h("strong", row.name), " ", h("code.muted.small", `${row.prefix}…`)], sort: (row) => row.name },
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
       { head: "Tenants", cell: (row) => row.tenants.map((/** @type {string} */ id) => names.get(id) ?? id).join(", ") || f.NONE },
       age("Last used", "lastUsedAt"),
       age("Ends", "expiresAt"),
       acts((row) => [button("Renew", () => rotate(row), "quiet small"), button("Revoke", () => revoke(row), "quiet small")]),
-    ], tokens, { label: "Personal access tokens", none: "You have none. Programs use them in place of signing in." })),
-    panel("Sessions", button("Sign out everywhere", everywhere, "small danger"), table([
+    ], tokens.sort((x, y) => Number(isOurs(x)) - Number(isOurs(y))), { none: "You have none. Programs use them in place of signing in." }),
+    tablePanel("Sessions", button("Sign out everywhere", everywhere, "small danger"), [
       { head: "Browser", cell: (row) => [browser(row.userAgent), row.current && [" ", badge("this one", "info")]] },
       text("Address", "address"),
       { head: "Through", cell: (row) => row.provider || "mailed link" },
       age("Last used", "lastUsedAt"),
       acts((row) => !row.current && button("End", () => end(row), "quiet small")),
-    ], sessions, { label: "Sessions", sorted: 3 })));
+    ], sessions, { sorted: 3 }));
 }
 
 /** @param {Contract.DigestPreference} preference */
@@ -80,20 +87,20 @@ const browser = (agent) => {
   return name ? `${name[1].replace("Edg", "Edge")} ${name[2]}${system ? ` on ${system[1]}` : ""}` : agent.slice(0, 40) || "unknown";
 };
 
-/** @param {import("../people.js").Tenant[]} all @param {() => void} reload */
+/** @param {Tenant[]} all @param {() => void} reload */
 async function create(all, reload) {
-  const name = input("name", "", { maxlength: 100, placeholder: "What it is for" });
+  const name = input("name", "", { maxlength: 100, placeholder: "What it is for", required: true });
   const tenant = select("tenant", all.map((entry) => [entry.id, entry.name]), all[0]?.id ?? "");
   const days = select("days", { 30: "30 days", 90: "90 days", 365: "a year" }, "90");
-  const boxes = SCOPES.map((scope) => checkbox(scope, scope === "config:read"));
+  const boxes = Object.keys(SCOPES).map((scope) => checkbox(scope, scope === "config:read"));
   let token = "";
   await ask({
     title: "New personal access token", action: "Create",
     body: [field("Name", name), field("Tenant", tenant), field("Lasts", days),
-      h("fieldset", h("legend", "Scopes"), boxes.map((box) => h("label.check", box, h("code", box.name))))],
+      h("fieldset", h("legend", "Scopes"), boxes.map((box) => h("label.check", box, h("code", box.name), beside(SCOPES[/** @type {Contract.Scope} */ (box.name)]))))],
     run: async () => {
       const expiresAt = new Date(Date.now() + Number(days.value) * 86_400_000).toISOString();
-      const scopes = SCOPES.filter((_, index) => boxes[index].checked);
+      const scopes = /** @type {Contract.Scope[]} */ (boxes.filter((box) => box.checked).map((box) => box.name));
       token = (await call("POST /users/{email}/tokens", { ...ME, body: { name: name.value.trim(), scopes, tenants: tenant.value ? [tenant.value] : [], expiresAt } })).token;
     },
     then: async () => {

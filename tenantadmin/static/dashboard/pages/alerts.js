@@ -2,8 +2,8 @@
 
 import { call } from "../api.js";
 import { NONE, ago, count, duration, number, percent } from "../format.js";
-import { can } from "../people.js";
-import { acts, age, ask, badge, button, checkbox, empty, field, fine, go, h, input, notify, num, pageHead, panel, select, table, text, to } from "../ui.js";
+import { can, person } from "../people.js";
+import { acts, age, ask, badge, button, checkbox, empty, field, fine, go, h, input, notify, num, pageHead, panel, select, table, tablePanel, text, to } from "../ui.js";
 
 /** @typedef {Contract.Alert} Alert */
 /** @typedef {Contract.AlertKindDescription} Kind */
@@ -16,15 +16,15 @@ const ENDS = { delivered: "good", failed: "bad", skipped: "warn", queued: "info"
 const CHANNELS = { email: "mail to a member", webhook: "signed webhook", slack: "Slack" };
 /** @type {Record<Contract.AlertUnit, (value: number) => string>} */
 const SHOW = {
-  points: (value) => `${value.toLocaleString("en-US", { maximumFractionDigits: 2 })} points`, percent: (value) => percent(value / 100),
+  points: (value) => percent(value / 100).replace("%", " points"), percent: (value) => percent(value / 100),
   minutes: (value) => duration(60_000 * value), statements: (value) => count(value, "statement"), builds: (value) => count(value, "build"),
 };
 
 /** @type {Show} */
 export async function show({ tenant, query, reload }) {
   const writes = can(tenant, "write");
-  const [{ alerts, kinds, limit }, { firings }] = await Promise.all([
-    call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
+  const [{ email }, { alerts, kinds, limit }, { firings }] = await Promise.all([
+    person(), call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
   ]);
   const kindOf = (/** @type {string} */ name) => /** @type {Kind} */ (kinds.find((kind) => kind.kind === name));
   /** @type {(head: string, key: string) => Column} */
@@ -32,7 +32,7 @@ export async function show({ tenant, query, reload }) {
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
   const edit = (/** @type {Alert | null} */ alert) => {
-    const form = makeForm(kinds, alert);
+    const form = makeForm(kinds, alert, email);
     return ask({ title: alert ? `Change “${alert.name}”` : "New alert", action: alert ? "Save" : "Create", body: form.element, wide: true, then: reload,
       run: () => (alert ? call("PUT /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: alert.id, body: form.read() })
         : call("POST /tenants/{tenant}/alerts", { tenant, body: form.read() })) });
@@ -46,20 +46,20 @@ export async function show({ tenant, query, reload }) {
 
   return h("div",
     pageHead("Alerts", null, writes && button("New alert", () => edit(null), "primary")),
-    alerts.length ? panel(`${number(alerts.length)} of ${number(limit)} alerts`, null, table([
-      { head: "Alert", cell: (row) => [h("strong", row.name), fine(say(kindOf(row.kind), row.window))], sort: (row) => row.name },
+    alerts.length ? tablePanel(`${number(alerts.length)} of ${number(limit)} alerts`, null, [
+      { head: "Alert", cell: (row) => [h("strong", row.name), fine(say(kindOf(row.kind), row.window, row.threshold))], class: "value", sort: (row) => row.name },
       { head: "State", cell: (row) => (row.enabled ? [badge(...STATES[/** @type {Alert["state"]} */ (row.state)]), row.since && fine(ago(row.since))] : badge("off")), sort: (row) => row.state },
       amount("Now", "value"), amount("Threshold", "threshold"),
       { head: "Who hears", cell: (row) => row.channels.map((/** @type {Contract.AlertChannel} */ channel) => h("p.small", where(channel))) },
       acts((row) => h("div.row.end",
         button("Messages", () => go(to(tenant, "alerts", { alert: row.id })), "quiet small"),
         writes && [button("Test", () => test(row), "quiet small"), button("Change", () => edit(row), "quiet small"), button("Delete", () => remove(row), "quiet small")])),
-    ], alerts, { label: "Alerts" })) : empty("No number is watched.", h("p.muted",
+    ], alerts, { label: "Alerts" }) : empty("No number is watched.", h("p.muted",
       "An alert tells members, a webhook or Slack when the hit rate or the savings fall, the log is late, or requests fail.", !writes && " An admin of the tenant makes them.")),
     open && await messages(tenant, open),
-    firings.length > 0 && panel("History", null, table([
+    firings.length > 0 && tablePanel("History", null, [
       text("Alert", "name"), age("Began", "startedAt"), text("Ended", "endedAt", (at) => (at ? ago(at) : badge("fires", "bad"))), amount("Number", "value"), amount("Threshold", "threshold"),
-    ], firings, { label: "History" })));
+    ], firings));
 }
 
 /** @param {string} tenant @param {Alert} alert the panel with its messages */
@@ -77,11 +77,11 @@ async function messages(tenant, alert) {
 /** @param {Contract.AlertChannel} channel */
 const where = (channel) => `${channel.type}: ${channel.to ?? new URL(channel.url ?? "").host}`;
 
-/** @param {Kind} kind @param {number | null} window what the number is */
-const say = (kind, window) => kind.about.replace("{value}", kind.unit === "percent" ? "N%" : /points|minutes/.test(kind.unit) ? `N ${kind.unit}` : "N").replace("{window}", String(window));
+/** @param {Kind} kind @param {number | string | null} window @param {number | string} threshold when it fires */
+const say = (kind, window, threshold) => kind.about.replace("{value}", `${threshold}${kind.unit === "percent" ? "%" : /points|minutes/.test(kind.unit) ? ` ${kind.unit}` : ""}`).replace("{window}", String(window));
 
-/** @param {Kind[]} kinds @param {Alert | null} alert the form of an alert, and a function that returns what it says */
-function makeForm(kinds, alert) {
+/** @param {Kind[]} kinds @param {Alert | null} alert @param {string} me the reader's address */
+function makeForm(kinds, alert, me) {
   const name = input("name", alert?.name, { maxlength: 100, required: true });
   const kind = select("kind", kinds.map((one) => [one.kind, one.kind.replaceAll("-", " ")]), alert?.kind ?? kinds[0].kind);
   const about = h("p.muted.small");
@@ -96,7 +96,7 @@ function makeForm(kinds, alert) {
   const chosen = () => /** @type {Kind} */ (kinds.find((one) => one.kind === kind.value));
   const describe = () => {
     const one = chosen();
-    about.textContent = `${say(one, one.window)}.`;
+    about.textContent = `${say(one, window.value, threshold.value)}.`;
     /** @type {Element} */ (thresholdField.lastChild).textContent = `In ${one.unit}, above 0, at most ${number(one.maxThreshold)}.`;
     /** @type {Element} */ (windowField.lastChild).textContent = `In ${one.windowUnit}, at most ${one.maxWindow}.`;
     windowField.hidden = one.window === null;
@@ -107,9 +107,10 @@ function makeForm(kinds, alert) {
     describe();
   };
   kind.addEventListener("change", useDefaults);
+  for (const one of [threshold, window]) one.addEventListener("input", describe);
   if (alert) describe();
   else useDefaults();
-  for (const channel of alert?.channels ?? [{ type: /** @type {const} */ ("email") }]) add(channel);
+  for (const channel of alert?.channels ?? [{ type: /** @type {const} */ ("email"), to: me }]) add(channel);
   return {
     element: h("div", field("Name", name), field("What", kind), about, thresholdField, windowField,
       h("fieldset", h("legend", "Who hears"), rows, button("Add a channel", () => add({ type: "email" }), "small")),
@@ -129,7 +130,7 @@ function makeForm(kinds, alert) {
 /** @param {Contract.AlertChannel} channel */
 function channelRow(channel) {
   const type = select("type", CHANNELS, channel.type, { "aria-label": "Type of channel" });
-  const target = input("target", channel.to ?? channel.url, { "aria-label": "Address" });
+  const target = input("target", channel.to ?? channel.url, { "aria-label": "Address", required: true });
   const hint = () => target.setAttribute("placeholder", type.value === "email" ? "name@example.com" : "https://hooks.example.com/…");
   type.addEventListener("change", hint);
   hint();

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import * as f from "../format.js";
 import { can, person } from "../people.js";
 import { putConfig } from "../tenantconfig.js";
-import { a, area, badge, button, checkbox, field, fine, h, input, notify, pageHead, panel, select, to } from "../ui.js";
+import { a, area, badge, button, checkbox, field, fill, fine, h, input, notify, pageHead, panel, select, to } from "../ui.js";
 
 /** @typedef {Contract.TenantConfig} TenantConfig */
 
@@ -17,6 +17,13 @@ export async function show({ tenant, reload, guard }) {
   const off = { disabled: !mayWrite };
   const house = config.warehouse;
   const numeric = (/** @type {string} */ name, /** @type {number | undefined} */ value) => input(name, value, { ...off, type: "number", min: 1, max: name === "port" ? 65535 : null });
+  const spoken = (/** @type {string} */ label, /** @type {HTMLInputElement} */ amount, /** @type {string} */ hint, /** @type {(value: number) => string} */ show) => {
+    const said = h("span");
+    const say = () => fill(said, amount.value && `${show(Number(amount.value))}. `);
+    amount.addEventListener("input", say);
+    say();
+    return field(label, amount, [said, hint]);
+  };
   const line = (/** @type {string} */ name, /** @type {string | undefined} */ value) => input(name, value, off);
   const get = {
     name: input("tenantName", config.tenantName, { ...off, required: true, maxlength: 100 }),
@@ -35,7 +42,7 @@ export async function show({ tenant, reload, guard }) {
   };
   const prices = area("pricing", house?.pricing?.length ? JSON.stringify(house.pricing, null, 1) : "", { ...off, rows: 4 });
   const usual = button("Insert a price", async () => {
-    prices.value = JSON.stringify([...[parsed(prices.value || "[]")].flat(), { from: f.isoDay(new Date()), currency: "USD", perHour: "3.00", ...(PRICES[get.adapter.value] ?? PRICES.snowflake) }], null, 1);
+    prices.value = JSON.stringify([...[parsed(prices.value || "[]")].flat(), { from: f.today(), currency: "USD", perHour: "3.00", ...(PRICES[get.adapter.value] ?? PRICES.snowflake) }], null, 1);
   });
   const approval = select("staffApproval", APPROVALS, config.access.staffApproval ?? "notify", { disabled: who.roles.get(tenant) !== "owner" });
   const whole = (/** @type {HTMLInputElement} */ one) => (one.value === "" ? undefined : Number(one.value));
@@ -64,12 +71,12 @@ export async function show({ tenant, reload, guard }) {
     pageHead("Configuration", [`Revision ${config.seq}, written ${f.ago(config.modifiedAt)} · `, a(to(tenant, "history", { kind: "config" }), "History")], mayWrite && [comment, button("Save", save, "primary")]),
     panel("Tenant", badge(`plan ${config.plan}`), h("div.form", field("Name", get.name), field("Host names (FQDNs)", get.fqdns, "One on each line: where the Gateway is reached."),
       field("Labels", get.labels, "name=value, one on each line"))),
-    panel("Cache", null, h("div.form", field("TTL in seconds", get.ttl, "Of rules that give none."), field("Largest result in bytes", get.maxBytes, "Larger ones are not stored."),
+    panel("Cache", null, h("div.form", spoken("TTL in seconds", get.ttl, "Of rules that give none.", f.span), spoken("Largest result in bytes", get.maxBytes, "Larger ones are not stored.", f.bytes),
       h("label.check", get.enabled, "The cache is on"))),
     panel("Warehouse", null, h("div.form", field("Kind", get.adapter), field("Host", get.host), field("Port", get.port), field("HTTP path", get.path), field("Database", get.database),
       field("Schema", get.schema), field("Warehouse", get.house), field("Credential", get.credential, "The name of a secret of the Gateway, never the secret."),
       field("Tables that differ per user", get.perUser, "Patterns such as hr.*, one on each line: row-level security or column masks. Rules may not share their results."))),
-    panel("Prices", a(to(tenant, "savings"), "Savings"), h("div.form", field("What an hour of the warehouse costs", prices, "JSON, the oldest price first. The contract with the provider decides."), mayWrite && usual)),
+    panel("Prices", a(to(tenant, "savings"), "Savings"), h("div.form", field("What an hour of the warehouse costs", prices, "JSON, the oldest price first. The contract with the provider decides."), mayWrite && h("div", usual))),
     panel("Log", null, h("div.form", field("Days to keep", get.days), h("label.check", get.values, "Store the values of parameters"),
       field("When staff of the service want to read it", approval, "Only owners of the tenant change this."))),
     fine("Tenant ", h("code", config.tenantId), " of account ", h("code", config.accountId)));

@@ -16,9 +16,9 @@ export async function show({ tenant, query }) {
   const views = tabs([[to(tenant, "digest", { day }), "Day", !isWeek], [to(tenant, "digest", { day, kind: "week" }), "Week", isWeek]]);
   try {
     const digest = await load(tenant, day, isWeek);
-    return h("div", head, views, digest.sections.map((section) => panel(section.heading, null, h("div.pad.prose",
+    return h("div", head, views, digest.sections.map((section) => panel(section.heading, section.id === "recommendations" && a(to(tenant, "recommendations"), "Recommendations"), h("div.pad.prose",
       section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line)))))),
-    fine("Each number is a link to the SQL that gives it. “Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
+    fine("Each number is a link to the SQL that gives it. ", digest.sections.some((section) => /Coincides/.test(section.text)) && "“Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!hasStatus(error, 404)) throw error;
     return h("div", head, views, nothingYet(tenant, "first-request", `There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,

@@ -84,6 +84,7 @@ export async function show(context) {
   const isDirty = () => editor.isChanged() || name.value !== stored.name;
   context.guard(() => mayWrite && isDirty());
   context.title(stored.name || "Draft");
+  if (mayWrite && context.query.has("review")) setTimeout(review);
   return h("div",
     pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],
       mayWrite && [button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),

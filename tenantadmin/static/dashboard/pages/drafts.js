@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { a, acts, ask, badge, button, h, lintBadges, num, pageHead, panel, table, text, to } from "../ui.js";
+import { a, acts, ask, badge, button, h, lintBadges, num, pageHead, tablePanel, text, to } from "../ui.js";
 import { makeDraft } from "./rules.js";
 
 /** @type {Texts} */
@@ -19,22 +19,25 @@ export async function show({ tenant, reload }) {
     run: () => call("DELETE /config/tenants/{tenant}/rules/drafts/{draft}", { tenant, draft: draft.draftId }) });
   return h("div",
     pageHead("Drafts and replay", "Try rules on the requests of past days before you publish them.", mayWrite && button("New draft", () => makeDraft(tenant), "primary")),
-    panel("Drafts", null, table([
+    tablePanel("Drafts", null, [
       { head: "Draft", cell: (row) => a(to(tenant, `drafts/${row.draftId}`), h("strong", row.name || "Untitled")) },
       num("Of revision", "baseSeq", (seq) => `#${seq}`),
       text("Lint", "lint", (lint) => lintBadges(lint.errors.length, lint.warnings.length)),
       { head: "Changed", cell: (row) => [f.ago(row.modifiedAt), " by ", row.modifiedBy] },
       mayWrite && acts((row) => button("Delete", () => remove(row), "quiet small")),
-    ], drafts, { label: "Drafts", none: "There are no drafts." })),
+    ], drafts, { none: "There are no drafts." }),
     listReplays(tenant, replays));
 }
 
 /** @type {(tenant: string, replays: Contract.ReplaySummary[], ofDraft?: boolean) => HTMLElement} `ofDraft`: they are all of one draft */
-export const listReplays = (tenant, replays, ofDraft = false) => panel("Replays", null, table([
-  { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), `${f.dayShort(row.window.from)} – ${f.dayShort(row.window.to)}`) },
+export const listReplays = (tenant, replays, ofDraft = false) => tablePanel("Replays", null, [
+  { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), `${f.dayShort(row.window.from)} – ${f.dayShort(row.window.to)}`), class: "nowrap" },
   !ofDraft && text("Rules", "subject", subject), text("State", "state", (state) => badge(state, STATE[state])),
   { head: "Asked", cell: (row) => [f.ago(row.requestedAt), " by ", row.requestedBy] },
-], replays, { label: "Replays", limit: 20, none: "There are no replays yet." }));
+], replays, { limit: 20, none: "There are no replays yet." });
+
+/** @param {{state: string} | null} run a replay or a search */
+export const isUnderWay = (run) => run?.state === "queued" || run?.state === "running";
 
 /** @param {Contract.ReplaySubject} of */
 export const subject = (of) => (of.seq !== undefined ? `revision #${of.seq}` : of.draftId ? "a draft" : "given rules");

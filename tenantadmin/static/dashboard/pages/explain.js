@@ -4,9 +4,9 @@ import { call } from "../api.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
 import { can } from "../people.js";
-import { a, area, badge, beside, button, empty, facts, failure, field, fill, h, input, pageHead, panel, replaceAddress, ruleLink, skeleton, tabs, to } from "../ui.js";
+import { a, area, badge, beside, button, facts, failure, field, fill, h, input, pageHead, panel, replaceAddress, ruleLink, skeleton, tablePanel, tabs, text, to } from "../ui.js";
 import { ACTION } from "./rules.js";
-import { STATUS } from "./statements.js";
+import { status } from "./statements.js";
 
 /** @type {Record<string, [string, string]>} */
 const OUTCOME = { decided: ["decided", "good"], "matched-later": ["would match, but later", "info"], "not-matched": ["does not match", ""], disabled: ["off", ""] };
@@ -45,10 +45,16 @@ function logged({ tenant, query }) {
     show_(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body })), output);
   };
   if (logId.value) run();
-  else fill(output, empty("Give the logId of a request.", h("p.muted", "Or find it among the ", a(to(tenant, "traffic"), "requests"), ".")));
+  else show_(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), limit: 10 })), output);
   return h("div", panel("Request", null, form(".row.pad", run, h("label.row", "logId", logId),
     h("label.row", "Day, if known", day), h("button.button.primary", "Explain"))), output);
 }
+
+/** @param {string} tenant @param {Contract.Traffic} page requests to choose from */
+const newest = (tenant, { requests }) => tablePanel("The newest requests", a(to(tenant, "traffic"), "All requests"), [
+  { head: "When", cell: (row) => a(to(tenant, "explain", { logId: row.logId, day: row.day }), f.when(row.at)), class: "nowrap" },
+  text("Status", "cacheStatus", status), { ...text("Statement", "statement"), class: "sql clip" },
+], requests, { none: "There are no requests in the last days." });
 
 /** @param {string} tenant */
 function invented(tenant) {
@@ -66,7 +72,7 @@ export const explanation = (tenant, answer) => [request(tenant, answer), decisio
 
 /** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
 function request(tenant, { logged: row, miss, disagreement, decision: { varyBy } }) {
-  return panel("What the log says", row.cacheStatus && badge(row.cacheStatus, STATUS[row.cacheStatus]),
+  return panel("What the log says", row.cacheStatus && status(row.cacheStatus),
     facts([
       ["When", f.when(row.timestamp)], ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
       row.cacheAgeSeconds !== null && ["Age of the result", `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`],

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { names } from "../forms.js";
-import { a, age, area, ask, badge, beside, button, empty, field, fine, h, input, nextOf, notify, num, pageHead, panel, ruleLink, select, table, tabs, text, to } from "../ui.js";
+import { a, age, area, ask, badge, beside, button, empty, field, fine, h, input, nextOf, notify, num, pageHead, panel, ruleLink, select, table, tablePanel, tabs, text, to } from "../ui.js";
 
 /** Markers of a page. */
 const PAGE = 100;
@@ -27,13 +27,13 @@ export async function show({ tenant, query, reload }) {
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
     tabs([[to(tenant, "invalidate", { rule: wanted }), "Active markers", !isPast], [to(tenant, "invalidate", { rule: wanted, show: "past" }), "Past markers", isPast]]),
     wanted && h("p.small", `Of ${name(wanted)} alone. `, a(to(tenant, "invalidate", { show: kept }), "Of all rules")),
-    markers.length ? panel(next ? "Markers" : f.count(markers.length, "marker"), next && a(to(tenant, "invalidate", { rule: wanted, show: kept, cursor: next }), "Older"), table([
+    markers.length ? tablePanel(next ? "Markers" : f.count(markers.length, "marker"), next && a(to(tenant, "invalidate", { rule: wanted, show: kept, cursor: next }), "Older"), [
       { head: "Rule", cell: (row) => [ruleLink(tenant, row.targetRuleId, name(row.targetRuleId)), row.superseded && [" ", badge("a newer one counts")]], sort: (row) => name(row.targetRuleId) },
       age("Made", "invalidatedAt"),
       age(isPast ? "Ended" : "Ends", "expiresAt"),
       { head: "By", cell: (row) => by(tenant, row), class: "value" },
       { head: "Reason", cell: (row) => row.metadata.reason ?? f.NONE, class: "value" },
-    ], markers, { label: "Markers" })) : empty(isPast ? "No marker has ended." : "No marker is active: all results that are not expired are served."));
+    ], markers, { label: "Markers" }) : empty(isPast ? "No marker has ended." : "No marker is active: all results that are not expired are served."));
 }
 
 /** @param {string} tenant @param {Contract.InvalidationMarker} marker */

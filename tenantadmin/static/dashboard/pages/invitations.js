@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { forgetPerson, person } from "../people.js";
-import { acts, age, badge, button, empty, fine, go, h, notify, pageHead, panel, table, text, to } from "../ui.js";
+import { acts, age, badge, button, empty, fine, go, h, notify, pageHead, tablePanel, text, to } from "../ui.js";
 
 /** @type {Show} */
 export async function show({ reload }) {
@@ -26,11 +26,11 @@ export async function waitingInvitations(reload) {
     notify(`Declined: ${one.tenantName}.`);
     reload();
   };
-  return panel("Invitations", null, table([
+  return tablePanel("Invitations", null, [
     text("Tenant", "tenantName", (name) => h("strong", name)),
     text("Role", "role", (role) => badge(role, role === "owner" ? "info" : "")),
     { head: "From", cell: (row) => [row.invitedBy ?? "a deleted user", row.message && fine(row.message)] },
     age("Ends", "expiresAt"),
     acts((row) => [button("Accept", () => accept(row), "primary small"), " ", button("Decline", () => decline(row), "quiet small")]),
-  ], invitations, { label: "Invitations" }));
+  ], invitations);
 }

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { ago, count, when } from "../format.js";
 import { invitation, savingSelect } from "../forms.js";
 import { ROLES, can, person } from "../people.js";
-import { acts, age, ask, badge, beside, button, fine, h, notify, pageHead, panel, table, text } from "../ui.js";
+import { acts, age, ask, badge, beside, button, fine, h, notify, pageHead, tablePanel, text } from "../ui.js";
 
 /** @typedef {{email: string, role: Contract.MembershipRole, all: Contract.Membership[]}} Member */
 
@@ -60,32 +60,32 @@ export async function show({ tenant, reload }) {
     return ask({ title: "Invite someone", action: "Invite", body: fields, run: send, then: reload });
   };
   const state = text("State", "state", (state) => badge(state, state === "open" ? "info" : ""));
-  const may = text("May", "role", (/** @type {Contract.MembershipRole} */ role) => MAY[role]);
+  const may = { ...text("May", "role", (/** @type {Contract.MembershipRole} */ role) => MAY[role]), class: "value" };
   return h("div",
     pageHead("Members", null, isOwner && button("Invite someone", invite, "primary")),
-    asked.length > 0 && panel("Requests of staff for access", beside("Open for 12 hours"), table([
+    asked.length > 0 && tablePanel("Requests of staff for access", beside("Open for 12 hours"), [
       { head: "Who", cell: (row) => [row.staff, fine(row.reason)], sort: (row) => row.staff }, text("For", "hours", (hours) => `${hours} h`),
       state, age("Asked", "createdAt"), text("By", "decidedBy"),
       acts((row) => row.state === "open" && mayAnswer && [button("Approve", () => approve(row), "primary small"), " ", button("Decline", () => decline(row), "quiet small")]),
-    ], asked, { label: "Requests of staff for access" })),
-    panel(count(lasting.length, "member"), null, table([
+    ], asked),
+    tablePanel(count(lasting.length, "member"), null, [
       { head: "Email", cell: (row) => [row.email, row.email === who.email && [" ", badge("you", "info")]], sort: (row) => row.email },
       { head: "Role", cell: roleOf, sort: (row) => row.role },
       may, isOwner && acts((row) => button("Remove", () => remove(row), "quiet small")),
-    ], lasting, { label: "Members" })),
-    guests.length > 0 && panel("Access for a limited time", null, table([
+    ], lasting, { label: "Members" }),
+    guests.length > 0 && tablePanel("Access for a limited time", null, [
       text("Email", "email"), may,
       { head: "Until", cell: (row) => [when(limited.get(row.email)?.ends), fine(ago(limited.get(row.email)?.ends))], class: "nowrap", sort: (row) => limited.get(row.email)?.ends ?? "" },
       { head: "Why", cell: (row) => limited.get(row.email)?.reason || "no reason was given", class: "value" },
       acts((row) => button("Remove", () => remove(row), "quiet small")),
-    ], guests, { label: "Access for a limited time" })),
-    isOwner && panel("Invitations", null, table([
+    ], guests),
+    isOwner && tablePanel("Invitations", null, [
       text("Email", "email"),
       text("Role", "role", badge),
       state,
       age("Invited", "createdAt"),
       acts((row) => row.state === "open" && button("Withdraw", () => withdraw(row), "quiet small")),
-    ], invitations, { label: "Invitations", none: "No invitation is open. An invited person accepts after signing in." })));
+    ], invitations, { none: "No invitation is open. An invited person accepts after signing in." }));
 }
 
 /** @param {string} tenant why and until when members have access for a limited time, by email: the newest events say so */

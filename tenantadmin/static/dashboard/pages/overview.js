@@ -4,11 +4,15 @@ import { call, hasStatus } from "../api.js";
 import { chart, loadCharts } from "../charts.js";
 import { nothingYet, readSetup } from "../firsthour.js";
 import * as f from "../format.js";
+import { can } from "../people.js";
 import { savingsTile } from "../savings.js";
-import { a, age, badge, beside, go, h, pageHead, panel, stepper, table, tabs, text, to } from "../ui.js";
+import { a, age, badge, beside, go, h, pageHead, panel, stepper, tablePanel, tabs, text, to } from "../ui.js";
 import { verdict } from "../verdict.js";
 
 /** @typedef {{name: string, day: string, hits: number, misses: number, rate: number | null}} Bucket */
+
+/** @type {(name: string, day: string, hits: number, misses: number) => Bucket} */
+const bucket = (name, day, hits, misses) => ({ name, day, hits, misses, rate: hits + misses ? hits / (hits + misses) : null });
 
 /** @type {Show} */
 export async function show(context) {
@@ -52,13 +56,13 @@ async function lastMonth(tenant, thisYear) {
 
 /** @param {string} tenant @param {string} period */
 function head(tenant, period) {
-  const today = f.isoDay(new Date());
+  const today = f.today();
   const levels = /** @type {const} */ ([["Year", period.slice(0, 4)], ["Month", period.length >= 7 ? period.slice(0, 7) : `${period}-${today.slice(5, 7)}`],
     ["Day", period.length === 10 ? period : period.length === 7 && !f.yesterday().startsWith(period) ? `${period}-01` : f.yesterday()]]);
   const at = (/** @type {string} */ value) => to(tenant, "overview", { period: value });
   return pageHead(f.periodName(period), "Days and hours are in UTC.",
     tabs(levels.map(([text, value]) => [at(value), text, value.length === period.length]), "Length of the period", "segments"),
-    stepper("Period", at(shift(period, -1)), at(shift(period, 1))));
+    stepper("Period", at, shift(period, -1), shift(period, 1)));
 }
 
 /** @param {string} period @param {number} by */
@@ -75,7 +79,7 @@ export const tiles = (entries, first) =>
   h("dl.tiles", first, entries.map(([name, value, note]) =>
     h("div", h("dt", name), h("dd", value, note && h("span.note", note)))));
 
-/** @param {Context} context @param {string} label @param {Bucket[]} buckets @param {import("../charts.js").Mark[]} marks */
+/** @param {Context} context @param {string} label @param {Bucket[]} buckets @param {Mark[]} marks */
 function traffic(context, label, buckets, marks) {
   const deeper = (/** @type {number} */ index) => {
     if (buckets[index].day) go(to(context.tenant, "overview", { period: buckets[index].day }));
@@ -98,15 +102,14 @@ async function year(context, period) {
     call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 200 }),
   ]);
   const days = summary.last365daysQueryActivity;
-  const buckets = days.map((one) => ({ name: f.dayShort(dayOf(one)), day: dayOf(one), hits: one.cacheHits,
-    misses: one.totalHits - one.cacheHits, rate: one.totalHits ? one.cacheHits / one.totalHits : null }));
+  const buckets = days.map((one) => bucket(f.dayShort(dayOf(one)), dayOf(one), one.cacheHits, one.totalHits - one.cacheHits));
   const marks = history.changes.flatMap((change) => {
     const index = buckets.findIndex((one) => one.day === change.changedAt.slice(0, 10));
     return index < 0 ? [] : [{ index, text: changeText("rules", change.seq, change.action, change.userId) }];
   });
   return h("div",
     tiles([["Requests", f.compact(summary.totalHits)], ["Hit rate", f.ratio(summary.totalCacheHits, summary.totalHits)],
-      ["Hits", f.compact(summary.totalCacheHits)], ["Statements", f.number(summary.totalQueries)],
+      ["Hits", f.compact(summary.totalCacheHits)], ["Statements cached", f.number(summary.totalQueries)],
       ["Users", f.number(summary.totalUsers)], ["Stored", f.bytes(summary.cacheSize)]], savingsTile(tenant, `${period}-01-01`, `${period}-12-31`)),
     panel("Requests by day", null, traffic(context, `Hits and misses by day in ${period}`, buckets, marks)));
 }
@@ -154,7 +157,7 @@ const body = (context, it, timeline, [hits, cached, others, statements, users], 
 
 /** @param {Contract.Timeline} timeline @param {(at: string) => string} name @param {(at: string) => string} deeper */
 function fromTimeline(timeline, name, deeper) {
-  const buckets = timeline.buckets.map((one) => ({ name: name(one.at), day: deeper(one.at), hits: one.hits, misses: one.misses, rate: one.hits + one.misses ? one.hits / (one.hits + one.misses) : null }));
+  const buckets = timeline.buckets.map((one) => bucket(name(one.at), deeper(one.at), one.hits, one.misses));
   const marks = timeline.buckets.flatMap((one, index) => one.changes.map((change) => ({
     index, text: changeText(change.kind, change.seq, change.action, change.userId) })));
   return /** @type {const} */ ([buckets, marks]);
@@ -162,12 +165,12 @@ function fromTimeline(timeline, name, deeper) {
 
 /** @param {string} kind @param {number} seq @param {string} action @param {string} userId */
 const changeText = (kind, seq, action, userId) =>
-  `${kind === "rules" ? "Rules" : "Configuration"} ${seq}: ${action} by ${userId}`;
+  `${kind === "rules" ? "Rules" : "Configuration"} #${seq}: ${action} by ${userId}`;
 
 /** @param {Context} context @param {(Contract.HourActivity | Contract.MonthHourActivity)[]} activity @param {string} note */
 function hours(context, activity, note) {
   return panel("Response times", beside(note), chart({
-    label: `Response times ${note}`, short: true, onLeave: context.onLeave, labels: activity.map((one) => `${String(one.hour).padStart(2, "0")}:00`),
+    label: `Response times ${note}`, short: true, onLeave: context.onLeave, labels: activity.map((one) => f.hour(one.hour)),
     series: [
       { label: "Miss", values: activity.map((one) => one.cacheMissAverageResponseTime || null), colour: "miss", kind: "line", show: f.duration },
       { label: "Hit", values: activity.map((one) => one.cacheHitAverageResponseTime || null), colour: "hit", kind: "line", show: f.duration },
@@ -179,11 +182,10 @@ function hours(context, activity, note) {
 function changes(tenant, timeline) {
   const rows = timeline.buckets.flatMap((one) => one.changes).reverse();
   const markers = timeline.buckets.flatMap((one) => Object.values(one.markers)).reduce((sum, count) => sum + count, 0);
-  return panel("Changes", beside(`${f.number(markers)} invalidation markers`),
-    table([
+  return tablePanel("Changes", can(tenant, "cache") ? a(to(tenant, "invalidate", { show: "past" }), f.count(markers, "invalidation marker")) : null, [
       age("When", "changedAt"),
       { head: "What", cell: (row) => [badge(row.kind, row.kind === "rules" ? "info" : ""), " ",
-        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `${row.action} ${row.seq}`)], class: "nowrap" },
+        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `#${row.seq} ${row.action}`)], class: "nowrap" },
       { ...text("Who", "userId"), class: "clip" },
-    ], rows, { label: "Changes", limit: 8, none: "No changes of rules or configuration." }));
+    ], rows, { limit: 8, none: "No changes of rules or configuration." });
 }

@@ -5,7 +5,8 @@ import * as f from "../format.js";
 import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
 import { savedOnBill } from "../savings.js";
-import { ask, badge, button, code, empty, facts, failure, field, fill, go, h, input, notify, num, pageHead, panel, skeleton, table, tabs, text, to } from "../ui.js";
+import { ask, badge, button, code, empty, facts, failure, field, fill, go, h, input, notify, num, pageHead, panel, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
+import { isUnderWay } from "./drafts.js";
 import { statements } from "./reports.js";
 
 /** @typedef {Contract.Recommendation} Recommendation */
@@ -19,38 +20,33 @@ const POLL_MS = 2000;
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
-  const { recommendations, mining } = await call("GET /tenants/{tenant}/recommendations", { tenant });
+  const [{ recommendations, mining }, { changes: [newest] }] = await Promise.all([call("GET /tenants/{tenant}/recommendations", { tenant }), call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 1 })]);
   const isPast = query.get("show") === "past";
   const open = recommendations.filter((one) => one.state === "open" || one.state === "drafted");
   const shown = isPast ? recommendations.filter((one) => !open.includes(one)) : open;
   const mine = async () => {
     await call("POST /tenants/{tenant}/recommendations", { tenant });
-    notify("The log is being read. This takes some seconds.");
+    notify("The log is being read.");
     setTimeout(context.reload, POLL_MS);
   };
-  const isMining = mining !== null && (mining.state === "queued" || mining.state === "running");
+  const isMining = isUnderWay(mining);
   if (isMining) {
     const timer = setTimeout(context.reload, POLL_MS);
     context.onLeave(() => clearTimeout(timer));
   }
   const report = mining?.report;
   return h("div",
-    pageHead("Recommendations", mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",
-      can(tenant, "write") && (isMining ? badge(`looking, ${f.percent(mining.progress)}`, "info") : button("Look now", mine))),
+    pageHead("Recommendations", isMining ? "Past requests are being searched." : mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",
+      can(tenant, "write") && (mining && isMining ? badge(`looking, ${f.percent(mining.progress)}`, "info") : button("Look now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Decided (${recommendations.length - open.length})`, isPast]]),
+    !isPast && open.some((one) => one.basedOn.seq !== newest?.seq) && h("p.callout.warn", "The rules have changed since then. Look again before you accept anything."),
     shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "Nothing has been decided yet." : isMining ? "The log is being read." : "Nothing is recommended now."),
-    !isPast && report?.notProposed.length ? panel("What was left alone, and why", null, table([
+    !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
       { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
       num("Requests", "requests"),
       num("In the warehouse", "warehouseMs", f.duration),
-    ], report.notProposed, { label: "What was left alone", sorted: 3 })) : null);
+    ], report.notProposed, { label: "What was left alone", sorted: 3 }) : null);
 }
-
-/** @param {Contract.SignedBounds} bounds @param {(value: number) => string} show */
-const range = ({ low, likely, high }, show) => {
-  const bound = (/** @type {number} */ value) => (value ? show(value) : "0");
-  return low === high ? show(low) : `≈ ${bound(likely ?? low)} (${bound(low)} to ${bound(high)})`;
-};
 
 /** @param {Context} context @param {Recommendation} one */
 function card(context, one) {
@@ -59,8 +55,8 @@ function card(context, one) {
   return panel(one.title, [h("span", { title: one.kind }, badge(PURPOSE[one.kind] ?? "saves time", one.kind === "leak-fix" ? "bad" : "")), badge(one.state, STATE[one.state]), one.caveats.map((code) => badge(code.replaceAll("-", " "), "warn"))],
     h("div.pad.stack",
       h("ul.prose", one.why.map((line) => h("li", line))),
-      facts([["Predicted", [gain.billedMs && `Saved on the bill: ${savedOnBill(gain)}; `, `warehouse time saved: ${range(gain.savedMs, f.durationChange)}; hits: ${range(gain.hits, f.change)}; from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`]],
-        gain.risk.high !== 0 && ["Hits at risk", gain.risk.low === gain.risk.high ? f.number(gain.risk.low) : `${f.number(gain.risk.low)} to ${f.number(gain.risk.high)}`],
+      facts([["Predicted", [gain.billedMs && `Saved on the bill: ${savedOnBill(gain)}; `, `warehouse time saved: ${f.range(gain.savedMs, f.durationChange)}; hits: ${f.range(gain.hits, f.change)}; from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`]],
+        gain.risk.high !== 0 && ["Hits at risk", f.range({ low: gain.risk.low, high: gain.risk.high }, f.number)],
         one.decidedAt && ["Decided", `${one.decidedBy ?? ""} ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`]]),
       one.alternatives.length > 0 && otherWays(context, one),
       h("details", h("summary.muted.small", "The rules, and the evidence"),
@@ -72,27 +68,23 @@ function card(context, one) {
 /** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives: what each was predicted to do */
 function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && (one.state === "open" || one.state === "drafted");
-  return h("div", h("h3", "Compared with other ways"), table([
+  return h("div.ways", h("h3", "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", way.title) : way.title, h("div.muted.small", way.why.at(-1) ?? "")] },
     { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => savedOnBill(gain) },
-    { head: "Saved", number: true, cell: (way) => range(way.predicted.gain.savedMs, f.durationChange) },
-    { head: "Hits", number: true, cell: (way) => range(way.predicted.gain.hits, f.change) },
+    { head: "Saved", number: true, cell: (way) => f.range(way.predicted.gain.savedMs, f.durationChange) },
+    { head: "Hits", number: true, cell: (way) => f.range(way.predicted.gain.hits, f.change) },
     { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
   ], /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]), { label: "Compared with other ways" }));
 }
 
-/**
- * @param {Context} context
- * @param {Recommendation} one
- * @param {Contract.AdviceChange} way the recommended change or an alternative
- */
+/** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way the recommended change or an alternative */
 const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recommendationId, ...(way.variant && { variant: way.variant }) });
 
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
 function accept(context, one, way) {
   const comment = commentInput();
   return ask({ title: "Publish this now?", action: "Accept and publish", then: context.reload,
-    body: [h("p", way.title, ". ", EMPTIES), comment.field],
+    body: [h("p", way.title, ". ", EMPTIES), code(way.rules), comment.field],
     run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment: comment.value() }) });
 }
 

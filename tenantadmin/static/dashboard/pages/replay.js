@@ -4,9 +4,10 @@ import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { savedOnBill } from "../savings.js";
-import { a, badge, beside, button, facts, failure, fill, h, num, pageHead, panel, ruleLink, table, text, to } from "../ui.js";
-import { STATE, subject } from "./drafts.js";
+import { a, badge, beside, button, facts, failure, fill, h, num, pageHead, panel, ruleLink, table, tablePanel, text, to } from "../ui.js";
+import { STATE, isUnderWay, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
+import { status } from "./statements.js";
 
 /** @typedef {Contract.Replay} Replay */
 /** @typedef {Contract.Bounds} Bounds */
@@ -49,7 +50,7 @@ export async function show(context) {
       const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: replay });
       if (context.signal.aborted) return;
       fill(body, page(context, run));
-      if (run.state === "queued" || run.state === "running") {
+      if (isUnderWay(run)) {
         const timer = setTimeout(poll, POLL_MS);
         context.onLeave(() => clearTimeout(timer));
       }
@@ -64,7 +65,7 @@ export async function show(context) {
 /** @param {Context} context @param {Replay} run */
 function page(context, run) {
   const { tenant } = context;
-  const isOpen = run.state === "queued" || run.state === "running";
+  const isOpen = isUnderWay(run);
   const cancel = async () => {
     await call("DELETE /tenants/{tenant}/replays/{replayId}", { tenant, replayId: run.replayId });
     context.reload();
@@ -72,7 +73,7 @@ function page(context, run) {
   const head = pageHead(h("div.row", h("h1", "Replay"), badge(run.state, STATE[run.state])),
     [a(to(tenant, "drafts"), "Drafts and replay"), ` · ${f.dayShort(run.window.from)} – ${f.dayShort(run.window.to)} · `,
       run.subject.draftId ? a(to(tenant, `drafts/${run.subject.draftId}`), "the draft") : subject(run.subject)],
-    isOpen && can(tenant, "write") && button("Cancel", cancel));
+    can(tenant, "write") && (isOpen ? button("Cancel", cancel) : run.subject.draftId && h("a.button.primary", { href: to(tenant, `drafts/${run.subject.draftId}`, { review: 1 }) }, "Review and publish")));
   if (isOpen) {
     return [head, panel(run.state === "queued" ? "Waiting for its turn" : "Running", null, h("div.pad",
       h("progress.progress", { max: 1, value: run.progress, "aria-label": "Progress" })))];
@@ -81,14 +82,8 @@ function page(context, run) {
   return [head, ...result(tenant, run)];
 }
 
-/** @param {Bounds} bounds @param {(value: number) => string} show */
-function range({ low, likely, high }, show) {
-  if (low === high) return show(low);
-  return likely === null ? `${show(low)} to ${show(high)}` : h("span", { title: `between ${show(low)} and ${show(high)}` }, `${show(likely)} (${show(low)} to ${show(high)})`);
-}
-
 /** @param {Contract.ReplayCounts} counts */
-const atRisk = ({ risk: { low, high } }) => (low === high ? f.number(low) : `${f.number(low)} – ${f.number(high)}`);
+const atRisk = ({ risk: { low, high } }) => f.range({ low, high }, f.number);
 
 /** @param {Bounds} bounds */
 const middle = ({ low, likely, high }) => likely ?? (low + high) / 2;
@@ -99,7 +94,7 @@ function result(tenant, run) {
   if (!calibration) return [];
   return [
     ...outcome(run),
-    panel("By rule", beside("in brackets: under the rules in force, where it differs"), byRule(tenant, run)),
+    panel("By rule", beside("“was”: under the rules in force"), byRule(tenant, run)),
     h("div.columns", moved(tenant, run), publishCost(run)),
     calibration.causes.length && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
@@ -134,32 +129,32 @@ function byRule(tenant, run) {
   const before = new Map((run.against?.rules ?? []).map((one) => [one.ruleId, one]));
   const was = (/** @type {Contract.ReplayRuleCounts} */ row, /** @type {(one: Contract.ReplayRuleCounts) => string} */ show) => {
     const old = before.get(row.ruleId);
-    return old && show(old) === show(row) ? null : beside(` (${old ? show(old) : f.NONE})`);
+    return old && show(old) === show(row) ? null : beside(` was ${old ? show(old) : f.NONE}`);
   };
   return table([
     text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
     { head: "Requests", number: true, cell: (row) => [f.number(row.requests), was(row, (one) => f.number(one.requests))], sort: (row) => row.requests },
-    { head: "Hits", number: true, cell: (row) => [range(row.hits, f.number), was(row, (one) => f.number(Math.round(middle(one.hits))))], sort: (row) => middle(row.hits) },
+    { head: "Hits", number: true, cell: (row) => [f.range(row.hits, f.number), was(row, (one) => f.number(Math.round(middle(one.hits))))], sort: (row) => middle(row.hits) },
     { head: "Misses", number: true, cell: (row) => [f.number(row.misses), was(row, (one) => f.number(one.misses))], sort: (row) => row.misses },
-    { head: "Saved", number: true, cell: (row) => [range(row.savedMs, f.duration), was(row, (one) => f.duration(middle(one.savedMs)))], sort: (row) => middle(row.savedMs) },
+    { head: "Saved", number: true, cell: (row) => [f.range(row.savedMs, f.duration), was(row, (one) => f.duration(middle(one.savedMs)))], sort: (row) => middle(row.savedMs) },
     { head: "Hits at risk", number: true, cell: (row) => atRisk(row), sort: (row) => row.risk.high },
   ], run.rules ?? [], { label: "By rule", sorted: 4 });
 }
 
 /** @param {string} tenant @param {Replay} run */
 function moved(tenant, run) {
-  return panel("Requests that end differently", null, table([
-    text("Was", "from", badge), text("Becomes", "to", (status) => badge(status, "info")),
+  return tablePanel("Requests that end differently", null, [
+    text("Was", "from", status), text("Becomes", "to", status),
     num("Requests", "count"),
-    { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => h("code.small", id)) },
-  ], run.moved ?? [], { label: "Requests that end differently", limit: 10, sorted: 2, none: "Every request ends as before." }));
+    { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },
+  ], run.moved ?? [], { limit: 10, sorted: 2, none: "Every request ends as before." });
 }
 
 /** @param {Contract.Calibration} calibration */
 function causes(calibration) {
   return table([
     text("Why", "why", (why) => CAUSES[why] ?? why),
-    text("Log", "logged", badge), text("Replay", "replayed", (status) => badge(status, "info")),
+    text("Log", "logged", status), text("Replay", "replayed", status),
     num("Requests", "count"),
   ], calibration.causes, { label: "Causes of differences", limit: 10, sorted: 3 });
 }
@@ -168,7 +163,7 @@ function causes(calibration) {
 export function publishCost(run) {
   const cost = run.publishCost;
   if (!cost) return null;
-  const at = (/** @type {Contract.HourCost} */ one) => `${String(one.hour).padStart(2, "0")}:00 UTC: ${f.number(one.extraMisses)} extra misses, ${f.duration(one.extraMs)}`;
+  const at = (/** @type {Contract.HourCost} */ one) => `${f.hour(one.hour)} UTC: ${f.number(one.extraMisses)} extra misses, ${f.duration(one.extraMs)}`;
   return panel("What publishing costs", null, facts([["Now", at(cost.now)], ["Cheapest hour", at(cost.best)]], ".pad"),
   h("p.pad.muted.small", "Every publish empties the cache. These results would have been asked for again."));
 }

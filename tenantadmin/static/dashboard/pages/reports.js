@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { a, badge, code, fine, go, h, input, num, pageHead, panel, ruleLink, table, tabs, text, to } from "../ui.js";
+import { a, badge, code, fine, go, h, input, num, pageHead, ruleLink, tablePanel, tabs, text, to } from "../ui.js";
 import { tiles } from "./overview.js";
 
 /** @type {Show} */
@@ -28,14 +28,14 @@ async function stale(tenant, from, last) {
   const report = await call("GET /tenants/{tenant}/reports/stale", { tenant, from, to: last });
   return [
     tiles([["Hits", f.compact(report.hits)], ["At risk", f.number(report.atRisk), f.ratio(report.atRisk, report.hits)], ["Rules with such hits", f.number(report.rules.filter((rule) => rule.atRisk).length)]]),
-    panel("Served although a table had changed", null, table([
+    tablePanel("Served although a table had changed", null, [
       rule("Rule", "ruleId"),
       text("Table", "table", (name) => h("code", name)),
       rule("Changed by", "changedBy"),
       num("Hits", "hits"),
       num("Longest", "longestMs", f.duration),
       { head: "Last", cell: (row) => (row.example && can(tenant, "member") ? a(to(tenant, "explain", { logId: row.example, day: f.isoDay(new Date(row.lastAt)) }), f.when(row.lastAt)) : f.when(row.lastAt)), sort: (row) => row.lastAt },
-    ], report.findings, { label: "Stale results", sorted: 3, none: "No result was served after one of its tables had changed." })),
+    ], report.findings, { label: "Stale results", sorted: 3, none: "No result was served after one of its tables had changed." }),
     fine("Writes that do not pass the Gateway are not in the log: the true risk may be higher."),
     sources(tenant, report.queries),
   ];
@@ -47,13 +47,13 @@ async function leaks(tenant, from, last) {
   const report = await call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last });
   return [
     tiles([["Results", f.compact(report.keys)], ["Served to several users", f.compact(report.sharedKeys), f.ratio(report.sharedKeys, report.keys)], ["Findings", f.number(report.findings.length)]]),
-    panel("Served to several users although they depend on the user", null, table([
+    tablePanel("Served to several users although they depend on the user", null, [
       text("How sure", "grade", (grade) => badge(grade, grade === "certain" ? "bad" : "warn")),
       { ...text("Statement", "statement", (sql) => h("div.sql", sql ?? f.NONE)), class: "wide-cell" },
       rule("Rule", "ruleId"),
       { head: "Users", cell: (row) => `${row.users.slice(0, 3).join(", ")}${row.userCount > 3 ? ` and ${row.userCount - 3} more` : ""}` },
       num("Served", "served"),
-    ], report.findings, { label: "Results that depend on the user", sorted: 4, none: "No such result was served." })),
+    ], report.findings, { label: "Results that depend on the user", sorted: 4, none: "No such result was served." }),
     sources(tenant, report.queries),
   ];
 }

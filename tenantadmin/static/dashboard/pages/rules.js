@@ -69,7 +69,7 @@ function row(tenant, rule, index, effect, isOpen, blame) {
     h("summary",
       h("span.place", index + 1),
       h("div", h("div.rule-name", rule.name || rule.id), h("div.rule-text", asSentence(rule.conditions))),
-      h("span", badge(rule.enabled ? rule.action : "off", rule.enabled ? ACTION[rule.action] : "")),
+      h("span", badge(!rule.enabled ? "off" : rule.action === "cache" ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, rule.enabled ? ACTION[rule.action] : "")),
       h("span.num.wide-only", effect && rule.action !== "deny" ? f.number(effect.totalExecutions) : f.NONE),
       h("span.num.wide-only", rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
       h("span.num.wide-only", effect && rule.action === "cache" ? f.duration(effect.warehouseTimeSavedMs) : f.NONE)),

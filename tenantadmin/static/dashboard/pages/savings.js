@@ -2,45 +2,50 @@
 
 import { call } from "../api.js";
 import { chart } from "../charts.js";
+import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { explanation, saved } from "../savings.js";
-import { a, beside, empty, fine, h, num, pageHead, panel, ruleLink, stepper, table, tabs, text, to } from "../ui.js";
+import { a, badge, beside, empty, fine, h, num, pageHead, panel, ruleLink, stepper, tablePanel, tabs, text, to } from "../ui.js";
 import { shift, tiles } from "./overview.js";
 import { sources } from "./reports.js";
 
+const HOUR = 3_600_000;
+
 /** @type {Show} */
 export async function show({ tenant, query, onLeave }) {
-  const [today, period] = [f.isoDay(new Date()), query.get("period") ?? f.yesterday().slice(0, 7)];
+  const [today, period] = [f.today(), query.get("period") ?? f.yesterday().slice(0, 7)];
   const isYear = period.length === 4;
   const [from, end] = [`${period}${isYear ? "-01" : ""}-01`, f.addDays(`${shift(period, 1)}${isYear ? "-01" : ""}-01`, -1)];
   const at = (/** @type {string} */ value) => to(tenant, "savings", { period: value });
   const head = pageHead("Savings", `${f.periodName(period)}. Days and hours are in UTC.`,
     tabs([[at(period.slice(0, 4)), "Year", isYear], [at(isYear ? `${period}-${today.slice(5, 7)}` : period), "Month", !isYear]], "Length of the period", "segments"),
-    stepper("Period", at(shift(period, -1)), at(shift(period, 1))));
+    stepper("Period", at, shift(period, -1), shift(period, 1)));
   if (from > today) return h("div", head, empty("This period has not begun."));
   const savings = await call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" });
-  const { total, currency } = savings;
+  const { total, currency, pricing } = savings;
+  if (!total.without.busyMs) return h("div", head, nothingYet(tenant, "first-request", `There are no requests in ${f.periodName(period)}.`, "What the cache saves stands here, in time and money."));
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
+  // In hours, so that the axis has whole ones.
   const stacked = (/** @type {string} */ label, /** @type {any[][]} */ rows) => chart({ label, labels: rows.map((row) => row[0]), onLeave,
-    series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) });
+    series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1] / HOUR), stack: "all", show: (/** @type {number | null} */ hours) => `${Math.round(10 * (hours ?? 0)) / 10} h` })) });
   return h("div", head,
     tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Busy time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
       ["Billed", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),
     currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    panel("Hours awake, by hour of the day", beside("all days of the period"), stacked("Hours awake, by hour of the day", savings.hours.map((one) => [`${String(one.hour).padStart(2, "0")}:00`, one.awakeMs, one.awakeWithoutMs - one.awakeMs]))),
+    panel("Hours awake, by hour of the day", beside("all days of the period"), stacked("Hours awake, by hour of the day", savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs]))),
     panel(isYear ? "Billed by month" : "Billed by day", null, stacked("Billed time", parts.map((one) => [one.name, one.withCache.billedMs, one.saved.billedMs]))),
-    savings.autoSuspend.length ? panel("If the warehouse suspended after another time", beside("a setting of the warehouse; with the cache as it is"), table([
-      text("Suspends after", "autoSuspendSeconds", f.span), num("Billed", "billedMs", f.duration),
+    savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside("a setting of the warehouse; with the cache as it is"), [
+      text("Suspends after", "autoSuspendSeconds", (time) => [f.span(time), time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")]]), num("Billed", "billedMs", f.duration),
       money,
-    ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" })) : null,
-    panel("By rule", beside("what the bill would be more without the rule; not a sum"), table([
+    ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,
+    tablePanel("By rule", beside("what the bill would be more without the rule; not a sum"), [
       text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
       num("Hits", "hits"), num("Busy time", "busyMs", f.duration),
       num("Billed time", "marginalMs", f.duration), money,
-    ], savings.rules, { label: "Savings by rule", sorted: 3 })),
+    ], savings.rules, { label: "Savings by rule", sorted: 3 }),
     fine("Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
       savings.unmeasured ? `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.` : ""),
     sources(tenant, savings.queries));

@@ -42,12 +42,14 @@ function linkForm(target) {
       await call("POST /auth/magic-link", { body }, { anonymous: true });
       beginSignIn();
       fill(outcome, sent(email.value.trim()));
+      send.textContent = "Mail another link";
     } catch (error) {
       fill(outcome, failure(error));
     } finally {
       send.disabled = false;
     }
   };
+  setTimeout(() => email.focus());
   return h("form", { onsubmit: submit }, h("label.field", h("span.label", "Email"), email), send, outcome);
 }
 

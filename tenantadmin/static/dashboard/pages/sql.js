@@ -15,7 +15,7 @@ const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY
 /** @param {string} day */
 const examples = (day) => [
   { name: "Requests by status", sql: `SELECT cacheStatus, count(*) AS requests\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC` },
-  { name: "Dearest statements", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
+  { name: "Most expensive statements", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
   { name: "Why misses", sql: `SELECT matchedRule, missReason, count(*) AS misses\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nGROUP BY ALL\nORDER BY misses DESC` },
 ];
 
@@ -61,10 +61,15 @@ export async function show(context) {
   };
   context.onLeave(() => running.abort());
 
+  const choose = (/** @type {string} */ sql) => {
+    editor.set(sql);
+    // The rows below are of another query.
+    fill(output);
+  };
   const keptList = h("ul.findings", { "aria-label": "Queries" });
   const drawKept = () => fill(keptList,
-    read(key).map((one, index) => entry(one, () => editor.set(one.sql), () => { write(key, read(key).filter((_, at) => at !== index)); drawKept(); })),
-    samples.map((one) => entry(one, () => editor.set(one.sql))));
+    read(key).map((one, index) => entry(one, () => choose(one.sql), () => { write(key, read(key).filter((_, at) => at !== index)); drawKept(); })),
+    samples.map((one) => entry(one, () => choose(one.sql))));
   const keep = () => {
     const sql = editor.value().trim();
     const name = prompt("Name of the query", sql.split("\n")[0].slice(0, 60));

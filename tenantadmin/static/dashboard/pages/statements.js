@@ -4,12 +4,16 @@ import { call, hasStatus } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
+import { ruleButton } from "../results.js";
 import { a, badge, fill, fine, go, h, input, num, pageHead, panel, ruleLink, stepper, table, text, to } from "../ui.js";
 
 /** @typedef {Contract.QueryRecord} QueryRecord */
 
 /** @type {Texts} */
-export const STATUS = { HIT: "good", MISS: "warn", HOLD: "info", BYPASS: "", PASSTHROUGH: "", BLOCKED: "bad", ERROR: "bad", INVALIDATION_ERROR: "bad", AUTH_ERROR: "bad", SPOOFED: "bad", TELEMETRY: "", EXECUTOR: "" };
+export const STATUS = { HIT: "good", MISS: "warn", HOLD: "info", BYPASS: "", PASSTHROUGH: "", BLOCKED: "bad", ERROR: "bad", INVALIDATION_ERROR: "bad", AUTH_ERROR: "bad", SPOOFED: "", TELEMETRY: "", EXECUTOR: "" };
+
+/** @param {string} name */
+export const status = (name) => badge(name, STATUS[name]);
 
 /** @type {Show} */
 export async function show({ tenant, query }) {
@@ -25,17 +29,11 @@ export async function show({ tenant, query }) {
   }
 }
 
-/**
- * @param {string} tenant
- * @param {string} page
- * @param {string} day
- * @param {Record<string, string>} [query] what else the address has
- * @param {number} [step] days
- */
+/** @param {string} tenant @param {string} page @param {string} day @param {Record<string, string>} [query] what else the address has @param {number} [step] days */
 export function dayPicker(tenant, page, day, query = {}, step = 1) {
   const at = (/** @type {string} */ value) => to(tenant, page, { ...query, day: value });
-  const picker = input("day", day, { type: "date", max: f.isoDay(new Date()), "aria-label": "Day", onchange: () => picker.value && go(at(picker.value)) });
-  return [picker, stepper("Day", at(f.addDays(day, -step)), at(f.addDays(day, step)))];
+  const picker = input("day", day, { type: "date", max: f.today(), "aria-label": "Day", onchange: () => picker.value && go(at(picker.value)) });
+  return [picker, stepper("Day", at, f.addDays(day, -step), f.addDays(day, step))];
 }
 
 /** @param {string} tenant @param {string} day @param {QueryRecord[]} queries */
@@ -46,7 +44,7 @@ function list(tenant, day, queries) {
     const found = queries.filter((one) => `${one.statement} ${one.matchedRule ?? ""}`.toLowerCase().includes(words));
     fill(box, table(columns(tenant, day), found, { label: "Statements", sorted: 1, limit: 100, none: "No statement has this text." }));
   };
-  const find = input("find", "", { type: "search", placeholder: "Find in statements and rules", "aria-label": "Find", oninput: draw });
+  const find = input("find", "", { type: "search", placeholder: "Find in statements, rules", "aria-label": "Find", oninput: draw });
   draw();
   return panel(f.count(queries.length, "statement"), find, box);
 }
@@ -61,7 +59,7 @@ function columns(tenant, day) {
     num("Response", "averageResponseTime", f.duration),
     num("Warehouse", "warehouseExecutionTimeMs", f.duration),
     text("Rule", "matchedRule", (id) => ruleLink(tenant, id)),
-    text("Last", "cacheStatus", (status) => status && badge(status, STATUS[status])),
+    text("Last", "cacheStatus", (name) => name && status(name)),
   ];
 }
 
@@ -72,7 +70,7 @@ function statement(tenant, day, row) {
   details.addEventListener("toggle", () => shown.classList.toggle("two"));
   details.addEventListener("toggle", () => {
     details.append(fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · ${f.number(row.cacheHits)} hits, ${f.number(row.cacheMisses)} misses · last result ${f.bytes(row.responseSize)}`),
-      can(tenant, "member") ? h("p.small", a(to(tenant, "traffic", { from: day, to: day, statement: row.statement.slice(0, 1000) }), "Its requests")) : "");
+      can(tenant, "member") ? h("p.row.small", ruleButton(tenant, day, "queryHash", row.queryHash), a(to(tenant, "traffic", { from: day, to: day, statement: row.statement.slice(0, 1000) }), "Its requests")) : "");
   }, { once: true });
   return details;
 }

@@ -4,11 +4,10 @@ import { call } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
-import { can } from "../people.js";
-import { run } from "../results.js";
-import { a, badge, button, empty, failure, field, fill, go, h, input, nextOf, pageHead, panel, select, skeleton, to } from "../ui.js";
+import { ruleButton } from "../results.js";
+import { a, empty, failure, field, fill, go, h, input, nextOf, pageHead, panel, select, skeleton, to } from "../ui.js";
 import { explanation } from "./explain.js";
-import { STATUS } from "./statements.js";
+import { STATUS, status } from "./statements.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
 
@@ -18,7 +17,7 @@ const LONGEST = 1000;
 
 /** @type {Show} */
 export async function show({ tenant, query, signal }) {
-  const today = f.isoDay(new Date());
+  const today = f.today();
   /** @type {Texts} */
   const chosen = { from: f.addDays(today, -6), to: today, ...Object.fromEntries(query) };
   const page = await call("GET /tenants/{tenant}/requests", { tenant, ...chosen, status: /** @type {any} */ (chosen.status), minMs: chosen.minMs ? Number(chosen.minMs) : undefined }, { signal });
@@ -52,7 +51,7 @@ function request(tenant, row) {
   const body = h("div.rule-more");
   const element = h("details.request",
     h("summary", h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
-      h("span", badge(row.cacheStatus ?? "none", STATUS[row.cacheStatus ?? ""])),
+      h("span", status(row.cacheStatus ?? "none")),
       h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", row.matchedRule ?? "no rule"),
       h("span.wide-only.clip", row.userName ?? f.NONE), h("span.wide-only.num", f.duration(row.responseTimeMs))),
     body);
@@ -64,7 +63,7 @@ function request(tenant, row) {
 async function open(tenant, row, body) {
   const same = row.queryHash ? { queryHash: row.queryHash } : row.statement ? { statement: row.statement.slice(0, LONGEST) } : null;
   const acts = h("div.row", same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
-    row.logId && can(tenant, "write") && button("Make a rule of this", () => makeRule(tenant, row)),
+    row.logId && ruleButton(tenant, row.day, "logId", row.logId),
     row.logId && a(to(tenant, "explain", { logId: row.logId, day: row.day }), "Link to this request"));
   if (!row.logId) {
     fill(body, h("p.sql", row.statement), h("p.muted", "The log gives this request no logId, so the rules cannot be traced for it."), acts);
@@ -76,12 +75,4 @@ async function open(tenant, row, body) {
   } catch (error) {
     fill(body, failure(error), acts);
   }
-}
-
-/** @param {string} tenant @param {Row} row begin a rule of the tables that the statement reads */
-async function makeRule(tenant, row) {
-  const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${row.day}' AND logId = '${row.logId?.replaceAll("'", "''")}' LIMIT 1`, new AbortController().signal);
-  const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
-  if (!tables.length) throw new Error("The log names no table of this statement.");
-  go(to(tenant, "rules/edit", { tables: tables.join(",") }));
 }
