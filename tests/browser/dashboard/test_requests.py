@@ -59,6 +59,10 @@ def test_requests_are_filtered_turned_over_and_explained(
         assert page.input_value("dialog input[name=name]") == f"Reads of {tables}"
         page.click("dialog >> text=Cancel")
 
+        dashboard.go(f"/t/{demo.tenant}/explain")
+        page.click("[aria-label='The newest requests'] tbody a >> nth=0")
+        page.wait_for_selector("h2:has-text('What the log says')")
+
         # A statement of a day, by a click anywhere in its row.
         dashboard.go(f"/t/{demo.tenant}/statements")
         page.click("tbody tr >> nth=0 >> td >> nth=1", force=True)
@@ -68,7 +72,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         page.wait_for_selector("dialog", state="detached")
         today = demo.last_day + timedelta(days=1)
         dashboard.go(f"/t/{demo.tenant}/statements?day={today}")
-        # There is no way into the future.
+        # There is no link into the future.
         assert page.get_attribute("[aria-label=Later]", "href") is None
 
 
@@ -80,6 +84,8 @@ def test_a_reader_is_offered_no_rule_and_bad_filters_say_what_is_wrong(
         page.click(".request summary >> nth=0")
         page.wait_for_selector("text=Link to this request")
         assert page.locator("text=Make a rule of this").count() == 0
+        dashboard.go(f"/t/{demo.tenant}/invalidate")
+        page.wait_for_selector("text=Your role in this tenant has no such page.")
         dashboard.go(f"/t/{demo.tenant}/traffic?rule=absent")
         page.wait_for_selector("text=No request fits.")
         dashboard.go(f"/t/{demo.tenant}/traffic?from=2020-01-01")

@@ -9,8 +9,6 @@ import { a, badge, beside, empty, fine, h, num, pageHead, panel, ruleLink, stepp
 import { shift, tiles } from "./overview.js";
 import { sources } from "./reports.js";
 
-const HOUR = 3_600_000;
-
 /** @type {Show} */
 export async function show({ tenant, query, onLeave }) {
   const [today, period] = [f.today(), query.get("period") ?? f.yesterday().slice(0, 7)];
@@ -27,9 +25,8 @@ export async function show({ tenant, query, onLeave }) {
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
-  // In hours, so that the axis has whole ones.
   const stacked = (/** @type {string} */ label, /** @type {any[][]} */ rows) => chart({ label, labels: rows.map((row) => row[0]), onLeave,
-    series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1] / HOUR), stack: "all", show: (/** @type {number | null} */ hours) => `${Math.round(10 * (hours ?? 0)) / 10} h` })) });
+    series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) });
   return h("div", head,
     tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Busy time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
       ["Billed", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
