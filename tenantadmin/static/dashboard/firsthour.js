@@ -35,7 +35,7 @@ export const progress = ({ steps }) => `First steps, ${steps.filter((one) => one
 export const knownSetup = (tenant) => known.get(tenant);
 
 /**
- * What stands where there is nothing yet: what will be here, and the step of the first hour that leads to it.
+ * What stands where there is nothing yet, and the step that leads to it.
  * @param {string} tenant
  * @param {StepId} step
  * @param {string} title

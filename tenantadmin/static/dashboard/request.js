@@ -1,4 +1,4 @@
-// One request to the service: with a new token after a 401, and again soon after a 429 or 503.
+// One request: with a new token after a 401, and again soon after a 429 or 503.
 
 import { API, HOME } from "./config.js";
 import { beginSignIn, expiry, session, store } from "./session.js";

@@ -46,7 +46,7 @@ export function claims(access = current?.access) {
 }
 
 /**
- * Remember that this tab goes to sign in, so that it takes the tokens that come back.
+ * Remember that this tab takes the tokens that come back.
  * @param {Interrupted} [waiting] the request to make then
  */
 export function beginSignIn(waiting) {

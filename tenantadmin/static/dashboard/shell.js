@@ -42,6 +42,7 @@ export const shell = {
     document.body.classList.remove("menu-open");
     fill(view, isPlain ? null : skeleton());
     if (before) {
+      forgetNotices(".error");
       scrollTo(0, 0);
       view.focus({ preventScroll: true });
     }
@@ -67,7 +68,7 @@ export const shell = {
   },
 };
 
-/** @param {string} tenant @param {Route} route what stands there if the menu does not offer the page to the user's role */
+/** @param {string} tenant @param {Route} route what stands there if the menu does not offer it */
 async function refused(tenant, route) {
   const right = SECTIONS.flatMap(([, entries]) => entries).find(([key]) => route.pattern.endsWith(`tenant/${key}`))?.[2];
   if (!right || can(tenant, right)) return null;

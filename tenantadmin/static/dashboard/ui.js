@@ -8,7 +8,7 @@ import { to } from "./router.js";
 export { fill, h } from "./dom.js";
 export { go, replaceAddress, to } from "./router.js";
 
-/** @param {string} label @param {(event: Event) => any} action errors are shown as a notice; the button waits meanwhile @param {string} [kind] `primary`, `danger`, `quiet` */
+/** @param {string} label @param {(event: Event) => any} action errors are shown as a notice @param {string} [kind] `primary`, `danger`, `quiet` */
 export function button(label, action, kind = "") {
   const element = h("button", { type: "button", class: `button ${kind}` }, label);
   element.addEventListener("click", async (event) => {

@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
 import { publishing, rulesetEditor } from "../ruleset.js";
-import { a, ask, badge, button, field, fill, fine, go, h, input, notify, pageHead, to } from "../ui.js";
+import { a, ask, badge, button, empty, field, fill, fine, go, h, input, notify, pageHead, to } from "../ui.js";
 import { listReplays } from "./drafts.js";
 import { outcome, publishCost } from "./replay.js";
 
@@ -14,7 +14,11 @@ import { outcome, publishCost } from "./replay.js";
 export async function show(context) {
   const { tenant, params: { draft } } = context;
   const path = { tenant, draft };
-  let { data: stored, etag } = await callWithTag("GET /config/tenants/{tenant}/rules/drafts/{draft}", path);
+  const found = await callWithTag("GET /config/tenants/{tenant}/rules/drafts/{draft}", path).catch((error) => {
+    if (!hasStatus(error, 404)) throw error;
+  });
+  if (!found) return empty("This draft was published or deleted.", h("p", a(to(tenant, "history"), "History")));
+  let { data: stored, etag } = found;
   const mayWrite = can(tenant, "write");
   const editor = await rulesetEditor({ rules: stored.rules, label: "Rules of the draft as JSON", context, readOnly: !mayWrite });
   const name = input("name", stored.name, { readonly: !mayWrite, "aria-label": "Name of the draft", placeholder: "Untitled", maxlength: 100 });

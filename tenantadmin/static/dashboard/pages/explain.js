@@ -67,7 +67,7 @@ function invented(tenant) {
   return h("div", panel("Request", null, h("div.pad", field("The columns that conditions test, as JSON", text), button("Explain", run, "primary"))), output);
 }
 
-/** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer what the log says of a request, and what the rules do with it */
+/** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
 export const explanation = (tenant, answer) => [request(tenant, answer), decision(tenant, answer.ruleset, answer.decision, answer.rules)];
 
 /** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */

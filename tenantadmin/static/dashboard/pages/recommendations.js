@@ -65,7 +65,7 @@ function card(context, one) {
       one.state === "accepted" ? effect(tenant, one) : can(tenant, "write") && choices(context, one)));
 }
 
-/** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives: what each was predicted to do */
+/** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives */
 function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && (one.state === "open" || one.state === "drafted");
   return h("div.ways", h("h3", "Compared with other ways"), table([

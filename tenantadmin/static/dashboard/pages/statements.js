@@ -29,7 +29,7 @@ export async function show({ tenant, query }) {
   }
 }
 
-/** @param {string} tenant @param {string} page @param {string} day @param {Record<string, string>} [query] what else the address has @param {number} [step] days */
+/** @param {string} tenant @param {string} page @param {string} day @param {Record<string, string>} [query] of the address @param {number} [step] days */
 export function dayPicker(tenant, page, day, query = {}, step = 1) {
   const at = (/** @type {string} */ value) => to(tenant, page, { ...query, day: value });
   const picker = input("day", day, { type: "date", max: f.today(), "aria-label": "Day", onchange: () => picker.value && go(at(picker.value)) });
@@ -70,7 +70,7 @@ function statement(tenant, day, row) {
   details.addEventListener("toggle", () => shown.classList.toggle("two"));
   details.addEventListener("toggle", () => {
     details.append(fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · ${f.number(row.cacheHits)} hits, ${f.number(row.cacheMisses)} misses · last result ${f.bytes(row.responseSize)}`),
-      can(tenant, "member") ? h("p.row.small", ruleButton(tenant, day, "queryHash", row.queryHash), a(to(tenant, "traffic", { from: day, to: day, statement: row.statement.slice(0, 1000) }), "Its requests")) : "");
+      can(tenant, "member") ? h("p.row.small", ruleButton(tenant, day, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: day, to: day, statement: row.statement.slice(0, 1000) }), "Its requests")) : "");
   }, { once: true });
   return details;
 }
