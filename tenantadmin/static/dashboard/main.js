@@ -1,4 +1,4 @@
-// The dashboard. It calls the operations of the service's contract, and nothing else.
+// The dashboard. It calls operations of the contract, and nothing else.
 
 import { call } from "./api.js";
 import { startRouter } from "./router.js";

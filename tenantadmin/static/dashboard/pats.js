@@ -1,4 +1,4 @@
-// Personal access tokens for what signing in alone does not allow: the summaries and reports of a tenant.
+// Personal access tokens for what signing in alone does not allow: summaries and reports.
 
 import { ApiError, hasStatus, requestJson } from "./request.js";
 import { expiry, session, store } from "./session.js";
@@ -15,7 +15,7 @@ export function setScopeRule(rule) {
   scopesFor = rule;
 }
 
-/** @param {string} tenant @returns {TokenSource} a personal access token for the tenant, which lasts a day and is revoked at sign-out */
+/** @param {string} tenant @returns {TokenSource} a token for a day */
 export const patOf = (tenant) => ({ token: () => accessToken(tenant), replace: () => expirePat(tenant) });
 
 /** @param {string} tenant the access token of the tenant's personal access token */
@@ -31,7 +31,7 @@ async function accessToken(tenant) {
   return promise;
 }
 
-/** @param {Pat} pat @param {string[]} scopes whether the token has the scopes that the user may give now: a role or the dashboard may have changed */
+/** @param {Pat} pat @param {string[]} scopes whether it has the scopes that the user may give now: a role may have changed */
 const fits = (pat, scopes) => pat.scopes === scopes.join(" ");
 
 /** @param {string} tenant @param {string[]} scopes */
@@ -59,7 +59,7 @@ async function mintPat(tenant, scopes) {
   return exchangePat(tenant, { id: made.id, token: made.token, access: "", expiresAt: 0, scopes: scopes.join(" ") });
 }
 
-/** Revoke the oldest token that a dashboard made: its tab was closed without signing out, or makes another. */
+/** Revoke the oldest token of a dashboard: its tab was closed, or makes another. */
 async function revokeOldest() {
   const { tokens } = await requestJson("GET /users/{email}/tokens", { email: "me" });
   const oldest = tokens.filter((one) => one.name === NAME).pop();

@@ -1,6 +1,6 @@
 // The frame around pages: navigation by tenant, loading and failing.
 
-import { ApiError, SignedOut, mustAcceptTerms, signOut } from "./api.js";
+import { ApiError, SignedOut, hasStatus, mustAcceptTerms, signOut } from "./api.js";
 import { fill, h, icon } from "./dom.js";
 import { knownSetup, progress, readSetup } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
@@ -63,6 +63,7 @@ export const shell = {
       if (context.signal.aborted) return;
       if (error instanceof SignedOut) return askToSignIn();
       if (error instanceof ApiError && error.code === "tos_required") return;
+      if (context.tenant && hasStatus(error, 403, 404) && !(await tenants()).some((one) => one.id === context.tenant)) return fill(view, empty("You have no such tenant.", a("#/", "To the tenants")));
       fill(view, failure(error, error instanceof NotLoaded ? () => location.reload() : context.reload));
     }
   },

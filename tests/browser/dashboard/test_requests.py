@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,8 @@ def test_a_reader_is_offered_no_rule_and_bad_filters_say_what_is_wrong(
         assert page.locator("text=Make a rule of this").count() == 0
         dashboard.go(f"/t/{demo.tenant}/invalidate")
         page.wait_for_selector("text=Your role in this tenant has no such page.")
+        dashboard.go(f"/t/{uuid.uuid4()}/rules")
+        page.wait_for_selector("text=You have no such tenant.")
         dashboard.go(f"/t/{demo.tenant}/traffic?rule=absent")
         page.wait_for_selector("text=No request fits.")
         dashboard.go(f"/t/{demo.tenant}/traffic?from=2020-01-01")

@@ -34,7 +34,7 @@ export async function show(context) {
       location.replace(to(tenant, "setup"));
       return h("div");
     }
-    return h("div", head(tenant, period), nothingYet(tenant, "first-request", `There are no requests in ${f.periodName(period)}.`, "Hits, misses and times stand here some minutes after the Gateway has written its log."));
+    return h("div", head(tenant, period), nothingYet(tenant, "first-request", `There are no requests ${period.length > 7 ? "on" : "in"} ${f.periodName(period)}.`, "Hits, misses and times stand here some minutes after the Gateway has written its log."));
   }
 }
 

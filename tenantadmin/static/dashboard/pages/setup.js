@@ -13,7 +13,7 @@ import { a, area, badge, beside, button, checkbox, copyable, facts, field, fill,
 
 /** @typedef {(tenant: string, changed: () => void) => Promise<Child>} Step */
 
-/** The shortest and the longest pause between two looks, in ms: the log of a request is there within a minute. */
+/** Pauses between two looks. */
 const [SHORTEST_MS, LONGEST_MS] = [5000, 60_000];
 const TOKEN_DAYS = 365;
 
