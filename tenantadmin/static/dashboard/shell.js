@@ -47,7 +47,7 @@ export const shell = {
       view.focus({ preventScroll: true });
     }
     before = route;
-    // The file of the page comes meanwhile. What goes wrong with it shows when it is needed.
+    // The file of the page comes meanwhile; a fault shows when it is needed.
     route?.load().catch(() => {});
     try {
       if (!isPlain) await drawSide(context, route);
@@ -55,7 +55,7 @@ export const shell = {
       if (context.signal.aborted) return;
       fill(view, node);
       if (isPlain) return;
-      // The names of tenants and what is left to set up, which no page waits for.
+      // The names of tenants and what is left to set up: no page waits.
       const [names, setup] = [listed().length, context.tenant && knownSetup(context.tenant)];
       await Promise.all([names || tenants(), context.tenant && readSetup(context.tenant, context.signal).catch(() => null)]);
       if (!names || (context.tenant && setup !== knownSetup(context.tenant))) await drawSide(context, route);
