@@ -286,7 +286,7 @@ def test_a_number_of_a_digest_is_the_result_of_its_sql(
     call_command("digest", "--tenant", demo.tenant, "--day", demo.last_day.isoformat())
     with open_as(demo.owner, home, f"/t/{demo.tenant}/digest") as dashboard:
         page = dashboard.page
-        link = page.locator(".prose a").first
+        link = page.locator("section:has(h2:text('Totals')) .prose a").first
         number = link.inner_text()
         link.click()
         page.wait_for_selector(".ace_editor")
