@@ -22,6 +22,10 @@ _CHANGES: Final = (
         """<script src="{% static 'unfold/js/htmx/htmx.js' %}"></script>""",
         """<script src="{% static 'unfold/js/htmx/htmx.js' %}" defer></script>""",
     ),
+    (
+        """<script src="{% static 'unfold/js/simplebar/simplebar.js' %}"></script>""",
+        """<script src="{% static 'unfold/js/simplebar/simplebar.js' %}" defer></script>""",
+    ),
 )
 
 

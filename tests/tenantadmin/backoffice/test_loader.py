@@ -14,7 +14,8 @@ FRAME = "unfold/layouts/skeleton.html"
 def test_the_frame_loads_no_charts_and_defers_htmx() -> None:
     source = get_template(FRAME).template.source  # type: ignore[attr-defined]
     assert "chart.js" not in source
-    assert source.count("htmx.js' %}\" defer></script>") == 1
+    for name in ("htmx", "simplebar"):
+        assert source.count(f"{name}.js' %}}\" defer></script>") == 1
 
 
 def test_another_frame_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
