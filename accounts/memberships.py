@@ -226,7 +226,8 @@ def require_staff_may_add(user: User | None, *, added: Collection[UUID]) -> None
     held = user.memberships.filter(ends_at=None).values_list("tenant_id", flat=True) if user and added else ()
     if (new := {*added} - {*held}) and only_owners_add(new):
         raise Forbidden(
-            "Owners of this tenant approve the access of staff, so staff add no members. An owner invites."
+            "The owners of this tenant approve the access of staff, so staff cannot add members. An owner "
+            "invites new members."
         )
 
 

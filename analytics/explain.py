@@ -115,10 +115,10 @@ class MissExplanation(JsonStruct):
         EntryReference | None, Meta(description="The last entry that stored this result.")
     ] = None
     revision: Annotated[
-        RestartRevision | None, Meta(description="The write of the rules that left the cache behind.")
+        RestartRevision | None, Meta(description="The write of the rules that emptied the cache.")
     ] = None
     cache_key_version: Annotated[
-        int | None, Meta(description="The version of cache keys that left the cache behind.")
+        int | None, Meta(description="The version of cache keys that emptied the cache.")
     ] = None
     expired_at: Timestamp | None = None
     ttl_seconds: Count | None = None
@@ -130,7 +130,7 @@ class MissExplanation(JsonStruct):
         None
     )
     first_in_days: Annotated[
-        Count | UnsetType | None, Meta(description="No earlier store was found in so many days.")
+        Count | UnsetType | None, Meta(description="The number of days in which no earlier store was found.")
     ] = UNSET
     nearest: Annotated[
         NearestEntry | UnsetType | None,

@@ -54,7 +54,7 @@ class Verdict(JsonStruct, kw_only=False):
 
     state: VerdictState
     text: Annotated[str, Meta(description="Without a full stop.")]
-    day: Annotated[dt.date | None, Meta(description="The day of which it speaks, or the log's last.")]
+    day: Annotated[dt.date | None, Meta(description="The day that the sentence is about, or the log's last.")]
 
     @property
     def is_good(self) -> bool:

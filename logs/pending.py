@@ -36,7 +36,7 @@ PAUSE: Final = timedelta(seconds=30)
 #: How long months and years wait for more days, so that one rebuild serves several.
 GATHER: Final = timedelta(seconds=5)
 
-#: How many tasks of one tenant are in the queue at a time. Another tenant's day waits behind so many.
+#: How many tasks of one tenant are in the queue at a time, and so how many another tenant's day waits behind.
 TENANT_PLACES: Final = 4
 
 _AT_ONCE: Final = timedelta()

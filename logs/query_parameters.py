@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _PARAMETER: Final = r"\{\{\s*([A-Za-z]\w{0,39})\s*\}\}"
 _PARAMETERS: Final = re.compile(_PARAMETER, re.ASCII)
-#: The parts of a statement, as DuckDB's lexer cuts it. What does not end goes on to the end.
+#: The parts of a statement, as DuckDB's lexer cuts it. An unclosed quote or comment lasts to the end.
 _PARTS: Final = re.compile(
     rf"""
     (?P<comment> --[^\n\r]* )

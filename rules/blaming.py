@@ -28,7 +28,9 @@ _CHUNK: Final = 20
 class BlamedField(JsonStruct):
     path: Annotated[str, Meta(description="JSON Pointer into the rule.")]
     seq: Annotated[Count, Meta(description="The revision that last changed the value.")]
-    at_most: Annotated[bool, Meta(description="True if older revisions, which were not read, may have.")]
+    at_most: Annotated[
+        bool, Meta(description="True if an older revision, which was not read, may have changed it last.")
+    ]
 
 
 class BlamedRule(JsonStruct):

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 #: Values are cut: a statement may have a megabyte, and each rule may test it.
 _MAX_CHARACTERS: Final = 500
 _MAX_ELEMENTS: Final = 50
-#: Each test repeats the value of the request, in ``failed`` and ``conditions``: an answer has so many
-#: characters of such values at most.
+#: Each test repeats the value of the request, in ``failed`` and ``conditions``. An answer has at most this
+#: many characters of such values.
 _MAX_REPEATED: Final = 32 << 20
 _CACHE_DISABLED: Final = (
     "The tenant's configuration has defaults.cacheEnabled false, so the Gateway declines every cache rule."

@@ -69,7 +69,7 @@ def _of_draft(tenant_id: UUID, draft_id: UUID) -> ChosenRules:
         raise ValidationFailed.at("/draftId", "unknown-draft", error.text) from error
     rules = lint_document({"rules": draft.rules}, caching=read_caching(tenant_id)).normalized
     if rules is None:
-        message = "The draft has lint errors, so that its rules cannot decide. Correct them first."
+        message = "The draft has lint errors, so its rules cannot decide. Correct the errors first."
         raise ValidationFailed.at("/draftId", "lint-errors", message)
     return _chosen(rules, seq=draft.base_seq, changed_at=draft.modified_at, draft_id=draft_id)
 

@@ -117,7 +117,7 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
     refusals = []
     limit = limits_of(tenant.account.plan).fqdns
     if limit is not None and len(names) >= limit:
-        text = f"The plan '{tenant.account.plan}' allows {limit} FQDNs per tenant, and it has {len(names)}."
+        text = f"The plan '{tenant.account.plan}' allows {limit} FQDNs per tenant; this one has {len(names)}."
         refusals.append(Refusal(400, "plan_limit_exceeded", text))
     verified = [
         domain.name
@@ -129,7 +129,7 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
         text = (
             "Another tenant holds it. It must take the name out of its configuration first."
             if found.until is None
-            else "Another tenant released it, and may claim it back. Others may claim it after that."
+            else "Another tenant released it. Until the time above, only that tenant may claim it."
         )
         refusals.append(Refusal(409, "fqdn_conflict", text))
     return refusals

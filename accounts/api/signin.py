@@ -55,7 +55,7 @@ _PAGE_HEADERS: Final = {
 }
 #: The operations that browsers open as pages. Those that ask for `text/html` get errors as a page, too.
 _OPENED: Final = {"start_sign_in", "finish_sign_in", "finish_sign_in_at", "step_up", "show_magic_link"}
-_BROWSERS_GET_PAGES: Final = "A browser that asks for `text/html` gets an error as a page, with the way on."
+_BROWSERS_GET_PAGES: Final = "A browser that asks for `text/html` gets an error as a page that leads on."
 #: The message on the page of a link if signing in failed, by error code.
 _PROBLEMS: Final = {
     "unauthorized": "This link is invalid, expired or already used.",

@@ -42,7 +42,7 @@ class TenantNotFound(NotFound):
 class TenantNotDeleted(ApiError):
     status = 409
     code = "conflict"
-    message = "The tenant is not deleted, so that there is nothing to restore."
+    message = "The tenant is not deleted, so there is nothing to restore."
 
 
 _NAME_CONSTRAINT: Final = "tenant_name_unique"

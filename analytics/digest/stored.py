@@ -35,9 +35,7 @@ class DigestLinks(JsonStruct):
 class DigestSection(SectionText):
     template: Annotated[
         str,
-        Meta(
-            description="The text of this service; it differs from `text` where a language model wrote that."
-        ),
+        Meta(description="The usual wording. `text` differs from it where a language model chose another."),
     ]
 
 

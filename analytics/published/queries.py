@@ -74,9 +74,7 @@ class PublishedQuery(JsonStruct):
 
         With ``exact``, it reads the columns ``_hour`` and ``_row`` of a verification. They decide two things
         that ``proxy_logs`` leaves open: the hour of an entry whose timestamp is outside of its day, and the
-        latest
-            of
-        several entries without a ``logId``.
+        latest of several entries without a ``logId``.
         """
         sql = self.text
         if exact:

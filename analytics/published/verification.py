@@ -74,7 +74,7 @@ class MadeByAnotherRelease(Conflict):
 
     def __init__(self, tenant: UUID) -> None:
         super().__init__(
-            "Another release of the service made this document. It is made anew by itself within half an"
+            "Another release of the service made this document. The service makes it again within half an"
             f" hour; `manage.py rebuild --tenant {tenant}` makes it now."
         )
 

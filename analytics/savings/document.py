@@ -78,7 +78,7 @@ class SavingsOfHour(JsonStruct):
 
 
 class SavingsOfRule(JsonStruct):
-    """What the bill would be more without this rule. These do not add up to the total."""
+    """How much more would be billed without this rule. These do not add up to the total."""
 
     rule_id: Annotated[str | None, Meta(description="Null: hits without a rule.")]
     hits: Annotated[Count, Meta(description="HIT and HOLD of statements whose time is known.")]

@@ -103,8 +103,8 @@ class NewTenantPage(CreatingPage):
     form_class = NewTenantForm
     list_of = ("Tenants", "accounts_tenant_changelist")
     effect = (
-        "Creates the tenant with an address under the platform's domain. Its owner is who accepts the "
-        "invitation that they get by mail."
+        "Creates the tenant with an address under the platform's domain. The owner gets an invitation by "
+        "mail, and owns the tenant when they accept it."
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -88,7 +88,7 @@ def _remove(current: Current, rule: Rule) -> Proposal | None:
         f"Remove {rule.name}",
         (
             "An earlier rule matches everything that it matches, so it never decides.",
-            "Without it the rules do the same, and say what they do.",
+            "Without it, the rules do the same and are easier to read.",
         ),
         tuple(edits),
         (rule_evidence(current.days, rule.id),),

@@ -218,7 +218,7 @@ def _find_minute(current: Current, awake: Awake, group: Group, least: float) -> 
         (
             f"Most of them begin at minute {usual}.",
             f"At minute {best.minute} the warehouse is more often awake for other requests.",
-            "Only who schedules them can move them, so there is no draft.",
+            "Only the owner of the schedule can move them, so there is no draft.",
         ),
         (),
         (statements_evidence(current.days, {}, where=f"standardizedSql IN ({quote_texts(texts)[1:-1]})"),),

@@ -65,7 +65,7 @@ class Command(BaseCommand):
             table.add_row(row[step], *_cells(row))
         table.add_row("total", *_cells(savings["total"]))
         self._write(table)
-        rules = Table(title="What the bill would be more without a rule. These do not add up to the total")
+        rules = Table(title="How much more would be billed without a rule. These do not add up to the total")
         rules.add_column("rule")
         for name in ("hits", "billed h", "busy h", currency):
             rules.add_column(name, justify="right")

@@ -30,7 +30,7 @@ register = template.Library()
 _CAVEATS: Final = {
     "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
     "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
-    "gateway-unknown": "What the Gateway declines by itself could not be learned: the bounds are wider.",
+    "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
     "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
     "days-left-out": "Some days were left out.",
     "cold-start": "The days before the window have no data: the cache starts cold.",

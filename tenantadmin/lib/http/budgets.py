@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-#: Bytes of answers in the files of one process. A caller who has not read so many makes no request, but its
-#: requests under way may add more. Above these, for one caller and for all, a thread waits for its reader.
+#: Bytes of unread answers in the files of one process. From the first figure on, the requests of a caller are
+#: refused, but those under way may add more. From the second (for one caller) or the third (for all), a
+#: thread waits for its reader.
 UNREAD_BYTES: Final = 64 << 20
 MOST_UNREAD_BYTES: Final = 256 << 20
 ALL_UNREAD_BYTES: Final = 1 << 30

@@ -122,7 +122,7 @@ def show_savings(savings: dict[str, Any], step: str) -> None:
             )
             for rule in savings["rules"]
         ],
-        title="What the bill would be more without a rule. These do not add up to the total",
+        title="How much more would be billed without a rule. These do not add up to the total",
         are_numbers=True,
     )
     if savings["unmeasured"]:

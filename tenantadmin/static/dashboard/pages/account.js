@@ -32,7 +32,7 @@ export async function show({ reload }) {
     run: () => call("DELETE /users/{email}/tokens/{pat_id}", { ...ME, pat_id: token.id }) });
   const rotate = async (/** @type {Contract.Pat} */ one) => {
     const { token } = await call("POST /users/{email}/tokens/{pat_id}/rotate", { ...ME, pat_id: one.id, body: {} });
-    await showToken(token, fine("The former secret goes on for a day."));
+    await showToken(token, fine("The former secret works for a day."));
     reload();
   };
   const end = async (/** @type {Contract.Session} */ one) => {
