@@ -15,28 +15,20 @@ if TYPE_CHECKING:
 
     from analytics.summaries.rollups import Rollups
 
-#: The source has one row per hour of day and user. Wide sums are DECIMAL; as HUGEINT they become Python ints.
-_SUMS: Final = """
-    SELECT hour,
-        sum(hits)::BIGINT AS hits,
-        sum(misses)::BIGINT AS misses,
-        coalesce(sum(hit_bytes), 0)::HUGEINT AS hit_bytes,
-        coalesce(sum(other_bytes), 0)::HUGEINT AS other_bytes,
-        coalesce(sum(time_sum), 0)::HUGEINT AS time_sum,
-        sum(time_count)::BIGINT AS time_count,
-        min(time_min) AS time_min,
-        max(time_max) AS time_max,
-        coalesce(sum(hit_time_sum), 0)::HUGEINT AS hit_time_sum,
-        sum(hit_time_count)::BIGINT AS hit_time_count,
-        coalesce(sum(miss_time_sum), 0)::HUGEINT AS miss_time_sum,
-        sum(miss_time_count)::BIGINT AS miss_time_count,
-        count(user_name) AS users
-    FROM <hours> GROUP BY hour
-"""
+#: Sums over hours and users.
 ADDITIVE: Final = (
     "hits", "misses", "hit_bytes", "other_bytes", "time_sum", "time_count",
     "hit_time_sum", "hit_time_count", "miss_time_sum", "miss_time_count",
 )  # fmt: skip
+#: The source has one row per hour of day and user. Wide sums are DECIMAL; as HUGEINT they become Python ints.
+_SUMS: Final = f"""
+    SELECT hour,
+        {", ".join(f"coalesce(sum({name}), 0)::HUGEINT AS {name}" for name in ADDITIVE)},
+        min(time_min) AS time_min,
+        max(time_max) AS time_max,
+        count(user_name) AS users
+    FROM <hours> GROUP BY hour
+"""  # noqa: S608  # only constants
 
 #: The number of distinct statements by hour. Hour 24 stands for the whole period.
 _STATEMENTS: Final = f"""
