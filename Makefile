@@ -95,8 +95,11 @@ fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other request
 screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, from the demo; needs a Chromium
 	@$(BIN)/python -m tests.browser.screenshots
 
-contract: .venv/dev.stamp ## Write the published contract from the code
+contract: .venv/dev.stamp ## Write the published contract, and the generated parts of the documents, from the code
 	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/lib/http/openapi.json
+	$(BIN)/python -m scripts.permissions > docs/permissions.md
+	$(BIN)/python -m scripts.queries docs/analytics.md docs/savings.md
+	$(BIN)/python -m logs.sql.reference docs/sql.md
 
 clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \

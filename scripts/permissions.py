@@ -1,6 +1,6 @@
 """Write the permission table as Markdown, from the rows that the service itself uses.
 
-``python -m scripts.permissions > docs/permissions.md``; a test fails if the file is out of date.
+``make contract`` writes docs/permissions.md with it. A test fails if the file is out of date.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from accounts.access.scopes import (
 _INTRODUCTION: Final = """\
 # Permissions
 
-Generated from `accounts/access/policy.py` and `accounts/access/scopes.py` by
-`python -m scripts.permissions > docs/permissions.md`; do not edit it.
+`make contract` writes this page from `accounts/access/policy.py` and `accounts/access/scopes.py`; do not
+edit it.
 
 A request is allowed only if both the claims of its token (scope, tenants, accounts, endpoints) and the
 database allow it. The scopes, tenants and accounts in a sign-in token are for programs that verify it

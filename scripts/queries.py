@@ -1,7 +1,7 @@
 """Write the published queries into the documentation of summaries.
 
-``python -m scripts.queries docs/analytics.md`` rewrites each block of SQL that starts with the name of a
-query. A test fails if the page is out of date.
+``make contract`` rewrites with it each block of SQL in docs/analytics.md and docs/savings.md that starts with
+the name of a query. A test fails if a page is out of date.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Generate the tables of docs/sql.md: ``python -m logs.sql.reference docs/sql.md`` rewrites them."""
+"""Generate the tables of docs/sql.md. ``make contract`` rewrites them."""
 
 from __future__ import annotations
 

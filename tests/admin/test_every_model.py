@@ -54,7 +54,7 @@ def test_every_model_has_a_list_that_opens_and_searches(staff: Client, model: ty
         make_row(model)
     with CaptureQueriesContext(connection) as many:
         assert staff.get(address).status_code == 200
-    assert len(many) == len(few), "queries grow with the rows"
+    assert len(many) == len(few), "a query for each row: read it for all rows in prepare()"
     assert staff.get(address, {"q": "nothing like this"}).status_code == 200
     assert staff.get(address_of(model, "add")).status_code == (302 if model in {Account, Tenant} else 403)
 

@@ -223,9 +223,7 @@ def test_the_query_of_all_users(log: Log) -> None:
 def test_the_documentation_has_every_query() -> None:
     pages = [(DOCUMENTATION / name).read_text() for name in ("analytics.md", "savings.md")]
     assert [name for page in pages for name in re.findall(r"```sql\n-- (\S+)", page)] == list(QUERIES)
-    assert pages == list(map(render, pages)), (
-        "run: python -m scripts.queries docs/analytics.md docs/savings.md"
-    )
+    assert pages == list(map(render, pages)), "run 'make contract'"
 
 
 def test_a_users_name_is_a_literal() -> None:

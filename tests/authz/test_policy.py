@@ -9,6 +9,4 @@ from scripts.permissions import permissions_markdown
 
 def test_the_documentation_is_current() -> None:
     page = Path(__file__).parents[2] / "docs" / "permissions.md"
-    assert page.read_text() == permissions_markdown(), (
-        "run: python -m scripts.permissions > docs/permissions.md"
-    )
+    assert page.read_text() == permissions_markdown(), "run 'make contract'"

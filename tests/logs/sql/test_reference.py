@@ -24,7 +24,7 @@ _examples = [
 
 
 def test_the_generated_parts_are_current() -> None:
-    assert render(_text) == _text, "run: python -m logs.sql.reference docs/sql.md"
+    assert render(_text) == _text, "run 'make contract'"
 
 
 def test_every_column_is_listed() -> None:

@@ -22,7 +22,9 @@ TESTS = Path(__file__).parent / "checks"
 
 def test_every_finding_has_one_file_and_one_test_file() -> None:
     names = {code.replace("-", "_") for code in CODES}
-    assert {path.stem for path in CHECKS.glob("[!_]*.py")} == names
+    assert {path.stem for path in CHECKS.glob("[!_]*.py")} == names, (
+        "name each in rules/lint/checks/__init__.py"
+    )
     assert {path.stem.removeprefix("test_") for path in TESTS.glob("test_*.py")} == names
 
 
