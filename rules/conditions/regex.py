@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 from typing import Final
 
@@ -52,8 +53,8 @@ def _make_options(*, ignore_case: bool) -> re2.Options:
 _OPTIONS: Final = {value: _make_options(ignore_case=value) for value in (False, True)}
 
 
-#: Group 1 is there for ``\\C`` that is not quoted.
-_ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(C)|\\.", re.DOTALL)
+#: Group 1 is there for ``\\C`` that is not quoted, group 2 is the name of a group.
+_ESCAPES: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\(C)|\\.|\(\?P<(\w+)>", re.DOTALL)
 
 
 def _text_of(name: str | bytes) -> str:
@@ -77,9 +78,12 @@ def compile_regex(pattern: str, *, ignore_case: bool = False) -> Regex:
         ) from None
     if compiled.groupindex and "(?<" in pattern:
         raise InvalidRegex("write a named group as (?P<name>…)")
-    # Other implementations of RE2 refuse both, and a Gateway may use one of them.
-    if any(escape[1] for escape in _ESCAPES.finditer(pattern)):
+    # Other implementations of RE2 refuse all three, and a Gateway may use one of them.
+    escapes = list(_ESCAPES.finditer(pattern))
+    if any(escape[1] for escape in escapes):
         raise InvalidRegex(r"\C is a single byte, which other implementations of RE2 refuse; write .")
     if not "".join(map(_text_of, compiled.groupindex)).isascii():
         raise InvalidRegex("write the names of groups with ASCII letters, digits and _")
+    if any(count > 1 for count in Counter(escape[2] for escape in escapes if escape[2]).values()):
+        raise InvalidRegex("give each group a name of its own")
     return Regex(compiled)

@@ -46,6 +46,7 @@ def test_case_can_be_ignored() -> None:
         (r"a\C", "other implementations of RE2 refuse"),
         (r"\Q\E\\\C", "other implementations of RE2 refuse"),
         ("(?P<é>a)", "ASCII"),
+        (r"(?P<a>b)\\(?P<a>c)", "a name of its own"),
     ],
 )
 def test_the_error_says_why_a_pattern_does_not_compile(pattern: str, problem: str) -> None:
