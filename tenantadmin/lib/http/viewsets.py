@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
+from urllib.parse import unquote_to_bytes
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.permissions import SAFE_METHODS
 from rest_framework.viewsets import ViewSet
 
 from tenantadmin.lib.core.errors import BadRequest, Detail, ValidationFailed
+from tenantadmin.lib.core.storable import is_utf8
 from tenantadmin.lib.http.budgets import REQUEST, Budget
 from tenantadmin.lib.http.handler import validation_details
 from tenantadmin.lib.http.serializers import unknown_name_message, validated
@@ -228,6 +230,8 @@ def _read_query(
     """
     if serializer_class is None and not request.META.get("QUERY_STRING"):
         return {}
+    if not any_query and not is_utf8(unquote_to_bytes(request.META["QUERY_STRING"])):
+        raise BadRequest("The query is not UTF-8.")
     fields = serializer_class().fields if serializer_class else {}
     repeated = [
         name

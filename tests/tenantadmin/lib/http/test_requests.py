@@ -112,6 +112,14 @@ def test_a_missing_analytics_scope_says_how_to_get_one(world: factories.World, p
     )
 
 
+def test_a_query_that_is_not_utf8_is_refused(world: factories.World) -> None:
+    client = ApiClient(factories.sign_in(world.platform_admin))
+    answer = client.get("/users?userid=%FF")
+    assert (answer.status_code, answer.json()["message"]) == (400, "The query is not UTF-8.")
+    # A page that a mail's link opens ignores what others add to the link.
+    assert client.get("/auth/magic-link/verify?t=x&utm_source=%FF").status_code == 200
+
+
 def test_a_path_with_a_nul_byte_names_nothing(world: factories.World) -> None:
     client = ApiClient(factories.sign_in(world.platform_admin))
     tenant = f"/tenants/{world.tenant.pk}"
