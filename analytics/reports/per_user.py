@@ -20,9 +20,11 @@ _BEFORE: Final = r"(?:^|[^\pL\pN_$#@])"
 #: SQL calls these also without parentheses.
 _WORDS: Final = "current_user|session_user|system_user|current_role"
 _FUNCTIONS: Final = (
-    f"{_WORDS}|user|current_available_roles|current_secondary_roles|current_account|invoker_role"
-    "|is_role_in_session|is_member|is_account_group_member|is_srvrolemember|is_rolemember|suser_s?name"
-    "|user_name|original_login|current_setting|session_context|context_info"
+    f"{_WORDS}|user|current_available_roles|current_secondary_roles|current_account|current_session"
+    "|current_client|current_ip_address|invoker_role|invoker_share|is_granted_to_invoker_role"
+    "|is_(?:database_)?role_in_session|is_member|is_account_group_member|is_srvrolemember|is_rolemember"
+    r"|pg_has_role|has_\w+_privilege|row_security_active|suser_s?name|user_name|original_login"
+    "|current_setting|getvariable|sys_context|session_context|context_info"
 )
 #: The words as names, which are no calls: an alias, or a table whose column follows.
 _ALIAS: Final = rf"(?i)\bas\s+(?:{_WORDS})\b"

@@ -35,6 +35,8 @@ def in_sql(statement: str) -> bool:
         "SELECT 'it''s' || suser_sname()",
         "SELECT rows[current_user()]",
         "SELECT is_member(?) FROM app.accounts",
+        "SELECT x FROM t WHERE pg_has_role(?, ?) OR has_any_column_privilege (?, ?)",
+        "SELECT IS_DATABASE_ROLE_IN_SESSION(?), sys_context(?, ?)",
     ],
 )
 def test_a_call_counts(statement: str) -> None:
@@ -48,7 +50,7 @@ def test_a_call_counts(statement: str) -> None:
         "SELECT user_name, plan FROM app.accounts",
         "SELECT a.user_name, count(DISTINCT user_name) FROM app.accounts a GROUP BY user_name",
         "SELECT x FROM t WHERE user_name IN (?) AND is_member = ?",
-        "SELECT is_member, current_account, context_info FROM t",
+        "SELECT is_member, current_account, context_info, has_delete_privilege FROM t",
         "SELECT t.current_user FROM t",
         "SELECT payload:current_user FROM t",
         "SELECT name AS current_user FROM t",
