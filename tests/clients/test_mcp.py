@@ -132,6 +132,8 @@ def test_an_agent_looks_and_drafts(service: Service) -> None:
     assert [day["day"] for day in answers["savings"]["days"]] == ["2026-03-01"]
     assert [request["logId"] for request in answers["traffic"]["requests"]] == ["log-2", "log-1", "log-0"]
     assert answers["sql"]["rowCount"] == 3
+    numbers = answers["sql"]["rows"][0]
+    assert (numbers["exact"], numbers["half"]) == ("12345678901234567.10", 0.5)
     assert answers["explain"]["logged"]["logId"] == "log-1"
     assert answers["diff_draft"]["added"]
     assert answers["replay_draft"]["state"] == "done"

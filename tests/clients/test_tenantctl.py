@@ -444,8 +444,10 @@ def test_rules_go_from_a_file_to_the_service(tenantctl: Tenantctl, service: Serv
     assert stale in tenantctl("invalidate", "-t", tenant, "--table", "SALES.*").stdout
     assert stale in tenantctl("invalidate", "-t", tenant, "--table", "hr.people").stdout
     assert "Give the id" in tenantctl("invalidate", "-t", tenant, status=1).stderr
-    counted = tenantctl("sql", "-t", tenant, "SELECT count(*) AS n FROM proxy_logs").stdout
-    assert "3" in counted
+    counted = "SELECT count(*) AS n, 12345678901234567.10 AS exact, NULL AS none, true AS yes FROM proxy_logs"
+    cells = ("3", "12345678901234567.10", "", "true")
+    assert "│ {} │ {} │ {:4} │ {} │".format(*cells) in tenantctl("sql", "-t", tenant, counted).stdout
+    assert '"exact":12345678901234567.10,' in tenantctl("sql", "-t", tenant, counted, "--json").stdout
 
     days = ("--from", "2026-02-28", "--to", "2026-03-01")
     saved = tenantctl("savings", "-t", tenant, *days).stdout

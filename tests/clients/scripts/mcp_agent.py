@@ -58,7 +58,8 @@ async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
     await call("overview", tenant=tenant)
     await call("savings", tenant=tenant, **DAYS)
     await call("traffic", tenant=tenant, **DAYS)
-    await call("sql", tenant=tenant, statement="SELECT standardizedSql, userName FROM proxy_logs ORDER BY 1")
+    columns = "standardizedSql, userName, 12345678901234567.10 AS exact, 0.50 AS half"
+    await call("sql", tenant=tenant, statement=f"SELECT {columns} FROM proxy_logs ORDER BY 1")
     await call("explain", tenant=tenant, log_id=log_id)
     await call("recommendations", tenant=tenant)
     draft = await call("draft_rules", tenant=tenant, name="By an agent", rules=json.dumps(RULES))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
+import io
 import json
+import sys
 import uuid
 from dataclasses import asdict
 from pathlib import Path
@@ -177,13 +180,20 @@ def sql(
 ) -> None:
     """Run one SELECT over the log of a tenant."""
     with _client() as client:
-        response = client.request("POST", f"/tenants/{quote(tenant, safe='')}/query", json={"sql": statement})
-    body = response.json()
+        response = client.request(
+            "POST",
+            f"/tenants/{quote(tenant, safe='')}/query",
+            json={"sql": statement},
+            headers={"Accept": "application/json" if as_json else "text/csv"},
+        )
+    # Values are shown as the service writes them: a float does not have all digits of a DECIMAL.
     if as_json:
-        show_json(body)
+        sys.stdout.write(response.text + "\n")
         return
-    show_table([column["name"] for column in body["columns"]], [row.values() for row in body["rows"]])
-    if body["truncated"]:
+    csv.field_size_limit(sys.maxsize)
+    names, *rows = csv.reader(io.StringIO(response.text, newline=""))
+    show_table(names, rows)
+    if response.headers["X-Truncated"] == "true":
         show_error("A limit of the service cut the rows.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+from decimal import Decimal
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,7 +108,8 @@ class Tools:
 
         def run(client: Client) -> Any:
             body = {"sql": statement}
-            answer = client.request("POST", _tenant(tenant, "/query"), json=body).json()
+            response = client.request("POST", _tenant(tenant, "/query"), json=body)
+            answer = json.loads(response.content, parse_float=_exact)
             shown = answer["rows"][:_MAX_ROWS]
             return {
                 "columns": answer["columns"],
@@ -195,6 +197,12 @@ def _tenant(tenant: str, path: str) -> str:
 
 def _config(tenant: str, path: str) -> str:
     return f"/config/tenants/{quote(tenant, safe='')}{path}"
+
+
+def _exact(text: str) -> float | str:
+    """Return a number, or its text if a float does not have all its digits."""
+    number = float(text)
+    return number if Decimal(repr(number)) == Decimal(text) else text
 
 
 def _parsed(text: str, kind: type, message: str) -> Any:
