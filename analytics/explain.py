@@ -25,7 +25,7 @@ from rules.models import Marker
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.storable import is_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, from_epoch_ms, now
+from tenantadmin.lib.core.timestamps import Timestamp, days_before, format_timestamp, from_epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -296,7 +296,7 @@ def _earlier_entries(entry: Mapping[str, Any], key: Sequence[str], *, day: dt.da
 
     It returns the newest entry of each status with the same key, and with other keys; the newest first.
     """
-    first = day - dt.timedelta(days=min(HISTORY_DAYS, day.toordinal() - 1))
+    first = days_before(day, HISTORY_DAYS)
     timestamp = int(entry["timestamp"])
     is_own = " AND ".join(f"{name} IS NOT DISTINCT FROM {quote_value(entry[name])}" for name in key)
     return (

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from logs.columns import COLUMNS, DAY_COLUMN
@@ -13,6 +12,7 @@ from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
 from rules.conditions.operators import IGNORE_CASE, OPERATORS
 from rules.language import Action
 from rules.language.fields import RULE_FIELDS
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -72,7 +72,7 @@ def log_words(log: LogReader, *, last: dt.date) -> list[Word]:
     Raises:
         ApiError: the query failed.
     """
-    rows = log.rows(_values_sql(first=last - timedelta(days=VALUE_DAYS - 1), last=last))
+    rows = log.rows(_values_sql(first=days_before(last, VALUE_DAYS - 1), last=last))
     return [_word(row["value"], f"{row['name']} in the log", f"{row['requests']} requests") for row in rows]
 
 

@@ -15,7 +15,7 @@ from accounts.models.history import RevisionKind
 from analytics.models import DayRollup, TenantHealth
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range, rules_of, statements_of
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
@@ -102,11 +102,9 @@ class Overview:
 
 def range_of(last: dt.date, *, days: int) -> Range:
     """Return the range of ``days`` days that end with ``last``. The calendar begins in the year 1."""
-
-    def back(number: int) -> dt.date:
-        return dt.date.fromordinal(max(1, last.toordinal() - number))
-
-    return Range(days, back(days - 1), last, back(2 * days - 1), back(days))
+    return Range(
+        days, days_before(last, days - 1), last, days_before(last, 2 * days - 1), days_before(last, days)
+    )
 
 
 def read_overview(tenant_id: UUID, *, days: int) -> Overview:

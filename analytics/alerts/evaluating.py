@@ -24,7 +24,6 @@ from accounts.tenants.config import read_per_user_tables
 from analytics.alerts.delivering import queue_messages
 from analytics.alerts.kinds import KINDS
 from analytics.alerts.queries import BASE_DAYS, alert_sql
-from analytics.digest.periods import days_before
 from analytics.digest.reading import LogDay, open_log
 from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build, TenantHealth
 from analytics.reports.stale import LOOK_BACK_DAYS
@@ -32,7 +31,7 @@ from logs.locks import build_lock
 from logs.models import PendingBuild
 from logs.partitions import partitions_with_file
 from logs.pending import pending_state
-from tenantadmin.lib.core.timestamps import epoch_ms, now
+from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
 from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from typing import TYPE_CHECKING
 
 from django.urls import reverse
@@ -32,7 +31,7 @@ from analytics.serializers.reports import (
 from logs.audit import Reader
 from rules.serializers.markers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import link, next_page
@@ -137,7 +136,7 @@ class ReportViewSet(AppViewSet):
         last = asked.get("to", now().date())
         page = list_traffic(
             self._log(tenant),
-            window=Window(asked.get("from", last - dt.timedelta(days=6)), last),
+            window=Window(asked.get("from", days_before(last, 6)), last),
             matching=TrafficFilter(
                 status=asked.get("status"),
                 rule=asked.get("rule"),

@@ -21,7 +21,7 @@ from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, Ru
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
 from analytics.digest.model_text import choose_texts
-from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod, days_before
+from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.times import to_milliseconds
 from analytics.models import Digest, Recommendation, TenantHealth
@@ -30,7 +30,7 @@ from logs.partitions import partitions_with_file
 from rules.models import Marker
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.storable import make_storable
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import days_before, end_of_day, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,7 +96,8 @@ def _find_next_turn(days: Iterable[LogDay]) -> datetime:
     tomorrow = now() + timedelta(days=1)
     last_week = now().date() - timedelta(days=7)
     periods = _periods_of(day.day for day in days if day.day >= last_week)
-    return min([tomorrow, *(_end(period) + DELAY for period in periods if not _has_ended(period))])
+    ends = [end_of_day(period.last) for period in periods if not _has_ended(period)]
+    return min([tomorrow - DELAY, *ends]) + DELAY
 
 
 def _periods_of(days: Iterable[date]) -> set[DigestPeriod]:
@@ -153,7 +154,7 @@ def _save(
             defaults=fields,
             create_defaults={**fields, "first_day": period.first, "last_day": period.last},
         )
-        if is_new and now() - _end(period) < MAIL_DAYS:
+        if is_new and now() - end_of_day(period.last) < MAIL_DAYS:
             queue_mails(digest)
     logger.info("Made the digest %s of tenant %s", period.name, tenant)
     return digest
@@ -178,17 +179,12 @@ def _source(period: DigestPeriod, days: Iterable[LogDay]) -> str:
 
 
 def _has_ended(period: DigestPeriod) -> bool:
-    return now() - DELAY > _end(period)
-
-
-def _end(period: DigestPeriod) -> datetime:
-    """Return the end of a period, or the last moment of the calendar."""
-    return datetime.combine(period.last, time.max, UTC)
+    return now() - DELAY > end_of_day(period.last)
 
 
 def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
     # Coincidences look back at most six hours, so one day is enough.
-    since, until = datetime.combine(days_before(period.first, 1), time(), UTC), _end(period)
+    since, until = datetime.combine(days_before(period.first, 1), time(), UTC), end_of_day(period.last)
     markers = Marker.objects.filter(
         tenant=tenant, number__isnull=True, invalidated_at__range=(since, until)
     ).order_by("invalidated_at", "pk")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Final, Literal, TypeAlias
+
+from tenantadmin.lib.core.timestamps import days_before
 
 DigestKind: TypeAlias = Literal["day", "week"]
 
@@ -28,13 +30,13 @@ class DigestPeriod:
 
     @classmethod
     def of_week(cls, year: int, week: int) -> DigestPeriod:
-        """Return an ISO week.
+        """Return an ISO week. The last one of the calendar ends with the calendar.
 
         Raises:
             ValueError: the year has no such week.
         """
         first = date.fromisocalendar(year, week, 1)
-        return cls(first, first + timedelta(days=_WEEK_DAYS - 1))
+        return cls(first, date.fromordinal(min(first.toordinal() + _WEEK_DAYS - 1, date.max.toordinal())))
 
     @classmethod
     def with_day(cls, day: date) -> DigestPeriod:
@@ -91,8 +93,3 @@ class DigestPeriod:
     def before_sql(self, days: int, *, until: int = 1) -> str:
         """Return the SQL condition for entries ``days`` to ``until`` days before the first day."""
         return f"day BETWEEN '{days_before(self.first, days)}' AND '{days_before(self.first, until)}'"
-
-
-def days_before(day: date, days: int) -> date:
-    """Return the day ``days`` before ``day``, or the first day of the calendar."""
-    return date.fromordinal(max(day.toordinal() - days, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
-from tenantadmin.lib.core.timestamps import epoch_ms, now
+from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -102,19 +102,19 @@ def collect_input(request: Request) -> Input:
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    first = request.first_day - timedelta(days=request.warmup_days)
+    first = days_before(request.first_day, request.warmup_days)
     start = datetime.combine(first, time(), UTC)
-    end = datetime.combine(request.last_day + timedelta(days=1), time(), UTC)
+    end = end_of_day(request.last_day)
     ruleset = read_ruleset(request.tenant_id)
     current = ruleset.rules
     remaining = StoredMarker.objects.remaining().filter(tenant=request.tenant_id, number__isnull=True)
-    markers = remaining.filter(invalidated_at__gte=start, invalidated_at__lt=end).order_by(
+    markers = remaining.filter(invalidated_at__gte=start, invalidated_at__lte=end).order_by(
         "invalidated_at", "pk"
     )
     changes = list(
         DocumentHistory(RevisionKind.RULES, request.tenant_id)
         .revisions()
-        .filter(changed_at__lt=end)
+        .filter(changed_at__lte=end)
         .order_by("seq")
         .values_list("seq", "changed_at")
     )

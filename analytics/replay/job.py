@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from accounts.tenants.pricing import Pricing
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,4 +93,4 @@ class Job:
     @property
     def before(self) -> date:
         """The day before the window."""
-        return self.first_day - timedelta(days=min(1, self.first_day.toordinal() - 1))
+        return days_before(self.first_day, 1)

@@ -8,7 +8,6 @@ The only source is the log. A change that does not pass the Gateway is not in it
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -17,6 +16,7 @@ from msgspec import Meta
 from analytics.changed_tables import tables_sql, target_sql
 from analytics.reports.reading import ReportHead, ReportQuery
 from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from datetime import date
@@ -143,7 +143,7 @@ def stale_totals_sql(*, first: date, last: date) -> str:
 
 
 def _fill(sql: str, *, first: date, last: date) -> str:
-    earliest = first - timedelta(days=min(LOOK_BACK_DAYS, first.toordinal() - 1))
+    earliest = days_before(first, LOOK_BACK_DAYS)
     for name, day in (("earliest", earliest), ("first", first), ("last", last)):
         sql = sql.replace(f"${name}", f"'{day}'")
     return sql.strip()

@@ -14,7 +14,7 @@ from analytics.reports.reading import ReportHead, ReportQuery
 from analytics.summaries.numbers import rate
 from rules.models import Marker
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp
+from tenantadmin.lib.core.timestamps import Timestamp, end_of_day, epoch_ms, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def timeline(log: LogReader, *, window: Window, step: TimelineStep) -> Timeline:
     """
     length = STEPS[step]
     start = dt.datetime.combine(window.first, dt.time(), dt.UTC)
-    end = start + dt.timedelta(days=(window.last - window.first).days + 1)
+    end = end_of_day(window.last)
     sql = _COUNTS.format(at=_STARTS[step], first=window.first, last=window.last).strip()
     counts = {row["at"]: row for row in log.rows(sql)}
     outside = counts.pop(None, {"hits": 0, "misses": 0})
@@ -89,11 +89,11 @@ def timeline(log: LogReader, *, window: Window, step: TimelineStep) -> Timeline:
     for moment, change in _changes(log.tenant, start, end):
         changes.setdefault(_bucket(moment, start, length), []).append(change)
     markers: dict[dt.datetime, Counter[str]] = {}
-    made = Marker.objects.filter(tenant=log.tenant, invalidated_at__gte=start, invalidated_at__lt=end)
+    made = Marker.objects.filter(tenant=log.tenant, invalidated_at__gte=start, invalidated_at__lte=end)
     for moment, target in made.order_by().values_list("invalidated_at", "target_rule_id").iterator():
         markers.setdefault(_bucket(moment, start, length), Counter())[target] += 1
     buckets = []
-    for number in range((end - start) // length):
+    for number in range((end - start) // length + 1):
         at = start + number * length
         row = counts.get(epoch_ms(at), {"hits": 0, "misses": 0})
         hits, misses = row["hits"], row["misses"]
@@ -125,7 +125,7 @@ def _changes(
         kind__in=TENANT_REVISION_KINDS,
         tenant_id=tenant,
         changed_at__gte=start,
-        changed_at__lt=end,
+        changed_at__lte=end,
     ).order_by("changed_at", "pk")
     for kind, seq, action, user, changed_at in rows.values_list(
         "kind", "seq", "action", "user", "changed_at"

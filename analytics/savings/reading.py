@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import duckdb
@@ -23,10 +22,12 @@ from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
 from tenantadmin.lib.core.errors import BadRequest, Detail, ServiceBusy
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
+from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import date
     from uuid import UUID
 
     from logs.audit import Reader
@@ -60,7 +61,7 @@ class SavingsSource:
     @property
     def before(self) -> date:
         """The day before the window. A session that is under way at midnight counts."""
-        return self.first - timedelta(days=min(1, self.first.toordinal() - 1))
+        return days_before(self.first, 1)
 
     @property
     def etag(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,7 +18,7 @@ from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import table_uris
 from logs.models import Partition
 from logs.partitions import partitions_with_file
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import days_before, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +92,7 @@ def _measure(tenant: UUID) -> dict[str, Any]:
     }
     if last_day is None:
         return fields
-    within = {window: Q(day__gte=_first_day(last_day, window)) for window in WINDOWS}
+    within = {window: Q(day__gte=days_before(last_day, window - 1)) for window in WINDOWS}
     sums = days.filter(within[max(WINDOWS)]).aggregate(
         **{
             f"{name}_{window}": Sum(name, filter=condition, default=0)
@@ -109,11 +108,6 @@ def _measure(tenant: UUID) -> dict[str, Any]:
     fields["requests_7"] = sums["hits_7"] + sums["misses_7"]
     fields["misses_7"], fields["warehouse_ms_7"] = sums["misses_7"], sums["warehouse_ms_7"]
     return fields
-
-
-def _first_day(last: dt.date, length: int) -> dt.date:
-    """Return the first of ``length`` days that end with ``last``. Years before 1 do not exist."""
-    return dt.date.fromordinal(max(1, last.toordinal() - length + 1))
 
 
 def _count_stale_days(tenant: UUID) -> int:

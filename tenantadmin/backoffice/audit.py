@@ -22,6 +22,7 @@ from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
 from rules.admin.history import sentence
 from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.timestamps import end_of_day
 from tenantadmin.lib.database.lateral import first_of_each, merge_first
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _in_time(
     if filters.since is not None:
         rows = rows.filter(**{f"{time}__gte": _start(filters.since)})
     if filters.until is not None:
-        rows = rows.filter(**{f"{time}__lt": _start(filters.until + dt.timedelta(days=1))})
+        rows = rows.filter(**{f"{time}__lte": end_of_day(filters.until)})
     if after is not None:
         moment, last_source, pk = after
         # At the time of the cursor, rows of lower sources follow, and rows of higher sources came before.

@@ -164,3 +164,15 @@ def test_no_job_fails(tenant: UUID) -> None:
     for key in stored_keys(tenant):
         result = verify_document(default_store(), key=key, reader=Reader("r@example.org", "192.0.2.1"))
         assert result.equal, (key, result)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("first", "last"), [("0001-01-01", "0001-01-05"), ("9999-12-27", "9999-12-31")])
+def test_the_calendar_ends_without_a_failure(world: World, first: str, last: str) -> None:
+    scopes = ("analytics:read", "logs:query", "config:read", "config:write")
+    client = ApiClient(factories.pat_token(world.owner, *scopes, tenants=[str(world.tenant.pk)]))
+    base = f"/tenants/{world.tenant.pk}"
+    hours = client.get(f"{base}/timeline?from={first}&to={last}&step=hour").json()["buckets"]
+    assert (len(hours), hours[-1]["at"]) == (120, f"{last}T23:00:00.000Z")
+    assert client.get(f"{base}/requests?to={last}").json()["requests"] == []
+    assert client.post(f"{base}/replays", {"rules": [], "from": first, "to": last}).status_code == 202

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -33,6 +32,7 @@ from rules.language import complete_rule
 from rules.ruleset import read_ruleset
 from rules.wording import CONFIRM_LABEL
 from tenantadmin.lib.core.errors import ApiError, Conflict
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -182,7 +182,7 @@ class DraftPage(OneDraftPage, RulesEditor):
         run = queue_replay(
             tenant_id=self.tenant.pk,
             draft_id=self.kwargs["draft"],
-            first_day=self.last_day - dt.timedelta(days=_REPLAY_DAYS - 1),
+            first_day=days_before(self.last_day, _REPLAY_DAYS - 1),
             last_day=self.last_day,
             warmup_days=1,
             gateway={},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -34,6 +33,7 @@ from analytics.reports.reading import MAX_DAYS, LogReader, Window
 from analytics.reports.stale import stale_report
 from analytics.tasks import mine_again, mine_tenant
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
@@ -272,7 +272,7 @@ class ReportsPage(WindowPage):
 
     def read(self) -> Mapping[str, Any]:
         if "first" not in self.request.GET:
-            first = self.last_day - dt.timedelta(days=_REPORT_DAYS - 1)
+            first = days_before(self.last_day, _REPORT_DAYS - 1)
             form = WindowForm(initial={"first": first, "last": self.last_day})
             return {"form": form, "max_days": MAX_DAYS}
         form = WindowForm(self.request.GET)

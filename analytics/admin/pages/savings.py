@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.admin.pages.insights import WindowForm, WindowPage
 from analytics.savings.reading import MAX_DAYS, find_source, read_savings
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping
     from uuid import UUID
 
@@ -39,7 +40,7 @@ class SavingsPage(WindowPage):
 
     def read(self) -> Mapping[str, Any]:
         if "first" not in self.request.GET:
-            first = dt.date.fromordinal(max(1, self.last_day.toordinal() - _DEFAULT_DAYS + 1))
+            first = days_before(self.last_day, _DEFAULT_DAYS - 1)
             return {
                 "form": WindowForm(initial={"first": first, "last": self.last_day}),
                 "max_days": MAX_DAYS,

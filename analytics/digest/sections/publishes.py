@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Section, Unit
-from analytics.digest.periods import days_before
 from analytics.digest.times import day_of
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from datetime import date

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from accounts.tenants.pricing import Pricing
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
-from analytics.digest.periods import days_before
 from analytics.savings.sql import SAVINGS_SQL, fill_savings
 from logs.layout import HOUR_MS
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from analytics.digest.facts import Wordings

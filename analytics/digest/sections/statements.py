@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
-from analytics.digest.periods import LOOK_BACK_DAYS, days_before
+from analytics.digest.periods import LOOK_BACK_DAYS
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from analytics.digest.facts import Fact, Wordings

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +78,7 @@ def daily_activity(rollups: Rollups) -> list[DayActivity]:
 
 def first_activity_day(last: date) -> date:
     """Return the first of the 365 days that end on ``last``."""
-    return date.fromordinal(max(last.toordinal() - (ACTIVITY_DAYS - 1), 1))
+    return days_before(last, ACTIVITY_DAYS - 1)
 
 
 def year_document(

@@ -29,6 +29,16 @@ def epoch_ms(moment: dt.datetime) -> int:
     return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
 
 
+def days_before(day: dt.date, days: int) -> dt.date:
+    """Return the day ``days`` before ``day``, or the first day of the calendar."""
+    return dt.date.fromordinal(max(day.toordinal() - days, 1))
+
+
+def end_of_day(day: dt.date) -> dt.datetime:
+    """Return the last moment of a day in UTC. The calendar has no midnight after its last day."""
+    return dt.datetime.combine(day, dt.time.max, dt.UTC)
+
+
 def format_timestamp(moment: dt.datetime) -> Timestamp:
     """Return an aware ``moment`` as ``2026-11-21T02:45:07.123Z``."""
     # strftime would write years before 1000 with fewer than four digits.

@@ -14,9 +14,10 @@ from django.core.management import CommandError, call_command
 
 from analytics import tasks
 from analytics.digest.making import find_due_digests, make_digest, take_due_digests
-from analytics.digest.periods import DigestPeriod, days_before
+from analytics.digest.periods import DigestPeriod
 from analytics.models import Digest, TenantHealth
 from logs.locks import build_lock
+from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.digest.support import DAY, at, entries, make, put, rebuild
@@ -117,6 +118,11 @@ class TestDue:
         )
         rebuild(world)
         assert make(world, first).period == "0001-01-01"
+
+    def test_the_last_day_of_the_calendar(self, world: World) -> None:
+        fill(world, dt.date.max)
+        assert DigestPeriod.with_day(dt.date.max) == DigestPeriod(dt.date(9999, 12, 27), dt.date.max)
+        assert list(take_due_digests()) == [(world.tenant.pk, [])]
 
 
 class TestTurns:
