@@ -57,8 +57,10 @@ def take_due_digests() -> Iterator[tuple[UUID, list[str]]]:
 
     A tenant gets a turn when one of its days was built, when a day or week with entries ended, and once a
     day, because a new release may make other digests. A digest that is not made is due again after `RETRY`.
+    A turn that is more than a day away got its time from a clock that has been set back since.
     """
-    turns = TenantHealth.objects.filter(Q(digests_due_at=None) | Q(digests_due_at__lte=now()))
+    is_due = Q(digests_due_at__lte=now()) | Q(digests_due_at__gt=now() + timedelta(days=1))
+    turns = TenantHealth.objects.filter(is_due | Q(digests_due_at=None))
     for tenant in list(turns.order_by("digests_due_at", "pk").values_list("pk", flat=True)):
         row = TenantHealth.objects.filter(pk=tenant)
         again = now() + RETRY

@@ -240,6 +240,10 @@ def test_the_build_of_a_day_makes_alerts_due(world: World) -> None:
     assert messages(alert) == [("started", "queued")]
     Alert.objects.update(due_at=now())
     assert set(take_due_tenants()) == {world.tenant.pk, world.stranger_tenant.pk}
+    # The clock was set back by an hour.
+    Alert.objects.update(due_at=now() + dt.timedelta(hours=1))
+    assert set(take_due_tenants()) == {world.tenant.pk, world.stranger_tenant.pk}
+    assert take_due_tenants() == []
 
 
 def test_an_alert_that_is_off_or_of_a_deleted_tenant_is_not_evaluated(world: World) -> None:

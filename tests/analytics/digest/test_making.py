@@ -138,6 +138,15 @@ class TestTurns:
         for name in names:
             make_digest(default_store(), tenant=world.tenant.pk, period=DigestPeriod.named(name))
 
+    def test_a_clock_that_was_set_back_delays_no_turn(
+        self, world: World, clock: Clock, turn: Callable[[], list[str] | None]
+    ) -> None:
+        fill(world, dt.date(2026, 4, 1))
+        assert turn() == []
+        clock.now -= dt.timedelta(days=1)
+        assert turn() == []
+        assert turn() is None
+
     def test_a_tenant_is_looked_at_when_a_day_is_built_when_one_ends_and_once_a_day(
         self, world: World, clock: Clock, turn: Callable[[], list[str] | None]
     ) -> None:
