@@ -124,7 +124,7 @@ and may not be called.""",
         ),
         ("SELECT qqqq(1)", 'There is no function "qqqq" that a query may call.', 7),
         # "nullif" is its nearest, but not near enough.
-        ("SELECT isnull(1)", 'There is no function "isnull" that a query may call.', 7),
+        ("SELECT initcap(1)", 'There is no function "initcap" that a query may call.', 7),
         (
             "SELECT 'é', current_user",
             'The function "current_user" reads settings, the session or the catalog and may not be called.',
@@ -331,6 +331,8 @@ def test_what_tools_ask_first_is_refused_with_the_way(statement: str) -> None:
         ("getdate", "now()"),
         ("from_unixtime", "to_timestamp("),
         ("iif", "if(condition"),
+        ("locate", "strpos("),
+        ("try_to_number", "TRY_CAST("),
     ],
 )
 def test_a_function_of_another_engine_names_ours(function: str, instead: str) -> None:
