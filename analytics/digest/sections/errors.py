@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from analytics.digest.changes import find_last_write
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
 from analytics.digest.times import format_minute
+from logs.columns import MAX_TIMESTAMP
 from logs.layout import HOUR_MS
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
     for number, (first, last, _) in enumerate(bursts, start=1):
         prefix = f"burst-{number}"
         start, end = first * HOUR_MS, (last + 1) * HOUR_MS
+        # The last hour of the calendar ends with it.
+        until = format_minute(min(end, MAX_TIMESTAMP))
         statement = (
             f"SELECT {_ERRORS} FROM proxy_logs "
             f"WHERE {period.sql} AND timestamp >= {start} AND timestamp < {end}"
@@ -57,7 +60,7 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
         facts += log.read_facts([FactQuery(f"{prefix}-errors", Unit.COUNT, statement)])
         names += [
             Name(id=f"{prefix}-start", kind=NameKind.TIME, value=format_minute(start), href=None),
-            Name(id=f"{prefix}-end", kind=NameKind.TIME, value=format_minute(end), href=None),
+            Name(id=f"{prefix}-end", kind=NameKind.TIME, value=until, href=None),
         ]
         sentences.append(
             (

@@ -14,6 +14,7 @@ from analytics.digest.periods import DigestPeriod
 from analytics.digest.sections.moved import z_score
 from analytics.digest.times import format_minute
 from analytics.models import Recommendation
+from logs.columns import MAX_TIMESTAMP
 from rules.models import Marker
 from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store
@@ -270,6 +271,12 @@ class TestErrors:
             "Requests that failed between 2026-03-31 09:00 UTC and 2026-03-31 10:00 UTC: 5.",
             "Usual in an hour of the week before: 1.",
         ]
+
+    def test_a_burst_in_the_last_hour_of_the_calendar(self, world: World) -> None:
+        put(world, DAY, entries(3, at=MAX_TIMESTAMP - 9_000, cacheStatus="ERROR"))
+        rebuild(world)
+        sentence = "Requests that failed between 9999-12-31 23:00 UTC and 9999-12-31 23:59 UTC: 3."
+        assert sentence in lines(make(world), "Bursts of errors")
 
     @pytest.mark.parametrize(("errors", "is_burst"), [(2, False), (3, True)])
     def test_three_errors_are_a_burst_where_there_are_none(
