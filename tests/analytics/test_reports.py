@@ -355,7 +355,7 @@ class TestTimeline:
 @pytest.mark.parametrize(
     ("report", "database_queries", "log_queries"),
     # One of the queries reads the list of files, because it changed.
-    [("reports/stale", 8, 2), ("reports/leaks", 9, 2), ("timeline", 7, 1)],
+    [("reports/stale", 6, 2), ("reports/leaks", 7, 2), ("timeline", 6, 1)],
 )
 def test_the_number_of_queries_does_not_depend_on_the_log(
     world: World, report: str, database_queries: int, log_queries: int
@@ -491,5 +491,5 @@ class TestPreview:
             client.post(f"{address}/w/invalidations/preview")
         with CaptureQueriesContext(connection) as of_one:
             client.post(f"{address}/r/invalidations/preview")
-        assert (len(of_two), len(of_one)) == (16, 9)
+        assert (len(of_two), len(of_one)) == (12, 7)
         assert not Marker.objects.exists()
