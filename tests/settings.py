@@ -12,6 +12,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from tenantadmin.run import embedded
 
@@ -47,3 +48,6 @@ PRINCIPAL_CACHE_SECONDS = 0.0
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 #: Every test client creates the middleware again, and reading all static files would take most of the time.
 WHITENOISE_USE_FINDERS = False
+#: Templates stay compiled, as in production. In development each page compiles its own again.
+_options: dict[str, Any] = TEMPLATES[0]["OPTIONS"]  # type: ignore[assignment]  # noqa: F405
+_options["loaders"] = [("django.template.loaders.cached.Loader", _options["loaders"])]
