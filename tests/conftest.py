@@ -14,14 +14,17 @@ from django.test import Client, TransactionTestCase
 
 from accounts import budgets
 from accounts.access.rights import clear_principal_cache
-from tests import factories
 from tests.emptying import empty_database
 from tests.objects import use_store
+from tests.worlds import WorldCopier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.test.client import _MonkeyPatchedWSGIResponse as Answer
+    from pytest_django.plugin import DjangoDbBlocker
+
+    from tests import factories
 
 pytest_plugins = ["tests.admin.fixtures"]
 
@@ -115,7 +118,18 @@ def test_var_dir() -> Path:
     return Path(os.environ["TENANTADMIN_TEST_VAR"])
 
 
+_world_copiers: list[WorldCopier] = []
+
+
+@pytest.fixture(scope="module")
+def _worlds(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> WorldCopier:
+    if not _world_copiers or _world_copiers[-1].is_old:
+        with django_db_blocker.unblock():
+            _world_copiers[:] = [WorldCopier()]
+    return _world_copiers[-1]
+
+
 @pytest.fixture
-def world(db: None) -> factories.World:
+def world(_worlds: WorldCopier, db: None) -> factories.World:
     """One tenant with owner, admin and member; a stranger with another; a platform admin."""
-    return factories.make_world()
+    return _worlds.copy()

@@ -331,7 +331,7 @@ class TestRevoking:
         assert Membership.objects.filter(pk=member.pk).exists()
         assert not Event.objects.filter(kind="membership.removed").exists()
 
-    @pytest.mark.parametrize("keys", [(), ("membership:1",), ("x",), ("role:1",), ("token:\0",)])
+    @pytest.mark.parametrize("keys", [(), ("membership:0",), ("x",), ("role:1",), ("token:\0",)])
     def test_rights_of_other_pages_are_not_revoked(
         self, staff: Client, world: factories.World, keys: tuple[str, ...]
     ) -> None:
