@@ -26,7 +26,7 @@ RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-image test-sail test-spark test-superset test-providers test-ceph browser coverage mutants lint bench fuzz contract screenshots clients lock clean
+.PHONY: help run test test-slow test-image test-sail test-spark test-superset test-providers test-ceph browser coverage mutants lint bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -37,9 +37,12 @@ run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8
 # Some tests wait for deadlines, so there are more workers than processors.
 PARALLEL := -n $$(( ($$(nproc) * 3 + 1) / 2 )) --dist worksteal
 
-test: .venv/dev.stamp ## Run the tests, in parallel; those in a browser and of generated clients have targets of their own
-	@$(BIN)/pytest $(PARALLEL) \
+test: .venv/dev.stamp ## Run the tests, in parallel; slow ones, and those in a browser and of clients, have targets of their own
+	@$(BIN)/pytest $(PARALLEL) -m "not slow" \
 		--ignore=tests/browser --ignore=tests/clients --ignore=tests/logs/sql/test_spark.py $(ARGS)
+
+test-slow: .venv/dev.stamp ## Run the tests that take more than a second each, in parallel
+	@$(BIN)/pytest $(PARALLEL) -m slow $$(grep -rl --include='test_*.py' 'mark\.slow' tests) $(ARGS)
 
 # Tests of what is compiled, and the rules.
 IMAGE_TESTS = tests/tosapp tests/rules tests/accounts/test_tokens*.py tests/accounts/test_signin*.py \
@@ -67,8 +70,9 @@ test-spark: $(SPARK)/stamp ## The same on the Apache Spark that TEST_SPARK_URL n
 test-superset: .venv/dev.stamp $(SUPERSET)/stamp ## Let Apache Superset, which is installed for it, draw a chart of the log
 	@$(BIN)/pytest -q tests/clients/test_superset.py
 
-coverage: ## The same, and what they do not cover; takes a quarter longer
-	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report=term $(ARGS)"
+coverage: ## Run both, and report what they do not cover; takes a quarter longer
+	@$(MAKE) --no-print-directory test ARGS="--cov --cov-report= $(ARGS)"
+	@$(MAKE) --no-print-directory test-slow ARGS="--cov --cov-append --cov-report=term $(ARGS)"
 
 # One at a time: the tests share a database. "not checked" are those that ONLY leaves out.
 mutants: .venv/dev.stamp ## Change the code in small ways and see whether the tests notice; ONLY='rules.lint.*' for a part

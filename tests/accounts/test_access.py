@@ -306,6 +306,7 @@ GRANTS: Final = (
 FOUNDER: Final = Person(memberships={0: "owner", 2: "owner", 3: "admin"}, owned=frozenset({0}))
 
 
+@pytest.mark.slow
 @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cases())
 @example(Case(FOUNDER, replace(FOUNDER, role="guest")))

@@ -155,6 +155,7 @@ class TestInviting:
         # An owner does.
         assert signed_in(world.owner).post(into(world.tenant), body).status_code == 201
 
+    @pytest.mark.slow
     def test_a_tenant_has_at_most_50_open_ones(self, world: factories.World, settings: Any) -> None:
         settings.INVITATION_LIMIT = "100 per hour"
         owner = signed_in(world.owner)

@@ -141,6 +141,7 @@ def test_revoking_the_former_secret_keeps_the_new_one(owner: ApiClient, world: f
     assert exchange(new).status_code == 401
 
 
+@pytest.mark.slow
 def test_tokens_without_an_end_got_one(world: factories.World) -> None:
     pat, _ = make(world, expires_at=now() + dt.timedelta(days=1))
     before, after = ("accounts", "0023_canonical_addresses"), ("accounts", "0024_pat_life")

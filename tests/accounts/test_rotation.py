@@ -75,6 +75,7 @@ def step(*, private: str, **variables: str) -> tuple[str, dict[str, str]]:
     return out.getvalue(), dict(re.findall(r'^(\w+)="(.+)"$', out.getvalue(), re.MULTILINE))
 
 
+@pytest.mark.slow
 def test_no_token_is_refused_while_two_processes_are_a_step_apart(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

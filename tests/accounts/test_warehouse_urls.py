@@ -122,6 +122,7 @@ def test_other_text_is_refused_without_repeating_it(text: str) -> None:
     assert not any(part in str(refused.value.details) for part in (SECRET, "12/ss"))
 
 
+@pytest.mark.slow
 @given(text=st.text(max_size=60) | st.from_regex(r"(jdbc:)?(postgresql|snowflake|databricks)://[^\s]{0,40}"))
 def test_any_text_is_a_connection_or_a_400(text: str) -> None:
     try:

@@ -50,6 +50,7 @@ def short_pages(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("short_pages")
 class TestPages:
+    @pytest.mark.slow
     def test_every_row_is_on_one_page(self, staff: Client, world: factories.World) -> None:
         for number in range(5):
             factories.make_tenant(factories.make_account(f"A{number}"), f"Same name ä {number % 2}")

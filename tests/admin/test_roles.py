@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -46,6 +47,7 @@ def of_admins(tenant: Tenant) -> dict[str, str]:
 
 
 class TestRoles:
+    @pytest.mark.slow
     def test_every_page_for_every_role(self, staff: Client, support: Client, tenant: Tenant) -> None:
         for name, address in every_page(tenant).items():
             assert staff.get(address).status_code == 200, name

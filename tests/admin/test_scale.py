@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
+import pytest
 from django.contrib import admin
 from django.core.cache import cache
 from django.db import connection
@@ -110,6 +111,7 @@ def health_of_live_tenants() -> None:
         cursor.execute("ANALYZE")
 
 
+@pytest.mark.slow
 def test_lists_and_pages_read_a_page_of_rows(staff: Client, world: factories.World) -> None:
     fill(our_models(), rows=ROWS)
     health_of_live_tenants()

@@ -158,6 +158,7 @@ def changes() -> st.SearchStrategy[list[dict[str, bytes | None]]]:
     return st.lists(gone | changed, max_size=2)
 
 
+@pytest.mark.slow
 def test_rows_rollups_and_document_equal_a_build_in_one_file(store: LocalStore) -> None:
     @hypothesis_settings(
         max_examples=5,
@@ -414,6 +415,7 @@ def test_staff_have_all_objects_read_again(store: LocalStore) -> None:
     assert_as_one_file(store)
 
 
+@pytest.mark.slow
 def test_queries_and_documents_read_all_files(store: LocalStore, world: World) -> None:
     tenant = world.tenant.pk
     chance = random.Random(7)  # noqa: S311  # reproducible, not secret
@@ -437,6 +439,7 @@ def test_queries_and_documents_read_all_files(store: LocalStore, world: World) -
     assert find_stale_days(store, tenant=tenant) == [DAY]
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_a_build_killed_at_any_write_resumes(store: LocalStore, object_store: Path, tmp_path: Path) -> None:
     put_hours(store)

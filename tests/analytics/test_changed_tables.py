@@ -137,6 +137,7 @@ WORDS = st.sampled_from(
 STATEMENTS = st.lists(WORDS | NAMES, max_size=8).map(" ".join) | st.text(max_size=20)
 
 
+@pytest.mark.slow
 @given(statement=STATEMENTS, names=st.lists(NAMES | st.none() | st.integers(), max_size=4))
 @settings(max_examples=300, deadline=None)
 def test_python_and_sql_agree(statement: str, names: list[str | int | None]) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec import to_builtins
 
@@ -37,6 +38,7 @@ from tests.analytics.random_log import DAYS, random_entries
 Files = dict[date, dict[str, bytes]]
 
 
+@pytest.mark.slow
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )
@@ -46,6 +48,7 @@ def test_every_document_equals_the_oracle(days: Files) -> None:
         check_documents(days, Path(name))
 
 
+@pytest.mark.slow
 def test_documents_of_many_entries_equal_the_oracle(tmp_path: Path) -> None:
     # Repeated statements in each list of opportunities, which the small files above seldom have.
     chance = random.Random(1)  # noqa: S311  # reproducible, not secret

@@ -211,6 +211,7 @@ def test_an_unknown_entry_is_a_404_and_audited(world: World, explain: Callable[.
     assert QueryRun.objects.filter(email=world.member.email).count() == 1
 
 
+@pytest.mark.slow
 def test_without_a_day_the_newest_entry_is_explained(world: World, explain: Callable[..., Any]) -> None:
     """It is searched in the newest 31 days with a log."""
     for age in range(1, 31):

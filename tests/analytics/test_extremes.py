@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from tests.factories import World
 
+pytestmark = pytest.mark.slow
+
 #: A week, Monday to Sunday.
 DAYS = [dt.date(2026, 3, 2) + dt.timedelta(days=number) for number in range(7)]
 LAST = DAYS[-1]

@@ -32,6 +32,8 @@ from tests.analytics.pipeline import TENANT
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 #: The writes after a late object: the log of its day, the rollups of its day, month and year, one document of
 #: each kind, and the documents of the next year, which include days of the year before.
 WRITES = 1 + 3 * len(TABLES) + len(Kind) + len((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES))

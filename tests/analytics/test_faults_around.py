@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 class WatchedStore(LocalStore):
     """A store that calls ``at_write`` with the number of each write before the write."""

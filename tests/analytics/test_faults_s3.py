@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+pytestmark = pytest.mark.slow
+
 DAY, NEXT = date(2026, 1, 1), date(2026, 1, 2)
 PERIODS = ((Kind.DAY, "2026-01-01"), (Kind.MONTH, "2026-01"), (Kind.YEAR, "2026"))
 

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
     from pytest_django import DjangoDbBlocker
 
+pytestmark = pytest.mark.slow
+
 
 def before(step: str, action: Callable[[], None], *, patch: pytest.MonkeyPatch) -> None:
     """Run ``action`` before the first call of the function with the dotted name ``step``."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from analytics.summaries.day_rollup import write_rollups
 from analytics.summaries.rollup_schema import STATEMENTS
@@ -23,6 +24,7 @@ BYTES = 100_000
 FEW = 120
 
 
+@pytest.mark.slow
 def test_the_memory_for_a_document_does_not_grow_with_its_statements(tmp_path: Path) -> None:
     small, large = (roll_up(tmp_path / f"{count}", count=count) for count in (FEW, 4 * FEW))
     groups = pq.read_metadata(large / f"{STATEMENTS}.parquet")

@@ -93,6 +93,7 @@ PARTS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(statement=st.lists(PARTS, max_size=12).map("".join) | st.text(max_size=20))
 @settings(max_examples=500, deadline=None)
 def test_python_and_sql_agree(statement: str) -> None:

@@ -156,6 +156,7 @@ def test_lost_rollups_are_built_again_in_one_run(
     assert run(capsys) == "Everything is current."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inline_bytes", [0, 1 << 20])
 def test_everything_except_raw_logs_can_be_built_again(
     inline_bytes: int,

@@ -22,7 +22,7 @@ from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
 
 DAYS = (date(2025, 12, 31), date(2026, 1, 1))
 

@@ -269,6 +269,7 @@ def put_demo(world: World, profile: Profile) -> None:
     TenantConfig.objects.filter(pk=world.tenant.pk).update(document=profile.config)
 
 
+@pytest.mark.slow
 def test_the_demo_leaks_a_table_until_its_rule_varies(world: World) -> None:
     profile = read_demo().profiles[1]
     assert profile.leak is not None
@@ -284,6 +285,7 @@ def test_the_demo_leaks_a_table_until_its_rule_varies(world: World) -> None:
     assert after["sharedKeys"] > 0
 
 
+@pytest.mark.slow
 def test_the_demo_has_a_leak_and_stale_hits(world: World) -> None:
     put_demo(world, read_demo().profiles[0])
     days = f"from={DAY}&to={DAY + dt.timedelta(days=6)}"

@@ -81,6 +81,7 @@ def _store(request: pytest.FixtureRequest, settings: Any, tmp_path: Path) -> Non
         settings.VAR_DIR = tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_store")
 @pytest.mark.django_db(transaction=True)
 def test_after_a_restore_a_rebuild_gives_the_same(tmp_path: Path) -> None:

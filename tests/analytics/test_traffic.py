@@ -237,6 +237,7 @@ def _deduplicated(entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
 EXAMPLES: Final = int(os.environ.get("REQUEST_EXAMPLES", "12"))
 
 
+@pytest.mark.slow
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     first=_ENTRIES,

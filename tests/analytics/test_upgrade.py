@@ -112,6 +112,7 @@ def write_as_before(apps: StateApps, *, tenant: UUID) -> None:
         )
 
 
+@pytest.mark.slow
 def test_documents_stay_readable_after_an_upgrade_until_they_are_rebuilt(
     world: World, apps: StateApps
 ) -> None:

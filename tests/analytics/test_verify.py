@@ -80,6 +80,7 @@ def check(key: DocumentKey) -> Verification:
     return verify_document(default_store(), key=key, reader=READER)
 
 
+@pytest.mark.slow
 def test_every_document_is_equal(tenant: UUID, subtests: Any) -> None:
     keys = stored_keys(tenant)
     assert {key.kind for key in keys} == set(Kind)
@@ -234,6 +235,7 @@ def test_a_build_that_moves_once_is_read_again(tenant: UUID, monkeypatch: pytest
     assert QueryRun.objects.count() == 6
 
 
+@pytest.mark.slow
 def test_a_build_that_moves_twice_is_a_conflict(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:
     move_builds(tenant, monkeypatch, times=2)
     with pytest.raises(BuildMoved) as caught:
@@ -376,6 +378,7 @@ def test_the_published_queries_are_listed(world: World) -> None:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_all_documents_are_verified(self, tenant: UUID) -> None:
         out = io.StringIO()
         call_command("verify", tenant=tenant, stdout=out)

@@ -30,6 +30,7 @@ def parameters() -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.django_db
 def test_an_odd_text_in_a_query_is_no_fault() -> None:
     stage = set_stage()

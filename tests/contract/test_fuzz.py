@@ -19,6 +19,7 @@ for operation in fuzzing.operations(SCHEMA):
     OPERATIONS.setdefault(operation.definition.raw["tags"][0], []).append(operation)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", sorted(OPERATIONS))
 def test_every_answer_is_in_the_contract(
     seed: seeding.Seed, tag: str, record_property: Any, subtests: Any

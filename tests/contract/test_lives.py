@@ -133,6 +133,7 @@ def draw_request(name: str, random: Random) -> Request:
     return random.choice(requests)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(LIVES))
 def test_every_life_is_in_the_contract(seed: Seed, number: int, record_property: Any) -> None:
     random = Random() if fuzzing.EXAMPLES else Random(number)  # noqa: S311  # no secret

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
 def start_server() -> Server:

@@ -19,6 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 PROCESSES = ["web", "worker", "beat", "PostgreSQL", "Redis"]
 
@@ -75,6 +77,10 @@ class Service:
         self.read_until("The service answers at")
         if not any("ready." in line for line in self.lines):
             self.read_until(r"celery@.* ready\.")
+
+    def check_answers(self) -> None:
+        with urllib.request.urlopen(self.url) as answer:  # noqa: S310 - our own
+            assert answer.status == 200
 
     def left_behind(self) -> list[str]:
         return left_behind(self.var_dir)
@@ -136,23 +142,14 @@ def test_a_killed_process_is_named_and_stops_the_rest(service: Service, name: st
     assert service.left_behind() == []
 
 
-def test_a_killed_web_worker_is_named_and_replaced(service: Service) -> None:
+def test_a_killed_web_worker_is_replaced_and_told_to_stop_nothing_is_left_behind(service: Service) -> None:
     service.wait_until_ready()
+    service.check_answers()
     worker = psutil.Process(service.pid_of("web")).children()[-1]
     worker.kill()
     service.read_until("Unexpected exit from worker-")
     service.read_until(r"Spawning worker-")
-    with urllib.request.urlopen(service.url) as answer:  # noqa: S310 - our own
-        assert answer.status == 200
-    service.process.send_signal(signal.SIGINT)
-    assert service.wait() == 0
-    assert service.left_behind() == []
-
-
-def test_told_to_stop_it_leaves_nothing_behind(service: Service) -> None:
-    service.wait_until_ready()
-    with urllib.request.urlopen(service.url) as answer:  # noqa: S310 - our own
-        assert answer.status == 200
+    service.check_answers()
     service.process.send_signal(signal.SIGINT)
     assert service.wait() == 0
     assert service.left_behind() == []

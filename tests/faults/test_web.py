@@ -20,6 +20,8 @@ from tenantadmin.run.serve.address import Address, hold
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from pytest_django.live_server_helper import LiveServer
 
+pytestmark = pytest.mark.slow
+
 DAY: Final = datetime(2026, 3, 1, tzinfo=UTC)
 TABLES: Final = ("sales.orders", "sales.items", "hr.people")
 STEPS: Final = 600

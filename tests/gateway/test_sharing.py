@@ -10,6 +10,8 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from analytics.demo.gateway import Markers, TenantGateway, hash_query
 from rules.language import read_rules
 from rules.lint import lint_ruleset
@@ -67,6 +69,7 @@ def serve(rules: Sequence[dict[str, Any]], chance: random.Random, *, requests: i
     return hits, leaks
 
 
+@pytest.mark.slow
 def test_no_ruleset_that_lint_accepts_serves_rows_of_another_user() -> None:
     accepted = hits = refused_leaks = 0
     for seed in range(RULESETS):

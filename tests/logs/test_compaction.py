@@ -135,6 +135,7 @@ def changes() -> st.SearchStrategy[list[dict[str, bytes | None]]]:
     return st.lists(gone | changed, min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
 )

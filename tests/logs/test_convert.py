@@ -217,6 +217,7 @@ def _bodies() -> st.SearchStrategy[bytes]:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(
     bodies=st.lists(_bodies(), min_size=1, max_size=4),
@@ -318,6 +319,7 @@ _NUMBERS = st.from_regex(
 ).filter("-0".__ne__)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     rows=st.lists(

@@ -124,6 +124,7 @@ def test_every_type_is_the_same_from_a_kept_result(world: World, member: ApiClie
     assert ask(member, world.tenant.pk, statement) == ("hit", first[1])
 
 
+@pytest.mark.slow
 def test_a_build_ends_the_results_that_read_its_day(built: World, member: ApiClient) -> None:
     tenant = built.tenant.pk
     for statement in (COUNT, COUNT_SECOND, COUNT_SINCE):

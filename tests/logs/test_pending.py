@@ -38,6 +38,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[dt.datetime]:
     return times
 
 
+@pytest.mark.slow
 def test_a_build_that_does_not_end_is_sent_again_after_growing_times(clock: list[dt.datetime]) -> None:
     PendingBuild.objects.create(tenant_id=TENANT, day=DAY, due_at=clock[0])
     start, sent = clock[0], []

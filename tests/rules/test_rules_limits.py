@@ -57,6 +57,7 @@ def test_a_body_of_one_mebibyte_is_stored_and_one_byte_more_is_not_read(
     assert client.get(address).json() == stored
 
 
+@pytest.mark.slow
 def test_ten_thousand_rules(client: ApiClient, address: str, world: factories.World) -> None:
     document = rules_of(10_000)
     answer = client.post(VALIDATE, document)

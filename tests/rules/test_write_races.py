@@ -64,6 +64,7 @@ def database_clock() -> datetime:
     return moment
 
 
+@pytest.mark.slow
 def test_under_50_writers_nothing_is_lost_skipped_or_doubled(world: factories.World) -> None:
     tenant_id = world.tenant.pk
 

@@ -75,6 +75,7 @@ def run(command_line: list[str], *, database: str) -> subprocess.CompletedProces
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command_line",
     [
@@ -90,6 +91,7 @@ def test_a_database_that_is_not_migrated_is_one_sentence(command_line: list[str]
     assert answer.stderr == f"manage.py: {NOT_MIGRATED}\n"
 
 
+@pytest.mark.slow
 def test_the_traceback_is_shown_on_request(bare_database: str) -> None:
     answer = run(["create_admin", "ada@example.org", "--traceback"], database=bare_database)
     assert 'relation "accounts_user" does not exist' in answer.stderr

@@ -10,13 +10,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from celery.beat import PersistentScheduler
 
 from tenantadmin.celery import app
 from tenantadmin.run.beat import SteadyScheduler
 
 if TYPE_CHECKING:
-    import pytest
     from celery.beat import Scheduler
 
 ROOT = Path(__file__).parents[2]
@@ -34,6 +34,7 @@ def test_beat_starts_exactly_the_tasks_without_arguments() -> None:
     assert "accounts.tasks.remove_tombstones" in periodic
 
 
+@pytest.mark.slow
 def test_a_process_that_answers_requests_sends_tasks_to_the_broker() -> None:
     code = (
         "import django; django.setup(); from celery import current_app; "

@@ -48,6 +48,7 @@ def verified(account: Account, name: str) -> Domain:
     return Domain.objects.create(account=account, name=name, challenge="c", verified_at=now())
 
 
+@pytest.mark.slow
 def test_access_to_each_page(staff: Client, world: factories.World, waiting: Domain) -> None:
     looks = {
         "account": page_of(world.account),

@@ -73,6 +73,7 @@ def acts() -> list[dict[str, Any] | None]:
     return [event.after for event in Event.objects.filter(kind="staff.acted").order_by("pk")]
 
 
+@pytest.mark.slow
 def test_access_to_each_page(staff: Client, world: factories.World) -> None:
     looks = {
         "review": PEOPLE,

@@ -200,6 +200,7 @@ class TestEditing:
 
 
 class TestRebasing:
+    @pytest.mark.slow
     def test_the_changes_of_the_draft_come_on_top_of_the_live_rules(
         self, staff: Client, tenant: Tenant
     ) -> None:
@@ -387,6 +388,7 @@ class TestReplays:
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
         assert note in page_text(access, page_of(draft))
 
+    @pytest.mark.slow
     def test_a_replay_of_the_same_rules_by_another_user_is_shown(
         self, access: Client, draft: RuleDraft
     ) -> None:
@@ -394,6 +396,7 @@ class TestReplays:
         ReplayRun.objects.update(subject={"digest": "a" * 64})
         assert "Agreement with the log" in page_text(access, page_of(draft))
 
+    @pytest.mark.slow
     def test_a_poor_calibration_is_a_banner_and_a_second_question(
         self, access: Client, staff: Client, draft: RuleDraft
     ) -> None:
@@ -426,6 +429,7 @@ class TestReplays:
         assert answer.status_code == 429
         assert "Too many replays of this tenant are waiting." in answer.content.decode()
 
+    @pytest.mark.slow
     def test_pages_cost_a_constant_number_of_queries(
         self, access: Client, staff: Client, draft: RuleDraft
     ) -> None:

@@ -78,6 +78,7 @@ def test_a_ruleset_that_moved_is_a_conflict_and_changes_nothing(tenant: UUID) ->
     accept(again)
 
 
+@pytest.mark.slow
 def test_a_dismissed_one_returns_on_its_day_or_when_it_would_save_twice_as_much(
     tenant: UUID, client: ApiClient
 ) -> None:
@@ -186,6 +187,7 @@ def test_an_alternative_is_accepted(tenant: UUID, client: ApiClient) -> None:
     assert revision.summary["recommendation"]["title"] == "Cache m.ads per user for 12 hours"
 
 
+@pytest.mark.slow
 def test_a_drafted_alternative_stays_chosen_when_it_is_found_again(tenant: UUID, client: ApiClient) -> None:
     (found,) = search(tenant)
     address = f"/tenants/{tenant}/recommendations/{found.pk}"

@@ -145,6 +145,7 @@ def effect_of(found: Recommendation) -> Effect:
     return read_effect(tenant_id=found.tenant_id, recommendation_id=found.pk)
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_an_effect_waits_for_three_days_is_measured_daily_and_ends_with_the_next_change(
     accepted: Recommendation,

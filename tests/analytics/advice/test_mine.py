@@ -110,6 +110,7 @@ def test_the_part_of_a_rule_that_becomes_stale_is_split_off(tmp_path: Path) -> N
     check_promises(files, rules, advice)
 
 
+@pytest.mark.slow
 def test_a_longer_lifetime_and_a_stale_window(tmp_path: Path) -> None:
     reads = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
     writes = [change("s.orders", at=at) for at in times(3, 720, offset=35)]
@@ -160,6 +161,7 @@ def test_a_rule_that_never_decides_is_moved_or_removed(tmp_path: Path, ttl: int,
     check_promises(files, rules, advice)
 
 
+@pytest.mark.slow
 def test_each_refusal_has_its_reason(tmp_path: Path) -> None:
     arrivals = office_traffic(random.Random(1), days=3)  # noqa: S311
     arrivals += [read("SELECT a FROM live.x", "live.x", at=at) for at in times(3, 60)]
@@ -182,6 +184,7 @@ def test_each_refusal_has_its_reason(tmp_path: Path) -> None:
     check_promises(files, rules, advice)
 
 
+@pytest.mark.slow
 def test_a_dismissed_one_is_not_measured(tmp_path: Path) -> None:
     files, rules, advice = run_log(tmp_path, office_traffic(random.Random(1), days=3), [])  # noqa: S311
     first = advice.recommendations[0]
@@ -200,6 +203,7 @@ def log_of(name: str, directory: Path) -> tuple[list[DayFile], Rules]:
     return write_days(rows, directory), [complete_rule(rule) for rule in profile.publications(FIRST)[0].rules]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["office", "retail", "product"])
 def test_the_proposals_save_as_much_as_an_exhaustive_search(tmp_path: Path, name: str) -> None:
     """Of few candidates, no two together save more than 1 / 0.95 of what is proposed."""

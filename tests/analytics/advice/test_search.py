@@ -75,6 +75,7 @@ def test_a_tenant_without_logs_gets_an_empty_list(world: factories.World) -> Non
     assert mining.report == {"basedOn": {"seq": 0, "window": None}, "notProposed": []}
 
 
+@pytest.mark.slow
 def test_a_recommendation_not_found_again_is_superseded(tenant: UUID) -> None:
     (found,) = search(tenant)
     accept(found)
@@ -115,6 +116,7 @@ def test_searches_are_limited(tenant: UUID, client: ApiClient, settings: Any) ->
     assert client.post(f"/tenants/{tenant}/recommendations").status_code == 429
 
 
+@pytest.mark.slow
 def test_a_search_of_a_killed_worker_leaves_nothing_half_done_and_starts_again(
     tenant: UUID, object_store: Path
 ) -> None:

@@ -68,6 +68,7 @@ def test_a_rule_that_leaks_varies(tmp_path: Path) -> None:
     check_promises(files, rules, advice)
 
 
+@pytest.mark.slow
 def test_the_cure_that_keeps_the_most_is_recommended(tmp_path: Path) -> None:
     fires = {
         "id": "changes",
@@ -94,6 +95,7 @@ def test_the_cure_that_keeps_the_most_is_recommended(tmp_path: Path) -> None:
     check_promises(files, rules, advice)
 
 
+@pytest.mark.slow
 def test_of_equal_cures_the_simpler_is_recommended(tmp_path: Path) -> None:
     """No user asks twice for what leaks, so to keep it per user saves nothing."""
     once = [
@@ -112,6 +114,7 @@ def test_of_equal_cures_the_simpler_is_recommended(tmp_path: Path) -> None:
     check_promises(files, rules, advice)
 
 
+@pytest.mark.slow
 def test_the_leak_of_the_demo_is_cured(tmp_path: Path) -> None:
     profile = read_demo().profiles[0]
     files = write_days(demo_rows(profile, tenant_id="advice", days=4, entries=5000), tmp_path)

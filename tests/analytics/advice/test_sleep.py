@@ -203,6 +203,7 @@ class TestTaking:
         assert "hits" not in effect.result
 
 
+@pytest.mark.slow
 def test_the_demo_has_one_of_each_kind(tmp_path: Path) -> None:
     profile = read_demo().profiles[0]
     rows = demo_rows(profile, tenant_id="demo", days=DAYS, entries=5_000)

@@ -109,6 +109,7 @@ def judge(kind: str, log: Sequence[tuple[dt.date, Entry]], *, hours: int) -> flo
     return float(100 * (1 - (saved[1] / hours) / (saved[0] / before_hours)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_the_numbers_of_random_logs(world: World, seed: int) -> None:
     chance = random.Random(seed)  # noqa: S311
@@ -131,6 +132,7 @@ def test_the_numbers_of_random_logs(world: World, seed: int) -> None:
     assert any(alert.value for alert in alerts)
 
 
+@pytest.mark.slow
 def test_the_published_queries_give_the_numbers(world: World) -> None:
     """Each runs in the locked engine, as anybody can run it, and returns one value."""
     log = random_log(random.Random(7))  # noqa: S311

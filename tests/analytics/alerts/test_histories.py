@@ -94,6 +94,7 @@ def crossings(numbers: list[float | None]) -> list[str]:
     return kinds
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_one_message_for_each_crossing(world: World, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # One message at a time, so that a history is the same in every run.

@@ -25,6 +25,7 @@ pytestmark = pytest.mark.django_db
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "alerts.md"
 
 
+@pytest.mark.slow
 def test_the_documented_alert_fires_on_the_demo(tmp_path: Path, settings: Any) -> None:
     settings.VAR_DIR = tmp_path / "var"
     demo = read_demo()

@@ -42,6 +42,7 @@ def weeks() -> dict[str, list[Hour]]:
     return {profile.name: run(profile) for profile in ALL}
 
 
+@pytest.mark.slow
 @PROFILES
 def test_the_month_is_complete_and_has_every_status_user_and_rule(profile: Profile) -> None:
     statuses: Counter[str] = Counter()

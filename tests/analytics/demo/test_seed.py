@@ -275,6 +275,7 @@ def test_a_draft_waits_with_a_queued_replay(store: ObjectStore) -> None:
     assert (run.first_day, run.last_day) == (date(2026, 11, 19), date(2026, 11, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.django_db(transaction=True)
 def test_recommendations_of_each_state(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """One was accepted, and what it did is measured; one was dismissed; a search finds open ones.
@@ -329,6 +330,7 @@ def test_users_have_their_roles_and_the_stranger_has_another_tenant(store: Objec
     assert strangers.account.owners.get().email == PEOPLE.stranger.email
 
 
+@pytest.mark.slow
 def test_staff_find_an_incident_of_each_kind(store: ObjectStore) -> None:
     """The logs contain incidents of three kinds: a mistake in rules, stale results, and a leak to readers."""
     seed(store)
@@ -348,6 +350,7 @@ def test_staff_find_an_incident_of_each_kind(store: ObjectStore) -> None:
     assert any(b'"BLOCKED"' in content for content in raw_logs(store).values())
 
 
+@pytest.mark.slow
 def test_a_hit_rate_fell_and_its_cause_can_be_restored(store: ObjectStore) -> None:
     for _ in seed_demo(store, DEMO, today=TODAY, days=21, share=0.01):
         pass

@@ -29,6 +29,7 @@ from tests.analytics.digest.support import (
     entries,
     lines,
     make,
+    make_unchecked,
     put,
     rebuild,
     served,
@@ -86,6 +87,7 @@ def exchange() -> ModelExchange:
     return ModelExchange.objects.get()
 
 
+@pytest.mark.slow
 def test_nothing_is_sent_without_the_settings(opted_in: World, model: Model, settings: Any) -> None:
     for name in ("LLM_URL", "LLM_MODEL"):
         value = getattr(settings, name)
@@ -156,6 +158,7 @@ def test_the_sent_request(opted_in: World, model: Model) -> None:
         assert secret not in json.dumps(body)
 
 
+@pytest.mark.slow
 def test_another_wording_has_the_same_numbers(world: World, model: Model) -> None:
     opt_in(world, "on")
     for day in earlier():
@@ -225,7 +228,7 @@ def test_another_answer_leaves_the_template(
     opted_in: World, model: Model, body: bytes, status: int, reason: str
 ) -> None:
     model.respond = lambda handler, _: send(handler, body, status=status)
-    assert make(opted_in).rewritten is None
+    assert make_unchecked(opted_in).rewritten is None
     assert (exchange().outcome, exchange().reason) == ("failed", reason)
 
 
@@ -278,6 +281,7 @@ class TestHanging:
         done.set()
 
 
+@pytest.mark.slow
 def test_the_request_is_stored_before_it_is_sent(opted_in: World, model: Model) -> None:
     class KilledWorker(BaseException):
         pass
@@ -298,6 +302,7 @@ def test_the_request_is_stored_before_it_is_sent(opted_in: World, model: Model) 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_refused", [False, True])
 def test_the_same_request_is_not_sent_again(opted_in: World, model: Model, is_refused: bool) -> None:
     model.answers(lambda sections: [] if is_refused else usual(sections))

@@ -154,6 +154,7 @@ class TestMail:
         (mail,) = DigestMail.objects.all()
         assert (mail.state, mail.attempts) == ("sent", 0)
 
+    @pytest.mark.slow
     def test_days_to_daily_readers_and_weeks_to_weekly_ones(self, world: World, inbox: Inbox) -> None:
         choose(world, world.owner, "daily")
         choose(world, world.member, "weekly")
@@ -165,6 +166,7 @@ class TestMail:
         assert send_mails() == 1
         assert recipients(inbox) == ["member@example.org", "owner@example.org"]
 
+    @pytest.mark.slow
     def test_once_also_if_the_digest_is_made_again(self, world: World, inbox: Inbox) -> None:
         choose(world, world.member, "daily")
         for _ in range(2):
@@ -244,6 +246,7 @@ class TestKilled:
         name = str(connection.settings_dict["NAME"])
         return Child("tests.analytics.digest.killed_mailer", name, str(inbox.port))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("moment", ["EHLO", "DATA"])
     def test_each_person_gets_it_once(self, world: World, inbox: Inbox, moment: str) -> None:
         users = [world.owner, world.tenant_admin, world.member]

@@ -61,6 +61,7 @@ class TestTotals:
         rebuild(world)
         assert make(world).document["quiet"] is is_quiet
 
+    @pytest.mark.slow
     def test_the_median_is_of_the_same_weekdays(self, world: World) -> None:
         for day, requests in zip(earlier(), (50, 60, 80, 1_000), strict=True):
             put(world, day, served(day, hits=requests, misses=0, warehouseExecutionTimeMs=100))
@@ -97,6 +98,7 @@ class TestTotals:
             is None
         )
 
+    @pytest.mark.slow
     def test_a_week_is_compared_with_the_weeks_before(self, world: World) -> None:
         week = DigestPeriod.with_day(DAY)
         assert (week.first, week.last, week.name) == (dt.date(2026, 3, 30), dt.date(2026, 4, 5), "2026-W14")
@@ -114,6 +116,7 @@ class TestMovedRules:
         put(world, DAY, served(DAY, hits=now[0], misses=now[1]))
         rebuild(world)
 
+    @pytest.mark.slow
     def test_a_rate_that_fell(self, world: World) -> None:
         self.prepare(world, before=(320, 80), now=(50, 50))
         digest = make(world)
@@ -123,6 +126,7 @@ class TestMovedRules:
         (name,) = digest.document["names"]
         assert name == {"id": "moved-1-rule", "kind": "rule", "value": "sales", "href": None}
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("before", "now"),
         [
@@ -160,6 +164,7 @@ class TestMovedRules:
             cursor.execute("SET LOCAL session_replication_role = DEFAULT")
         return revision.seq
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(("hours", "coincides"), [(-6, True), (-7, False), (0, True), (1, False)])
     def test_it_coincides_with_a_write_of_at_most_six_hours_before(
         self, world: World, hours: int, coincides: bool
@@ -173,6 +178,7 @@ class TestMovedRules:
         assert (expected in lines(digest, "Hit rates that moved")) is coincides
         assert "caus" not in str(digest.document["sections"])
 
+    @pytest.mark.slow
     def test_a_rate_that_rose_coincides_with_a_change_of_the_rule_alone(self, world: World) -> None:
         self.write(world, "other", at=at(DAY, hour=11))
         self.prepare(world, before=(200, 200), now=(90, 10))
@@ -180,6 +186,7 @@ class TestMovedRules:
             "The hit rate of sales rose from 50.0% to 90.0%, over 100 requests."
         ]
 
+    @pytest.mark.slow
     def test_a_change_of_the_rule_itself_is_the_mechanism(self, world: World) -> None:
         self.write(world, "sales", "other", at=at(DAY, hour=10))
         self.write(world, "sales", "other", at=at(DAY, hour=11), ttl=7200)
@@ -191,6 +198,7 @@ class TestMovedRules:
         (write,) = [name for name in digest.document["names"] if name["id"] == "moved-1-write"]
         assert write["href"] == f"/config/tenants/{world.tenant.pk}/rules/history/2"
 
+    @pytest.mark.slow
     def test_a_marker_made_by_hand(self, world: World) -> None:
         for number, target in ((None, "sales"), (3, "sales"), (None, "other")):
             Marker.objects.create(
@@ -365,6 +373,7 @@ class TestPublishes:
 
 
 class TestRecommendations:
+    @pytest.mark.slow
     def test_the_first_three_open_ones_are_named(self, world: World) -> None:
         put(world, DAY, served(DAY, hits=60, misses=40))
         for day in earlier():

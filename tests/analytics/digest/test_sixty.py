@@ -20,6 +20,7 @@ FIRST = dt.date(2026, 2, 2)
 DAYS = 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_every_fact_of_sixty_digests_equals_its_sql(world: World, number: int) -> None:
     profile = read_demo().profiles[number]

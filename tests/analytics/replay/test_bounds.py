@@ -111,6 +111,7 @@ def test_the_demo_is_replayed_as_it_was_while_its_rules_change(tmp_path: Path) -
     assert "month-end" in {rule["ruleId"] for rule in calibration["rules"]}
 
 
+@pytest.mark.slow
 def test_a_rule_that_begins_to_vary_is_replayed_as_it_was(tmp_path: Path) -> None:
     """The log that is partly keyed per user agrees in every row, and nothing is learned of the Gateway."""
     profile = read_demo().profiles[1]
@@ -157,6 +158,7 @@ def replay_history(profile: Profile, directory: Path) -> dict[str, Any]:
         return run_replay(connection, job)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "is_cured"), [(0, False), (1, False), (1, True)])
 def test_the_demo_is_replayed_as_it_was_and_erased_rules_are_within_the_bounds(
     number: int, tmp_path: Path, *, is_cured: bool

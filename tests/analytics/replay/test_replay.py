@@ -1,7 +1,7 @@
 """The replay in SQL against the judge: every count, for random rulesets and streams.
 
-``REPLAY_EXAMPLES=500`` sets another number of streams than `make test` compares, ``REPLAY_SEED=1000`` the
-seed of the first.
+``REPLAY_EXAMPLES=500`` sets another number of streams than `make test-slow` compares, ``REPLAY_SEED=1000``
+the seed of the first.
 """
 
 from __future__ import annotations
@@ -125,6 +125,7 @@ def share_per_user(judgement: Judgement, in_force: Sequence[tuple[int, Sequence[
     return len(apart) / len(shared) if shared else 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_count_is_the_judges(part: int, connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     for seed in range(SEED + part, SEED + EXAMPLES, PARTS):

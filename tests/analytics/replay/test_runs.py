@@ -239,6 +239,7 @@ def test_a_run_without_its_worker_has_failed(tenant: UUID) -> None:
     assert state(run) == ("failed", "The worker ended before the replay did. Request it again.")
 
 
+@pytest.mark.slow
 def test_a_run_of_a_killed_worker_has_failed_and_can_be_requested_again(
     tenant: UUID, object_store: Path
 ) -> None:

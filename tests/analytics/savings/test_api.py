@@ -123,6 +123,7 @@ def test_a_tenant_without_a_log_and_prices(world: World) -> None:
     assert body["window"]["daysWithoutData"] == ["2026-03-10"]
 
 
+@pytest.mark.slow
 def test_it_is_kept_until_a_build_or_the_prices_change(world: World) -> None:
     put_example(world)
     client, path = client_of(world), f"/tenants/{world.tenant.pk}/savings?{DAYS}"

@@ -214,6 +214,7 @@ def test_unknown_constructs_are_not_translated(
     assert what in plan.what
 
 
+@pytest.mark.slow
 def test_without_the_setting_nothing_of_spark_is_imported() -> None:
     code = (
         "import django, sys; django.setup(); from logs.queries import get_engine; get_engine();"

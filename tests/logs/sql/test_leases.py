@@ -410,6 +410,7 @@ _STATE = """
 """
 
 
+@pytest.mark.slow
 def test_no_statement_that_the_guard_allows_leaves_anything_behind(log: LogSource) -> None:
     connection = child.connect()
     files = [file for day in log.days for file in day.files]

@@ -30,6 +30,7 @@ def normal_matches(form: Normal, request: Request) -> bool:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(document=conditions, entries=st.lists(rows, min_size=1, max_size=5))
 def test_the_normal_form_matches_the_same_requests_as_the_conditions(
@@ -42,6 +43,7 @@ def test_the_normal_form_matches_the_same_requests_as_the_conditions(
         assert normal_matches(normalize(condition, negated=True), request) is not matches(condition, request)
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(narrow=conditions, wide=conditions, entries=st.lists(rows, min_size=1, max_size=5))
 def test_an_implied_condition_matches_all_requests_of_the_narrower_one(

@@ -43,6 +43,7 @@ def select(
     return engine.execute(f"SELECT {columns} FROM proxy_logs").fetchall()
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(documents=st.lists(conditions, min_size=1, max_size=4), entries=st.lists(rows, min_size=1, max_size=6))
 def test_evaluator_and_sql_agree(
@@ -118,6 +119,7 @@ def assert_result(
 CHARACTERS = [chr(code) for code in range(1, 0x110000) if not 0xD800 <= code <= 0xDFFF]
 
 
+@pytest.mark.slow
 def test_fold_case_is_the_same_in_sql(engine: duckdb.DuckDBPyConnection) -> None:
     engine.register("characters", pa.table({"c": CHARACTERS}))
 
@@ -134,6 +136,7 @@ def test_texts_fold_character_by_character(engine: duckdb.DuckDBPyConnection, te
     assert engine.execute(f"SELECT {fold_case_sql('?1')}", [text]).fetchall() == [(folded,)]
 
 
+@pytest.mark.slow
 def test_regexes_that_ignore_case_fold_in_the_same_way(engine: duckdb.DuckDBPyConnection) -> None:
     groups = defaultdict[str, str](str)
     for character in CHARACTERS:

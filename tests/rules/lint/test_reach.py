@@ -53,6 +53,7 @@ def test_all_wider_rules_are_found_among_lists_of_values() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_search_of_a_hostile_ruleset_is_limited() -> None:
     keys = [
         "userName",

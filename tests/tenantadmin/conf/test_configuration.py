@@ -361,6 +361,7 @@ def test_production_refuses_a_missing_signing_key() -> None:
         read_settings({**PRODUCTION, "JWT_PRIVATE_KEY": ""})
 
 
+@pytest.mark.slow
 def test_production_starts_with_both() -> None:
     started = check(**SECRETS, EMAIL_URL="")
     assert started.returncode == 0, started.stderr

@@ -127,6 +127,7 @@ runpy.run_path("manage.py", run_name="__main__")
     )
 
 
+@pytest.mark.slow
 def test_the_last_client_stops_the_servers(shared_var: Path, other_client: subprocess.Popen[str]) -> None:
     with embedded.running(shared_var, durable=False):
         assert both_answer(shared_var)
@@ -164,6 +165,7 @@ def test_one_server_can_run_without_the_other(shared_var: Path) -> None:
             connect(shared_var)
 
 
+@pytest.mark.slow
 def test_data_survive_a_kill_of_both_servers(tmp_path: Path) -> None:
     with embedded.running(tmp_path) as servers:
         with connect(tmp_path) as connection:
@@ -201,6 +203,7 @@ def test_a_stale_pid_file_is_ignored(shared_var: Path) -> None:
         assert both_answer(shared_var)
 
 
+@pytest.mark.slow
 def test_an_interrupted_set_up_is_repeated(tmp_path: Path) -> None:
     partial = tmp_path / "postgresql.partial"
     partial.mkdir()

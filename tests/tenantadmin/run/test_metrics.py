@@ -220,6 +220,7 @@ def test_the_first_requests_of_a_process_are_counted_at_once() -> None:
     assert answer.stdout == "8.0\n", answer.stderr
 
 
+@pytest.mark.slow
 def test_the_processes_of_a_container_share_an_address(tmp_path: Path) -> None:
     """Two processes count; one serves the sum. When it is killed, the other takes over."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -268,6 +269,7 @@ print("started", flush=True); sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", ["start_beat", "start_worker_metrics"])
 def test_metrics_are_served_before_the_first_count(start: str, tmp_path: Path) -> None:
     """From a `VAR_DIR` without any folder, also by beat, which counts nothing."""

@@ -135,6 +135,7 @@ def test_without_tables_nothing_is_refused() -> None:
     assert find(cache(), tables=()) == []
 
 
+@pytest.mark.slow
 def test_many_rules_and_patterns_take_a_limited_time_and_are_never_let_through_unchecked() -> None:
     rules = [
         before({"userName": f"u{number}", "tableCount": {"lt": 9}}, id=f"b{number}") for number in range(1500)

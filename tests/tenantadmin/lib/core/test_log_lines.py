@@ -150,6 +150,7 @@ def test_the_format_is_chosen(is_json: bool, formatter: str) -> None:
     assert config["handlers"]["stderr"]["formatter"] == formatter
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["worker", "--pool=solo"], ["beat", "--schedule", "{var}/schedule"]])
 def test_workers_and_beat_write_json_too_and_say_that_they_are_alive(
     command: list[str], tmp_path: Path
@@ -189,6 +190,7 @@ def test_workers_and_beat_write_json_too_and_say_that_they_are_alive(
         process.communicate()
 
 
+@pytest.mark.slow
 def test_libraries_do_not_say_that_all_is_well(tmp_path: Path) -> None:
     """Each process that opened the store wrote "Found credentials in environment variables"."""
     program = """

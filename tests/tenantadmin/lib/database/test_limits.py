@@ -113,6 +113,7 @@ with connection.cursor() as cursor:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("start", "shown"),
     [

@@ -59,6 +59,7 @@ def run(program: str, **environ: str) -> str:
     ).stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("url", "described"),
     [
@@ -357,6 +358,7 @@ def test_boto3_finds_the_credentials(
     assert f"Credential={os.environ['AWS_ACCESS_KEY_ID']}/".encode() in headers["Authorization"]
 
 
+@pytest.mark.slow
 def test_the_sql_service_reads_s3_without_the_settings_of_django(s3_url: str, tmp_path: Path) -> None:  # noqa: F811
     save_object(open_store(s3_url), "t/a.parquet", b"PAR1")
     program = """

@@ -153,6 +153,7 @@ def test_listed_objects_are_read_as_they_are(store: ObjectStore) -> None:
     assert [entry for batch in found for entry in batch.entries] == listed
 
 
+@pytest.mark.slow
 def test_an_object_that_is_deleted_after_the_listing_is_skipped(
     store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
