@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from msgspec import to_builtins
@@ -18,17 +18,30 @@ from tests.analytics import oracle
 from tests.analytics.builds import put, rebuild_all, rows_of
 from tests.analytics.pipeline import TENANT
 from tests.analytics.random_log import random_entries
+from tests.shared import shared_by_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pytest_django.plugin import DjangoDbBlocker
 
 pytestmark = pytest.mark.django_db
 DAYS = [date(2026, 1, 31), date(2026, 2, 1), date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
 
 
-@pytest.fixture(autouse=True)
-def log() -> None:
-    chance = random.Random(5)  # noqa: S311  # reproducible, not secret
-    for day in DAYS:
-        put("00/a.json", *random_entries(chance, day), day=day)
-    rebuild_all()
+@pytest.fixture(scope="module", autouse=True)
+def object_store(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """A log, built once for all tests."""
+    root = tmp_path_factory.mktemp("objects")
+    with shared_by_tests(django_db_blocker, root):
+        chance = random.Random(5)  # noqa: S311  # reproducible, not secret
+        for day in DAYS:
+            put("00/a.json", *random_entries(chance, day), day=day)
+        rebuild_all()
+        yield root
 
 
 def read(first: date, last: date, *, most: int = 3) -> tuple[list[Any], list[Any]]:
