@@ -20,6 +20,7 @@ from analytics.advice.recommendations import (
 from analytics.models import Mining, Recommendation
 from logs.locks import Busy
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
@@ -79,7 +80,7 @@ class Command(BaseCommand):
                 visible(row.title),
                 _range(gain["hits"]),
                 _range({name: (value or 0) // 1000 for name, value in gain["savedMs"].items()}),
-                f"{gain['savedMs']['high'] / max(report['warehouseMs'], 1):.1%}",
+                percent(gain["savedMs"]["high"] / max(report["warehouseMs"], 1)),
                 _range(gain["risk"]),
                 _range({name: value // 1000 for name, value in gain["billedMs"].items()})
                 if "billedMs" in gain

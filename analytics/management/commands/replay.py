@@ -18,6 +18,7 @@ from analytics.replay.runs import describe_replay, queue_replay
 from logs.locks import Busy
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
@@ -88,10 +89,9 @@ class Command(BaseCommand):
 
     def _print(self, result: dict[str, Any]) -> None:
         calibration, window = result["calibration"], result["window"]
-        share = "-" if calibration["share"] is None else f"{calibration['share']:.2%}"
         table = Table(
-            title=f"{window['from']} to {window['to']}; {calibration['grade']}: {share} of "
-            f"{calibration['rows']} requests as in the log"
+            title=f"{window['from']} to {window['to']}; {calibration['grade']}: "
+            f"{percent(calibration['share'])} of {calibration['rows']} requests as in the log"
         )
         table.add_column("rule")
         for name in ("requests", "hits", "now", "misses", "saved s", "spent s", "risk"):

@@ -16,6 +16,7 @@ from analytics.savings.reading import STEPS, find_source, read_savings
 from logs.audit import Reader
 from logs.layout import HOUR_MS
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 
@@ -74,10 +75,12 @@ class Command(BaseCommand):
             rule_id = visible(rule["ruleId"] or "(no rule)")
             rules.add_row(rule_id, str(rule["hits"]), *hours, rule["money"] or "-")
         self._write(rules)
-        self.stdout.write(
-            f"Requests that are not counted: {savings['unmeasured']} ({savings['unmeasuredShare']:.2%}). "
-            f"Caveats: {', '.join(savings['caveats'])}"
-        )
+        if savings["unmeasured"]:
+            share = percent(savings["unmeasuredShare"])
+            self.stdout.write(
+                f"Requests whose time is unknown are not counted: {savings['unmeasured']} ({share})"
+            )
+        self.stdout.write(f"Caveats: {', '.join(savings['caveats'])}")
 
     def _write(self, table: Table) -> None:
         text = StringIO()
