@@ -16,15 +16,6 @@ def is_storable(text: str) -> bool:
     return _UNSTORABLE.search(text) is None
 
 
-def is_utf8(text: bytes) -> bool:
-    """Return True if the bytes are a text in UTF-8."""
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def make_storable(value: Any) -> Any:
     """Return a struct or JSON value as JSON, with U+FFFD in place of characters that cannot be stored."""
     return _without_unstorable(msgspec.to_builtins(value))

@@ -16,7 +16,6 @@ from rest_framework.permissions import SAFE_METHODS
 from rest_framework.viewsets import ViewSet
 
 from tenantadmin.lib.core.errors import BadRequest, Detail, ValidationFailed
-from tenantadmin.lib.core.storable import is_utf8
 from tenantadmin.lib.http.budgets import REQUEST, Budget
 from tenantadmin.lib.http.handler import validation_details
 from tenantadmin.lib.http.serializers import unknown_name_message, validated
@@ -230,8 +229,11 @@ def _read_query(
     """
     if serializer_class is None and not request.META.get("QUERY_STRING"):
         return {}
-    if not any_query and not is_utf8(unquote_to_bytes(request.META["QUERY_STRING"])):
-        raise BadRequest("The query is not UTF-8.")
+    if not any_query:
+        try:
+            unquote_to_bytes(request.META["QUERY_STRING"]).decode()
+        except UnicodeDecodeError:
+            raise BadRequest("The query is not UTF-8.") from None
     fields = serializer_class().fields if serializer_class else {}
     repeated = [
         name
