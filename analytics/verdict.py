@@ -22,10 +22,10 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-#: A fall of the hit rate is told for this many days.
+#: A fall of the hit rate is told for this many days after it ended.
 _DAYS: Final = 7
 #: A smaller fall against the usual rate, in points, is noise. Digests call it unusual too.
 _POINTS: Final = 5.0
@@ -42,6 +42,7 @@ class VerdictState(StrEnum):
     """How a tenant is."""
 
     NO_LOG_YET = "no-log-yet"
+    NOT_JUDGED_YET = "not-judged-yet"
     LOG_LATE = "log-late"
     HIT_RATE_FELL = "hit-rate-fell"
     HIT_RATE_RECOVERED = "hit-rate-recovered"
@@ -82,14 +83,18 @@ def read_verdict(tenant_id: UUID) -> Verdict:
     if last_day is None:
         return Verdict(VerdictState.NO_LOG_YET, "No log yet", None)
     today = now().date()
-    if last_day < today - dt.timedelta(days=1):
+    yesterday = today - dt.timedelta(days=1)
+    if last_day < yesterday:
         return Verdict(VerdictState.LOG_LATE, f"No log since {_name(last_day, today)}", last_day)
     digests = list(
         Digest.objects.filter(
-            tenant_id=tenant_id, last_day__gt=last_day - dt.timedelta(days=_DAYS), first_day=F("last_day")
+            tenant_id=tenant_id, last_day__gt=last_day - dt.timedelta(days=2 * _DAYS), first_day=F("last_day")
         ).order_by("-last_day")
     )
-    falls = [fall for digest in digests if (fall := _fall_of(digest)) is not None]
+    if last_day == yesterday and not (digests and digests[0].last_day == yesterday):
+        text = f"Not judged yet: there is no digest of {_name(yesterday, today)} yet"
+        return Verdict(VerdictState.NOT_JUDGED_YET, text, yesterday)
+    falls = _last_falls(digests, since=last_day - dt.timedelta(days=_DAYS - 1))
     if falls:
         worst = max(falls, key=lambda fall: (fall.usual - fall.rate, fall.day))
         return _describe(tenant_id, worst, today, is_over=falls[0].day < digests[0].last_day)
@@ -100,6 +105,15 @@ def read_verdict(tenant_id: UUID) -> Verdict:
                 day = digests[0].last_day
                 return Verdict(VerdictState.FINDING, f"{text} on {_name(day, today)}", day)
     return Verdict(VerdictState.HEALTHY, "Healthy", last_day)
+
+
+def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_Fall]:
+    """Return the falls since a day, the newest first, each with the days on which it began."""
+    falls: list[_Fall] = []
+    for fall in filter(None, map(_fall_of, digests)):
+        if fall.day >= since or (falls and falls[-1].day - fall.day == dt.timedelta(days=1)):
+            falls.append(fall)
+    return falls
 
 
 def _fall_of(digest: Digest) -> _Fall | None:

@@ -78,7 +78,8 @@ def test_a_tenant_without_a_log() -> None:
     [
         ("2026-11-20", "No log since Friday"),
         ("2026-11-18", "No log since 2026-11-18"),
-        ("2026-11-24", "Healthy"),
+        ("2026-11-24", "Not judged yet: there is no digest of Tuesday yet"),
+        ("2026-11-25", "Healthy"),
     ],
 )
 def test_a_log_that_stopped(tenant: UUID, last_day: str, text: str) -> None:
@@ -123,6 +124,16 @@ def test_the_worst_fall_of_a_week_is_told(tenant: UUID) -> None:
     verdict = read_verdict(tenant)
     assert verdict.text == "Hit rate fell from 40.0% to 10.0% on Sunday"
     assert verdict.state is VerdictState.HIT_RATE_FELL
+
+
+def test_a_fall_that_began_before_the_week_is_told_from_its_first_day(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=40.0, usual=40.0)
+    make_digest(tenant, ago=7, rate=30.0, usual=40.0)
+    make_digest(tenant, ago=8, rate=6.5, usual=40.0, cause="revision 2 of 2026-11-17 10:00 UTC")
+    make_digest(tenant, ago=10, rate=0.0, usual=40.0)
+    verdict = read_verdict(tenant)
+    assert verdict.text.startswith("Hit rate fell from 40.0% to 6.5% on 2026-11-17 after revision 2")
+    assert verdict.state is VerdictState.HIT_RATE_RECOVERED
 
 
 @pytest.mark.parametrize(

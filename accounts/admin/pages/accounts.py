@@ -191,7 +191,7 @@ class CheckDomainPage(DomainActPage):
 
     title = "Check the DNS"
     name = "domain.checked"
-    button = "Check now"
+    button = "Check the DNS"
     effect = (
         "If the DNS holds the record, the domain is verified: the account's tenants may claim every FQDN "
         "in it, and no other account can verify it."

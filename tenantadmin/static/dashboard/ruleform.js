@@ -26,7 +26,7 @@ function isSimple(rule) {
 }
 
 /**
- * The rules with one added first or last, or changed at its place. Members that the form does not show stay.
+ * The rules with one added before those that cache or last, or changed at its place. Members that the form does not show stay.
  * @param {any[]} rules
  * @param {{id: string, place: string, name: string, action: string, tables: string[], users: string[], reads: boolean, repeats: boolean, seconds: number, sharing: string}} given
  */
@@ -36,7 +36,9 @@ function withRule(rules, { id, place, name, action, tables, users, reads, repeat
     ...(action === "cache" && sharing !== KEEP && { varyBy: sharing ? [sharing] : [] }) };
   if (id !== NEW) return rules.map((rule) => (rule.id === id ? { ...withoutSharing(rule, action), ...made } : rule));
   const rule = { id: freeId(name, rules), ...made };
-  return place === "first" ? [rule, ...rules] : [...rules, rule];
+  const caching = rules.findIndex((it) => (it.action ?? "cache") === "cache");
+  const at = place === "last" || caching < 0 ? rules.length : action === "cache" ? caching : 0;
+  return [...rules.slice(0, at), rule, ...rules.slice(at)];
 }
 
 /** @param {any} rule @param {string} action only cache rules have results to share */
@@ -62,7 +64,7 @@ function freeId(name, rules) {
 export async function askForRule(rules, begin = []) {
   const simple = rules.filter(isSimple);
   const which = select("rule", [[NEW, "A new rule"], ...simple.map((rule) => /** @type {[string, string]} */ ([rule.id, rule.name || rule.id]))], NEW);
-  const place = select("place", [["first", "before all others"], ["last", "after all others"]], "first");
+  const place = select("place", [["first", "before the rules that cache"], ["last", "after all others"]], "first");
   const name = input("name", "", { maxlength: 200, placeholder: "Orders of today" });
   const action = select("action", ACTIONS, "cache");
   const tables = input("tables", "", { placeholder: "sales.orders, sales.lines" });

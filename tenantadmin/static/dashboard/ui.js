@@ -174,7 +174,7 @@ export const copyable = (text, label) => h("div.copyable", code(text, label),
   }, "small"));
 
 /** @param {string} text @param {...Child} more show a token, which the service shows once */
-export const showToken = (text, ...more) => ask({ title: "Your new token", action: "Copy", cancel: "Close", run: () => navigator.clipboard.writeText(text),
+export const showToken = (text, ...more) => ask({ title: "Your new token", action: "Copy", cancel: "Close", run: () => navigator.clipboard.writeText(text), then: () => notify("Copied."),
   body: h("div", h("p", "It is shown only now."), h("pre.code.token", { tabindex: 0, "aria-label": "Token" }, text), ...more) });
 
 /** @type {(entries: [string, string, boolean][], label?: string, kind?: string) => HTMLElement} address, text, whether it is the present page */

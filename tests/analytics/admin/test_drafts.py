@@ -334,7 +334,7 @@ class TestReplays:
         assert "All 2 +1 0 → 1 +2 s 0 ms → 2 s no change 0 → 0" in text
         assert "orders 2 +1 0 → 1 +2 s 0 ms → 2 s no change 0 → 0" in text
         assert "MISS HIT 1 log-1" in text
-        assert "In this hour that costs about" in text
+        assert "In this hour, that costs about" in text
         html = access.get(page_of(draft)).content.decode()
         assert "logId%20IN%20%28%27log-1%27%29" in html
         assert f"day%20BETWEEN%20%27{run.first_day}%27%20AND%20%27{DAY}%27" in html

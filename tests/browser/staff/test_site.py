@@ -27,7 +27,7 @@ def test_other_terms_are_published(chromium: str, service: str, world: factories
     User.objects.filter(email="member@example.org").update(tos=require_active().hash)
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.click("#nav-sidebar >> text=Terms of service")
-        clicks.click("text=Publish other terms")
+        clicks.click("text=Publish new terms")
         page.fill("[name=markdown]", "# Terms\n\nBe *very* kind.")
         page.wait_for_selector("#preview >> text=1 user will be asked again")
         page.wait_for_selector("#preview .rendered em >> text=very")

@@ -47,7 +47,7 @@ def test_stale_data_is_invalidated(
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find("Wareh")
         clicks.open_tab("Invalidate")
-        clicks.click("text=Show what it would end")
+        clicks.click("button >> text=Preview")
         page.wait_for_selector("#blast >> text=Live results")
         assert clicks.count <= 4
         page.fill("[name=reason]", "backfill, ticket 5")

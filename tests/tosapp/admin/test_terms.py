@@ -146,7 +146,7 @@ class TestPublishing:
 
     def test_support_looks_and_does_not_publish(self, support: Client) -> None:
         publish(FIRST, actor="x@example.org")
-        assert "Publish other terms" not in show(support)
+        assert "Publish new terms" not in show(support)
         for answer in (support.get(EDIT), support.post(EDIT, form())):
             assert answer.status_code == 403
         assert support.get(CSV).status_code == 200

@@ -22,7 +22,7 @@ export async function show(context) {
   loadCharts().catch(() => {});
   try {
     const node = await (period.length === 4 ? year : period.length === 7 ? month : day)(context, period);
-    return h("div", head(tenant, period), verdict(tenant), node);
+    return h("div", head(tenant, period), f.yesterday().startsWith(period) && verdict(tenant), node);
   } catch (error) {
     if (!hasStatus(error, 404)) throw error;
     const last = context.query.has("period") ? "" : await lastMonth(tenant, period.slice(0, 4));
@@ -34,7 +34,7 @@ export async function show(context) {
       location.replace(to(tenant, "setup"));
       return h("div");
     }
-    return h("div", head(tenant, period), nothingYet(tenant, "first-request", `There are no requests ${period.length > 7 ? "on" : "in"} ${f.periodName(period)}.`, "Hits, misses and times stand here some minutes after the Gateway has written its log."));
+    return h("div", head(tenant, period), nothingYet(tenant, "first-request", `There are no requests ${period.length > 7 ? "on" : "in"} ${f.periodName(period)}.`, "The figures come some minutes after the Gateway has written its log."));
   }
 }
 
