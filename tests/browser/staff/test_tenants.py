@@ -38,7 +38,7 @@ def test_find_a_tenant_and_see_how_it_does(
         assert clicks.count <= 2
         assert page.url == f"{service}/admin/tenants/{tenant.pk}/"
         assert page.inner_text(".figure:has-text('Hit rate') .value") == "46.0%"
-        page.wait_for_function("Chart.getChart('days')?.data.labels.length === 28")
+        page.wait_for_function("globalThis.Chart?.getChart('days')?.data.labels.length === 28")
 
 
 def test_stale_data_is_invalidated(
