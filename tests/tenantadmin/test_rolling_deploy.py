@@ -12,13 +12,13 @@ from tests.admin.rows import make_row
 
 pytestmark = pytest.mark.django_db
 
-#: The last migrations of the previous release, 0.1.0. Replace them when a release is made.
+#: The last migrations of the previous release, 0.2.0. Replace them when a release is made.
 PREVIOUS: Final = {
-    "accounts": "0005_history_filters",
-    "analytics": "0002_merged_rollups",
-    "logs": "0002_partition_hours",
-    "rules": "0001_rulesets_markers_cache_metadata",
-    "tosapp": "0001_initial",
+    "accounts": "0032_words",
+    "analytics": "0017_variants_of_recommendations",
+    "logs": "0011_query_engine",
+    "rules": "0005_markers_made_by",
+    "tosapp": "0002_lists_at_scale",
 }
 
 
