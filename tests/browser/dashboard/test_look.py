@@ -117,8 +117,9 @@ def test_the_keyboard_reaches_what_the_pages_of_the_first_hour_offer(
 def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
     with open_as(demo.owner, home, f"/t/{demo.tenant}/overview") as dashboard:
         page = dashboard.page
-        page.focus("nav[aria-label=Pages] a:has-text('Rules') >> nth=0")
-        page.keyboard.press("Enter")
+        # The page takes the focus when its data come.
+        dashboard.settle()
+        page.press("nav[aria-label=Pages] a:has-text('Rules') >> nth=0", "Enter")
         page.wait_for_selector(".rule")
         expect(page.locator("#view")).to_be_focused()
         for _ in range(12):
