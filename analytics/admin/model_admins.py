@@ -161,7 +161,7 @@ class TenantAdmin(ReadOnlyAdmin):
     def prepare(self, rows: Sequence[Any]) -> None:
         keys = [row.pk for row in rows]
         health = TenantHealth.objects.in_bulk(keys)
-        # One of them, in no order: an order would read all owners.
+        # Any owner: sorting would read all owners of a tenant.
         owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER).order_by()
         emails = dict(
             Tenant.objects.filter(pk__in=keys)

@@ -45,7 +45,7 @@ class BuildsPage(TenantPage):
 
     def read(self) -> Mapping[str, Any]:
         tenant_id = self.tenant.pk
-        # However old: Home links here.
+        # Home links to failed builds, however old they are.
         failed = Build.objects.filter(tenant_id=tenant_id).unrepaired()[:_ROWS]
         last = Build.objects.filter(tenant_id=tenant_id).exclude(pk__in=[row.pk for row in failed])[:_ROWS]
         shown: dict[str, Any] = {

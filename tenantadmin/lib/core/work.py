@@ -23,7 +23,7 @@ _COSTLY_SECONDS: Final = 0.01
 #: A request that has used so many seconds rests after each look for as long as it computed. It keeps its
 #: turn, so that other processes have half of a processor.
 _VERY_COSTLY_SECONDS: Final = 0.5
-#: In which another thread gets the turn.
+#: How long a request pauses after its turn, so that another thread gets it.
 _HANDOVER_SECONDS: Final = 0.0005
 #: Nothing waits longer for its turn, because who has it may wait for the database.
 _LONGEST_WAIT: Final = 1.0

@@ -69,7 +69,7 @@ export const shell = {
   },
 };
 
-/** @param {string} tenant @param {Route} route what stands there if the menu does not offer it */
+/** @param {string} tenant @param {Route} route null if the role has this page, else a notice */
 async function refused(tenant, route) {
   const right = SECTIONS.flatMap(([, entries]) => entries).find(([key]) => route.pattern.endsWith(`tenant/${key}`))?.[2];
   if (!right || can(tenant, right)) return null;
