@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -23,6 +22,7 @@ import msgspec
 import requests
 
 from tests.browser.browsing import browsing, find_chromium
+from tests.browser.dashboard.pages import dashboard_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -144,15 +144,6 @@ def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
         "seq": 2,
     }
     return paths, said, known
-
-
-def dashboard_pages(known: dict[str, Any]) -> dict[str, str]:
-    """Return the address of each page of the dashboard behind ``#``, by name."""
-    text = (ROOT / "tenantadmin" / "static" / "dashboard" / "main.js").read_text()
-    patterns = re.findall(r'pattern: "(/[^"]*)"', text)
-    paths = [re.sub(r":(\w+)", lambda it: str(known[it[1]]), pattern) for pattern in patterns]
-    names = [re.sub(r"/:\w+", "", pattern).removeprefix("/t/").strip("/") for pattern in patterns]
-    return {name.replace("/", "-") or "tenants": path for name, path in zip(names, paths, strict=True)}
 
 
 def take(page: Page, name: str) -> None:
