@@ -10,23 +10,24 @@ from django.db.models import Q
 
 from analytics.advice.measure import gain_between
 from analytics.models import ReplayRun
+from analytics.replay.judgement import OTHER, bound_misses, count_others, judge, middle
 from analytics.replay.replay import GainCounts
 from analytics.replay.runs import list_replays
-from logs.quoting import quote_text
 from rules.write import lint_document
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from analytics.replay.judgement import ReplayJudgement
     from rules.models import RuleDraft
 
 _SHOWN: Final = 3
 _NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
 #: Counts for a rule that a ruleset does not have.
 _NO_COUNTS: Final = {
-    **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes"), 0),
     **dict.fromkeys(("hits", "savedMs", "risk"), _NOTHING),
+    **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes", *OTHER), 0),
 }
 
 
@@ -47,24 +48,35 @@ class ComparedRule:
         return {**msgspec.to_builtins(gain_between(draft, live)), **self.billed}
 
     @property
-    def counts(self) -> list[tuple[str, str, Mapping[str, Any], Mapping[str, Any], Mapping[str, Any]]]:
-        """What the page compares: label, unit, under the live rules, under the draft, and the difference."""
-        gain = self.gain
+    def counts(self) -> list[tuple[str, str, Mapping[str, Any], Mapping[str, Any] | None]]:
+        """What the page compares: label, unit, under the draft, and before it if that differs.
+
+        Hits, misses and others are the requests.
+        """
         return [
-            (label, unit, self.now[name], self.draft[name], gain[name])
-            for name, label, unit in (
-                ("hits", "hits", "whole"),
-                ("savedMs", "warehouse time saved", "duration"),
-                ("risk", "hits at risk of being stale", "whole"),
+            (label, unit, draft, None if _ends(draft) == _ends(live) else _exactly(middle(live)))
+            for label, unit, (draft, live) in (
+                ("requests", "whole", (_exactly(self.draft["requests"]), _exactly(self.now["requests"]))),
+                ("hits", "whole", (self.draft["hits"], self.now["hits"])),
+                ("misses", "whole", (bound_misses(self.draft), bound_misses(self.now))),
+                ("other", "whole", (_exactly(count_others(self.draft)), _exactly(count_others(self.now)))),
+                ("warehouse time saved", "duration", (self.draft["savedMs"], self.now["savedMs"])),
+                ("hits at risk of being stale", "whole", (self.draft["risk"], self.now["risk"])),
             )
         ]
 
     @property
     def differs(self) -> bool:
-        """True if the draft changes a count of the rule, also its requests."""
-        return self.now["requests"] != self.draft["requests"] or any(
-            bound for *_, difference in self.counts for bound in difference.values()
-        )
+        """True if the draft changes a count of the rule."""
+        return any(was is not None for *_, was in self.counts)
+
+
+def _ends(bounds: Mapping[str, Any]) -> tuple[float, float, float]:
+    return bounds["low"], middle(bounds), bounds["high"]
+
+
+def _exactly(value: float) -> dict[str, float]:
+    return {"low": value, "high": value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +100,9 @@ class ShownReplay:
         return ComparedRule(None, result["against"]["total"], result["total"], billed)
 
     @property
-    def is_loss(self) -> bool:
-        """True if the draft is likely to have fewer hits than the live rules, or to save less time."""
-        gain = {} if self.total is None else self.total.gain
-        return any(_middle(gain[name]) < 0 for name in ("hits", "savedMs") if name in gain)
+    def judgement(self) -> ReplayJudgement | None:
+        """What the replay says about publishing the draft."""
+        return None if self.run.result is None else judge(self.run.result)
 
     @property
     def parts(self) -> list[list[ComparedRule]]:
@@ -115,21 +126,6 @@ class ShownReplay:
         """The cost of publishing in this hour of the day."""
         hours: list[Mapping[str, Any]] = (self.run.result or {})["publishCost"]["byHour"]
         return hours[now().hour]
-
-    @property
-    def moved(self) -> list[tuple[Mapping[str, Any], str]]:
-        """The requests whose status changes, each with SQL that reads examples."""
-        days = f"day BETWEEN '{self.run.first_day}' AND '{self.run.last_day}'"
-        changes = []
-        for change in (self.run.result or {}).get("moved", ()):
-            ids = ", ".join(map(quote_text, change["examples"]))
-            changes.append((change, f"SELECT * FROM proxy_logs WHERE {days} AND logId IN ({ids})"))  # noqa: S608
-        return changes
-
-
-def _middle(bounds: Mapping[str, Any]) -> float:
-    likely: float | None = bounds.get("likely")
-    return (bounds["low"] + bounds["high"]) / 2 if likely is None else likely
 
 
 def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:

@@ -26,6 +26,7 @@ from analytics.replay.calibration import Calibration, MovedRequests
 from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.inputs import Request, collect_input
+from analytics.replay.judgement import ReplayJudgement, judge
 from analytics.replay.publish_cost import PublishCost
 from analytics.replay.replay import (
     LearnedGateway,
@@ -84,6 +85,7 @@ class ReplaySummary(JsonStruct):
 class Replay(ReplaySummary):
     """A replay. What is not required is there when it is done; docs/replay.md defines every number."""
 
+    judgement: ReplayJudgement | None = None
     rows: ReplayRows | None = None
     gateway: LearnedGateway | None = None
     calibration: Calibration | None = None
@@ -275,7 +277,8 @@ def replay_etag(run: ReplayRun) -> str:
 
 def describe_replay(run: ReplayRun) -> dict[str, Any]:
     """Return a `Replay`: a run with its stored result, if it has one."""
-    return {**msgspec.to_builtins(summarize_replay(run)), **(complete_gateway(run.result) or {})}
+    judged = {} if run.result is None else {"judgement": msgspec.to_builtins(judge(run.result))}
+    return {**msgspec.to_builtins(summarize_replay(run)), **judged, **(complete_gateway(run.result) or {})}
 
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:

@@ -27,7 +27,8 @@ from tenantadmin.lib.objectstore import default_store
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest, HttpResponse, QueryDict
+    from django.http.response import HttpResponseBase
 
     from rules.models import RuleDraft
 
@@ -124,9 +125,18 @@ class TracePage(LogPage):
     def drafts(self) -> list[RuleDraft]:
         return [] if self.tenant.deleted_at else list_drafts(self.tenant.pk)
 
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponseBase:
+        # Other pages lead to the explanation of a request.
+        if "log_id" in request.GET and self.has_access:
+            return self._explain(request.GET)
+        return super().get(request, **more)
+
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        is_logged = "log_id" in request.POST
-        form = (LoggedForm if is_logged else PastedForm)(request.POST, drafts=self.drafts)
+        return self._explain(request.POST)
+
+    def _explain(self, asked: QueryDict) -> HttpResponse:
+        is_logged = "log_id" in asked
+        form = (LoggedForm if is_logged else PastedForm)(asked, drafts=self.drafts)
         content = {**self.read(), "logged" if is_logged else "pasted": form}
         status = 200 if form.is_valid() else 400
         if status == 200:

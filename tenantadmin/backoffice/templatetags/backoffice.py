@@ -152,6 +152,18 @@ def between(value: Mapping[str, Any], unit: str = "whole") -> str:
     return _between(value, formats.duration if unit == "duration" else formats.number)
 
 
+@register.filter
+def likely(value: Mapping[str, Any], unit: str = "whole") -> str:
+    """Show what `between` does before its brackets."""
+    return between(value, unit).partition(" (")[0]
+
+
+@register.filter
+def limits(value: Mapping[str, Any], unit: str = "whole") -> str:
+    """Show what `between` does in its brackets."""
+    return between(value, unit).partition(" (")[2].removesuffix(")")
+
+
 def _between(value: Mapping[str, Any] | None, show: Callable[[float | None], str]) -> str:
     if value is None:
         return formats.NONE

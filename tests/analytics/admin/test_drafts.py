@@ -23,7 +23,7 @@ from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.backoffice.templatetags.backoffice import between
 from tenantadmin.lib.objectstore import default_store
-from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, to
+from tests.admin.logs import ENTRY, RULE, START, put_log, to
 from tests.admin.reading import text_of
 from tests.admin.staff import page_text
 
@@ -330,14 +330,17 @@ class TestReplays:
         run = replay(access, draft)
         assert run.state == "done", run.error
         text = text_of(access.get(page_of(draft), {"part": "replays"}).content.decode())
-        assert "Agreement with the log: 100% of 2 requests good" in text
-        assert "All 2 +1 0 → 1 +2 s 0 ms → 2 s no change 0 → 0" in text
-        assert "orders 2 +1 0 → 1 +2 s 0 ms → 2 s no change 0 → 0" in text
+        assert (
+            "These rules would answer 1 more request from the cache (of 2) and spare the warehouse 2 s; "
+            "hit rate 0% → 50.0%. Most of it is due to the rule “orders”. Publish them." in text
+        )
+        assert "gives what the log says for 100% of 2 requests" in text
+        assert "All 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
+        assert "orders 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
         assert "MISS HIT 1 log-1" in text
         assert "In this hour, that costs about" in text
-        html = access.get(page_of(draft)).content.decode()
-        assert "logId%20IN%20%28%27log-1%27%29" in html
-        assert f"day%20BETWEEN%20%27{run.first_day}%27%20AND%20%27{DAY}%27" in html
+        explained = page_text(access, to("tenant-rules-trace", draft.tenant), log_id="log-1")
+        assert "What the log says" in explained
         # Who may not read the log sees no ids of it.
         assert "log-1" not in page_text(staff, page_of(draft))
 
@@ -348,13 +351,13 @@ class TestReplays:
         html = staff.get(page_of(draft), {"part": "replays"}).content.decode()
         closed = text_of(html.partition("<details>")[2])
         assert closed.startswith("The draft changes no count of a rule Rule Requests Hits")
-        assert "orders 2 no change 1 → 1" in closed
+        assert "orders 2 1 1 0 2 s 0" in closed
 
     def test_publishing_shows_the_last_replay_and_warns_of_a_loss(
         self, access: Client, staff: Client, draft: RuleDraft
     ) -> None:
         publish = page_of(draft, "-publish")
-        loss = "The draft is likely to save less than the live rules."
+        loss = "Keep the present rules, unless fewer hits are what you want."
         assert "The draft was not replayed as it is now." in page_text(staff, publish)
         shown = replay(access, draft).result
         assert shown is not None
@@ -366,6 +369,7 @@ class TestReplays:
         result = {**shown, "total": shown["against"]["total"], "against": against}
         ReplayRun.objects.update(result=result)
         text = page_text(staff, publish)
+        assert "would answer 1 fewer request from the cache (of 2) and cost the warehouse 2 s" in text
         assert "Warehouse time saved −2 s Hits −1" in text
         assert loss in text
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
@@ -375,8 +379,8 @@ class TestReplays:
         RuleDraft.objects.update(rules=[ADS])
         replay(access, draft)
         text = page_text(access, page_of(draft))
-        assert "no rule 2 no change 0 → 0 no change 0 ms → 0 ms no change 0 → 0" in text
-        assert "orders 0 no change 0 → 0 no change 0 ms → 0 ms no change 0 → 0" in text
+        assert "no rule 2 was 0 0 0 2 was 0 0 ms 0" in text
+        assert "orders 0 was 2 0 0 was 2 0 0 ms 0" in text
         assert "MISS PASSTHROUGH 2" in text
 
     def test_a_replay_of_an_earlier_text_says_so(
@@ -394,13 +398,13 @@ class TestReplays:
     ) -> None:
         replay(access, draft)
         ReplayRun.objects.update(subject={"digest": "a" * 64})
-        assert "Agreement with the log" in page_text(access, page_of(draft))
+        assert "gives what the log says" in page_text(access, page_of(draft))
 
     @pytest.mark.slow
     def test_a_poor_calibration_is_a_banner_and_a_second_question(
         self, access: Client, staff: Client, draft: RuleDraft
     ) -> None:
-        warning = "The replay of the rules in force differs much from the log: do not trust this."
+        warning = "Do not decide by this: the replay of the rules in force differs much from the log."
         run = replay(access, draft)
         publish = page_of(draft, "-publish")
         assert warning not in page_text(staff, page_of(draft)) + page_text(staff, publish)

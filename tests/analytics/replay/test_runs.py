@@ -30,6 +30,7 @@ from analytics.replay.replay import ReplayResult, replay
 from analytics.replay.runs import (
     cancel_replay,
     delete_old_replays,
+    describe_replay,
     queue_replay,
 )
 from analytics.summaries.days import find_stale_days, rebuild_day
@@ -116,6 +117,7 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
     assert result(run)["against"]["total"]["hits"] == {"low": 1, "likely": None, "high": 1}
     assert result(run)["moved"] == [{"from": "MISS", "to": "HIT", "count": 1, "examples": ["a120"]}]
     assert result(run)["calibration"]["grade"] == "good"
+    assert describe_replay(run)["judgement"]["next"] == "Publish them."
     assert not run_next(default_store(), tenant_id=tenant)
 
 

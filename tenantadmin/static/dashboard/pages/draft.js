@@ -92,5 +92,5 @@ export async function show(context) {
   return h("div",
     pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],
       mayWrite && [button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),
-    editor.element, listReplays(tenant, await replaysOf(), true));
+    editor.element, listReplays(tenant, await replaysOf()));
 }

@@ -26,18 +26,21 @@ export async function show({ tenant, reload }) {
       { head: "Changed", cell: (row) => [f.ago(row.modifiedAt), " by ", row.modifiedBy] },
       mayWrite && acts((row) => button("Delete", () => remove(row), "quiet small")),
     ], drafts, { none: "There are no drafts." }),
-    listReplays(tenant, replays));
+    listReplays(tenant, replays, drafts));
 }
 
-/** @type {(tenant: string, replays: Contract.ReplaySummary[], ofDraft?: boolean) => HTMLElement} `ofDraft`: they are all of one draft */
-export const listReplays = (tenant, replays, ofDraft = false) => tablePanel("Replays", null, [
+/** @type {(tenant: string, replays: Contract.ReplaySummary[], drafts?: Contract.DraftHead[]) => HTMLElement} without `drafts`, they are all of one draft */
+export const listReplays = (tenant, replays, drafts) => tablePanel("Replays", null, [
   { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), `${f.dayShort(row.window.from)} – ${f.dayShort(row.window.to)}`), class: "nowrap" },
-  !ofDraft && text("Rules", "subject", subject), text("State", "state", (state) => badge(state, STATE[state])),
+  !!drafts && text("Rules", "subject", (of) => subject(of, drafts)), text("State", "state", (state) => badge(state, STATE[state])),
   { head: "Asked", cell: (row) => [f.ago(row.requestedAt), " by ", row.requestedBy] },
 ], replays, { limit: 20, none: "There are no replays yet." });
 
 /** @param {{state: string} | null} run a replay or a search */
 export const isUnderWay = (run) => run?.state === "queued" || run?.state === "running";
 
-/** @param {Contract.ReplaySubject} of */
-export const subject = (of) => (of.seq !== undefined ? `revision #${of.seq}` : of.draftId ? "a draft" : "given rules");
+/** @param {Contract.ReplaySubject} of @param {Contract.DraftHead[]} [drafts] */
+export const subject = (of, drafts = []) => {
+  const draft = drafts.find((one) => one.draftId === of.draftId);
+  return of.seq !== undefined ? `revision #${of.seq}` : draft ? draft.name || "Untitled" : of.draftId ? "a draft that is gone" : "rules that a program sent";
+};

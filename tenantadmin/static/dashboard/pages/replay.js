@@ -73,7 +73,7 @@ function page(context, run) {
   const head = pageHead(h("div.row", h("h1", "Replay"), badge(run.state, STATE[run.state])),
     [a(to(tenant, "drafts"), "Drafts and replay"), ` · ${f.dayShort(run.window.from)} – ${f.dayShort(run.window.to)} · `,
       run.subject.draftId ? a(to(tenant, `drafts/${run.subject.draftId}`), "the draft") : subject(run.subject)],
-    can(tenant, "write") && (isOpen ? button("Cancel", cancel) : run.subject.draftId && h("a.button.primary", { href: to(tenant, `drafts/${run.subject.draftId}`, { review: 1 }) }, "Review and publish")));
+    can(tenant, "write") && (isOpen ? button("Cancel", cancel) : run.subject.draftId && h(`a.button${run.judgement?.tone === "bad" ? "" : ".primary"}`, { href: to(tenant, `drafts/${run.subject.draftId}`, { review: 1 }) }, "Review and publish")));
   if (isOpen) {
     return [head, panel(run.state === "queued" ? "Waiting for its turn" : "Running", null, h("div.pad",
       h("progress.progress", { max: 1, value: run.progress, "aria-label": "Progress" })))];
@@ -82,11 +82,27 @@ function page(context, run) {
   return [head, ...result(tenant, run)];
 }
 
-/** @param {Contract.ReplayCounts} counts */
-const atRisk = ({ risk: { low, high } }) => f.range({ low, high }, f.number);
+/** @type {(counts: Contract.ReplayCounts) => number} requests that neither hit nor miss */
+const others = (one) => one.holds + one.bypassed + one.blocked + one.passed + one.errors + one.invalidationErrors;
+
+/** @param {Contract.ReplayCounts} one each hit fewer is a miss more: the row adds up @returns {Bounds} */
+const misses = (one) => {
+  const { hits: { low, likely, high } } = one;
+  const left = (/** @type {number} */ hits) => Math.max(one.requests - others(one) - hits, 0);
+  return { low: left(high), likely: likely === null ? null : left(likely), high: left(low) };
+};
 
 /** @param {Bounds} bounds */
 const middle = ({ low, likely, high }) => likely ?? (low + high) / 2;
+
+/** @type {(counts: Contract.ReplayCounts) => Bounds} */
+const atRisk = ({ risk: { low, high } }) => ({ low, likely: null, high });
+
+/** @type {(value: number) => Bounds} */
+const exactly = (value) => ({ low: value, likely: value, high: value });
+
+/** @param {Bounds} bounds @param {(value: number) => string} show the likely value, and its bounds */
+const parts = (bounds, show) => f.range(bounds, show).replace(")", "").split(" (");
 
 /** @param {string} tenant @param {Replay} run */
 function result(tenant, run) {
@@ -94,32 +110,30 @@ function result(tenant, run) {
   if (!calibration) return [];
   return [
     ...outcome(run),
-    panel("By rule", beside("“was”: under the rules in force"), byRule(tenant, run)),
+    panel("By rule", beside("“was”: under the rules in force; ≈: likely, with its bounds below"), byRule(tenant, run)),
     h("div.columns", moved(tenant, run), publishCost(run)),
-    calibration.causes.length && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
+    calibration.causes.length > 0 && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
+      h("li", `A replay of the rules in force gives what the log says for ${f.percent(calibration.share)} of the requests.`),
       (run.caveats ?? []).map((code) => h("li", CAVEATS[code] ?? code)),
       run.window.daysLeftOut?.map((day) => h("li", `${f.periodName(day)} was left out.`))))),
   ];
 }
 
-/** @param {Replay} run its figures, and what speaks against the rules */
-export function outcome(run) {
-  const { total, against, calibration } = run;
-  if (!total || !against || !calibration) return [];
-  const [now, then] = [total, against.total];
-  const rate = (/** @type {Contract.ReplayCounts} */ one) => middle(one.hits) / (middle(one.hits) + one.misses || 1);
-  const gain = middle(now.savedMs) - middle(then.savedMs);
+/** @param {Replay} run what it means for a decision, and its figures */
+export function outcome({ total: now, against, judgement, billed }) {
+  if (!now || !against || !judgement) return [];
+  const { total: then } = against;
+  const tile = (/** @type {string} */ name, /** @type {"hits" | "savedMs"} */ key, /** @type {(value: number) => string} */ show) => {
+    const [value, bounds] = parts(now[key], show);
+    return /** @type {[string, string, string]} */ ([name, value, `${f.difference(Math.round(middle(now[key]) - middle(then[key])), show)}${bounds ? `; ${bounds}` : ""}`]);
+  };
   return [
-    (gain < 0 || middle(now.hits) < middle(then.hits)) && h("div.callout.bad", { role: "alert" }, "These rules are likely to save less than the rules in force."),
-    calibration.grade === "poor" && h("div.callout.bad", { role: "alert" }, CAVEATS["calibration-poor"]),
+    h("div", { class: `callout ${judgement.tone}`, role: judgement.tone === "bad" && "alert" }, judgement.text, " ", h("strong", judgement.next)),
     tiles([
-      ["Requests", f.compact(now.requests)], ["Hits", f.compact(middle(now.hits)), f.difference(Math.round(middle(now.hits) - middle(then.hits)), f.compact)],
-      ["Hit rate of cache rules", f.percent(rate(now)), `was ${f.percent(rate(then))}`],
-      ["Warehouse time saved", f.duration(middle(now.savedMs)), f.difference(Math.round(gain), f.duration)],
-      ...(run.billed ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(run.billed.gain)])] : []),
-      ["Hits at risk", atRisk(now), `was ${atRisk(then)}`],
-      ["Agreement with the log", f.percent(calibration.share), calibration.grade],
+      tile("Hits", "hits", f.number), tile("Warehouse time saved", "savedMs", f.duration),
+      ...(billed ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(billed.gain)])] : []),
+      ["Hits at risk of being stale", f.range(atRisk(now), f.number), `was ${f.range(atRisk(then), f.number)}`],
     ]),
   ];
 }
@@ -127,18 +141,25 @@ export function outcome(run) {
 /** @param {string} tenant @param {Replay} run */
 function byRule(tenant, run) {
   const before = new Map((run.against?.rules ?? []).map((one) => [one.ruleId, one]));
-  const was = (/** @type {Contract.ReplayRuleCounts} */ row, /** @type {(one: Contract.ReplayRuleCounts) => string} */ show) => {
-    const old = before.get(row.ruleId);
-    return old && show(old) === show(row) ? null : beside(` was ${old ? show(old) : f.NONE}`);
-  };
-  return table([
-    text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
-    { head: "Requests", number: true, cell: (row) => [f.number(row.requests), was(row, (one) => f.number(one.requests))], sort: (row) => row.requests },
-    { head: "Hits", number: true, cell: (row) => [f.range(row.hits, f.number), was(row, (one) => f.number(Math.round(middle(one.hits))))], sort: (row) => middle(row.hits) },
-    { head: "Misses", number: true, cell: (row) => [f.number(row.misses), was(row, (one) => f.number(one.misses))], sort: (row) => row.misses },
-    { head: "Saved", number: true, cell: (row) => [f.range(row.savedMs, f.duration), was(row, (one) => f.duration(middle(one.savedMs)))], sort: (row) => middle(row.savedMs) },
-    { head: "Hits at risk", number: true, cell: (row) => atRisk(row), sort: (row) => row.risk.high },
-  ], run.rules ?? [], { label: "By rule", sorted: 4 });
+  const count = (/** @type {string} */ head, /** @type {(one: Contract.ReplayRuleCounts) => Bounds} */ of, show = f.number) => ({
+    head, number: true, sort: (/** @type {Contract.ReplayRuleCounts} */ row) => middle(of(row)),
+    cell: (/** @type {Contract.ReplayRuleCounts} */ row) => {
+      const [[value, bounds], old] = [parts(of(row), show), before.get(row.ruleId)];
+      return [value, h("div.muted.small", bounds), old && f.range(of(old), show) !== f.range(of(row), show) && h("div.muted.small", `was ${show(Math.round(middle(of(old))))}`)];
+    },
+  });
+  const [own, nothing] = [run.rules ?? [], exactly(0)];
+  const removed = [...before.values()].filter((old) => own.every((row) => row.ruleId !== old.ruleId))
+    .map((old) => ({ ...old, requests: 0, hits: nothing, savedMs: nothing, risk: nothing, holds: 0, bypassed: 0, blocked: 0, passed: 0, errors: 0, invalidationErrors: 0 }));
+  const rows = (/** @type {boolean} */ differs) => [...own, ...removed].filter((row) => (JSON.stringify(row) !== JSON.stringify(before.get(row.ruleId))) === differs);
+  const show = (/** @type {Contract.ReplayRuleCounts[]} */ shown) => table([
+    text("Rule", "ruleId", (id) => h("div", ruleLink(tenant, id), !before.has(id) && [" ", badge("new", "info")])),
+    count("Requests", (row) => exactly(row.requests)), count("Hits", (row) => row.hits), count("Misses", misses), count("Other", (row) => exactly(others(row))),
+    count("Saved", (row) => row.savedMs, f.duration), count("Hits at risk", atRisk),
+  ], shown, { label: "By rule", sorted: 5, none: "The rules change no count." });
+  const same = rows(false);
+  return [show(rows(true)), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, for which nothing changes`), show(same)),
+    h("p.pad.muted.small", "Hits, misses and others are the requests. Others waited for a running statement, are not cached, were refused, or failed.")];
 }
 
 /** @param {string} tenant @param {Replay} run */
