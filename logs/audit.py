@@ -25,8 +25,9 @@ _TABLE: Final = QueryRun._meta.db_table
 _BEGIN_QUERY: Final = f"""
     WITH run AS (
         INSERT INTO {_TABLE}
-               (tenant_id, email, statement, request_id, client_address, at, outcome)
-        VALUES (%(tenant)s, %(email)s, %(statement)s, %(request)s, %(address)s, %(at)s, 'running')
+               (tenant_id, email, statement, request_id, client_address, at, outcome, by_service)
+        VALUES (%(tenant)s, %(email)s, %(statement)s, %(request)s, %(address)s, %(at)s, 'running',
+                %(by_service)s)
         RETURNING id)
     SELECT run.id, files.* FROM run, ({STATE}) AS files
 """  # noqa: S608  # the tables' names are not input
@@ -70,8 +71,8 @@ class BegunQuery:
     state: LogState
 
 
-def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> BegunQuery:
-    """Write the audit row of a query that is about to run."""
+def begin_query(reader: Reader, *, tenant: UUID, statement: str, by_service: bool = False) -> BegunQuery:
+    """Write the audit row of a query that is about to run. ``by_service``: the service wrote the statement."""
     at = now()
     values: dict[str, Any] = {
         "tenant": tenant,
@@ -80,6 +81,7 @@ def begin_query(reader: Reader, *, tenant: UUID, statement: str) -> BegunQuery:
         "request": current_request_id(),
         "address": reader.address,
         "at": at,
+        "by_service": by_service,
     }
     ensure_month(_TABLE, at)
     with connection.cursor() as cursor:

@@ -48,6 +48,7 @@ def run_query(
     source: LogSource | None = None,
     limits: Limits | None = None,
     disconnection: Disconnection | None = None,
+    by_service: bool = False,
 ) -> QueryResult:
     """Run ``statement`` over the tenant's log, or return its kept result. Record in the audit how it ended.
 
@@ -57,12 +58,13 @@ def run_query(
         source: the files to read, for which no result is kept; default: the current partitions.
         limits: default: the settings.
         disconnection: ends the query when the caller is gone.
+        by_service: the service wrote the statement, for figures that the reader asked for.
 
     Raises:
         ApiError: the statement was refused, failed or was cancelled (400), the engine failed (500), or days
             were built again in both attempts (503).
     """
-    run = begin_query(reader, tenant=tenant, statement=statement)
+    run = begin_query(reader, tenant=tenant, statement=statement, by_service=by_service)
     started = time.monotonic()
     outcome, message = InternalError.code, InternalError.message
     result: QueryResult | None = None
@@ -126,12 +128,12 @@ def _query_current_files(
 
 
 def query_rows(store: ObjectStore, *, tenant: UUID, statement: str, reader: Reader) -> list[dict[str, Any]]:
-    """Return the rows of `run_query` as the API shows them, by column name.
+    """Return the rows of a statement of the service as the API shows them, by column name.
 
     Raises:
         ApiError: the query failed.
     """
-    return rows_of(run_query(store, tenant=tenant, statement=statement, reader=reader))
+    return rows_of(run_query(store, tenant=tenant, statement=statement, reader=reader, by_service=True))
 
 
 def rows_of(result: QueryResult) -> list[dict[str, Any]]:

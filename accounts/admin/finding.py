@@ -1,4 +1,4 @@
-"""Search tenants by the start of the name, the id, an FQDN or a member's email; others by words and ids."""
+"""Search tenants, people, accounts, FQDNs and domains by words, beginnings and ids."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ from uuid import UUID
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db.models import Q
 
-from accounts.models import Fqdn, Membership
+from accounts.models import Account, Domain, Fqdn, Membership, Tenant, User
 from accounts.models.tenants import tenant_name_key
+from accounts.models.words import words_of
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+#: Maximum number of results of each kind.
+MAX_FOUND: Final = 10
+_NAME: Final = SearchVector("name", config="simple")
 #: At most this many tenants of one email are found.
 _MAX_OF_ADDRESS: Final = 100
 #: The start of an id, as lists show it.
@@ -41,16 +45,60 @@ def _tenants_named(text: str) -> QuerySet[Fqdn, UUID] | QuerySet[Membership, UUI
     return Fqdn.objects.filter(name=text).values_list("tenant_id", flat=True)
 
 
-def with_words(rows: QuerySet[Any], term: str, *, field: str) -> QuerySet[Any]:
-    """Return the rows in whose field words begin with the words of ``term``, in any order.
+def find_tenants(term: str) -> list[Tenant]:
+    """Return tenants by name, id, FQDN or a member's email; deleted ones too."""
+    every = Tenant.objects.select_related("account")
+    return _first_of(
+        every.filter(tenants_matching(term)), with_words(every, term, _NAME), with_start_of_id(every, term)
+    )
 
-    The model has an index of the field's words.
-    """
-    words = re.findall(r"\w+", term)
+
+def find_people(term: str) -> list[User]:
+    """Return users by name or email."""
+    users = User.objects.all()
+    return _first_of(
+        users.filter(email__startswith=term.lower()),
+        with_words(users, term, SearchVector("display_name", config="simple")),
+        with_words(users, term, words_of("email")),
+    )
+
+
+def find_accounts(term: str) -> list[Account]:
+    """Return accounts by name or id; deleted ones too."""
+    every = Account.objects.all()
+    return _first_of(
+        every.filter(name__istartswith=term), with_words(every, term, _NAME), with_start_of_id(every, term)
+    )
+
+
+def find_fqdns(term: str) -> list[Fqdn]:
+    """Return FQDNs by words of the name."""
+    return _first_of(with_words(Fqdn.objects.all(), term, words_of("name")))
+
+
+def find_domains(term: str) -> list[Domain]:
+    """Return domains by words of the name."""
+    return _first_of(with_words(Domain.objects.select_related("account"), term, words_of("name")))
+
+
+def _first_of(*searches: QuerySet[Any]) -> list[Any]:
+    """Return at most `MAX_FOUND` results, each once. Results of an earlier search are first."""
+    found: dict[Any, Any] = {}
+    for search in searches:
+        # In no order: any order would read all rows that match.
+        found |= {row.pk: row for row in search.order_by()[:MAX_FOUND] if row.pk not in found}
+        if len(found) >= MAX_FOUND:
+            break
+    return list(found.values())[:MAX_FOUND]
+
+
+def with_words(rows: QuerySet[Any], term: str, vector: SearchVector) -> QuerySet[Any]:
+    """Return the rows in whose words of ``vector``, an index, words begin with those of ``term``."""
+    words = re.findall(r"[^\W_]+", term)
     if not words:
         return rows.none()
     query = SearchQuery(" & ".join(f"{word}:*" for word in words), search_type="raw", config="simple")
-    found: QuerySet[Any] = rows.annotate(words=SearchVector(field, config="simple")).filter(words=query)
+    found: QuerySet[Any] = rows.annotate(words=vector).filter(words=query)
     return found
 
 

@@ -12,6 +12,7 @@ from django.db.models.functions import Upper
 
 from accounts.models.querysets import DeletableQuerySet, RevocableQuerySet
 from accounts.models.users import User
+from accounts.models.words import words_of
 from tenantadmin.lib.core.timestamps import now
 
 
@@ -74,6 +75,7 @@ class Domain(models.Model):
                 fields=["-created_at"], condition=models.Q(verified_at__isnull=True), name="domain_waiting"
             ),
             models.Index(fields=["name", "id"], name="domain_by_name"),
+            GinIndex(words_of("name"), name="domain_words"),
         )
 
     def __str__(self) -> str:
@@ -92,6 +94,7 @@ class Fqdn(models.Model):
     class Meta:
         ordering = ("name",)
         verbose_name = "FQDN"
+        indexes = (GinIndex(words_of("name"), name="fqdn_words"),)
 
     def __str__(self) -> str:
         return self.name

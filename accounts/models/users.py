@@ -16,6 +16,7 @@ from django.db.models.functions import Upper
 from django.utils.crypto import salted_hmac
 
 from accounts.models.querysets import MembershipQuerySet
+from accounts.models.words import words_of
 from tenantadmin.lib.core.emails import check_email, normalize_email
 from tenantadmin.lib.core.timestamps import now
 
@@ -122,6 +123,7 @@ class User(AbstractBaseUser):
             # What staff search by.
             models.Index(OpClass(Upper("display_name"), name="text_pattern_ops"), name="user_name_start"),
             GinIndex(SearchVector("display_name", config="simple"), name="user_words"),
+            GinIndex(words_of("email"), name="user_email_words"),
         )
 
     def __str__(self) -> str:

@@ -243,6 +243,7 @@ def _run_queries(
             reader=reader,
             source=source,
             limits=document_limits(),
+            by_service=True,
         )
         if result.truncated:
             raise BadRequest(f"The query {query.name} has too many rows to compare. Verify a shorter period.")

@@ -152,7 +152,13 @@ def compute_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader
         files=[(day.isoformat(), key) for day, _, keys, _ in source.partitions for key in keys],
     )
     result = run_query(
-        store, tenant=source.tenant, statement=sql, reader=reader, source=files, limits=document_limits()
+        store,
+        tenant=source.tenant,
+        statement=sql,
+        reader=reader,
+        source=files,
+        limits=document_limits(),
+        by_service=True,
     )
     if result.truncated:
         raise _refuse("These days have too many rules. Choose fewer days.")

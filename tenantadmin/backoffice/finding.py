@@ -1,23 +1,40 @@
-"""The search of the command palette: pages first, then tenants, people, accounts, domains and lists."""
+"""The search of the command palette: pages and acts first, then tenants, people, accounts, names, lists."""
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from django.urls import reverse
+from django.utils.http import urlencode
 from unfold.dataclasses import SearchResult
 
-from accounts.admin.finding import tenants_matching, with_start_of_id, with_words
-from accounts.models import Account, Domain, Tenant, User
+from accounts.admin.finding import find_accounts, find_domains, find_fqdns, find_people, find_tenants
+from accounts.admin.names import names_of
+from accounts.admin.tabs import TABS
 from tenantadmin.backoffice.navigation import find_pages
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from accounts.admin.names import Names
+    from accounts.models import Account, Domain, Fqdn, Tenant, User
 
-    from django.db.models import QuerySet
-
-#: Maximum number of results of each kind.
-_MAX_FOUND: Final = 10
+#: Pages of one tenant, person or account beside the tabs: title, and the name of the page.
+_OF_TENANT: Final = (
+    ("Invalidate stale results", "tenant-invalidate"),
+    ("Replay and publish a draft", "tenant-rules"),
+    ("Restore rules or configuration", "tenant-history"),
+    ("Build days again", "tenant-rebuild"),
+    ("Take access for a limited time", "tenant-access"),
+    ("Add a member or change a role", "tenant-member"),
+)
+_OF_PERSON: Final = (("Offboard", "person-offboard"),)
+_OF_ACCOUNT: Final = (("Change plan or owners", "account-change"),)
+#: A shorter word means no act.
+_LEAST: Final = 3
+#: Of each such page, at most this many tenants, people or accounts.
+_MAX_OF_ACT: Final = 3
 
 
 def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[Any]:
@@ -26,81 +43,116 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
     Args:
         app_list: the lists of records that the caller may open, as `AdminSite.get_app_list` gives them.
     """
-    term = term.replace("\0", "")
+    term = term.replace("\0", "").strip()
     if not term:
         return []
-    lists = [model for app in app_list for model in app["models"] if term.lower() in model["name"].lower()]
-    every = Tenant.objects.select_related("account")
-    tenants = _first_of(
-        every.filter(tenants_matching(term)),
-        with_words(every, term, field="name"),
-        with_start_of_id(every, term),
-    )
-    users = _first_of(
-        User.objects.filter(email__startswith=term.lower()),
-        with_words(User.objects.all(), term, field="display_name"),
-    )
-    accounts = _first_of(
-        Account.objects.filter(name__istartswith=term),
-        with_words(Account.objects.all(), term, field="name"),
-        with_start_of_id(Account.objects.all(), term),
-    )
-    domains = Domain.objects.filter(name=term.lower()).select_related("account")[:_MAX_FOUND]
+    fqdns = find_fqdns(term)
+    tenants = names_of(fqdn.tenant_id for fqdn in fqdns)
     return [
         *(
             SearchResult(title=title, description="Page", link=link, icon=icon)
             for title, icon, link in find_pages(term)
         ),
-        *(
-            SearchResult(
-                title=tenant.name,
-                description=f"Tenant of {tenant.account.name}" + (", deleted" if tenant.deleted_at else ""),
-                link=reverse("admin:tenant", args=[tenant.pk]),
-                icon="database",
-            )
-            for tenant in tenants
-        ),
-        *(
-            SearchResult(
-                title=user.email,
-                description=f"User {user.display_name}".rstrip(),
-                link=reverse("admin:person", args=[user.pk]),
-                icon="person",
-            )
-            for user in users
-        ),
-        *(
-            SearchResult(
-                title=account.name,
-                description="Account",
-                link=reverse("admin:account", args=[account.pk]),
-                icon="business_center",
-            )
-            for account in accounts
-        ),
-        *(
-            SearchResult(
-                title=domain.name,
-                description=f"Domain of {domain.account.name}"
-                + ("" if domain.verified_at else ", not verified"),
-                link=reverse("admin:account", args=[domain.account_id]) + "#domains",
-                icon="language",
-            )
-            for domain in domains
-        ),
+        *_find_acts(term),
+        *map(_of_tenant, find_tenants(term)),
+        *map(_of_person, find_people(term)),
+        *map(_of_account, find_accounts(term)),
+        *(_of_fqdn(fqdn, tenants) for fqdn in fqdns),
+        *map(_of_domain, find_domains(term)),
         *(
             SearchResult(title=model["name"], description="All records", link=model["admin_url"], icon="tag")
-            for model in lists
+            for app in app_list
+            for model in app["models"]
+            if term.lower() in model["name"].lower()
         ),
     ]
 
 
-def _first_of(*searches: QuerySet[Any]) -> list[Any]:
-    """Return at most `_MAX_FOUND` results, each once. Results of an earlier search are first."""
-    found: dict[Any, Any] = {}
-    for search in searches:
-        # In no order: any order would read all rows that match.
-        found |= {row.pk: row for row in search.order_by()[:_MAX_FOUND] if row.pk not in found}
-        if len(found) >= _MAX_FOUND:
-            break
-    return list(found.values())[:_MAX_FOUND]
+def _find_acts(term: str) -> list[Any]:
+    """Return pages of one tenant, person or account: "invalidate retail", "offboard olu".
+
+    Without a name, the result is the list to choose from.
+    """
+    tabs = [title_and_page for _, title_and_page in sorted(TABS.items())]
+    found: list[Any] = []
+    kinds: tuple[tuple[tuple[tuple[str, str], ...], Callable[[str], Sequence[Any]], str, str], ...] = (
+        ((*_OF_TENANT, *tabs), find_tenants, "tenant", "accounts_tenant_changelist"),
+        (_OF_PERSON, find_people, "person", "accounts_user_changelist"),
+        (_OF_ACCOUNT, find_accounts, "account", "accounts_account_changelist"),
+    )
+    words = term.lower().split()
+    for acts, find, what, every in kinds:
+        find_once = cache(find)
+        for title, page in acts:
+            meant = re.findall(r"\w+", title.lower())
+            rest = [
+                word for word in words if len(word) < _LEAST or not any(it.startswith(word) for it in meant)
+            ]
+            if len(rest) == len(words):
+                continue
+            if rest:
+                found += [
+                    SearchResult(
+                        title=f"{title}: {row}",
+                        description=f"Page of a {what}",
+                        link=reverse(f"admin:{page}", args=[row.pk]),
+                        icon="arrow_outward",
+                    )
+                    for row in find_once(" ".join(rest))[:_MAX_OF_ACT]
+                ]
+            else:
+                found.append(
+                    SearchResult(
+                        title=title,
+                        description=f"Page of a {what}. Type the {what} too, or choose one here",
+                        link=reverse(f"admin:{every}"),
+                        icon="arrow_outward",
+                    )
+                )
+    return found
+
+
+def _of_tenant(tenant: Tenant) -> Any:
+    return SearchResult(
+        title=tenant.name,
+        description=f"Tenant of {tenant.account.name}" + (", deleted" if tenant.deleted_at else ""),
+        link=reverse("admin:tenant", args=[tenant.pk]),
+        icon="database",
+    )
+
+
+def _of_person(user: User) -> Any:
+    return SearchResult(
+        title=user.email,
+        description=f"Person {user.display_name}".rstrip() + ("" if user.is_active else ", inactive"),
+        link=reverse("admin:person", args=[user.pk]),
+        icon="person",
+    )
+
+
+def _of_account(account: Account) -> Any:
+    return SearchResult(
+        title=account.name,
+        description="Account" + (", deleted" if account.deleted_at else ""),
+        link=reverse("admin:account", args=[account.pk]),
+        icon="business_center",
+    )
+
+
+def _of_fqdn(fqdn: Fqdn, tenants: Names) -> Any:
+    _, tenant = tenants.get(fqdn.tenant_id, ("", "a tenant that is gone"))
+    return SearchResult(
+        title=fqdn.name,
+        description=f"FQDN, {'released by' if fqdn.released_at else 'claimed by'} {tenant}",
+        link=f"{reverse('admin:fqdns')}?{urlencode({'q': fqdn.name})}",
+        icon="dns",
+    )
+
+
+def _of_domain(domain: Domain) -> Any:
+    return SearchResult(
+        title=domain.name,
+        description=f"Domain of {domain.account.name}" + ("" if domain.verified_at else ", not verified"),
+        link=reverse("admin:account", args=[domain.account_id]) + "#domains",
+        icon="language",
+    )

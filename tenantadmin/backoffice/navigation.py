@@ -53,16 +53,31 @@ _TASKS: Final = (
 _ACTS: Final = (
     ("New account", "add_business", "account-new"),
     ("New tenant", "add_circle", "tenant-new"),
+    ("Publish new terms", "gavel", "terms-edit"),
 )
+#: Other words by which the palette finds a page.
+_ALSO: Final = {
+    "index": "attention overview start",
+    "people": "who may do what staff roles wildcard",
+    "accounts_user_changelist": "people persons",
+    "accounts_personalaccesstoken_changelist": "pats",
+    "accounts_domain_changelist": "verify dns",
+    "fqdns": "hosts names who owns",
+    "audit": "history events log acts",
+    "system": "health servers queues workers versions",
+    "all_records": "lists tables database",
+    "account-new": "create add customer",
+    "tenant-new": "create add",
+}
 
 
 def find_pages(term: str) -> list[tuple[str, str, str]]:
-    """Return title, icon and address of each page of which a word begins with ``term``."""
+    """Return title, icon and address of each page that has words beginning with those of ``term``."""
     return [
         (title, icon, reverse(f"admin:{name}"))
         for _, links in (*_TASKS, ("", _ACTS))
         for title, icon, name in links
-        if f" {term.lower()}" in f" {title.lower()}"
+        if all(f" {word}" in f" {title} {_ALSO.get(name, '')}".lower() for word in term.lower().split())
     ]
 
 

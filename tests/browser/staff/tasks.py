@@ -56,7 +56,7 @@ class Clicks:
 
     def search(self, said: str) -> None:
         """Open the palette and type."""
-        self.click("text=Tenant, person, account, domain")
+        self.click("text=Find tenant, person, page")
         # Letters before that would be lost.
         self.page.wait_for_selector("#search-input-command:focus")
         self.page.keyboard.type(said)
