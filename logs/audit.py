@@ -72,7 +72,7 @@ class BegunQuery:
 
 
 def begin_query(reader: Reader, *, tenant: UUID, statement: str, by_service: bool = False) -> BegunQuery:
-    """Write the audit row of a query that is about to run. ``by_service``: the service wrote the statement."""
+    """Write the audit row of a query that is about to run, ``by_service`` if the service wrote it."""
     at = now()
     values: dict[str, Any] = {
         "tenant": tenant,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django import forms
 from django.forms.widgets import Script
+from django.urls import reverse
+from django.utils.html import format_html
 from django_ace import AceWidget
 
 from accounts.history import MAX_COMMENT
+
+if TYPE_CHECKING:
+    from django.utils.safestring import SafeString
 
 
 class Editor(AceWidget):  # type: ignore[misc]  # django-ace is not typed
@@ -19,6 +24,29 @@ class Editor(AceWidget):  # type: ignore[misc]  # django-ace is not typed
         media: Any = super().media
         scripts: list[Any] = [Script(path, defer=True) for path in media._js]
         return forms.Media(js=scripts, css=media._css)
+
+
+class CompletedInput(forms.TextInput):
+    """A field that completes ``people`` (to an email), ``tenants`` or ``accounts`` from words of their names.
+
+    The page's htmx fills the list of choices (`accounts.admin.pages.suggestions`).
+    """
+
+    def __init__(self, kind: str, **attrs: Any) -> None:
+        self.kind = kind
+        super().__init__({"autocomplete": "off", **attrs})
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        choices = f"{name}-choices"
+        more = {
+            "list": choices,
+            "hx-get": reverse("admin:suggestions", args=[self.kind]),
+            "hx-trigger": "input changed delay:200ms",
+            "hx-target": f"next #{choices}",
+            "hx-sync": "this:replace",
+        }
+        field = super().render(name, value, {**(attrs or {}), **more}, renderer)
+        return format_html('{}<datalist id="{}"></datalist>', field, choices)
 
 
 def rules_editor() -> AceWidget:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accounts.admin.pages import access, accounts, config, creating, engine, people
+from accounts.admin.pages import access, accounts, config, creating, engine, people, suggestions
 
 _TENANT = "tenants/<uuid:tenant>/"
 _ACCOUNT = "accounts/<uuid:account>/"
@@ -30,6 +30,7 @@ urlpatterns = [
     accounts.CheckDomainPage.at(f"{_DOMAIN}check/", "domain-check"),
     accounts.VerifyDomainPage.at(f"{_DOMAIN}verify/", "domain-verify"),
     accounts.FqdnPage.at("fqdns/", "fqdns"),
+    suggestions.SuggestionsPage.at("suggestions/<slug:kind>/", "suggestions"),
     people.ReviewPage.at("people/", "people"),
     people.ReviewRevokePage.at("people/revoke/", "people-revoke"),
     people.PersonOfPage.at("people/of/", "person-of"),

@@ -39,6 +39,8 @@ class Revision(models.Model):
     restored_from = models.PositiveIntegerField(null=True)
     #: Counts and names of what changed.
     summary = models.JSONField(default=dict)
+    #: The request that made it; empty for revisions of earlier releases.
+    request_id = models.CharField(max_length=128, default="", db_default="")
     #: The whole document after the change; null after a deletion.
     document = models.JSONField(null=True)
 

@@ -21,6 +21,7 @@ from accounts.models import Event, Revision, Tenant
 from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
 from rules.admin.history import sentence
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import end_of_day
 from tenantadmin.lib.database.lateral import first_of_each, merge_first
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 #: Characters shown of a statement, which may be a megabyte long.
 _STATEMENT: Final = 1000
-_VALUE: Final = 200
 
 
 class Source(IntEnum):
@@ -67,6 +67,7 @@ SOURCE_KINDS: Final = {
     "documents": Source.REVISION,
     "raw-reads": Source.READ,
     "queries": Source.QUERY,
+    "figures": Source.QUERY,
 }
 #: Choices of the filter by kind: value and title, in groups.
 KIND_CHOICES: Final = (
@@ -80,10 +81,14 @@ KIND_CHOICES: Final = (
             ("other-events", "Other events"),
             ("documents", "Changes of documents"),
             ("raw-reads", "Raw-log reads"),
-            ("queries", "SQL queries"),
+            ("queries", "SQL that people wrote"),
+            ("figures", "Figures of pages"),
         ),
     ),
-    ("Events", tuple((kind.value, kind.value) for kind in EventKind)),
+    (
+        "Events",
+        tuple((kind.value, kind.replace(".", ": ").replace("-", " ").capitalize()) for kind in EventKind),
+    ),
 )
 KINDS: Final = frozenset(value for _, kinds in KIND_CHOICES for value, _ in kinds)
 
@@ -91,6 +96,8 @@ KINDS: Final = frozenset(value for _, kinds in KIND_CHOICES for value, _ in kind
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
     """Filters of the timeline, combined by AND.
+
+    SQL that the service wrote for the figures of a page is no act of a person: only ``kind`` shows it.
 
     Attributes:
         who: actor email. Matches exactly.
@@ -271,6 +278,7 @@ def _reads(filters: AuditFilter, after: _After | None, count: int) -> Iterable[L
 
 def _queries(filters: AuditFilter, after: _After | None, count: int) -> Iterable[QueryRun]:
     rows = QueryRun.objects.defer("statement").annotate(opening=Left("statement", _STATEMENT))
+    rows = rows.filter(by_service=filters.kind == "figures")
     return _of_logs(rows, Source.QUERY, filters, after, count)
 
 
@@ -299,28 +307,12 @@ def _of_event(row: Event) -> Entry:
         row.actor,
         # The page shows the name of the tenant or account beside it.
         "" if row.subject in {str(row.tenant_id), str(row.account_id)} else row.subject,
-        _changes(row.before, row.after),
+        "",
         reason=row.reason,
         is_refused=is_refused,
         address=row.address,
         request_id=row.request_id,
     )
-
-
-def _changes(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> str:
-    """Return the change as text: values before, an arrow, values after."""
-    parts = [_values(values) for values in (before, after) if values]
-    return " → ".join(part for part in parts if part)
-
-
-def _values(values: Mapping[str, Any]) -> str:
-    texts = [
-        f"{name}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
-        for name, value in values.items()
-        if name != "act" and value not in (None, [], {})
-    ]
-    text = "; ".join(texts)
-    return text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…"
 
 
 def _of_read(row: LogRead) -> Entry:
@@ -340,10 +332,13 @@ def _of_read(row: LogRead) -> Entry:
 
 def _of_query(row: Any) -> Entry:
     is_refused = row.outcome not in {"ok", "running"}
-    spent = "" if row.duration_ms is None else f", {row.duration_ms} ms"
-    rows = "" if row.rows is None else f", rows: {row.rows}"
-    kept = ", served from a kept result" if row.from_kept_result else ""
-    on_spark = ", on Spark" if row.engine == "spark" else ""
+    parts = [
+        "" if row.rows is None else formats.count(row.rows, "row"),
+        "" if row.duration_ms is None else f"in {formats.duration(row.duration_ms)}",
+        "from a kept result" if row.from_kept_result else "",
+        "on Spark" if row.engine == "spark" else "",
+        "still running" if row.outcome == "running" else "",
+    ]
     return Entry(
         Source.QUERY,
         row,
@@ -351,7 +346,7 @@ def _of_query(row: Any) -> Entry:
         "SQL query",
         row.email,
         "",
-        f"{row.outcome}{rows}{spent}{kept}{on_spark}",
+        " ".join(filter(None, parts)),
         code=row.opening,
         reason=row.message,
         is_refused=is_refused,
@@ -367,8 +362,9 @@ def _of_revision(row: Revision) -> Entry:
         row.changed_at,
         f"{row.kind}: {row.action}",
         row.user,
-        f"revision {row.seq}",
+        "",
         sentence(row),
+        request_id=row.request_id,
     )
 
 

@@ -17,6 +17,7 @@ from tenantadmin.backoffice.navigation import find_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
     from accounts.admin.names import Names
     from accounts.models import Account, Domain, Fqdn, Tenant, User
 

@@ -166,7 +166,7 @@ class TestSignIn:
         assert [attempt(ADA, "wrong") for _ in range(6)] == [200] * 5 + [429]
         # A user types the password into the field of the email.
         assert attempt("hunter2", "wrong", "192.0.2.2") == 200
-        wrong = "Please enter the correct email and password for a staff account"
+        wrong = "The email or the password is wrong, or the user may not open this site"
         assert [(it.kind, it.actor, it.subject, it.reason.partition(".")[0]) for it in events()] == [
             ("sign-in.succeeded", ADA, ADA, ""),
             ("sign-in.failed", "", ADA, wrong),

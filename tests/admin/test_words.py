@@ -63,7 +63,7 @@ def test_no_is_no_fault(staff: Client, tenant: Tenant) -> None:
 def test_labels_have_no_colon_and_say_what_is_optional(staff: Client, tenant: Tenant) -> None:
     html = staff.get(to("tenant-rules", tenant)).content.decode()
     assert {"Reason or ticket", "Comment optional"} <= labels(html)
-    assert "Shown in the audit log." in html
+    assert "The audit log shows it, and the history of what you change." in html
 
 
 def test_what_ends_for_good_is_red(staff: Client, tenant: Tenant) -> None:

@@ -187,7 +187,7 @@ class ReasonForm(forms.Form):
     reason = forms.CharField(
         label="Reason or ticket",
         max_length=MAX_REASON,
-        help_text="Shown in the audit log.",
+        help_text="The audit log shows it, and the history of what you change.",
         widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 

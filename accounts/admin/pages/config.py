@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
 
-from accounts.admin.forms import comment_field, config_editor
+from accounts.admin.forms import config_editor
 from accounts.admin.pages.base import ReasonForm, TenantActPage, may
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
@@ -50,8 +50,7 @@ class ConfigForm(ReasonForm):
     )
     etag = forms.CharField(widget=forms.HiddenInput)
     base_seq = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
-    comment = comment_field()
-    field_order = ("config", "comment", "reason")
+    field_order = ("config", "reason")
 
 
 class ConfigPage(TenantActPage):
@@ -87,7 +86,6 @@ class ConfigPage(TenantActPage):
             parse=parse_config,
             actor=self.actor,
             expected_etag=values["etag"],
-            comment=values["comment"],
         )
         return f"Saved as revision {written.seq}.", {"seq": written.seq}
 

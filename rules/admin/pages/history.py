@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from accounts.admin.forms import comment_field, split_ids
+from accounts.admin.forms import split_ids
 from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage, may
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
@@ -78,8 +78,7 @@ class RestoreForm(ReasonForm):
 
     etag = forms.CharField(widget=forms.HiddenInput, required=False)
     confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
-    comment = comment_field()
-    field_order = ("confirm_deletes", "comment", "reason")
+    field_order = ("confirm_deletes", "reason")
 
 
 class RestorePage(TenantActPage):
@@ -142,7 +141,6 @@ class RestorePage(TenantActPage):
                 seq=seq,
                 actor=self.actor,
                 confirm_deletes=split_ids(values["confirm_deletes"]),
-                comment=values["comment"],
                 expected_etag=values["etag"],
             ).seq
         else:
@@ -151,7 +149,6 @@ class RestorePage(TenantActPage):
                 seq=seq,
                 parse=parse_config,
                 actor=self.actor,
-                comment=values["comment"],
             ).seq
         return f"Restored revision {seq} as revision {restored}.", {"seq": restored, "restoredFrom": seq}
 

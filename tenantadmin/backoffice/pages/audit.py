@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -17,13 +18,15 @@ from django.utils.http import urlencode
 
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
-from accounts.admin.finding import tenants_matching
+from accounts.admin.finding import find_accounts, find_people, find_tenants
+from accounts.admin.forms import CompletedInput
 from accounts.admin.names import names_of
 from accounts.admin.pages.base import StaffPage, may
 from accounts.events import record_event
-from accounts.models import AuditView, Tenant, User
+from accounts.models import AuditView, User
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
+from tenantadmin.backoffice.acts import detail_of, phrase_of, tell_acts
 from tenantadmin.backoffice.audit import (
     KIND_CHOICES,
     KINDS,
@@ -35,6 +38,7 @@ from tenantadmin.backoffice.audit import (
 )
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.csv_files import stream_csv
 
 if TYPE_CHECKING:
@@ -62,41 +66,85 @@ def given_filters(query: QueryDict) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text}
 
 
+class Unclear(BadRequest):
+    """A filter means more than one person, tenant or account."""
+
+    def __init__(self, name: str, text: str, choices: Sequence[tuple[str, str]]) -> None:
+        super().__init__(f"“{text}” fits more than one. Choose:")
+        #: The filter, and value and title of each choice.
+        self.name, self.choices = name, choices
+
+
 def parse_filters(given: Mapping[str, str]) -> AuditFilter:
-    """Return the filters. The tenant may be an id, a name, an FQDN or a member's email.
+    """Return the filters. People, tenants and accounts may be given by a word of the name.
 
     Raises:
-        BadRequest: a filter is malformed, or the tenant is not clear.
+        BadRequest: a filter is malformed, or it fits none.
+        Unclear: it fits several.
     """
     kind = given.get("kind", "")
     if kind and kind not in KINDS:
         raise BadRequest(f"There is no kind '{kind}'.")
     filters = AuditFilter(
-        who=normalize_email(given.get("who", "")),
-        what=given.get("what", ""),
+        who=_person("who", given.get("who", "")),
+        what=_person("what", given.get("what", "")),
         kind=kind,
         since=parse_day(given.get("since", "")),
         until=parse_day(given.get("until", "")),
     )
     if text := given.get("account"):
-        try:
-            filters = replace(filters, account=UUID(text))
-        except ValueError:
-            raise BadRequest("Give the id of the account. Its page has a link to its audit.") from None
+        accounts = [(it.pk, it.name) for it in find_accounts(text)]
+        filters = replace(filters, account=_meant("account", text, accounts))
     if text := given.get("tenant"):
-        filters = replace(filters, tenant=_tenant_of(text))
+        tenants = [(it.pk, f"{it.name} of {it.account.name}") for it in find_tenants(text)]
+        filters = replace(filters, tenant=_meant("tenant", text, tenants))
     return filters
 
 
-def _tenant_of(text: str) -> UUID:
-    # A deleted tenant still has records.
+def _person(name: str, text: str) -> str:
+    """Return the email that is meant, or the text: the name of a job, a domain, or a deleted user."""
+    email = normalize_email(text)
+    people = find_people(text) if text else []
+    if not people or any(it.email == email for it in people):
+        return email if "@" in text else text
+    if len(people) > 1:
+        raise Unclear(name, text, [(it.email, f"{it.email} {it.display_name}".strip()) for it in people])
+    return people[0].email
+
+
+def _meant(name: str, text: str, found: Sequence[tuple[UUID, str]]) -> UUID:
+    # What is deleted still has records.
     with suppress(ValueError):
         return UUID(text)
-    found = list(Tenant.objects.filter(tenants_matching(text))[:2])
-    if len(found) != 1:
-        how_many = "No tenant is" if not found else "More than one tenant is"
-        raise BadRequest(f"{how_many} called '{text}'. Give more of the name, or the id.")
-    return found[0].pk
+    if not found:
+        raise BadRequest(f"No {name} is called '{text}'.")
+    if len(found) > 1:
+        raise Unclear(name, text, [(str(key), title) for key, title in found])
+    return found[0][0]
+
+
+class FilterForm(forms.Form):
+    """The fields of the filter that complete names."""
+
+    who = forms.CharField(label="Who", widget=CompletedInput("people", placeholder="Name, email or job"))
+    what = forms.CharField(
+        label="About", widget=CompletedInput("people", placeholder="Name, email or domain")
+    )
+    tenant = forms.CharField(label="Tenant", widget=CompletedInput("tenants", placeholder="Name or FQDN"))
+    account = forms.CharField(label="Account", widget=CompletedInput("accounts", placeholder="Name"))
+
+
+def _days(given: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return title and query of some spans of days."""
+    today = now().date()
+    spans = (("Today", 0, 0), ("Yesterday", 1, 1), ("7 days", 6, 0))
+    return [
+        (
+            title,
+            urlencode({**given, "since": today - dt.timedelta(first), "until": today - dt.timedelta(last)}),
+        )
+        for title, first, last in spans
+    ]
 
 
 class ViewForm(forms.Form):
@@ -116,6 +164,8 @@ class AuditListPage(StaffPage):
         content: dict[str, Any] = {
             "given": given,
             "query": urlencode(given),
+            "fields": FilterForm(given),
+            "days": _days(given),
             "kind_choices": KIND_CHOICES,
             "views": [(it, urlencode(it.filters)) for it in self._views()],
             "most": MOST_IN_FILE,
@@ -123,14 +173,18 @@ class AuditListPage(StaffPage):
         try:
             filters = parse_filters(given)
             page = read_audit(filters, limit=_PAGE, cursor=self.request.GET.get("cursor") or None)
+        except Unclear as error:
+            choices = [(title, urlencode({**given, error.name: value})) for value, title in error.choices]
+            return {**content, "error": error, "choices": choices}
         except BadRequest as error:
             return {**content, "error": error}
-        ids = _ids_of(page.entries, filters)
+        names = names_of(_ids_of(page.entries, filters))
         return {
             **content,
-            "entries": self._readable(page.entries),
+            "acts": tell_acts(self._readable(page.entries), names),
             "cursor": page.cursor,
-            "names": names_of(ids),
+            "names": names,
+            "filters": filters,
         }
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponseBase:
@@ -218,7 +272,9 @@ def _cells(
     filters: AuditFilter, *, readable: Callable[[Sequence[Entry]], Sequence[Entry]]
 ) -> Iterator[list[Any]]:
     for entries in walk_audit(filters, page=_PIECE, most=MOST_IN_FILE):
+        names = names_of(_ids_of(entries, filters))
         for entry in readable(entries):
+            said = (phrase_of(entry)[0], detail_of(entry, names))
             yield [
                 entry.at,
                 entry.kind,
@@ -226,7 +282,7 @@ def _cells(
                 entry.what,
                 entry.tenant_id,
                 entry.account_id,
-                entry.text,
+                ": ".join(filter(None, said)),
                 entry.code,
                 entry.reason,
                 entry.address,

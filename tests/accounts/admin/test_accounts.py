@@ -350,10 +350,10 @@ class TestConfig:
     def test_saving_writes_a_revision_and_an_event(
         self, staff: Client, world: factories.World, address: str
     ) -> None:
-        answer = staff.post(address, self.form(world.tenant, comment="New team"), follow=True)
+        answer = staff.post(address, self.form(world.tenant), follow=True)
         assert "Saved as revision 1." in text_of(answer.content.decode())
         written = Revision.objects.get(kind="config", tenant_id=world.tenant.pk, seq=1)
-        assert written.summary["comment"] == "New team"
+        assert written.summary["comment"] == "ticket 6"
         assert read_config(world.tenant.pk).document["labels"] == {"team": "blue"}
         event = Event.objects.get(kind="staff.acted")
         assert (event.reason, event.after) == ("ticket 6", {"act": "config.saved", "seq": 1})

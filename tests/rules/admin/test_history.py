@@ -52,7 +52,7 @@ class TestHistory:
         assert f"Revision 1 {same}" in text_of(equal)
         assert 'name="reason"' not in equal
         etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
-        fields = {"etag": etag, "reason": "x", "comment": "Too early"}
+        fields = {"etag": etag, "reason": "Too early"}
         assert staff.post(address, fields).status_code == 302
         assert Ruleset.objects.get(pk=tenant.pk).rules == []
         revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)

@@ -13,10 +13,12 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts.admin.pages.base import ActPage
 from accounts.limited_access import take_access
 from accounts.models import AuditView, Event, Revision, User
 from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
+from tenantadmin.backoffice.acts import _ACTS, _EVENTS
 from tenantadmin.backoffice.audit import (
     EVENT_GROUPS,
     KIND_CHOICES,
@@ -26,6 +28,7 @@ from tenantadmin.backoffice.audit import (
 )
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
+from tests.admin.reading import text_of
 from tests.admin.staff import page_text, require_roles, signed_in, support_client
 
 if TYPE_CHECKING:
@@ -48,17 +51,17 @@ def minutes(number: int) -> dt.datetime:
 
 def make_event(at: dt.datetime = AT, **fields: Any) -> Event:
     defaults: dict[str, Any] = {"kind": EventKind.SIGN_IN_SUCCEEDED, "actor": ADA, "subject": ADA}
-    return Event.objects.create(**defaults | {"request_id": "r", **fields}, at=at)
+    return Event.objects.create(**defaults | {"request_id": "-", **fields}, at=at)
 
 
 def make_read(at: dt.datetime = AT, **fields: Any) -> LogRead:
-    defaults: dict[str, Any] = {"tenant_id": uuid4(), "email": ADA, "key": "k", "request_id": "r"}
+    defaults: dict[str, Any] = {"tenant_id": uuid4(), "email": ADA, "key": "k", "request_id": "-"}
     return LogRead.objects.create(**defaults | fields, at=at)
 
 
 def make_query(at: dt.datetime = AT, **fields: Any) -> QueryRun:
     defaults: dict[str, Any] = {"tenant_id": uuid4(), "email": ADA, "statement": "SELECT 1"}
-    return QueryRun.objects.create(**defaults | {"request_id": "r", "outcome": "ok", **fields}, at=at)
+    return QueryRun.objects.create(**defaults | {"request_id": "-", "outcome": "ok", **fields}, at=at)
 
 
 def make_revision(at: dt.datetime = AT, **fields: Any) -> Revision:
@@ -200,7 +203,7 @@ class TestFilters:
             ({"until": "9999-12-31"}, "Give a day of the years 1971 to 9000."),
             ({"kind": "nothing"}, "There is no kind 'nothing'."),
             ({"tenant": "zzz"}, "No tenant is called 'zzz'."),
-            ({"account": "Acme"}, "Give the id of the account."),
+            ({"account": "zzz"}, "No account is called 'zzz'."),
         ],
     )
     def test_errors_are_shown(
@@ -230,7 +233,7 @@ class TestPage:
             client_address="192.0.2.1",
         )
         text = page_text(staff, AUDIT, kind="queries")
-        assert "SQL query refused ada@example.org 192.0.2.1 Warehouse query_rejected" in text
+        assert "ada@example.org 192.0.2.1 ran SQL over the log of Warehouse refused SELECT" in text
         assert "SELECT pg_sleep(1) -- x" in text
         assert "The function 'pg_sleep' is not allowed." in text
         assert len(text) < 4000
@@ -252,15 +255,69 @@ class TestPage:
         ):
             assert address in html, address
         text = page_text(staff, AUDIT)
-        assert "role: member → role: owner" in text
-        assert "logs/2026" in text
+        assert "made ada@example.org owner role: member → owner" in text
+        assert "read the raw log of Warehouse logs/2026" in text
+
+    def test_records_of_one_request_are_one_act(self, staff: Client, world: factories.World) -> None:
+        of = {"tenant_id": world.tenant.pk, "account_id": world.account.pk, "request_id": "one"}
+        make_revision(minutes(1), kind="rules", action="update", seq=3, summary={"changed": 2}, **of)
+        after = {"act": "draft.published", "seq": 3, "draftId": str(uuid4())}
+        acted = {"kind": EventKind.STAFF_ACTED, "after": after, "reason": "Ticket 7", "subject": "x"}
+        make_event(minutes(1), **acted, **of)
+        make_event(minutes(1), kind=EventKind.DRAFT_DELETED, subject=str(uuid4()), reason="Ticket 7", **of)
+        html = staff.get(AUDIT).content.decode()
+        rows = re.findall(r"<tr><td><time.*?</tr>", html, re.DOTALL)
+        told = [text_of(row).partition(ADA)[2] for row in rows if ADA in row]
+        act = "published a draft of the rules of Warehouse changed 2 rules"
+        assert told == [f" {act} and 1 more deleted a draft of the rules of Warehouse Ticket 7"]
+        assert f"/admin/tenants/{world.tenant.pk}/history/?kind=rules&amp;to=3" in html
+
+    def test_values_are_told_by_name_and_without_ids(self, staff: Client, world: factories.World) -> None:
+        token = {"pat": 7, "name": "CI", "scopes": ["rules:read"], "tenants": [str(world.tenant.pk), "*"]}
+        dates = {"expiresAt": "2026-12-01T00:00:00.000Z", "accounts": [str(uuid4())], "byHand": True}
+        make_event(kind=EventKind.PAT_CREATED, after={**token, **dates}, tenant_id=world.tenant.pk)
+        assert (
+            "created a personal access token on Warehouse name: CI; by hand: yes; scopes: rules:read; "
+            "tenants: Warehouse, everything; expires at: 2026-12-01 00:00:00 UTC"
+        ) in page_text(staff, AUDIT)
+
+    def test_figures_of_pages_are_no_acts(self, staff: Client, world: factories.World) -> None:
+        make_query(tenant_id=world.tenant.pk, statement="SELECT 4711", by_service=True)
+        own = make_query(tenant_id=world.tenant.pk, statement="SELECT 4712")
+        assert found(who=ADA) == keys(own) == found(kind="queries")
+        text = page_text(staff, AUDIT, kind="figures")
+        assert "looked at figures of Warehouse SELECT 4711" in text
+        assert "SELECT 4712" not in text
+
+    def test_every_act_and_every_event_has_words(self) -> None:
+        acts: set[Any] = set()
+        classes = [ActPage]
+        for one in classes:
+            classes += one.__subclasses__()
+            acts.add(vars(one).get("name"))
+        assert {it for it in acts if isinstance(it, str)} <= _ACTS.keys()
+        assert set(EventKind) == _EVENTS.keys()
+
+    @pytest.mark.parametrize("who", ["ADA@example.org", "ada@", "love"])
+    def test_a_person_is_given_by_a_word(self, staff: Client, world: factories.World, who: str) -> None:
+        User.objects.create_user(ADA, display_name="Ada Lovelace")
+        make_event()
+        make_event(actor="bob@example.org", subject="bob@example.org")
+        text = page_text(staff, AUDIT, who=who)
+        assert "Acts of ada@example.org newest first" in text
+        assert "bob@" not in text
+
+    def test_several_people_are_offered(self, staff: Client, world: factories.World) -> None:
+        html = staff.get(AUDIT, {"who": "example", "kind": "tokens"})
+        assert html.status_code == 400
+        assert 'href="?who=owner%40example.org&amp;kind=tokens"' in html.content.decode()
 
     def test_nothing_fits(self, staff: Client, world: factories.World) -> None:
         assert "Nothing fits." in page_text(staff, AUDIT, who="unknown@example.org")
 
     def test_older_pages_keep_the_filters(self, staff: Client, world: factories.World) -> None:
         for number in range(51):
-            make_event(minutes(number), subject=f"s{number}.example")
+            make_event(minutes(number), kind=EventKind.DOMAIN_ADDED, subject=f"s{number}.example")
         html = staff.get(AUDIT, {"who": ADA}).content.decode()
         assert "s50.example" in html
         older = re.findall(r'href="(\?who=ada%40example.org&amp;cursor=[^"]+)"', html)
