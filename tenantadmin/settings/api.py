@@ -41,7 +41,9 @@ SPECTACULAR_SETTINGS = {
     "ENUM_NAME_OVERRIDES": ENUMERATIONS,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    # A box that finds groups of operations.
-    "SWAGGER_UI_SETTINGS": {"deepLinking": True, "filter": True},
+    # JavaScript. docs.js has the filter of operations.
+    "SWAGGER_UI_SETTINGS": (
+        "{deepLinking: true, filter: true, plugins: [operationFilter], onComplete: whenDocsAreShown}"
+    ),
     "REDOC_DIST": "SIDECAR",
 }
