@@ -24,6 +24,21 @@ class Scope(StrEnum):
 
 ALL_SCOPES: Final = frozenset(Scope)
 
+#: What each scope allows, in the words of pages. The dashboard's page of tokens says the same.
+ABILITIES: Final[dict[Scope, str]] = {
+    Scope.CONFIG_READ: "read rules and configuration",
+    Scope.CONFIG_WRITE: "change rules and configuration",
+    Scope.CACHE_ADMIN: "invalidate results",
+    Scope.LOGS_READ: "read requests",
+    Scope.LOGS_QUERY: "run SQL",
+    Scope.ANALYTICS_READ: "read summaries, savings and digests",
+    Scope.ANALYTICS_USERS: "see names of users in them",
+    Scope.LOGS_NOTIFY: "announce logs",
+    Scope.USERS_READ: "see members",
+    Scope.USERS_WRITE: "invite and remove members",
+    Scope.TOS_PUBLISH: "publish terms of service",
+}
+
 #: Only personal access tokens have these scopes; sign-in tokens never do.
 PAT_ONLY: Final = frozenset(
     {Scope.CACHE_ADMIN, Scope.ANALYTICS_READ, Scope.ANALYTICS_USERS, Scope.TOS_PUBLISH}

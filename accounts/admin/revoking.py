@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from accounts.access.credentials import end_pat, end_refresh_token, lock_sign_in
 from accounts.access_requests import withdraw_requests_of
@@ -30,6 +31,8 @@ from tenantadmin.lib.http.admin_actions import Refused
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
     from accounts.admin.rights import Right
 
@@ -68,18 +71,24 @@ def _end(right: Right, *, actor: str) -> bool:
     return end_pat(row, actor=actor) if right.kind is RightKind.TOKEN else end_refresh_token(row, actor=actor)
 
 
-def _change_owners(account_id: UUID, *, leaving: str, actor: str, heir: str = "") -> bool:
-    """Replace the owner ``leaving`` of an account by ``heir``. Return False if ``leaving`` is no owner."""
+def _change_owners(
+    account_id: UUID, *, leaving: str, actor: str, heir: str = "", gives_billing: bool = False
+) -> bool:
+    """Replace the owner ``leaving`` of an account by ``heir``. Return False if nothing changes.
+
+    ``gives_billing``: the heir, else another owner, also gets the mails about billing.
+    """
     state = read_account(account_id)
-    if leaving not in state.owners:
-        return False
     owners = {*state.owners, *([heir] if heir else [])} - {leaving}
+    payer = state.billing_email
+    if gives_billing and payer == leaving:
+        payer = heir or min(owners, default=leaving)
+    if leaving not in state.owners and payer == state.billing_email:
+        return False
     write_account(
         account_id=account_id,
         document=sorted(owners),
-        parse=lambda owners: SentAccount(
-            name=state.name, owners=owners, billing_email=state.billing_email, seq=state.seq
-        ),
+        parse=lambda owners: SentAccount(name=state.name, owners=owners, billing_email=payer, seq=state.seq),
         actor=actor,
     )
     return True
@@ -168,10 +177,18 @@ def suggest_heirs(person: User, *, accounts: Iterable[Account], tenants: Iterabl
     return {**of_accounts, **heirs}
 
 
-def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboarding:
+def accounts_billed_to(person: User) -> QuerySet[Account]:
+    """Return the live accounts whose mails about billing go to the user."""
+    return Account.objects.live().filter(billing_email=person.email)
+
+
+def offboard(
+    person_id: int, *, heirs: Mapping[UUID, str], actor: str, gives_billing: bool = False
+) -> Offboarding:
     """Transfer sole ownerships, then end all rights, tokens and sessions, and deactivate the user.
 
-    ``heirs`` has the email of the new owner by the id of each such account and tenant.
+    ``heirs`` has the email of the new owner by the id of each such account and tenant. ``gives_billing``:
+    mails about billing go to the new owners, or to other owners, from now on.
 
     Raises:
         NotFound: there is no such user.
@@ -183,7 +200,7 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
         lock_admins()
         lock_sign_in(email)
         # In this order other writers lock: accounts, users, tenants.
-        owned = Account.objects.live().filter(owners=person_id).values("pk")
+        owned = Account.objects.live().filter(Q(owners=person_id) | Q(billing_email=email)).values("pk")
         accounts = list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
         locked = User.objects.select_for_update(no_key=True)
         people = {it.email: it for it in locked.filter(email__in={email, *heirs.values()}).order_by("pk")}
@@ -199,13 +216,14 @@ def offboard(person_id: int, *, heirs: Mapping[UUID, str], actor: str) -> Offboa
         for tenant_id in tenants:
             heir, owner = heirs[tenant_id], MembershipRole.OWNER
             set_member(tenant_id=tenant_id, email=heir, role=owner, actor=actor, is_heir=True)
+        ownerships = person.owned_accounts.live().count()
         for account in accounts:
             heir = heirs[account.pk] if account.pk in alone else ""
-            _change_owners(account.pk, leaving=email, heir=heir, actor=actor)
+            _change_owners(account.pk, leaving=email, heir=heir, actor=actor, gives_billing=gives_billing)
         offboarding = Offboarding(
             handed_over=len(alone),
             memberships=_end_memberships(person, actor=actor),
-            accounts=len(accounts),
+            accounts=ownerships,
             grants=sum(end_grant(grant, actor=actor) for grant in person.grants.in_force()),
             tokens=sum(end_pat(pat, actor=actor) for pat in person.personal_access_tokens.not_revoked()),
         )

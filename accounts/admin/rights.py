@@ -5,7 +5,8 @@ A person's page, a tenant's page of people and the access review show the same r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections import defaultdict
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +16,7 @@ from django.db.models import Exists, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.principal import WILDCARD
+from accounts.access.scopes import ABILITIES, ALL_SCOPES, MEMBERSHIP_SCOPES, READ_SCOPES
 from accounts.admin.names import names_of
 from accounts.models import (
     Account,
@@ -40,6 +42,13 @@ if TYPE_CHECKING:
 #: At most this many rows of each kind are on a page. CSV files have all.
 MAX_ROWS: Final = 200
 _Ownership: Final = Account.owners.through
+#: The name of tokens that the dashboard makes for itself (pats.js).
+_OF_DASHBOARD: Final = "Dashboard, until sign-out"
+_STAFF: Final = {
+    "platform admin": "everything but reading requests and SQL",
+    "support": "look at staff pages, invalidate results, build days again",
+}
+_OWNER: Final = "change the account, its owners and domains, create tenants in it"
 
 
 class RightKind(StrEnum):
@@ -60,18 +69,23 @@ class Right:
     kind: RightKind
     row: Any
     person: User
+    #: Its name: the role, or the token's name.
     what: str
+    #: What it allows, in words.
+    allows: str
     on: Sequence[UUID] = field(default=())
     has_wildcard: bool = False
     since: dt.datetime | None = None
     until: dt.datetime | None = None
     #: Last use. For roles, memberships, ownerships and grants: when the person was last seen.
     last_used_at: dt.datetime | None = None
+    #: Rights that a page shows in this row.
+    folded: Sequence[Right] = field(default=())
 
     @property
     def key(self) -> str:
-        """The value of the right in a form."""
-        return f"{self.kind}:{self.row.pk}"
+        """The value of the right in a form, and of those folded into it."""
+        return ",".join(f"{it.kind}:{it.row.pk}" for it in (self, *self.folded))
 
     @property
     def can_be_revoked(self) -> bool:
@@ -88,6 +102,15 @@ class Rights:
     #: At most this many rows of each kind are listed, if there are more.
     cut_at: int | None = None
 
+    @property
+    def folded(self) -> list[Right]:
+        """The rows of a page: tokens that the dashboard makes for a sign-in are one row for each person."""
+        groups: defaultdict[Any, list[Right]] = defaultdict(list)
+        for right in self.rows:
+            is_of_dashboard = right.kind is RightKind.TOKEN and right.row.name == _OF_DASHBOARD
+            groups[right.person.pk if is_of_dashboard else right.key].append(right)
+        return [rights[0] if len(rights) == 1 else _fold(rights) for rights in groups.values()]
+
     def cells(self) -> Iterator[list[Any]]:
         """Yield the rows of the CSV file, with the columns of `HEADER`."""
         for right in self.rows:
@@ -97,6 +120,7 @@ class Rights:
                 "yes" if right.person.is_active else "no",
                 right.kind,
                 right.what,
+                right.allows,
                 "everything" if right.has_wildcard else "; ".join(known),
                 " ".join(map(str, right.on)),
                 right.since,
@@ -105,7 +129,7 @@ class Rights:
             ]
 
 
-HEADER: Final = ("person", "active", "kind", "right", "on", "ids", "since", "until", "last use")
+HEADER: Final = ("person", "active", "kind", "right", "may", "on", "ids", "since", "until", "last use")
 
 
 def rights_of(person: User, *, limit: int | None = MAX_ROWS) -> Rights:
@@ -210,24 +234,59 @@ def _last_seen(people: dict[int, User]) -> dict[int, dt.datetime | None]:
     return {key: max(filter(None, found), default=None) for key, found in moments.items()}
 
 
+def _fold(rights: Sequence[Right]) -> Right:
+    """Return one right for tokens of a person's sign-ins."""
+    first, *others = rights
+    used = [it.last_used_at for it in rights if it.last_used_at]
+    return replace(
+        first,
+        what=f"{first.what}: {len(rights)} sign-ins",
+        on=list(dict.fromkeys(chain.from_iterable(it.on for it in rights))),
+        has_wildcard=any(it.has_wildcard for it in rights),
+        until=max((it.until for it in rights if it.until), default=None),
+        last_used_at=max(used, default=None),
+        folded=others,
+    )
+
+
+def _told(scopes: Iterable[str]) -> str:
+    """Return scopes in words."""
+    given = set(scopes)
+    return ", ".join(words for scope, words in ABILITIES.items() if scope in given)
+
+
 def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
     person = _person_of(row)
     last = seen[person.pk]
     if isinstance(row, User):
         what = "platform admin" if row.role == PrimaryRole.ADMIN else "support"
-        return Right(RightKind.ROLE, row, person, what, has_wildcard=True, last_used_at=last)
+        return Right(RightKind.ROLE, row, person, what, _STAFF[what], has_wildcard=True, last_used_at=last)
     if isinstance(row, _Ownership):
         account: Any = row.account
-        return Right(RightKind.OWNERSHIP, row, person, "account owner", [account.pk], last_used_at=last)
+        return Right(
+            RightKind.OWNERSHIP, row, person, "account owner", _OWNER, [account.pk], last_used_at=last
+        )
     if isinstance(row, Membership):
-        on, until = [row.tenant_id], row.ends_at
-        return Right(RightKind.MEMBERSHIP, row, person, row.role, on, until=until, last_used_at=last)
+        scopes = MEMBERSHIP_SCOPES[row.role] & (
+            READ_SCOPES if person.role == PrimaryRole.GUEST else ALL_SCOPES
+        )
+        return Right(
+            RightKind.MEMBERSHIP,
+            row,
+            person,
+            row.role,
+            _told(scopes),
+            [row.tenant_id],
+            until=row.ends_at,
+            last_used_at=last,
+        )
     if isinstance(row, PermissionGrant):
         return Right(
             RightKind.GRANT,
             row,
             person,
-            ", ".join(sorted(row.permissions)),
+            "permissions" if row.granted_by is None else f"permissions from {row.granted_by.email}",
+            _told(row.permissions),
             [row.resource_id],
             since=row.created_at,
             until=row.expires_at,
@@ -238,7 +297,8 @@ def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
             RightKind.TOKEN,
             row,
             person,
-            f"{row.name} ({row}): {', '.join(row.scopes)}",
+            row.name,
+            _told(row.scopes),
             [UUID(it) for it in (*row.tenants, *row.accounts) if it != WILDCARD],
             has_wildcard=WILDCARD in (*row.tenants, *row.accounts),
             since=row.created_at,
@@ -250,6 +310,7 @@ def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
         row,
         person,
         f"{row.provider or 'one-time link'}, {row.address or 'unknown address'}",
+        "all that the person may do",
         since=row.created_at,
         until=row.expires_at,
         last_used_at=row.last_used_at or row.created_at,

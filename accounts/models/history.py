@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from django.db import models
 from django.db.models.functions import Coalesce
 
@@ -12,6 +14,10 @@ class RevisionKind(models.TextChoices):
     RULES = "rules"
     CONFIG = "config"
     ACCOUNT = "account"
+
+
+#: The documents in words, where the kind is none.
+_DOCUMENTS: Final = {"config": "configuration"}
 
 
 class RevisionAction(models.TextChoices):
@@ -61,3 +67,9 @@ class Revision(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.tenant_id or self.account_id} #{self.seq}"
+
+    @property
+    def done(self) -> str:
+        """What was done, in words: "changed the rules"."""
+        verb = "changed" if self.action == RevisionAction.UPDATE else f"{self.action}d"
+        return f"{verb} the {_DOCUMENTS.get(self.kind, self.kind)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from django.contrib import admin
@@ -81,14 +82,36 @@ def find_pages(term: str) -> list[tuple[str, str, str]]:
     ]
 
 
-def sidebar(_request: HttpRequest) -> list[dict[str, Any]]:
+#: Pages that belong to a link of the sidebar without being below it.
+_BELOW: Final = {
+    "index": re.compile("/admin/$"),
+    "people": re.compile("/admin/people/(revoke/)?$"),
+    "accounts_user_changelist": re.compile(r"/admin/people/\d"),
+    "accounts_tenant_changelist": re.compile("/admin/tenants/"),
+    "accounts_account_changelist": re.compile("/admin/accounts/(new/|[0-9a-f]+-)"),
+}
+
+
+def _is_current(page: str, path: str) -> bool:
+    """Return True if the page at ``path`` belongs to the link to ``page``, as the breadcrumbs say."""
+    link = reverse(f"admin:{page}")
+    is_below = page not in {"index", "people"} and path.startswith(link)
+    return is_below or (page in _BELOW and _BELOW[page].match(path) is not None)
+
+
+def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
     """Return the groups of links, in the form of django-unfold."""
     return [
         {
             "title": title,
             "separator": bool(title),
             "items": [
-                {"title": name, "icon": symbol, "link": reverse(f"admin:{page}")}
+                {
+                    "title": name,
+                    "icon": symbol,
+                    "link": reverse(f"admin:{page}"),
+                    "active": _is_current(page, request.path),
+                }
                 for name, symbol, page in links
             ],
         }

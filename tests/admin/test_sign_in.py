@@ -6,7 +6,7 @@ import re
 import time
 import uuid
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -610,3 +610,18 @@ class TestSessions:
         client.post(reverse("account_reauthenticate"), {"password": PASSWORD, "next": address})
         world.member.refresh_from_db()
         assert world.member.is_active
+
+    def test_a_form_with_a_query_in_its_address_goes_on_after_the_proof(
+        self, client: Client, ada: User, world: factories.World
+    ) -> None:
+        by_password(client)
+        session = client.session
+        for record in session["account_authentication_methods"]:
+            record["at"] -= 901
+        session.save()
+        address = f"{reverse('admin:tenant-access', args=[world.tenant.pk])}?back=x"
+        asked = client.post(address, {"hours": 1, "reason": "ticket 7"})
+        path, _, query = asked["Location"].partition("?")
+        assert not ada.memberships.exists()
+        assert client.post(path, {"password": PASSWORD, **dict(parse_qsl(query))}).status_code == 302
+        assert ada.memberships.get().tenant == world.tenant

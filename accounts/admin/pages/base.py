@@ -8,13 +8,20 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from allauth.account.internal.flows.reauthentication import raise_if_reauthentication_required
+from allauth.account.adapter import get_adapter
+from allauth.account.internal.flows.reauthentication import (
+    STATE_SESSION_KEY,
+    is_reauthentication_required,
+)
+from allauth.core.internal.httpkit import serialize_request
 from django import forms
 from django.contrib import admin, messages
+from django.contrib.auth import REDIRECT_FIELD_NAME
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
+from django.utils.http import urlencode
 from django.views.generic import View
 
 from accounts.admin.tabs import tabs_of
@@ -199,7 +206,7 @@ class ActPage(StaffPage):
         name: the name of the action in the event, such as ``rules.published``.
         effect: shown above the form: what the action will do.
         button: the text of the button.
-        is_dangerous: ask for the second factor again.
+        is_dangerous: ask for the second factor again before it is done. The request goes on then.
         is_destructive: what it ends does not come back: the button is red.
     """
 
@@ -211,14 +218,12 @@ class ActPage(StaffPage):
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     template_name = "backoffice/act.html"
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        if self.is_dangerous:
-            raise_if_reauthentication_required(request, app="allauth.mfa")
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:  # noqa: ARG002
         return self.show(self.template_name, {"form": self.form(), **self.read()})
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        if self.is_dangerous:
-            raise_if_reauthentication_required(request, app="allauth.mfa")
+        if self.is_dangerous and is_reauthentication_required(request, app="allauth.mfa"):
+            return _ask_for_proof(request)
         form = self.form(request.POST)
         if not form.is_valid():
             return self.show(self.template_name, {"form": form, **self.read()}, status=400)
@@ -277,6 +282,16 @@ class ActPage(StaffPage):
     def done_at(self) -> str:
         """Return the address of the next page."""
         raise NotImplementedError
+
+
+def _ask_for_proof(request: HttpRequest) -> HttpResponse:
+    """Keep the request, and go on with it after the user has proved again who it is.
+
+    As allauth's `suspend_request`, which goes on only with an address without a query.
+    """
+    request.session[STATE_SESSION_KEY] = {"request": serialize_request(request)}
+    confirm = get_adapter().get_reauthentication_methods(request.user)[0]["url"]
+    return HttpResponseRedirect(f"{confirm}?{urlencode({REDIRECT_FIELD_NAME: request.path})}")
 
 
 class TenantActPage(ActPage, TenantPage):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
@@ -12,6 +12,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 
 from accounts.access_requests import requests_for
+from accounts.admin.forms import CompletedInput
 from accounts.admin.pages.base import (
     ActPage,
     ReasonForm,
@@ -21,6 +22,7 @@ from accounts.admin.pages.base import (
     may,
 )
 from accounts.admin.revoking import (
+    accounts_billed_to,
     offboard,
     revoke_rights,
     set_member,
@@ -35,6 +37,7 @@ from accounts.admin.rights import (
     rights_of,
     rights_on,
 )
+from accounts.admin.telling import tell_event
 from accounts.deletion import owned_alone
 from accounts.events import record_event
 from accounts.invitations import invitations_into
@@ -42,6 +45,7 @@ from accounts.limited_access import current_membership
 from accounts.models import Event, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole, StaffRole
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import Conflict, NotFound
 from tenantadmin.lib.http.csv_files import stream_csv
@@ -54,10 +58,16 @@ if TYPE_CHECKING:
 
     from accounts.admin.pages.base import Trail
     from accounts.admin.rights import Right, Rights
+    from tenantadmin.lib.core.errors import ApiError
 
 _EVENTS = 20
 #: The query parameter that requests the CSV file instead of the page.
 _CSV = "csv"
+
+
+def _latest(**fields: Any) -> list[tuple[Event, str]]:
+    """Return the newest events, each with what was done."""
+    return [(it, tell_event(it)[0]) for it in Event.objects.filter(**fields).order_by("-at", "-id")[:_EVENTS]]
 
 
 class RightsPage(StaffPage):
@@ -125,7 +135,7 @@ class RevokePage(ActPage):
 
     def _chosen(self, rights: Rights) -> Sequence[Right]:
         values = self.request.POST if self.request.method == "POST" else self.request.GET
-        keys = set(values.getlist("right"))
+        keys = set(",".join(values.getlist("right")).split(","))
         return [right for right in rights.rows if right.key in keys and right.can_be_revoked]
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -166,7 +176,7 @@ class PeoplePage(TenantRights, RightsPage):
             "invitations": invitations_into(self.tenant.pk),
             "access_requests": requests_for(self.tenant.pk),
             "membership": current_membership(self.user, tenant_id=self.tenant.pk),
-            "events": Event.objects.filter(tenant_id=self.tenant.pk).order_by("-at", "-id")[:_EVENTS],
+            "events": _latest(tenant_id=self.tenant.pk),
         }
 
 
@@ -177,7 +187,9 @@ class TenantRevokePage(TenantRights, RevokePage):
 class MemberForm(ReasonForm):
     """A user's email, and the role."""
 
-    email = forms.CharField(label="Email of a user", max_length=400)
+    email = forms.CharField(
+        label="Person", max_length=400, widget=CompletedInput("people", placeholder="Name or email")
+    )
     role = forms.ChoiceField(label="Role", choices=MembershipRole.choices, initial=MembershipRole.OWNER)
     field_order = ("email", "role", "reason")
 
@@ -245,11 +257,13 @@ class PersonPage(PersonScope, RightsPage):
 
     def read(self) -> Mapping[str, Any]:
         is_admin = may(self.request, StaffRole.ADMIN)
+        rights = self.rights(limit=MAX_ROWS)
         return {
             "person": self.person,
-            "rights": self.rights(limit=MAX_ROWS),
+            "rights": rights,
             "no_offboarding": why_not_offboard(self.person, actor=self.actor) if is_admin else "",
-            "events": Event.objects.filter(subject=self.person.email).order_by("-at", "-id")[:_EVENTS],
+            "is_offboarded": not self.person.is_active and not rights.rows,
+            "events": _latest(subject=self.person.email),
         }
 
 
@@ -290,19 +304,29 @@ class OffboardPage(PersonScope, ActPage):
         alone = owned_alone(self.person)
         accounts, tenants = list(alone[0].order_by("name", "pk")), list(alone[1].order_by("name", "pk"))
         heirs = suggest_heirs(self.person, accounts=accounts, tenants=tenants) if data is None else {}
-        owned = [
-            *((account.pk, f"account {account.name}") for account in accounts),
-            *((tenant.pk, f"tenant {tenant.name}") for tenant in tenants),
-        ]
-        fields: dict[str, forms.Field] = {
-            str(key): forms.CharField(
-                label=f"New owner of the {name} (email)",
-                max_length=400,
-                initial=heirs.get(key),
-                widget=forms.TextInput(attrs={"placeholder": "Email of an active user"}),
-            )
-            for key, name in owned
+        owned = {
+            **{account.pk: f"the account {account.name}" for account in accounts},
+            **{tenant.pk: f"the tenant {tenant.name}" for tenant in tenants},
         }
+        # One new owner for everything, if there are several things; each may get another one.
+        is_one = len(owned) > 1
+        same = {heirs.get(key, "") for key in owned}
+        heir = same.pop() if is_one and len(same) == 1 else ""
+        fields: dict[str, forms.Field] = {}
+        if is_one:
+            fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir, required=False)
+        for key, name in owned.items():
+            label = f"{name[0].upper()}{name[1:]}" if is_one else f"New owner of {name}"
+            initial = "" if heir else heirs.get(key, "")
+            fields[str(key)] = _heir_field(label, initial=initial, required=not is_one)
+        billed = accounts_billed_to(self.person).order_by("name", "pk").values_list("name", flat=True)
+        if names := ", ".join(billed):
+            fields[_BILLING] = forms.BooleanField(
+                label=f"Send mails about billing of {names} to the new owner, else to another owner",
+                help_text=f"They go to {self.person.email} now.",
+                required=False,
+                initial=True,
+            )
         form_class = type("OffboardForm", (ReasonForm,), {**fields, "field_order": [*fields, "reason"]})
         made: ReasonForm = form_class(data)
         return made
@@ -315,9 +339,48 @@ class OffboardPage(PersonScope, ActPage):
         }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        heirs = {UUID(key): normalize_email(it) for key, it in values.items() if key != "reason"}
-        done = offboard(self.person.pk, heirs=heirs, actor=self.actor)
-        return f"Offboarded {self.person.email}.", msgspec.to_builtins(done)
+        other = {_EVERYTHING, _BILLING, "reason"}
+        heirs = {
+            UUID(key): normalize_email(heir or values.get(_EVERYTHING, ""))
+            for key, heir in values.items()
+            if key not in other
+        }
+        done = offboard(
+            self.person.pk, heirs=heirs, actor=self.actor, gives_billing=values.get(_BILLING, False)
+        )
+        ended = {"membership": done.memberships, "grant": done.grants, "token": done.tokens}
+        said = ", ".join(formats.count(number, what) for what, number in ended.items() if number)
+        new = ", ".join(sorted(set(heirs.values())))
+        message = f"{self.person.email} is offboarded."
+        if said:
+            message += f" Ended: {said}."
+        return f"{message} New owner: {new}." if new else message, msgspec.to_builtins(done)
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        """Show a problem at the field that was filled in: of one thing, or of everything."""
+        if form.cleaned_data.get(_EVERYTHING):
+            of_all = [it for it in error.details if not form.cleaned_data.get(it.path.strip("/"))]
+            for message in dict.fromkeys(it.message for it in of_all):
+                form.add_error(_EVERYTHING, message)
+            error.details = tuple(it for it in error.details if it not in of_all)
+            if not error.details:
+                return self.show(self.template_name, {"form": form, **self.read()}, status=error.status)
+        return super().refused(form, error)
+
+
+#: Fields beside those of accounts and tenants, which have their ids as names.
+_EVERYTHING: Final = "everything"
+_BILLING: Final = "billing"
+
+
+def _heir_field(label: str, *, initial: str, required: bool) -> forms.CharField:
+    return forms.CharField(
+        label=label,
+        max_length=400,
+        initial=initial,
+        required=required,
+        widget=CompletedInput("people", placeholder="Name or email of an active user"),
+    )
 
 
 class ReviewPage(RightsPage):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
@@ -28,7 +28,7 @@ class PasswordForm(AdminAuthenticationForm):
     known email out. ``refusal`` is the error if a limit refused the try, else None.
     """
 
-    error_messages: ClassVar[dict[str, Any]] = {
+    error_messages = {  # noqa: RUF012  # as Django declares it
         **AdminAuthenticationForm.error_messages,
         "invalid_login": "The email or the password is wrong, or the user may not open this site.",
     }

@@ -137,14 +137,12 @@ class FilterForm(forms.Form):
 def _days(given: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return title and query of some spans of days."""
     today = now().date()
-    spans = (("Today", 0, 0), ("Yesterday", 1, 1), ("7 days", 6, 0))
-    return [
-        (
-            title,
-            urlencode({**given, "since": today - dt.timedelta(first), "until": today - dt.timedelta(last)}),
-        )
-        for title, first, last in spans
-    ]
+
+    def to_query(first: int, last: int) -> str:
+        since, until = (str(today - dt.timedelta(age)) for age in (first, last))
+        return urlencode({**given, "since": since, "until": until})
+
+    return [("Today", to_query(0, 0)), ("Yesterday", to_query(1, 1)), ("7 days", to_query(6, 0))]
 
 
 class ViewForm(forms.Form):

@@ -14,11 +14,11 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.admin.pages.base import ActPage
+from accounts.admin.telling import ACTS, EVENTS
 from accounts.limited_access import take_access
 from accounts.models import AuditView, Event, Revision, User
 from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
-from tenantadmin.backoffice.acts import _ACTS, _EVENTS
 from tenantadmin.backoffice.audit import (
     EVENT_GROUPS,
     KIND_CHOICES,
@@ -273,12 +273,12 @@ class TestPage:
         assert f"/admin/tenants/{world.tenant.pk}/history/?kind=rules&amp;to=3" in html
 
     def test_values_are_told_by_name_and_without_ids(self, staff: Client, world: factories.World) -> None:
-        token = {"pat": 7, "name": "CI", "scopes": ["rules:read"], "tenants": [str(world.tenant.pk), "*"]}
+        token = {"pat": 7, "name": "CI", "scopes": ["logs:query"], "tenants": [str(world.tenant.pk), "*"]}
         dates = {"expiresAt": "2026-12-01T00:00:00.000Z", "accounts": [str(uuid4())], "byHand": True}
         make_event(kind=EventKind.PAT_CREATED, after={**token, **dates}, tenant_id=world.tenant.pk)
         assert (
-            "created a personal access token on Warehouse name: CI; by hand: yes; scopes: rules:read; "
-            "tenants: Warehouse, everything; expires at: 2026-12-01 00:00:00 UTC"
+            "created a personal access token on Warehouse name: CI; by hand: yes; "
+            "expires at: 2026-12-01 00:00:00 UTC; may: run SQL; tenants: Warehouse, everything"
         ) in page_text(staff, AUDIT)
 
     def test_figures_of_pages_are_no_acts(self, staff: Client, world: factories.World) -> None:
@@ -295,8 +295,8 @@ class TestPage:
         for one in classes:
             classes += one.__subclasses__()
             acts.add(vars(one).get("name"))
-        assert {it for it in acts if isinstance(it, str)} <= _ACTS.keys()
-        assert set(EventKind) == _EVENTS.keys()
+        assert {it for it in acts if isinstance(it, str)} <= ACTS.keys()
+        assert set(EventKind) == EVENTS.keys()
 
     @pytest.mark.parametrize("who", ["ADA@example.org", "ada@", "love"])
     def test_a_person_is_given_by_a_word(self, staff: Client, world: factories.World, who: str) -> None:
