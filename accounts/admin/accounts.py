@@ -79,6 +79,16 @@ class AccountView:
     domains: Sequence[AccountDomain]
     changes: Sequence[Revision]
 
+    @property
+    def most_fqdns(self) -> TenantUse | None:
+        """The tenant with the most FQDNs; None if it was not looked for."""
+        return None if self.has_many else max(self.tenant_uses, key=lambda it: it.fqdns.count, default=None)
+
+    @property
+    def most_rules(self) -> TenantUse | None:
+        """The tenant with the most rules; None if it was not looked for."""
+        return None if self.has_many else max(self.tenant_uses, key=lambda it: it.rules.count, default=None)
+
 
 def read_account_view(account: Account) -> AccountView:
     """Return the data of an account's page, in a constant number of queries."""

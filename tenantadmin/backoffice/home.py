@@ -13,10 +13,11 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Sum
 
-from accounts.models import Account, Domain, Membership, Revision, Snooze, Tenant
+from accounts.models import Account, Domain, Invitation, Membership, Revision, Snooze, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.users import MembershipRole
 from analytics.models import Build, DayRollup, TenantHealth
+from tenantadmin.backoffice.acts import tell_revision
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 
@@ -63,6 +64,8 @@ class Home:
     quarantined: Sequence[TenantHealth]
     failed: Sequence[Build]
     changes: Sequence[Revision]
+    #: The changes in words, by the key of the revision.
+    told: Mapping[int, str]
     domains: Sequence[Domain]
     names: Mapping[UUID, str]
     #: When the rules of a tenant in ``drops`` were last restored, in the last week.
@@ -128,7 +131,19 @@ def read_home(user: User) -> Home:
     }
     restored = _find_restores((row.tenant_id for row in drops), since=at - _RESTORED_FOR)
     snoozed = sum(map(len, hidden.values()))
-    return Home(drops, late, stale, quarantined, failed, changes, domains, names, restored, snoozed)
+    return Home(
+        drops=drops,
+        late=late,
+        stale=stale,
+        quarantined=quarantined,
+        failed=failed,
+        changes=changes,
+        told={change.pk: tell_revision(change) for change in changes},
+        domains=domains,
+        names=names,
+        restored=restored,
+        snoozed=snoozed,
+    )
 
 
 def snooze(user: User, row: str) -> None:
@@ -167,27 +182,87 @@ def _find_restores(tenants: Iterable[UUID], *, since: dt.datetime) -> Mapping[UU
     return {tenant_id: changed_at for tenant_id, changed_at in rows if tenant_id is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Figures of the whole service. Requests are of the last 7 days of each tenant's log."""
+class DaySums(msgspec.Struct, frozen=True):
+    """The sums of a day over all tenants."""
 
-    tenants: int
-    requests: int
+    day: dt.date
+    hits: int
     misses: int
     warehouse_ms: int
-    #: Day, and hits and misses of all tenants, oldest first.
-    days: list[tuple[dt.date, int, int]]
+
+    @property
+    def requests(self) -> int:
+        return self.hits + self.misses
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The sums of some days. Days without a log are not counted, so two spans are compared per day."""
+
+    logged: int
+    requests: int
+    hits: int
+    warehouse_ms: int
 
     @property
     def rate(self) -> float | None:
-        return 1 - self.misses / self.requests if self.requests else None
+        return self.hits / self.requests if self.requests else None
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Figures of the whole service: of the last 7 whole days, and how they differ from the 7 days before."""
+
+    tenants: int
+    #: Oldest first.
+    days: list[DaySums]
+    today: dt.date
+
+    @property
+    def week(self) -> Span:
+        return self._span(7, 1)
+
+    @property
+    def before(self) -> Span:
+        return self._span(14, 8)
+
+    def _span(self, first: int, last: int) -> Span:
+        ages = range(last, first + 1)
+        days = [it for it in self.days if (self.today - it.day).days in ages and it.requests]
+        return Span(
+            len(days),
+            sum(it.requests for it in days),
+            sum(it.hits for it in days),
+            sum(it.warehouse_ms for it in days),
+        )
+
+    @property
+    def request_growth(self) -> float | None:
+        """How much more requests a day had, as a share."""
+        return _growth(self.week.requests, self.before.requests, self.week, self.before)
+
+    @property
+    def warehouse_growth(self) -> float | None:
+        """As `request_growth`, of the warehouse's time."""
+        return _growth(self.week.warehouse_ms, self.before.warehouse_ms, self.week, self.before)
+
+    @property
+    def rate_change(self) -> float | None:
+        now_rate, rate_before = self.week.rate, self.before.rate
+        return None if now_rate is None or rate_before is None else now_rate - rate_before
 
     @property
     def spark(self) -> str:
         """The hit rate of each day as the points of a line, 100 wide and 30 high."""
-        logged = [hits / (hits + misses) for _, hits, misses in self.days if hits + misses]
+        logged = [it.hits / it.requests for it in self.days if it.requests]
         step = 100 / max(1, len(logged) - 1)
         return " ".join(f"{step * place:.1f},{30 - 30 * rate:.1f}" for place, rate in enumerate(logged))
+
+
+def _growth(now_sum: int, sum_before: int, week: Span, before: Span) -> float | None:
+    if not (now_sum and sum_before):
+        return None
+    return (now_sum / week.logged) / (sum_before / before.logged) - 1
 
 
 def read_totals() -> Totals:
@@ -201,40 +276,39 @@ def read_totals() -> Totals:
 
 
 def _sum_up() -> Totals:
-    at = now()
-    sums = TenantHealth.objects.filter(last_day__gte=at.date() - dt.timedelta(days=_GONE_DAYS)).aggregate(
-        requests=Sum("requests_7"), misses=Sum("misses_7"), warehouse_ms=Sum("warehouse_ms_7")
-    )
+    today = now().date()
     days = (
-        DayRollup.objects.filter(day__range=(at.date() - dt.timedelta(days=_SPARK_DAYS), at.date()))
+        DayRollup.objects.filter(day__range=(today - dt.timedelta(days=_SPARK_DAYS), today))
         .values("day")
         .order_by("day")
-        .annotate(sum_hits=Sum("hits"), sum_misses=Sum("misses"))
+        .annotate(sums_hits=Sum("hits"), sums_misses=Sum("misses"), sums_ms=Sum("warehouse_ms"))
     )
     return Totals(
         Tenant.objects.live().count(),
-        sums["requests"] or 0,
-        sums["misses"] or 0,
-        sums["warehouse_ms"] or 0,
-        [(row["day"], row["sum_hits"] or 0, row["sum_misses"] or 0) for row in days],
+        [DaySums(it["day"], it["sums_hits"] or 0, it["sums_misses"] or 0, it["sums_ms"] or 0) for it in days],
+        today,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class WithoutOwner:
-    """Live tenants and accounts without an owner."""
+    """Live tenants and accounts without an owner, and the open invitations of owners by tenant."""
 
     tenants: Sequence[Tenant]
     accounts: Sequence[Account]
+    invited: Mapping[UUID, Invitation]
 
 
 def find_without_owner() -> WithoutOwner:
     """Return tenants and accounts without an owner. Home loads them in a second request: a table scan."""
     owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
     account_owners = Account.owners.through.objects.filter(account=OuterRef("pk"))
+    tenants = list(Tenant.objects.live().filter(~Exists(owners)).order_by("pk")[:_ROWS])
+    invitations = Invitation.objects.open().filter(tenant__in=tenants, role=MembershipRole.OWNER)
     return WithoutOwner(
-        tenants=list(Tenant.objects.live().filter(~Exists(owners)).order_by("pk")[:_ROWS]),
+        tenants=tenants,
         accounts=list(Account.objects.live().filter(~Exists(account_owners)).order_by("pk")[:_ROWS]),
+        invited={it.tenant_id: it for it in invitations.order_by("created_at")},
     )
 
 

@@ -32,6 +32,8 @@ _broker: Final[Probes[str, Any]] = Probes(
     {"queues": read_queues, "beat": beat_age, "workers": find_workers}, deadline=_DEADLINE_SECONDS
 )
 _NAMES: Final = {health.DATABASE: "Database", health.REDIS: "Redis", health.OBJECT_STORE: "Object store"}
+#: The names of the servers on the page.
+SERVERS: Final = tuple(_NAMES.values())
 
 
 @dataclass(frozen=True, slots=True)

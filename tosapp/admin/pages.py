@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from accounts.admin.pages.base import PART, ActPage, ReasonForm, StaffPage
 from accounts.models.users import StaffRole
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import ApiError, Conflict
 from tenantadmin.lib.http.csv_files import stream_csv
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
@@ -109,7 +110,7 @@ class TermsEditPage(ActPage):
         return super().post(request, **more)
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        again = preview_terms(values["markdown"]).again
+        asked = preview_terms(values["markdown"]).asked
         try:
             result = publish(values["markdown"], actor=self.actor, replacing=values["replacing"])
         except StoreError as error:
@@ -117,8 +118,9 @@ class TermsEditPage(ActPage):
         if not result.published:
             raise SameTerms
         self.published = result.hash
-        who = "1 user" if again == 1 else f"{again} users"
-        return f"Published. {who} will be asked again.", {"hash": self.published}
+        who = "1 active user is" if asked == 1 else f"{formats.number(asked)} active users are"
+        said = f"Published. {who} asked to acknowledge it, when they next sign in or renew their token."
+        return said, {"hash": self.published}
 
     def done_to(self) -> Mapping[str, Any]:
         return {"subject": self.published}

@@ -117,6 +117,11 @@ class Preview:
     #: True if it is the active text, so that publishing it would change nothing.
     is_active: bool
 
+    @property
+    def asked(self) -> int:
+        """Number of users who are asked for this text."""
+        return self.again + self.others
+
 
 def preview_terms(markdown: str) -> Preview:
     """Return the effect of publishing ``markdown``.

@@ -13,6 +13,7 @@ from accounts.admin.forms import split_ids
 from accounts.admin.fqdns import find_fqdn, try_claim
 from accounts.admin.pages.base import ActPage, ReasonForm, StaffPage
 from accounts.billing.accounts import read_account, write_account
+from accounts.billing.dns import ChallengeNotMet
 from accounts.billing.domains import challenge_of, read_domain, verify_domain
 from accounts.billing.errors import InUse
 from accounts.models import Account
@@ -26,9 +27,12 @@ from tenantadmin.lib.core.errors import BadRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from django.http import HttpResponse
+
     from accounts.admin.accounts import PlanOffer
     from accounts.admin.pages.base import Trail
     from accounts.models import Domain
+    from tenantadmin.lib.core.errors import ApiError
 
 
 class AccountScope(StaffPage):
@@ -186,12 +190,22 @@ class DomainActPage(AccountActPage):
         return f"{domain.name} is verified.", {"domain": domain.name, "byHand": by_hand}
 
 
+class CheckForm(ReasonForm):
+    """A look-up of the DNS needs no reason: it changes nothing, or the DNS proves what it changes."""
+
+    reason = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def clean_reason(self) -> str:
+        return "The DNS holds the record."
+
+
 class CheckDomainPage(DomainActPage):
     """Check the DNS record now."""
 
     title = "Check the DNS"
     name = "domain.checked"
-    button = "Check the DNS"
+    button = "Check the DNS again"
+    form_class = CheckForm
     effect = (
         "If the DNS holds the record, the domain is verified: the account's tenants may claim every FQDN "
         "in it, and no other account can verify it."
@@ -199,6 +213,13 @@ class CheckDomainPage(DomainActPage):
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         return self.verify(by_hand=False)
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        if isinstance(error, ChallengeNotMet):
+            # The page shows the record itself.
+            said = error.text.partition(". ")[0].removesuffix(".")
+            error.text = f"{said}. Nothing changed. A change of the DNS takes some minutes."
+        return super().refused(form, error)
 
 
 class VerifyDomainPage(DomainActPage):

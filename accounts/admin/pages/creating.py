@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
-from uuid import UUID
 
 from django import forms
 from django.urls import reverse
 
 from accounts.admin.creating import create_customer, create_owned_tenant
+from accounts.admin.finding import find_accounts
+from accounts.admin.forms import CompletedInput
 from accounts.admin.pages.base import ActPage, ReasonForm
-from accounts.models import Account
 from accounts.models.billing import Plan
 from accounts.models.users import StaffRole
 from tenantadmin.lib.core.errors import ValidationFailed
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from accounts.admin.pages.base import Trail
+    from accounts.models import Account
 
 
 class CreatingPage(ActPage):
@@ -51,7 +52,7 @@ class NewAccountForm(ReasonForm):
 
     name = forms.CharField(label="Name of the account", max_length=100)
     plan = forms.ChoiceField(label="Plan", choices=Plan.choices)
-    owner = forms.CharField(label="Email of the owner", max_length=320)
+    owner = forms.CharField(label="Email of the owner", max_length=320, widget=CompletedInput("people"))
     tenant_name = forms.CharField(label="Name of the first tenant", max_length=100, initial="Default")
     billing_email = forms.CharField(label="Billing email", required=False, max_length=320)
     field_order = ("name", "plan", "owner", "tenant_name", "billing_email", "reason")
@@ -89,9 +90,11 @@ class NewAccountPage(CreatingPage):
 class NewTenantForm(ReasonForm):
     """A tenant, its account and its owner."""
 
-    account = forms.CharField(label="Account", max_length=100, help_text="Its id, or its whole name.")
+    account = forms.CharField(
+        label="Account", max_length=100, widget=CompletedInput("accounts", placeholder="Name or id")
+    )
     tenant_name = forms.CharField(label="Name of the tenant", max_length=100)
-    owner = forms.CharField(label="Email of the owner", max_length=320)
+    owner = forms.CharField(label="Email of the owner", max_length=320, widget=CompletedInput("people"))
     field_order = ("account", "tenant_name", "owner", "reason")
 
 
@@ -122,17 +125,15 @@ class NewTenantPage(CreatingPage):
 
 
 def _find_account(text: str) -> Account:
-    """Return the live account with this id or name.
+    """Return the live account with this id, or the one that words of its name mean.
 
     Raises:
         ValidationFailed: there is none, or more than one.
     """
-    live = Account.objects.live()
-    try:
-        found = list(live.filter(pk=UUID(text)))
-    except ValueError:
-        found = list(live.filter(name__iexact=text)[:2])
+    live = [account for account in find_accounts(text) if account.deleted_at is None]
+    found = [account for account in live if account.name.lower() == text.lower()] or live
     if len(found) == 1:
         return found[0]
-    message = "Several accounts have this name. Give the id." if found else "There is no such account."
+    names = ", ".join(f"{account.name} ({account.pk})" for account in found)
+    message = f"Several accounts are meant. Give the id: {names}." if found else "There is no such account."
     raise ValidationFailed.at("/account", "unknown-account", message)

@@ -33,6 +33,6 @@ class SuggestionsPage(StaffPage):
         find = _KINDS.get(self.kwargs["kind"])
         if find is None:
             raise NotFound
-        term = next(iter(request.GET.values()), "").replace("\0", "").strip()[:100]
+        term = str(next(iter(request.GET.values()), "")).replace("\0", "").strip()[:100]
         found = find(term) if term else ()
         return HttpResponse(format_html_join("", '<option value="{}">{}</option>', found))

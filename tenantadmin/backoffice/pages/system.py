@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from accounts.admin.pages.base import PART, StaffPage
-from tenantadmin.backoffice.system import read_servers, read_work
+from tenantadmin.backoffice.system import SERVERS, read_servers, read_work
+from tenantadmin.lib.core.queues import QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,4 +22,4 @@ class SystemPage(StaffPage):
     def read(self) -> Mapping[str, Any]:
         if self.request.GET.get(PART) == "servers":
             return {"servers": read_servers()}
-        return {"work": read_work()}
+        return {"work": read_work(), "names": SERVERS, "queues": QUEUES}

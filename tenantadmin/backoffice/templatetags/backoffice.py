@@ -11,7 +11,7 @@ from django.conf import settings
 from django.utils.html import format_html, json_script
 
 from rules.wording import label_of, say
-from tenantadmin.lib.core import formats
+from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.http.formats import ago, moment
 
@@ -62,6 +62,21 @@ def caveat(code: str) -> str:
 def purpose(kind: str) -> str:
     """Return what a recommendation of this kind is good for. The dashboard says the same."""
     return _PURPOSES.get(kind, "saves time")
+
+
+_QUEUES: Final = {
+    queues.DEFAULT: "Everything else",
+    queues.FINDING: "Finding changed logs",
+    queues.BUILDING: "Building days",
+    queues.CLEANING: "Deleting old files",
+    queues.REPLAYS: "Replays and searches",
+}
+
+
+@register.filter
+def queue(name: str) -> str:
+    """Return what the tasks of a queue do."""
+    return _QUEUES.get(name, name)
 
 
 @register.filter
@@ -119,6 +134,12 @@ def seconds(value: float | None) -> str:
 def change(value: float | None, unit: str = "whole") -> str:
     """Show a difference with its sign. ``unit`` is ``whole`` or ``duration`` (milliseconds)."""
     return formats.duration_change(value) if unit == "duration" else formats.change(value)
+
+
+@register.filter
+def growth(value: float | None) -> str:
+    """Show a change as a share, with its sign: "+12.3%"."""
+    return f"{'+' if value and value > 0 else ''}{formats.percent(value)}"
 
 
 @register.filter

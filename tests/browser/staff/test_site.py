@@ -29,11 +29,11 @@ def test_other_terms_are_published(chromium: str, service: str, world: factories
         clicks.click("#nav-sidebar >> text=Terms of service")
         clicks.click("text=Publish new terms")
         page.fill("[name=markdown]", "# Terms\n\nBe *very* kind.")
-        page.wait_for_selector("#preview >> text=1 user will be asked again")
+        page.wait_for_selector("#preview >> text=1 who acknowledged the active text")
         page.wait_for_selector("#preview .rendered em >> text=very")
         page.fill("[name=reason]", "ticket 3")
         clicks.click("button.button:has-text('Publish')")
-        page.wait_for_selector("text=Published. 1 user will be asked again.")
+        page.wait_for_selector("text=asked to acknowledge it")
         assert clicks.count <= 4
     assert require_active().markdown == "# Terms\n\nBe *very* kind."
 
@@ -102,7 +102,7 @@ def test_plan_domain_and_fqdn(chromium: str, service: str, world: factories.Worl
         page.fill("[name=tenant]", "Other")
         clicks.click("button:has-text('Look up')")
         page.wait_for_selector("#found >> text=claimed")
-        page.wait_for_selector("#claim >> text=fqdn_conflict")
+        page.wait_for_selector("#claim >> text=refused")
         assert clicks.count <= 4
     domain.refresh_from_db()
     assert domain.verified_at is not None

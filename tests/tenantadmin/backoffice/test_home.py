@@ -13,7 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.models import Domain, Membership, Revision, Snooze, Tenant
+from accounts.models import Domain, Invitation, Membership, Revision, Snooze, Tenant
 from analytics.models import Build, DayRollup, TenantHealth
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
@@ -112,23 +112,33 @@ class TestHome:
     def test_totals_of_the_service(self, staff: Client, tenant: Tenant) -> None:
         cache.clear()
         today = now().date()
-        for age, hits, misses in ((0, 30, 10), (1, 10, 30), (2, 0, 0)):
-            make_row(
-                DayRollup, tenant_id=tenant.pk, day=today - dt.timedelta(days=age), hits=hits, misses=misses
-            )
-        TenantHealth.objects.create(
-            tenant_id=tenant.pk, last_day=today, requests_7=2000, misses_7=500, warehouse_ms_7=7_200_000
-        )
-        # A tenant that left long ago.
-        TenantHealth.objects.create(
-            tenant_id=uuid4(), last_day=today - dt.timedelta(days=100), requests_7=9, misses_7=9
-        )
+        sums = {
+            0: (30, 10, 1),
+            1: (1000, 500, 3_600_000),
+            7: (500, 0, 3_600_000),
+            8: (0, 0, 0),
+            14: (500, 500, 600),
+        }
+        for age, (hits, misses, ms) in sums.items():
+            day = today - dt.timedelta(days=age)
+            counts = {"hits": hits, "misses": misses, "warehouse_ms": ms}
+            make_row(DayRollup, tenant_id=tenant.pk, day=day, **counts)
         html = staff.get("/admin/", {"part": "totals"}).content.decode()
+        # Per day with a log: 1,000 requests against 1,000, and an hour against 600 ms.
         assert text_of(html) == (
-            "Live tenants 2 Requests, 7 days 2,000 Hit rate, 7 days 75.0% Warehouse time spent, 7 days 2 h "
-            "Hit rate by day, 28 days"
+            "Live tenants 2 Requests, 7 days 2,000 0% a day Hit rate, 7 days 75.0% +25.0 points "
+            "Warehouse time, 7 days 2 h +599,900.0% a day Hit rate by day, 28 days "
+            "7 whole days until yesterday, 2 of them with a log; against the 7 days before, 1 with a log."
         )
-        assert 'points="0.0,22.5 100.0,7.5"' in html
+        assert 'points="0.0,15.0 33.3,0.0 66.7,10.0 100.0,7.5"' in html
+
+    def test_without_a_period_before_there_is_no_change(self, staff: Client, tenant: Tenant) -> None:
+        cache.clear()
+        yesterday = now().date() - dt.timedelta(days=1)
+        make_row(DayRollup, tenant_id=tenant.pk, day=yesterday, hits=1, misses=1, warehouse_ms=1)
+        text = text_of(staff.get("/admin/", {"part": "totals"}).content.decode())
+        assert "a day" not in text
+        assert "points" not in text
 
     def test_repaired_failures_are_left_out(self, staff: Client, tenant: Tenant) -> None:
         at = now() - dt.timedelta(hours=1)
@@ -208,7 +218,19 @@ class TestHome:
         Membership.objects.filter(tenant=world.tenant, role="owner").delete()
         world.account.owners.clear()
         shown = text_of(staff.get("/admin/", {"part": "without-owner"}).content.decode())
-        assert shown == "Warehouse tenant Acme account"
+        assert shown == "Name What Owner Warehouse tenant name one Acme account name one"
+        make_row(
+            Invitation,
+            tenant=world.tenant,
+            email="olu@example.org",
+            role="owner",
+            outcome="",
+            ended_at=None,
+            created_at=now() - dt.timedelta(days=2),
+            expires_at=now() + dt.timedelta(days=12),
+        )
+        shown = text_of(staff.get("/admin/", {"part": "without-owner"}).content.decode())
+        assert "Warehouse tenant invited olu@example.org, 2 days ago Acme account name one" in shown
 
     def test_queries_do_not_grow_with_the_rows(self, staff: Client, world: factories.World) -> None:
         def fill() -> None:

@@ -78,7 +78,7 @@ class TestPublishing:
         publish(FIRST, actor="x@example.org")
         acknowledged("a@example.org", FIRST)
         answer = staff.post(EDIT, form(), follow=True)
-        assert "Published. 1 user will be asked again." in answer.content.decode()
+        assert "active users are asked to acknowledge it, when they next sign in" in answer.content.decode()
         active = active_terms().get(fresh=True)
         assert active is not None
         assert active.markdown == SECOND
@@ -178,15 +178,19 @@ class TestPreview:
         acknowledged("before@example.org", SECOND)
         acknowledged("other@example.org", "other")
         shown = self.preview(staff, SECOND)
-        assert "3 users will be asked again , when they next sign in or renew their token." in shown
-        # The admin, who never acknowledged any, and who acknowledged another text.
-        assert "2 others did not acknowledge the active text, and will be asked for this one." in shown
+        # Not before@, who acknowledged this text already.
+        assert (
+            "5 active users are asked to acknowledge this text, when they next sign in or renew their token: "
+            "3 who acknowledged the active text, and 2 who never acknowledged the active text."
+        ) in shown
         assert "− Be kind. + Be very kind." in shown
 
     def test_the_active_text_changes_nothing(self, staff: Client) -> None:
         publish(FIRST, actor="x@example.org")
         assert "This text is active already" in self.preview(staff, f"{FIRST}  \r\n\r\n")
         assert "This text is active already" in show(staff, EDIT)
+        disabled = 'form="terms-form" disabled>Publish</button>'
+        assert disabled in staff.get(EDIT).content.decode()
 
     def test_an_empty_text(self, staff: Client) -> None:
         for text in ("", " \r\n "):
