@@ -45,6 +45,7 @@ urlpatterns = [
     path("tenants/<uuid:tenant>/savings", ReportViewSet.as_view({"get": "get_savings"}), name="savings"),
     path("tenants/<uuid:tenant>/setup", SetupViewSet.as_view({"get": "get_setup"}), name="setup"),
     path("tenants/<uuid:tenant>/verdict", VerdictViewSet.as_view({"get": "get_verdict"}), name="verdict"),
+    path("tenants/weeks", VerdictViewSet.as_view({"get": "list_tenant_weeks"}), name="tenant-weeks"),
     path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
     path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),
     path(

@@ -330,4 +330,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     # The first hour
     "getSetup": Policy(Level.TENANT, Scope.CONFIG_READ),
     "getVerdict": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "listTenantWeeks": Policy(
+        Level.SERVICE, Scope.ANALYTICS_READ, notes="lists the tenants on which the PAT has the scope"
+    ),
 }

@@ -32,6 +32,7 @@ from analytics.models import (
     SummaryDocument,
     TenantHealth,
 )
+from analytics.weeks import read_health
 from logs.pending import pending_days_of
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
@@ -160,7 +161,7 @@ class TenantAdmin(ReadOnlyAdmin):
 
     def prepare(self, rows: Sequence[Any]) -> None:
         keys = [row.pk for row in rows]
-        health = TenantHealth.objects.in_bulk(keys)
+        health = read_health(keys)
         # Any owner: sorting would read all owners of a tenant.
         owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER).order_by()
         emails = dict(
@@ -169,7 +170,7 @@ class TenantAdmin(ReadOnlyAdmin):
             .values_list("pk", Subquery(owners.values("user__email")[:1]))
         )
         for row in rows:
-            row.health = health.get(row.pk) or TenantHealth()
+            row.health = health[row.pk]
             row.owner_email = emails.get(row.pk)
 
     @admin.display(description="id")

@@ -1,13 +1,19 @@
-"""How a tenant is, in one sentence. Contract: Analytics."""
+"""How a tenant is, in one sentence, and the last week of all tenants of a caller. Contract: Analytics."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
 from analytics.verdict import Verdict, read_verdict
+from analytics.weeks import TenantWeek, list_weeks
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.http.hal import ANY_ID, PageLinks, hrefs, item, page_links
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
@@ -16,8 +22,15 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
+class TenantWeeks(JsonStruct):
+    """The last week of tenants, by id, each with a link to the tenant."""
+
+    links: PageLinks = msgspec.field(name="_links")
+    weeks: list[TenantWeek]
+
+
 class VerdictViewSet(AppViewSet):
-    """How a tenant is."""
+    """How tenants are."""
 
     tag = "Analytics"
 
@@ -25,3 +38,17 @@ class VerdictViewSet(AppViewSet):
     def get_verdict(self, request: Request, tenant: UUID) -> Response:
         """From the findings of its digests of the last seven days, and its history. Reads no log."""
         return Response(read_verdict(tenant))
+
+    @operation(
+        summary="The last week of the caller's tenants",
+        description="Requests, hit rate and warehouse time in the seven days up to the last day of each log. "
+        "Reads no log.",
+        query=PageParameters,
+        responses={200: TenantWeeks},
+    )
+    def list_tenant_weeks(self, request: Request) -> Response:
+        weeks, cursor = list_weeks(self.principal, limit=self.query["limit"], cursor=self.query.get("cursor"))
+        href = hrefs("tenant", tenant=ANY_ID)
+        items = [item(str(week.tenant_id), href(week.tenant_id)) for week in weeks]
+        links = page_links(request, parent=reverse("contract"), items=items, cursor=cursor)
+        return Response(TenantWeeks(links=links, weeks=weeks))

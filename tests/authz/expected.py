@@ -95,6 +95,7 @@ _GROUPS: Final = {
     "getCacheMetadata replaceCacheMetadata deleteCacheMetadata invalidateRules": pat("cache-admin"),
     "listCacheMetadata replaceManyCacheMetadata invalidateTables": pat("cache-admin"),
     "pollMarkers": pat("cache-admin") | {"PAT of another tenant"},
+    "listTenantWeeks": pat("analytics:read") | {"PAT of another tenant"},
     "listMarkers createMarker getMarker replaceMarker deleteMarker": pat("cache-admin"),
     "getYearlySummary getMonthlySummary getDailySummary": pat("analytics:read"),
     "getRuleEffectiveness getCacheOpportunities getVerdict": pat("analytics:read"),
