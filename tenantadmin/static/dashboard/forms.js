@@ -51,3 +51,10 @@ export const form = (kind, submit, ...children) => {
   } }, ...children));
   return element;
 };
+
+/** @param {URLSearchParams} query @param {() => any} act what the palette led to this page for: done once */
+export function whenAsked(query, act) {
+  if (!query.has("new")) return;
+  history.replaceState(null, "", location.hash.split("?")[0]);
+  setTimeout(act);
+}

@@ -15,7 +15,7 @@ export function setScopeRule(rule) {
   scopesFor = rule;
 }
 
-/** @param {string} tenant @returns {TokenSource} a token for a day */
+/** @param {string} tenant or several, with commas @returns {TokenSource} a token for a day */
 export const patOf = (tenant) => ({ token: () => accessToken(tenant), replace: () => expirePat(tenant) });
 
 /** @param {string} tenant the access token of the tenant's personal access token */
@@ -47,7 +47,7 @@ async function mintPat(tenant, scopes) {
     }
   }
   const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
-  const body = { name: NAME, scopes: /** @type {any} */ (scopes), tenants: [tenant], expiresAt };
+  const body = { name: NAME, scopes: /** @type {any} */ (scopes), tenants: tenant.split(","), expiresAt };
   let made;
   try {
     made = await requestJson("POST /users/{email}/tokens", { email: "me", body });

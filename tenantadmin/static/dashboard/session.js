@@ -3,6 +3,8 @@
 const KEY = "dashboard.session";
 /** When a sign-in was begun in this tab, and the request that waits for it. */
 const BEGUN = "dashboard.signin";
+/** The tenant that the user was in last. */
+const TENANT = "dashboard.tenant";
 const SIGN_IN_MS = 15 * 60_000;
 
 /** @type {Interrupted | null} */
@@ -28,8 +30,14 @@ export function session() {
 export function store(value) {
   current = value;
   if (value) sessionStorage.setItem(KEY, JSON.stringify(value));
-  else sessionStorage.removeItem(KEY);
+  else [KEY, TENANT].forEach((one) => sessionStorage.removeItem(one));
 }
+
+/** The tenant that the user was in last, in this tab. */
+export const keptTenant = () => sessionStorage.getItem(TENANT) ?? "";
+
+/** @param {string} tenant */
+export const keepTenant = (tenant) => sessionStorage.setItem(TENANT, tenant);
 
 /** @param {{access_token: string, expires_in: number}} answer */
 export const expiry = (answer) => Date.now() + answer.expires_in * 1000;

@@ -1,12 +1,12 @@
 // The frame around pages: navigation by tenant, loading and failing.
 
-import { ApiError, SignedOut, hasStatus, mustAcceptTerms, signOut } from "./api.js";
+import { ApiError, SignedOut, call, hasStatus, mustAcceptTerms, signOut } from "./api.js";
 import { fill, h, icon } from "./dom.js";
 import { knownSetup, progress, readSetup } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
-import { can, forgetPerson, listed, person, tenants } from "./people.js";
+import { can, forgetPerson, listed, mayOpen, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
-import { session } from "./session.js";
+import { keepTenant, keptTenant, session } from "./session.js";
 import { a, button, empty, failure, forgetNotices, notify, select, sentence, skeleton } from "./ui.js";
 
 /** @type {[string, [string, string, Right?][]][]} */
@@ -17,6 +17,13 @@ const SECTIONS = [
     ["recommendations", "Recommendations"], ["invalidate", "Invalidate", "cache"], ["history", "History"]]],
   ["Explore", [["sql", "SQL", "member"], ["explain", "Explain"]]],
   ["Tenant", [["config", "Configuration"], ["members", "Members", "people"]]],
+];
+
+/** @type {[string, string, string, Right?][]} what one does on a page, with other words for it */
+const DEEDS = [
+  ["Invite someone", "members?new=1", "add a colleague, member", "owner"], ["New alert", "alerts?new=1", "mail, webhook, Slack", "write"],
+  ["Make results stale", "invalidate", "invalidate, purge or clear the cache, marker", "cache"], ["Change the rules", "rules/edit", "edit, TTL", "write"],
+  ["Connect a program", "setup?step=first-request", "address, host, JDBC, dbt, Python"],
 ];
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
@@ -50,11 +57,13 @@ export const shell = {
     // The file of the page comes meanwhile; a fault shows when it is needed.
     route?.load().catch(() => {});
     try {
+      const isStrange = !isPlain && context.tenant && !(await mayOpen(context.tenant));
+      if (context.tenant && !isStrange) keepTenant(context.tenant);
       if (!isPlain) await drawSide(context, route);
-      const node = route ? await refused(context.tenant, route) ?? await load() : empty("There is no such page.", a("#/", "To the tenants"));
+      const node = isStrange ? await strange() : route ? await refused(context.tenant, route) ?? await load() : empty("There is no such page.", a("#/", "To the tenants"));
       if (context.signal.aborted) return;
       fill(view, node);
-      if (isPlain) return;
+      if (isPlain || isStrange) return;
       // The names of tenants and what is left to set up: no page waits.
       const [names, setup] = [listed().length, context.tenant && knownSetup(context.tenant)];
       await Promise.all([names || tenants(), context.tenant && readSetup(context.tenant, context.signal).catch(() => null)]);
@@ -63,7 +72,7 @@ export const shell = {
       if (context.signal.aborted) return;
       if (error instanceof SignedOut) return askToSignIn();
       if (error instanceof ApiError && error.code === "tos_required") return;
-      if (context.tenant && hasStatus(error, 403, 404) && !(await tenants()).some((one) => one.id === context.tenant)) return fill(view, empty("You have no such tenant.", a("#/", "To the tenants")));
+      if (context.tenant && hasStatus(error, 403, 404) && !(await tenants()).some((one) => one.id === context.tenant)) return fill(view, await strange());
       fill(view, failure(error, error instanceof NotLoaded ? () => location.reload() : context.reload));
     }
   },
@@ -75,8 +84,15 @@ async function refused(tenant, route) {
   if (!right || can(tenant, right)) return null;
   // Grants come with the list.
   await tenants();
-  return can(tenant, right) ? null : empty("Your role in this tenant has no such page.", h("p.muted", "An owner of the tenant changes roles."));
+  if (can(tenant, right)) return null;
+  const { events } = await call("GET /config/events", { tenant, kind: "invitation.created", limit: 1 });
+  const { role, roles } = await person();
+  return empty(`Your role in this tenant does not include the page ${route.title}.`, h("p.muted", `You are ${role === "guest" ? "guest" : roles.get(tenant) ?? "no member"} here. `,
+    events.length ? `Ask ${events[0].actor}, who invited you, or another owner of the tenant.` : "Ask an owner of the tenant for another role."));
 }
+
+/** What stands in place of a tenant that the user may not open. */
+const strange = async () => empty("You have no tenant at this address.", h("p.muted", "It is deleted, or you are not in it. You are ", h("strong", (await person()).email), ": ask the person who sent you the link to invite this address."), a("#/", "To your tenants"));
 
 function askToSignIn() {
   forgetPerson();
@@ -92,22 +108,48 @@ function withTarget(path) {
 /** @param {Context} context @param {Route | null} route */
 async function drawSide(context, route) {
   const who = await person();
+  // Pages without a tenant keep the menu of the one that the user came from.
+  const wanted = context.tenant || (route?.pattern === "/" ? "" : keptTenant());
+  const tenant = wanted && await mayOpen(wanted) ? wanted : "";
   if (context.signal.aborted) return;
   const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
   const toggle = h("button", { type: "button", class: "menu", "aria-label": "Menu",
     onclick: () => document.body.classList.toggle("menu-open") }, "☰");
+  palette = async () => (await import("./palette.js")).openPalette(offers(tenant));
   fill(side,
     h("div.brand", h("a", { href: "#/" }, h("span.mark", { "aria-hidden": "true" }), "Gateway",
-      context.tenant && h("span.of", listed().find((entry) => entry.id === context.tenant)?.name)), toggle),
+      tenant && h("span.of", listed().find((entry) => entry.id === tenant)?.name)), toggle),
     h("div.side-body",
-      context.tenant ? tenantMenu(context.tenant, page) : null,
+      tenant ? tenantMenu(tenant, page) : null,
+      h("button.button.find", { type: "button", onclick: () => palette() }, "Go to…", h("kbd", "Ctrl K")),
       h("nav", { "aria-label": "Pages" },
-        context.tenant ? [firstSteps(context.tenant, page), ...SECTIONS.flatMap(([name, entries]) => section(name, entries, context.tenant, page))]
+        tenant ? [firstSteps(tenant, page), ...SECTIONS.flatMap(([name, entries]) => section(name, entries, tenant, page))]
           : h("ul", link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
       h("div.who",
         h("ul", link("#/account", "account", who.name, route?.pattern === "/account")),
         button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
+}
+
+/** Open the palette of the present menu. */
+let palette = async () => {};
+
+document.addEventListener("keydown", (event) => {
+  const { target, key, ctrlKey, metaKey } = event;
+  const isTyping = target instanceof HTMLElement && target.matches("input, textarea, select");
+  if (!((ctrlKey || metaKey) && key.toLowerCase() === "k") && (key !== "?" || isTyping)) return;
+  if (!side.isConnected || document.querySelector("dialog")) return;
+  event.preventDefault();
+  palette();
+});
+
+/** @param {string} tenant @returns {Offer[]} where the palette leads: names, addresses, and other words for them */
+function offers(tenant) {
+  const may = (/** @type {Right | undefined} */ right) => tenant && (!right || can(tenant, right));
+  return [...SECTIONS.flatMap(([of, entries]) => entries.filter(([, , right]) => may(right)).map(([key, name]) => /** @type {Offer} */ ([name, to(tenant, key), of]))),
+    ...DEEDS.filter(([, , , right]) => may(right)).map(([name, path, words]) => /** @type {Offer} */ ([name, to(tenant, path), words])),
+    ["New token", "#/account?new=1", "personal access token, API key"], ["Your account", "#/account", "name, digests by mail, sessions"],
+    ...listed().map(({ id, name }) => /** @type {Offer} */ ([name, to(id, "overview"), "tenant"])), ["All tenants", "#/?all=1", ""]];
 }
 
 /** @param {string} tenant @param {string} page the page of the first steps, until all are done */
@@ -132,7 +174,7 @@ const link = (href, sign, text, isNow) =>
 function tenantMenu(tenant, page) {
   const menu = select("tenant", choices(tenant), tenant, { "aria-label": "Tenant" });
   menu.addEventListener("change", () => {
-    if (!menu.value) return go("/");
+    if (!menu.value) return go("/?all=1");
     location.hash = to(menu.value, page || "overview");
   });
   return h("div.tenant", menu, !can(tenant, "write") && h("p.muted.small", "You read here. Owners change roles."));

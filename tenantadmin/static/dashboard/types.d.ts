@@ -58,6 +58,9 @@ type Right = "write" | "cache" | "people" | "owner" | "member";
 type StepId = Contract.SetupStep["id"];
 type Target = { kind: string; host: string; port: number; user: string; database: string; schema: string; path: string; house: string };
 
+// Where the palette leads (palette.js): name, address, other words.
+type Offer = [string, string, string];
+
 // Values to show (format.js). A time is ISO 8601, or milliseconds since 1970.
 type Value = number | null | undefined;
 type Units = [number, string][];

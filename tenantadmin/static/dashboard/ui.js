@@ -174,8 +174,8 @@ export const copyable = (text, label) => h("div.copyable", code(text, label),
   }, "small"));
 
 /** @param {string} text @param {...Child} more show a token, which the service shows once */
-export const showToken = (text, ...more) => ask({ title: "Your new token", action: "Copy", cancel: "Close", run: () => navigator.clipboard.writeText(text), then: () => notify("Copied."),
-  body: h("div", h("p", "It is shown only now."), h("pre.code.token", { tabindex: 0, "aria-label": "Token" }, text), ...more) });
+export const showToken = (text, ...more) => ask({ title: "Your new token", action: "Done", cancel: "", wide: true, run: () => {},
+  body: h("div.stack", h("p", "It is shown only now. Keep it where programs keep secrets."), copyable(text, "Token"), ...more) });
 
 /** @type {(entries: [string, string, boolean][], label?: string, kind?: string) => HTMLElement} address, text, whether it is the present page */
 export const tabs = (entries, label = "Views", kind = "tabs") =>
@@ -195,7 +195,10 @@ const notices = document.body.appendChild(h("div.notices", { "aria-live": "polit
 
 /** @param {string} text @param {"" | "error"} [kind] */
 export function notify(text, kind = "") {
-  const notice = h("div", { class: `notice ${kind}`, role: kind && "alert" }, text,
+  // What succeeded before signing out is of no use after it.
+  if (!kind && document.querySelector("#app.plain")) return;
+  notices.querySelectorAll(`:scope > [data-text="${CSS.escape(text)}"]`).forEach((one) => one.remove());
+  const notice = h("div", { class: `notice ${kind}`, role: kind && "alert", "data-text": text }, text,
     h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×"));
   notices.append(notice);
   setTimeout(() => notice.remove(), kind ? 15_000 : 5000);
@@ -229,7 +232,7 @@ export function ask({ title, body, action, danger, run, then, wide, cancel = "Ca
     /** @type {HTMLDialogElement} */
     const dialog = h("dialog", { class: wide && "wide", "aria-label": title },
       h("h2", title), h("div.dialog-body", body), problem,
-      h("div.row.end", button(cancel, () => dialog.close()), act));
+      h("div.row.end", cancel && button(cancel, () => dialog.close()), act));
     dialog.addEventListener("keydown", (event) => {
       const { target } = event;
       if (event.key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox") act.click();

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
+from playwright.sync_api import expect
 
 from accounts.models import RefreshToken
 from analytics.models import DigestPreference
@@ -41,16 +44,16 @@ def test_a_token_is_made_shown_once_and_revoked(demo: Demo, home: str, open_as: 
         page.fill("dialog input[name=name]", "for Excel")
         page.check("dialog input[name='logs:query']")
         page.click("dialog .primary")
-        token = page.inner_text("dialog .token")
+        token = page.inner_text("dialog [aria-label=Token]")
         assert token.startswith("tas_pat_")
-        page.click("dialog >> text=Close")
+        page.click("dialog >> text=Done")
         row = page.locator("tr:has-text('for Excel')")
         row.wait_for()
         assert row.locator(".badge").all_inner_texts() == ["config:read", "logs:query"]
         row.locator("text=Renew").click()
-        page.wait_for_selector("dialog .token")
-        assert page.inner_text("dialog .token") != token
-        page.click("dialog >> text=Close")
+        page.wait_for_selector("dialog [aria-label=Token]")
+        assert page.inner_text("dialog [aria-label=Token]") != token
+        page.click("dialog >> text=Done")
         page.wait_for_selector("dialog", state="detached")
         row.locator("text=Revoke").click()
         page.click("dialog .danger")
@@ -68,3 +71,61 @@ def test_signing_out_everywhere_ends_the_other_sessions_too(
         assert not RefreshToken.objects.filter(user=demo.admin, revoked_at=None).exists()
         elsewhere.page.reload()
         elsewhere.page.wait_for_selector("text=Mail me a sign-in link")
+
+
+def test_the_account_keeps_the_tenant_and_a_token_comes_with_a_command_that_works(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin, f"/t/{demo.other}/rules") as dashboard:
+        page = dashboard.page
+        page.click(".who a")
+        page.wait_for_selector("h1:has-text('Your account')")
+        assert page.input_value("aside select[name=tenant]") == demo.other
+        page.click("text=New token")
+        assert page.input_value("dialog select[name=tenant]") == demo.other
+        page.fill("dialog input[name=name]", "for curl")
+        page.click("dialog .primary")
+        command = page.inner_text("dialog [aria-label='A first request']")
+        found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+        assert json.loads(found)["tenantId"] == demo.other
+        page.click("dialog >> text=Done")
+        page.locator("tr:has-text('for curl')").wait_for()
+        # Those of the dashboard are not among them.
+        assert page.locator("[aria-label='Personal access tokens'] tr:has-text('Dashboard')").count() == 0
+
+
+def test_the_palette_leads_to_pages_tenants_and_acts(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/rules") as dashboard:
+        page = dashboard.page
+        page.keyboard.press("Control+k")
+        page.wait_for_selector("dialog.palette")
+        entries = page.locator("dialog.palette a")
+        page.keyboard.type("purge")
+        expect(entries).to_have_count(1)
+        page.keyboard.press("Enter")
+        page.wait_for_url(f"**/t/{demo.tenant}/invalidate")
+        dashboard.settle()
+        # A question mark is a letter where one writes.
+        page.fill("textarea[name=tables]", "")
+        page.keyboard.press("?")
+        expect(page.locator("dialog")).to_have_count(0)
+        page.focus("#view")
+        page.keyboard.press("?")
+        page.wait_for_selector("dialog.palette")
+        page.keyboard.type("invite")
+        page.keyboard.press("Enter")
+        page.wait_for_selector("dialog input[name=email]")
+
+
+def test_an_address_of_an_unknown_tenant_shows_no_menu_of_it(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    unknown = "00000000-0000-4000-8000-000000000001"
+    with open_as(demo.member, own_origin, f"/t/{unknown}/overview") as dashboard:
+        page = dashboard.page
+        expect(page.locator("main")).to_contain_text("You have no tenant at this address.")
+        expect(page.locator("main")).to_contain_text(demo.member.email)
+        assert page.locator("nav[aria-label=Pages] a").all_inner_texts() == ["Tenants"]
+        assert not any(unknown in path for path in dashboard.asked)

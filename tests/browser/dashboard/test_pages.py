@@ -39,6 +39,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         assert page.url == f"{home}#/"
         assert page.title() == "Tenants · Dashboard"
         assert page.locator("tbody tr").count() == 2
+        expect(page.locator(f"tbody tr:has-text('{demo.name}')")).to_contain_text("%")
         del dashboard.asked[:]
         page.click(f"text={demo.name}")
         page.wait_for_selector(".chart[data-drawn]")

@@ -1,11 +1,13 @@
 // The signed-in user: name, digests by mail, personal access tokens, sessions.
 
 import { call, signOut } from "../api.js";
+import { API } from "../config.js";
 import * as f from "../format.js";
-import { savingSelect } from "../forms.js";
+import { savingSelect, whenAsked } from "../forms.js";
 import { NAME } from "../pats.js";
 import { forgetPerson, person, tenants } from "../people.js";
-import { acts, age, ask, badge, beside, button, checkbox, field, fine, go, h, input, notify, pageHead, select, showToken, tablePanel, text } from "../ui.js";
+import { keptTenant } from "../session.js";
+import { acts, age, ask, badge, beside, button, checkbox, copyable, field, fine, go, h, input, notify, pageHead, select, showToken, table, tablePanel, text } from "../ui.js";
 
 /** @type {Partial<Record<Contract.Scope, string>>} */
 const SCOPES = {
@@ -18,16 +20,21 @@ const ME = { email: "me" };
 /** @type {Texts} */
 const FREQUENCIES = { off: "none", daily: "every day", weekly: "every week" };
 
-/** @param {Contract.Pat} token whether a dashboard made it: these come last */
-const isOurs = ({ name }) => name === NAME;
+/** @type {Partial<Record<Contract.Scope, string>>} a first request with each scope */
+const FIRST = {
+  "config:read": "/config/tenants/{tenant}/rules", "analytics:read": "/tenants/{tenant}/verdict", "logs:query": "/tenants/{tenant}/requests?limit=3",
+  "logs:read": "/tenants/{tenant}/logs", "cache-admin": "/tenants/{tenant}/invalidation-markers", "analytics:users": "/tenants/{tenant}/users",
+};
+
 
 /** @type {Show} */
-export async function show({ reload }) {
+export async function show({ query, reload }) {
   const [who, all, { digests }, { tokens }, { sessions }] = await Promise.all([
     person(), tenants(), call("GET /users/{email}/digests", ME),
     call("GET /users/{email}/tokens", ME), call("GET /users/{email}/sessions", ME),
   ]);
   const names = new Map(all.map((entry) => [entry.id, entry.name]));
+  const where = (/** @type {Contract.Pat} */ { tenants: ids }) => ids.map((id) => names.get(id) ?? id).join(", ") || f.NONE;
   const revoke = (/** @type {Contract.Pat} */ token) => ask({ title: `Revoke “${token.name}”?`, body: "What uses it stops working within seconds.", action: "Revoke", danger: true, then: reload,
     run: () => call("DELETE /users/{email}/tokens/{pat_id}", { ...ME, pat_id: token.id }) });
   const rotate = async (/** @type {Contract.Pat} */ one) => {
@@ -50,6 +57,9 @@ export async function show({ reload }) {
     notify("Saved.");
     reload();
   };
+  const add = () => create(all, reload);
+  whenAsked(query, add);
+  const [ours, own] = [true, false].map((isOurs) => tokens.filter((one) => (one.name === NAME) === isOurs));
   const name = input("displayName", who.name === who.email ? "" : who.name, { "aria-label": "Your name", maxlength: 200 });
   return h("div",
     pageHead("Your account", who.email, name, button("Save", rename)),
@@ -57,21 +67,23 @@ export async function show({ reload }) {
       text("Tenant", "tenantName", (name) => h("strong", name)),
       { head: "Mails", number: true, cell: frequency },
     ], digests, { none: "There is no tenant whose digests you may read." }),
-    tablePanel("Personal access tokens", button("New token", () => create(all, reload), "small"), [
+    tablePanel("Personal access tokens", button("New token", add, "small"), [
       { head: "Name", cell: (row) => [h("strong", row.name), " ", h("code.muted.small", `${row.prefix}…`)], sort: (row) => row.name },
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
-      { head: "Tenants", cell: (row) => row.tenants.map((/** @type {string} */ id) => names.get(id) ?? id).join(", ") || f.NONE },
+      { head: "Tenants", cell: where },
       age("Last used", "lastUsedAt"),
       age("Ends", "expiresAt"),
       acts((row) => [button("Renew", () => rotate(row), "quiet small"), button("Revoke", () => revoke(row), "quiet small")]),
-    ], tokens.sort((x, y) => Number(isOurs(x)) - Number(isOurs(y))), { none: "You have none. Programs use them in place of signing in." }),
+    ], own, { none: "You have none. Programs use them in place of signing in." }),
     tablePanel("Sessions", button("Sign out everywhere", everywhere, "small danger"), [
       { head: "Browser", cell: (row) => [browser(row.userAgent), row.current && [" ", badge("this one", "info")]] },
       text("Address", "address"),
       { head: "Through", cell: (row) => row.provider || "mailed link" },
       age("Last used", "lastUsedAt"),
       acts((row) => !row.current && button("End", () => end(row), "quiet small")),
-    ], sessions, { sorted: 3 }));
+    ], sessions, { sorted: 3 }),
+    ours.length > 0 && h("details.as-table", h("summary", `${f.count(ours.length, "token")} of these sessions. The dashboard makes one for each tenant that you open; it ends with the session, or after a day.`),
+      table([{ head: "Tenants", cell: (row) => where(row), class: "value" }, age("Last used", "lastUsedAt"), age("Ends", "expiresAt"), acts((row) => button("Revoke", () => revoke(row), "quiet small"))], ours, { label: "Tokens of the dashboard" })));
 }
 
 /** @param {Contract.DigestPreference} preference */
@@ -84,13 +96,13 @@ const frequency = ({ tenantId, tenantName, frequency }) => savingSelect("frequen
 const browser = (agent) => {
   const name = /(Firefox|Edg|OPR|Chrome|Safari)\/(\d+)/.exec(agent);
   const system = /(Windows|Mac OS X|Android|iPhone|Linux)/.exec(agent);
-  return name ? `${name[1].replace("Edg", "Edge")} ${name[2]}${system ? ` on ${system[1]}` : ""}` : agent.slice(0, 40) || "unknown";
+  return name ? `${name[1].replace("Edg", "Edge")} ${name[2]}${system ? ` on ${system[1]}` : ""}` : agent.slice(0, 40) || "A program without a name";
 };
 
 /** @param {Tenant[]} all @param {() => void} reload */
 async function create(all, reload) {
   const name = input("name", "", { maxlength: 100, placeholder: "What it is for", required: true });
-  const tenant = select("tenant", all.map((entry) => [entry.id, entry.name]), all[0]?.id ?? "");
+  const tenant = select("tenant", all.map((entry) => [entry.id, entry.name]), all.find((one) => one.id === keptTenant())?.id ?? all[0]?.id ?? "");
   const days = select("days", { 30: "30 days", 90: "90 days", 365: "a year" }, "90");
   const boxes = Object.keys(SCOPES).map((scope) => checkbox(scope, scope === "config:read"));
   let token = "";
@@ -104,8 +116,16 @@ async function create(all, reload) {
       token = (await call("POST /users/{email}/tokens", { ...ME, body: { name: name.value.trim(), scopes, tenants: tenant.value ? [tenant.value] : [], expiresAt } })).token;
     },
     then: async () => {
-      await showToken(token, fine("Programs exchange it: ", h("code", "POST /oauth/token"), " with ", h("code", "grant_type=pat_exchange"), "."));
+      const [first] = boxes.filter((box) => box.checked).flatMap((box) => FIRST[/** @type {Contract.Scope} */ (box.name)] ?? []);
+      await showToken(token, first && tenant.value && [h("p", "To try it in a shell:"), copyable(curl(token, first.replace("{tenant}", tenant.value)), "A first request")],
+        fine("A program exchanges the token for an access token of some minutes, as this command does, and sends that with its requests. ", h("a", { href: `${API}/docs` }, "All requests")));
       reload();
     },
   });
 }
+
+/** @param {string} token @param {string} path a command that works as pasted */
+const curl = (token, path) => {
+  const home = API || location.origin;
+  return `curl -s '${home}${path}' -H "Authorization: Bearer $(curl -s ${home}/oauth/token -d grant_type=pat_exchange -d pat=${token} | sed 's/.*"access_token": *"\\([^"]*\\)".*/\\1/')"`;
+};

@@ -2,6 +2,7 @@
 
 import { call } from "../api.js";
 import { NONE, ago, count, duration, number, percent } from "../format.js";
+import { whenAsked } from "../forms.js";
 import { can, person } from "../people.js";
 import { acts, age, ask, badge, button, checkbox, empty, field, fine, go, h, input, notify, num, pageHead, panel, select, table, tablePanel, text, to } from "../ui.js";
 
@@ -37,6 +38,7 @@ export async function show({ tenant, query, reload }) {
       run: () => (alert ? call("PUT /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: alert.id, body: form.read() })
         : call("POST /tenants/{tenant}/alerts", { tenant, body: form.read() })) });
   };
+  if (writes) whenAsked(query, () => edit(null));
   const remove = (/** @type {Alert} */ { name, id }) => ask({ title: `Delete “${name}”?`, body: "Its history is deleted too.", action: "Delete", danger: true, then: reload,
     run: () => call("DELETE /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: id }) });
   const test = async (/** @type {Alert} */ alert) => {

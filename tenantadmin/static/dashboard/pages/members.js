@@ -2,7 +2,7 @@
 
 import { call } from "../api.js";
 import { ago, count, when } from "../format.js";
-import { invitation, savingSelect } from "../forms.js";
+import { invitation, savingSelect, whenAsked } from "../forms.js";
 import { ROLES, can, person } from "../people.js";
 import { acts, age, ask, badge, beside, button, fine, h, notify, pageHead, tablePanel, text } from "../ui.js";
 
@@ -17,7 +17,7 @@ const MAY = {
 };
 
 /** @type {Show} */
-export async function show({ tenant, reload }) {
+export async function show({ tenant, query, reload }) {
   const who = await person();
   const isOwner = can(tenant, "owner");
   const [members, invitations, limited, asked] = await Promise.all([
@@ -59,6 +59,7 @@ export async function show({ tenant, reload }) {
     const { fields, send } = invitation(tenant);
     return ask({ title: "Invite someone", action: "Invite", body: fields, run: send, then: reload });
   };
+  if (isOwner) whenAsked(query, invite);
   const state = text("State", "state", (state) => badge(state, state === "open" ? "info" : ""));
   const may = { ...text("May", "role", (/** @type {Contract.MembershipRole} */ role) => MAY[role]), class: "value" };
   return h("div",

@@ -1,27 +1,56 @@
 // The tenants of the user.
 
 import { call } from "../api.js";
-import { count } from "../format.js";
+import { readSetup } from "../firsthour.js";
+import * as f from "../format.js";
 import { form } from "../forms.js";
+import { patOf } from "../pats.js";
 import { forgetPerson, listedDeleted, person, tenants } from "../people.js";
-import { a, acts, age, ask, badge, beside, button, empty, go, h, input, notify, pageHead, panel, tablePanel, text, to } from "../ui.js";
+import { requestJson } from "../request.js";
+import { a, acts, age, ask, badge, beside, button, empty, fill, go, h, input, notify, pageHead, panel, skeleton, tablePanel, text, to } from "../ui.js";
 import { waitingInvitations } from "./invitations.js";
 
+/** Most tenants of one token whose figures are shown. */
+const MOST = 100;
+
 /** @type {Show} */
-export async function show({ reload }) {
+export async function show({ query, signal, reload }) {
   const [who, all, waiting] = await Promise.all([person(), tenants(), waitingInvitations(reload)]);
-  return h("div", pageHead("Tenants"),
-    waiting,
-    all.length ? tablePanel(count(all.length, "tenant"), null, [
+  const isOnly = all.length === 1 && !waiting && !listedDeleted().length && who.role !== "admin" && !query.has("all");
+  if (isOnly) return only(all[0]);
+  const list = h("div");
+  const draw = (/** @type {Map<string, Contract.TenantWeek> | null} */ weeks) => {
+    /** @type {(head: string, show: (week: Contract.TenantWeek) => string, by: (week: Contract.TenantWeek) => number | null) => Column} */
+    const figure = (head, show, by) => ({ head, number: true, cell: ({ id }) => { const week = weeks?.get(id); return week?.lastDay ? show(week) : weeks ? f.NONE : "…"; },
+      sort: ({ id }) => { const week = weeks?.get(id); return week ? by(week) : null; } });
+    fill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: of the last 7 days of the log. Last change: of rules or configuration."), [
       { head: "Tenant", cell: (row) => a(to(row.id, "overview"), h("strong", row.name)), sort: (row) => row.name },
       text("Your role", "role", (role) => badge(role, role === "owner" ? "info" : "")),
-      { head: "Rules", cell: (row) => a(to(row.id, "rules"), "Rules") }, age("Last change", "modifiedAt"),
-    ], all, { label: "Tenants" })
-      : empty("You are in no tenant yet.", h("p.muted", "Ask an owner to invite your address, ", h("strong", who.email), ".")),
+      figure("Hit rate", (week) => f.percent(week.hitRate), (week) => week.hitRate), figure("Requests", (week) => f.number(week.requests), (week) => week.requests),
+      figure("Warehouse time", (week) => f.duration(week.warehouseMs), (week) => week.warehouseMs),
+      figure("Last log", (week) => f.dayShort(week.lastDay ?? ""), (week) => Date.parse(week.lastDay ?? "") || null), age("Last change", "modifiedAt"),
+    ], all, { label: "Tenants" }));
+  };
+  const mine = all.filter((one) => one.role !== "granted").slice(0, MOST).map((one) => one.id);
+  draw(null);
+  if (mine.length) {
+    requestJson("GET /tenants/weeks", { limit: MOST }, { signal }, patOf(mine.join(",")))
+      .then(({ weeks }) => draw(new Map(weeks.map((week) => [week.tenantId, week]))), () => draw(new Map()));
+  }
+  return h("div", pageHead("Tenants"),
+    waiting,
+    all.length ? list : empty("You are in no tenant yet.", h("p.muted", "Ask an owner to invite your address, ", h("strong", who.email), ".")),
     listedDeleted().length > 0 && who.role !== "guest" && tablePanel("Deleted", beside("An owner can restore a tenant for 30 days."), [
       text("Tenant", "name"), age("Deleted", "modifiedAt"), acts((row) => button("Restore", () => restore(row, reload), "small")),
     ], listedDeleted(), { label: "Deleted tenants" }),
     who.role === "admin" && byId());
+}
+
+/** @param {Tenant} tenant go to the only one: to its first steps until it has a log */
+async function only({ id }) {
+  const { steps } = await readSetup(id);
+  location.replace(to(id, steps.some((step) => step.id === "first-request" && step.done) ? "overview" : "setup"));
+  return skeleton();
 }
 
 /** @type {(tenant: Tenant, reload: () => void) => Promise<boolean>} */
