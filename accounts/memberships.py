@@ -314,11 +314,12 @@ def _keep_last_owners(
     owners = Membership.objects.filter(tenant__in=leaving, role=MembershipRole.OWNER).exclude(user=user)
     alone = leaving - set(owners.values_list("tenant_id", flat=True))
     if alone:
+        name = Tenant.objects.filter(pk__in=alone).order_by("name").values_list("name", flat=True)[0]
         raise ValidationFailed.at(
             path,
             "last-owner",
-            f"The tenant {min(map(str, alone))} would be without an owner. "
-            "Make another user its owner first, or ask a platform admin.",
+            f"{name} would be without an owner. Make another member its owner first, or ask the staff of the "
+            "service.",
         )
 
 

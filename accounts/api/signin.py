@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Final, Literal
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from django.conf import settings
@@ -26,7 +26,7 @@ from accounts.serializers.signin import (
 )
 from accounts.signin.callback import finish_sign_in, take_sign_in
 from accounts.signin.flow import Device, SignIn
-from accounts.signin.links import request_link, require_links, verify_link
+from accounts.signin.links import look_at_link, request_link, require_links, verify_link
 from accounts.signin.providers import SignInProvider, authorization_url, choose_provider, list_providers
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
@@ -206,14 +206,19 @@ class SignInViewSet(AppViewSet):
     )
     def show_magic_link(self, request: Request) -> HttpResponse:
         require_links()
-        token, problem = self.query.get("t", ""), ""
-        if not token:
-            problem = _PROBLEMS.get(self.query.get("problem", ""), _PROBLEMS["unauthorized"])
+        token = self.query.get("t", "")
+        link = look_at_link(token) if token else None
+        problem = self.query.get("problem", "")
+        if not token or (link and not link.is_open()):
+            problem = problem or "unauthorized"
+        again = {"email": link.email, "to": urlsplit(link.return_to).fragment, "send": "1"} if link else {}
         context = {
-            "title": "Sign in",
+            "title": "Sign in to Gateway",
             "token": token,
-            "problem": problem,
-            "dashboard": settings.DASHBOARD_URL,
+            "email": link.email if link else "",
+            "service": settings.PUBLIC_BASE_URL,
+            "problem": _PROBLEMS.get(problem, problem and _PROBLEMS["unauthorized"]),
+            "again": f"{settings.DASHBOARD_URL}#/signin?{urlencode(again)}",
         }
         return HttpResponse(render_to_string("signin/link.html", context), headers=_PAGE_HEADERS)
 
@@ -249,7 +254,9 @@ class SignInViewSet(AppViewSet):
         error = as_api_error(exc)
         if self.action == "verify_magic_link" and error is not None and _is_form(self.request):
             code = error.code if error.code in _PROBLEMS else "unauthorized"
-            page = f"{reverse('verify-magic-link')}?problem={code}"
+            # The page names the address of a link that is known, and offers a new one.
+            known = {"t": self.request.data["token"]} if error.code == "unauthorized" else {}
+            page = f"{reverse('verify-magic-link')}?{urlencode({**known, 'problem': code})}"
             return Response(status=303, headers={**NO_STORE, "Location": page})
         answer = super().handle_exception(exc)
         if self.action not in _OPENED or not wants_page(self.request._request):

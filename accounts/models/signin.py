@@ -25,3 +25,7 @@ class MagicLink(models.Model):
 
     def __str__(self) -> str:
         return f"link for {self.email}"
+
+    def is_open(self) -> bool:
+        """Return True if the link is neither used nor expired."""
+        return self.used_at is None and self.expires_at > now()

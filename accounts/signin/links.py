@@ -120,11 +120,16 @@ def find_link(token: str) -> Link:
         InvalidLink: the link is unknown.
     """
     require_links()
-    link = MagicLink.objects.filter(digest=digest_of(token)).first()
+    link = look_at_link(token)
     if link is None:
         with sign_in_failures_recorded():
             raise InvalidLink
     return link
+
+
+def look_at_link(token: str) -> Link | None:
+    """Return the link of ``token``, for the page that it opens. Nothing is used up or recorded."""
+    return MagicLink.objects.filter(digest=digest_of(token)).first()
 
 
 def use_link(link: Link) -> None:
@@ -146,10 +151,11 @@ def _send(link: Link, token: str, *, page: str) -> None:
     context = {
         "link": with_parameters(f"{settings.PUBLIC_BASE_URL}{page}", {"t": token}),
         "minutes": settings.MAGIC_LINK_SECONDS // 60,
+        "email": link.email,
         "service": settings.PUBLIC_BASE_URL,
     }
     try:
-        send_mail(to=link.email, subject="Your sign-in link", template="magic_link", context=context)
+        send_mail(to=link.email, subject="Sign in to Gateway", template="magic_link", context=context)
     except MailNotSent as error:
         link.delete()
         raise LinkNotSent from error

@@ -53,7 +53,7 @@ class TestFlow:
     def test_a_stranger_finds_a_free_account_and_a_tenant(self, anonymous: ApiClient, inbox: Inbox) -> None:
         token = link_for(anonymous, inbox, "Ada@Example.org")
         message = inbox.messages[0]
-        assert (message["To"], message["Subject"]) == ("ada@example.org", "Your sign-in link")
+        assert (message["To"], message["Subject"]) == ("ada@example.org", "Sign in to Gateway")
         html = message.get_body(("html",))
         assert html is not None
         assert f"http://testserver/auth/magic-link/verify?t={token}" in html.get_content()
@@ -270,6 +270,7 @@ class TestPage:
             page = anonymous.get(f"{VERIFY}?t={token}")
             assert page.status_code == 200
             assert f'name="token" value="{token}"' in page.content.decode()
+            assert "as <strong>ada@example.org</strong> at http" in page.content.decode()
         assert page["Cache-Control"] == "no-store"
         assert "default-src 'none'" in page["Content-Security-Policy"]
         assert page["Referrer-Policy"] == "no-referrer"
@@ -282,12 +283,21 @@ class TestPage:
         assert set(parameters) == {"day", "access_token", "refresh_token", "expires_in"}
         assert ApiClient(parameters["access_token"][0]).get("/users/ada@example.org").status_code == 200
 
-    def test_a_used_link_leads_back_to_a_page_that_says_so(self, anonymous: ApiClient, inbox: Inbox) -> None:
-        token = link_for(anonymous, inbox, "ada@example.org")
+    def test_a_used_link_leads_back_to_a_page_that_mails_another(
+        self, anonymous: ApiClient, inbox: Inbox
+    ) -> None:
+        token = link_for(anonymous, inbox, "ada@example.org", redirect="/dashboard/#/t/x")
         self.form(token)
         answer = self.form(token)
-        assert (answer.status_code, answer["Location"]) == (303, f"{VERIFY}?problem=unauthorized")
-        assert "already used" in anonymous.get(answer["Location"]).content.decode()
+        assert (answer.status_code, answer["Location"]) == (303, f"{VERIFY}?t={token}&problem=unauthorized")
+        # It is said before the button is pressed, too.
+        for address in (answer["Location"], f"{VERIFY}?t={token}"):
+            page = anonymous.get(address).content.decode()
+            assert "already used" in page
+            assert "<button" not in page
+            assert "#/signin?email=ada%40example.org&amp;to=%2Ft%2Fx&amp;send=1" in page
+        page = self.form("unknown")["Location"]
+        assert "already used" in anonymous.get(page).content.decode()
 
     def test_a_form_of_another_site_is_refused(self, anonymous: ApiClient, inbox: Inbox) -> None:
         token = link_for(anonymous, inbox, "ada@example.org")

@@ -37,7 +37,7 @@ from accounts.signin.flow import (
     link_identity,
     start_session,
 )
-from accounts.signin.links import find_link, request_link, use_link
+from accounts.signin.links import find_link, look_at_link, request_link, use_link
 from accounts.signin.providers import authorization_url
 from accounts.signin.redirects import with_parameters
 from accounts.signin.staff.adapters import NOT_STAFF
@@ -170,7 +170,9 @@ def use_mailed_link(request: HttpRequest) -> HttpResponse:
     token = request.POST.get("token") or request.GET.get("t", "")
     target = _checked_target(request)
     if request.method == "GET":
-        answer = render(request, "admin/link.html", {"token": token, "next": target, "title": "Sign in"})
+        link = look_at_link(token)
+        shown = {"token": token, "next": target, "title": "Sign in", "email": link.email if link else ""}
+        answer = render(request, "admin/link.html", shown)
         answer["Referrer-Policy"] = "same-origin"
         return answer
     try:

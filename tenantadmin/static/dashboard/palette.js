@@ -3,8 +3,6 @@
 import { fill, h } from "./dom.js";
 import { beside, input } from "./ui.js";
 
-const SHOWN = 12;
-
 /** @param {Offer[]} entries */
 export function openPalette(entries) {
   let at = 0;
@@ -18,8 +16,8 @@ export function openPalette(entries) {
   };
   const draw = () => {
     const words = query.value.toLowerCase().split(/\s+/);
-    const found = entries.filter(([name, , more]) => words.every((word) => `${name} ${more}`.toLowerCase().includes(word)));
-    links = found.slice(0, SHOWN).map(([name, href, more]) => h("a", { href, onclick: () => dialog.close() }, name, beside(more)));
+    links = entries.filter(([name, , more]) => words.every((word) => `${name} ${more}`.toLowerCase().includes(word))).slice(0, 12)
+      .map(([name, href, more]) => h("a", { href, onclick: () => dialog.close() }, name, beside(more)));
     fill(list, links.length ? links.map((one) => h("li", one)) : h("li.muted", "Nothing here has this name."));
     mark(0);
   };

@@ -135,19 +135,18 @@ async function drawSide(context, route) {
 let palette = async () => {};
 
 document.addEventListener("keydown", (event) => {
-  const { target, key, ctrlKey, metaKey } = event;
-  const isTyping = target instanceof HTMLElement && target.matches("input, textarea, select");
-  if (!((ctrlKey || metaKey) && key.toLowerCase() === "k") && (key !== "?" || isTyping)) return;
-  if (!side.isConnected || document.querySelector("dialog")) return;
+  const isTyping = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
+  const isAsked = event.ctrlKey || event.metaKey ? event.key.toLowerCase() === "k" : event.key === "?" && !isTyping;
+  if (!isAsked || !side.isConnected || document.querySelector("dialog")) return;
   event.preventDefault();
   palette();
 });
 
-/** @param {string} tenant @returns {Offer[]} where the palette leads: names, addresses, and other words for them */
+/** @param {string} tenant @returns {Offer[]} where the palette leads */
 function offers(tenant) {
-  const may = (/** @type {Right | undefined} */ right) => tenant && (!right || can(tenant, right));
-  return [...SECTIONS.flatMap(([of, entries]) => entries.filter(([, , right]) => may(right)).map(([key, name]) => /** @type {Offer} */ ([name, to(tenant, key), of]))),
-    ...DEEDS.filter(([, , , right]) => may(right)).map(([name, path, words]) => /** @type {Offer} */ ([name, to(tenant, path), words])),
+  /** @type {[string, string, string, Right?][]} */
+  const pages = [...SECTIONS.flatMap(([of, entries]) => entries.map(([key, name, right]) => /** @type {[string, string, string, Right?]} */ ([name, key, of, right]))), ...DEEDS];
+  return [...pages.filter(([, , , right]) => tenant && (!right || can(tenant, right))).map(([name, path, words]) => /** @type {Offer} */ ([name, to(tenant, path), words])),
     ["New token", "#/account?new=1", "personal access token, API key"], ["Your account", "#/account", "name, digests by mail, sessions"],
     ...listed().map(({ id, name }) => /** @type {Offer} */ ([name, to(id, "overview"), "tenant"])), ["All tenants", "#/?all=1", ""]];
 }

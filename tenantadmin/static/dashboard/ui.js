@@ -29,19 +29,25 @@ export function button(label, action, kind = "") {
 /** @param {string} href @param {...Child} children */
 export const a = (href, ...children) => h("a", { href }, ...children);
 
+/** @param {unknown} error @returns {{path: string, message: string}[]} what is wrong in the request, and where */
+const placesOf = (error) => (error instanceof ApiError && error.body?.details) || [];
+
+/** @param {unknown} error whether what the places say is all there is to say */
+const isInvalid = (error) => error instanceof ApiError && error.code === "validation_failed" && placesOf(error).length > 0;
+
 /** @param {unknown} error */
 export function sentence(error) {
-  if (!(error instanceof Error)) return String(error);
-  return error instanceof ApiError && error.requestId ? `${error.message} (request ${error.requestId})` : error.message;
+  if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error);
+  if (isInvalid(error)) return placesOf(error).map((place) => place.message).join(" ");
+  return error.requestId ? `${error.message} (request ${error.requestId})` : error.message;
 }
 
 /** @param {unknown} error @param {() => void} [retry] what went wrong, and a way to try again */
 export function failure(error, retry) {
   const id = error instanceof ApiError ? error.requestId : "";
-  /** @type {{path: string, message: string}[]} */
-  const places = (error instanceof ApiError && error.body?.details) || [];
+  const places = placesOf(error);
   return h("div.state", { role: "alert" },
-    h("p", error instanceof Error ? error.message : String(error)),
+    !isInvalid(error) && h("p", error instanceof Error ? error.message : String(error)),
     places.slice(0, 5).map((place) => h("p.small", place.path && h("code", place.path), " ", place.message)),
     id && h("p.muted.small", "Request ", h("code", id)),
     retry && button("Try again", retry));
@@ -51,9 +57,7 @@ export function failure(error, retry) {
 export const empty = (title, ...more) => h("div.state", h("p.strong", title), ...more);
 
 /** @param {number} [lines] */
-export const skeleton = (lines = 6) =>
-  h("div.skeleton", { role: "status", "aria-label": "Loading" },
-    Array.from({ length: lines }, () => h("div.bone")));
+export const skeleton = (lines = 6) => h("div.skeleton", { role: "status", "aria-label": "Loading" }, Array.from({ length: lines }, () => h("div.bone")));
 
 /** @type {(title: Child, below?: Child, ...acts: Child[]) => HTMLElement} the head of a page: what it is, and what one does here */
 export const pageHead = (title, below, ...acts) =>
@@ -66,10 +70,7 @@ export const beside = (...children) => h("span.muted.small", ...children);
 export const fine = (...children) => h("p.muted.small", ...children);
 
 /** @param {string} title @param {Child} aside @param {...Child} children */
-export const panel = (title, aside, ...children) =>
-  h("section.panel",
-    h("header.panel-head", h("h2", title), aside && h("div.row", aside)),
-    ...children);
+export const panel = (title, aside, ...children) => h("section.panel", h("header.panel-head", h("h2", title), aside && h("div.row", aside)), ...children);
 
 /** @type {(head: string, key: string, show?: (value: any) => Child) => Column} a column of a member that is a text */
 export const text = (head, key, show = (value) => value ?? NONE) => ({ head, cell: (row) => show(row[key]), sort: (row) => row[key] ?? null });
@@ -188,7 +189,7 @@ export const stepper = (label, at, earlier, later) => h("nav.segments", { "aria-
 /** @param {{_links: {next?: {href: string}}}} page @returns {string} the cursor of the next page, or an empty text */
 export const nextOf = ({ _links: { next } }) => new URLSearchParams(next?.href.split("?")[1]).get("cursor") ?? "";
 
-/** @param {string} [which] a selector */
+/** @param {string} [which] */
 export const forgetNotices = (which = "*") => notices.querySelectorAll(`:scope > ${which}`).forEach((one) => one.remove());
 
 const notices = document.body.appendChild(h("div.notices", { "aria-live": "polite" }));
@@ -198,9 +199,8 @@ export function notify(text, kind = "") {
   // What succeeded before signing out is of no use after it.
   if (!kind && document.querySelector("#app.plain")) return;
   notices.querySelectorAll(`:scope > [data-text="${CSS.escape(text)}"]`).forEach((one) => one.remove());
-  const notice = h("div", { class: `notice ${kind}`, role: kind && "alert", "data-text": text }, text,
-    h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×"));
-  notices.append(notice);
+  const notice = notices.appendChild(h("div", { class: `notice ${kind}`, role: kind && "alert", "data-text": text }, text,
+    h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×")));
   setTimeout(() => notice.remove(), kind ? 15_000 : 5000);
 }
 

@@ -27,7 +27,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
     demo.member.save()
     with open_as(demo.owner, home, f"/t/{demo.tenant}/alerts") as dashboard:
         page = dashboard.page
-        expect(page.locator("main")).to_contain_text("No number is watched.")
+        expect(page.locator("main")).to_contain_text("No alert yet.")
         page.click("button:has-text('New alert')")
         dialog = page.locator("dialog")
         expect(dialog.get_by_label("Address")).to_have_value(demo.owner.email)
@@ -55,13 +55,14 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         dialog.get_by_role("button", name="Create").click()
         row = page.locator("[aria-label=Alerts] tbody tr")
         expect(row).to_contain_text("Shared results")
-        expect(row).to_contain_text("no number yet")
+        expect(row).to_contain_text("first look within a minute")
+        expect(row).to_contain_text("never")
         expect(row).to_contain_text("webhook: hooks.example.org")
         alert = Alert.objects.get()
         assert (alert.kind, alert.threshold, alert.window) == ("leak", 1.0, 1)
 
-        row.get_by_role("button", name="Test").click()
-        expect(page.locator(".notice").last).to_contain_text("2 messages sent within seconds")
+        row.get_by_role("button", name="Send a test").click()
+        expect(page.locator(".notice").last).to_contain_text("2 test messages sent within seconds")
         alert.deliveries.filter(channel_number=1).delete()
         record_reading(alert, Reading(2.0))
         alert.deliveries.filter(channel_number=1).delete()
@@ -70,7 +71,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         messages = page.locator("[aria-label=Messages] tbody tr")
         expect(messages).to_have_count(2)
         expect(messages.first).to_contain_text("delivered")
-        expect(row).to_contain_text("fires")
+        expect(row).to_contain_text("2 statements now, since")
         expect(page.locator("[aria-label=History] tbody tr")).to_contain_text("2 statements")
         expect(page.locator("main code")).to_contain_text("whsec_")
 
@@ -87,7 +88,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
 
         row.get_by_role("button", name="Delete").click()
         dialog.get_by_role("button", name="Delete").click()
-        expect(page.locator("main")).to_contain_text("No number is watched.")
+        expect(page.locator("main")).to_contain_text("No alert yet.")
     assert not Alert.objects.exists()
 
 

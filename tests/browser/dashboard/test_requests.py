@@ -86,9 +86,9 @@ def test_a_reader_is_offered_no_rule_and_bad_filters_say_what_is_wrong(
         page.wait_for_selector("text=Link to this request")
         assert page.locator("text=Make a rule of this").count() == 0
         dashboard.go(f"/t/{demo.tenant}/invalidate")
-        page.wait_for_selector("text=Your role in this tenant has no such page.")
+        page.wait_for_selector("text=Your role in this tenant does not include the page Invalidate.")
         dashboard.go(f"/t/{uuid.uuid4()}/rules")
-        page.wait_for_selector("text=You have no such tenant.")
+        page.wait_for_selector("text=You have no tenant at this address.")
         dashboard.go(f"/t/{demo.tenant}/traffic?rule=absent")
         page.wait_for_selector("text=No request fits.")
         dashboard.go(f"/t/{demo.tenant}/traffic?from=2020-01-01")
@@ -109,7 +109,7 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         assert not made.exists()
         page.fill("dialog input[name=reason]", "nightly load")
         page.click("dialog .danger")
-        page.wait_for_selector(".notice:has-text('Invalidated:')")
+        page.wait_for_selector(".callout:has-text('Invalidated:')")
         by_table = list(made.order_by("target_rule_id"))
         assert by_table
         assert {marker.metadata["reason"] for marker in by_table} == {"nightly load"}

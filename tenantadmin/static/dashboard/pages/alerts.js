@@ -10,7 +10,7 @@ import { acts, age, ask, badge, button, checkbox, empty, field, fine, go, h, inp
 /** @typedef {Contract.AlertKindDescription} Kind */
 
 /** @type {Record<Alert["state"], [string, string]>} */
-const STATES = { firing: ["fires", "bad"], quiet: ["quiet", "good"], unknown: ["no number yet", ""] };
+const STATES = { firing: ["fires", "bad"], quiet: ["quiet", "good"], unknown: ["not known", ""] };
 /** @type {Texts} */
 const ENDS = { delivered: "good", failed: "bad", skipped: "warn", queued: "info" };
 /** @type {Record<Contract.AlertChannelType, string>} */
@@ -28,8 +28,10 @@ export async function show({ tenant, query, reload }) {
     person(), call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
   ]);
   const kindOf = (/** @type {string} */ name) => /** @type {Kind} */ (kinds.find((kind) => kind.kind === name));
-  /** @type {(head: string, key: string) => Column} */
-  const amount = (head, key) => ({ head, number: true, cell: (row) => (row[key] === null ? NONE : SHOW[kindOf(row.kind).unit](row[key])) });
+  const amount = (/** @type {string} */ kind, /** @type {number | null} */ value) => (value === null ? NONE : SHOW[kindOf(kind).unit](value));
+  /** What it is now, and what that is measured with. */
+  const now = (/** @type {Alert} */ one) => (one.state === "firing" ? `${amount(one.kind, one.value)} now, since ${ago(one.since)}`
+    : one.state === "quiet" ? `${amount(one.kind, one.value)} now` : one.evaluatedAt ? "the log has too little to say it" : "first look within a minute");
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
   const edit = (/** @type {Alert | null} */ alert) => {
@@ -43,24 +45,25 @@ export async function show({ tenant, query, reload }) {
     run: () => call("DELETE /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: id }) });
   const test = async (/** @type {Alert} */ alert) => {
     const { deliveries } = await call("POST /tenants/{tenant}/alerts/{alertId}/test", { tenant, alertId: alert.id });
-    notify(`${count(deliveries.length, "message")} sent within seconds. “Messages” shows how that ends.`);
+    notify(`${count(deliveries.length, "test message")} sent within seconds. “Messages” shows how that ends.`);
   };
 
   return h("div",
     pageHead("Alerts", null, writes && button("New alert", () => edit(null), "primary")),
     alerts.length ? tablePanel(`${number(alerts.length)} of ${number(limit)} alerts`, null, [
-      { head: "Alert", cell: (row) => [h("strong", row.name), fine(say(kindOf(row.kind), row.window, row.threshold))], class: "value", sort: (row) => row.name },
-      { head: "State", cell: (row) => (row.enabled ? [badge(...STATES[/** @type {Alert["state"]} */ (row.state)]), row.since && fine(ago(row.since))] : badge("off")), sort: (row) => row.state },
-      amount("Now", "value"), amount("Threshold", "threshold"),
+      { head: "Alert", cell: (row) => [h("strong", row.name), fine(`Fires when: ${say(kindOf(row.kind), row.window, row.threshold)}`)], class: "value", sort: (row) => row.name },
+      { head: "State", cell: (row) => (row.enabled ? [badge(...STATES[/** @type {Alert["state"]} */ (row.state)]), fine(now(row))] : badge("off")), sort: (row) => row.state },
+      { head: "Last fired", class: "nowrap", cell: (row) => { const last = firings.find((one) => one.alertId === row.id); return last ? ago(last.startedAt) : "never"; } },
       { head: "Who hears", cell: (row) => row.channels.map((/** @type {Contract.AlertChannel} */ channel) => h("p.small", where(channel))) },
       acts((row) => h("div.row.end",
         button("Messages", () => go(to(tenant, "alerts", { alert: row.id })), "quiet small"),
-        writes && [button("Test", () => test(row), "quiet small"), button("Change", () => edit(row), "quiet small"), button("Delete", () => remove(row), "quiet small")])),
-    ], alerts, { label: "Alerts" }) : empty("No number is watched.", h("p.muted",
+        writes && [button("Send a test", () => test(row), "quiet small"), button("Change", () => edit(row), "quiet small"), button("Delete", () => remove(row), "quiet small")])),
+    ], alerts, { label: "Alerts" }) : empty("No alert yet.", h("p.muted",
       "An alert tells members, a webhook or Slack when the hit rate or the savings fall, the log is late, or requests fail.", !writes && " An admin of the tenant makes them.")),
     open && await messages(tenant, open),
     firings.length > 0 && tablePanel("History", null, [
-      text("Alert", "name"), age("Began", "startedAt"), text("Ended", "endedAt", (at) => (at ? ago(at) : badge("fires", "bad"))), amount("Number", "value"), amount("Threshold", "threshold"),
+      text("Alert", "name"), age("Began", "startedAt"), text("Ended", "endedAt", (at) => (at ? ago(at) : badge("fires", "bad"))),
+      { head: "Reached", number: true, cell: (row) => amount(row.kind, row.value) }, { head: "Fired from", number: true, cell: (row) => amount(row.kind, row.threshold) },
     ], firings));
 }
 
@@ -80,7 +83,7 @@ async function messages(tenant, alert) {
 const where = (channel) => `${channel.type}: ${channel.to ?? new URL(channel.url ?? "").host}`;
 
 /** @param {Kind} kind @param {number | string | null} window @param {number | string} threshold when it fires */
-const say = (kind, window, threshold) => kind.about.replace("{value}", `${threshold}${kind.unit === "percent" ? "%" : /points|minutes/.test(kind.unit) ? ` ${kind.unit}` : ""}`).replace("{window}", String(window));
+const say = (kind, window, threshold) => kind.about.replace("{value}", `${SHOW[kind.unit](Number(threshold))} or more`).replace(/\(days: \{window\}\)/, `(${count(Number(window), "day")})`).replace("{window}", String(window));
 
 /** @param {Kind[]} kinds @param {Alert | null} alert @param {string} me the reader's address */
 function makeForm(kinds, alert, me) {
@@ -89,7 +92,7 @@ function makeForm(kinds, alert, me) {
   const about = h("p.muted.small");
   const threshold = input("threshold", alert?.threshold, { type: "number", step: "any", min: 0 });
   const window = input("window", alert?.window, { type: "number", step: 1, min: 1 });
-  const [thresholdField, windowField] = [field("Threshold", threshold, " "), field("Window", window, " ")];
+  const [thresholdField, windowField] = [field("Fires from", threshold, " "), field("Looks back", window, " ")];
   const from = input("from", alert?.quietHours?.from, { type: "time" });
   const until = input("to", alert?.quietHours?.to, { type: "time" });
   const enabled = checkbox("enabled", alert?.enabled ?? true);
@@ -98,7 +101,7 @@ function makeForm(kinds, alert, me) {
   const chosen = () => /** @type {Kind} */ (kinds.find((one) => one.kind === kind.value));
   const describe = () => {
     const one = chosen();
-    about.textContent = `${say(one, window.value, threshold.value)}.`;
+    about.textContent = `Fires when: ${say(one, window.value, threshold.value)}.`;
     /** @type {Element} */ (thresholdField.lastChild).textContent = `In ${one.unit}, above 0, at most ${number(one.maxThreshold)}.`;
     /** @type {Element} */ (windowField.lastChild).textContent = `In ${one.windowUnit}, at most ${one.maxWindow}.`;
     windowField.hidden = one.window === null;

@@ -1,6 +1,7 @@
 // Make cached results stale: by table or by rule, after a look at what that ends. Who made which marker.
 
 import { call } from "../api.js";
+import { asSentence } from "../conditions.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { names } from "../forms.js";
@@ -11,19 +12,26 @@ const PAGE = 100;
 
 /** @typedef {{at: string, ids: string[], targets: Contract.PreviewTarget[]}} Preview */
 
+/** @type {HTMLElement | null} what was done last, until the page is left */
+let done = null;
+
 /** @type {Show} */
-export async function show({ tenant, query, reload }) {
+export async function show({ tenant, query, reload, onLeave }) {
   const isPast = query.get("show") === "past";
   const wanted = query.get("rule") ?? "";
   const kept = isPast ? "past" : "";
   const [{ rules }, { markers, _links }] = await Promise.all([
     call("GET /config/tenants/{tenant}/rules", { tenant }), call("GET /tenants/{tenant}/invalidation-markers", { tenant, status: isPast ? "expired" : "active", targetRuleId: wanted, limit: PAGE, cursor: query.get("cursor") ?? "" })]);
   const next = nextOf({ _links });
-  const caching = rules.filter((rule) => rule.action === "cache");
+  const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
   const name = (/** @type {string} */ id) => rules.find((rule) => rule.id === id)?.name || id;
+  /** Why a rule can have results of a table. */
+  const why = (/** @type {string} */ id) => `It decides ${asSentence(rules.find((rule) => rule.id === id)?.conditions)}`;
+  onLeave(() => { done = null; });
   return h("div",
-    pageHead("Invalidate", "The Gateway serves no result that is older than a marker on its rule."),
-    caching.length ? h("div.columns", byTable(tenant, name, reload), byRule(tenant, caching, wanted, name, reload))
+    pageHead("Invalidate", "Mark cached results as stale. The record of it is a marker on the rule: the Gateway serves no result of the rule that is older."),
+    done,
+    caching.length ? h("div.columns", byTable(tenant, name, reload, why), byRule(tenant, caching, wanted, name, reload))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
     tabs([[to(tenant, "invalidate", { rule: wanted }), "Active markers", !isPast], [to(tenant, "invalidate", { rule: wanted, show: "past" }), "Past markers", isPast]]),
     wanted && h("p.small", `Of ${name(wanted)} alone. `, a(to(tenant, "invalidate", { show: kept }), "Of all rules")),
@@ -41,8 +49,8 @@ function by(tenant, { targetRuleId, createdBy, invalidatedBy: { ruleId, statemen
   return [createdBy && h("div", createdBy), beside(triggeredBy), statement && [h("div.sql.two", statement), ruleId && ruleId !== targetRuleId && h("div.small", "by ", ruleLink(tenant, ruleId))]];
 }
 
-/** @param {string} tenant @param {(id: string) => string} name @param {() => void} reload */
-function byTable(tenant, name, reload) {
+/** @param {string} tenant @param {(id: string) => string} name @param {() => void} reload @param {(id: string) => Child} why */
+function byTable(tenant, name, reload, why) {
   const text = area("tables", "", { placeholder: "sales.orders\nref.*" });
   const look = async () => {
     const tables = names(text.value);
@@ -52,8 +60,8 @@ function byTable(tenant, name, reload) {
       notify("No rule can have cached results of these tables.");
       return;
     }
-    await confirmed(`Invalidate ${tables.join(", ")}?`, name, reload, { at: found.at, ids: found.ruleIds, targets: found.targets },
-      (reason) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason } }));
+    await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { at: found.at, ids: found.ruleIds, targets: found.targets },
+      (reason) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason } }), why);
   };
   return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. Every rule that can have cached their results gets a marker."), button("Preview", look, "primary")));
 }
@@ -63,41 +71,37 @@ function byRule(tenant, caching, wanted, name, reload) {
   const rule = select("rule", caching.map((one) => [one.id, `${one.name || one.id}${one.enabled ? "" : " (off)"}`]), wanted);
   const look = async () => {
     const { at, targets } = await call("POST /tenants/{tenant}/rules/{rule}/invalidations/preview", { tenant, rule: rule.value });
-    await confirmed(`Invalidate ${name(rule.value)}?`, name, reload, { at, ids: [rule.value], targets }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
+    await confirmed(`Invalidate ${name(rule.value)}?`, tenant, name, reload, { at, ids: [rule.value], targets }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
       tenant, body: { markerId: `dashboard-${crypto.randomUUID()}`, targetRuleId: rule.value, metadata: { reason } } }));
   };
-  return panel("By rule", null, h("div.pad", field("Rule", rule, "Rules that cache."), button("Preview", look, "primary")));
+  return panel("By rule", null, h("div.pad", field("Rule", rule, "Rules that cache; those that are off come last."), button("Preview", look, "primary")));
 }
 
-/**
- * Show what markers would end, and make them with a reason.
- * @param {string} title
- * @param {(id: string) => string} name
- * @param {() => void} reload
- * @param {Preview} preview
- * @param {(reason: string | undefined) => any} make
- */
-async function confirmed(title, name, reload, { at, ids, targets }, make) {
+/** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason?: string) => any, why?: (id: string) => Child) => Promise<any>} say what markers would end, and make them with a reason */
+const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make, why) => {
   const reason = input("reason", "", { maxlength: 2000 });
+  const full = targets.filter((one) => one.entries);
   const more = ids.length - targets.length;
+  const sum = (/** @type {"entries" | "bytes" | "refillMs"} */ key) => full.reduce((all, one) => all + one[key], 0);
+  const ended = `${f.count(sum("entries"), "cached result")} of ${f.count(full.length, "rule")}`;
   await ask({
     title, wide: true, danger: true, action: "Invalidate",
-    body: h("div.stack", targets.length > 0 && table([
-      text("Rule", "ruleId", name),
-      num("Results", "entries"),
-      num("Size", "bytes", f.bytes),
-      num("To make again", "refillMs", f.duration),
-      num("Requests in this hour", "sameHour", lately),
-    ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
-    fine(`By the log, ${f.when(at)}. “To make again” is the time in the warehouse. “Requests in this hour” is the mean of the last same weekdays.`),
+    body: h("div.stack", h("p", h("strong", full.length ? `This ends ${ended}, ${f.bytes(sum("bytes"))}.` : "By the log, no result is cached now."),
+      full.length > 0 && ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}.`),
+    targets.length > 0 && table([
+      text("Rule", "ruleId", name), why && { ...text("Why", "ruleId", why), class: "value" },
+      num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
+    ].flatMap((one) => one || []), targets, { label: "What it ends", sorted: why ? 2 : 1 }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
+    fine(`By the log, ${f.when(at)}. A rule without a result by the log gets a marker too: the newest requests may not be in the log yet.`),
     field("Reason", reason, "Optional. It stays with the marker.")),
     run: () => make(reason.value.trim() || undefined),
     then: () => {
-      notify(`Invalidated: ${f.count(ids.length, "rule")}.`);
       reload();
+      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${f.count(ids.length, "rule")}.`), ` ${full.length ? `That ended ${ended}. ` : ""}Gateways hear of it within seconds. The markers are below; `,
+        a(to(tenant, "traffic", { status: "MISS" }), "Requests"), " shows the misses that follow."));
     },
   });
-}
+};
 
 /** @param {Contract.SameHour[]} days */
 function lately(days) {

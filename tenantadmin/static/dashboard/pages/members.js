@@ -10,10 +10,10 @@ import { acts, age, ask, badge, beside, button, fine, h, notify, pageHead, table
 
 const AT_ONCE = 6;
 
-const MAY = {
-  member: "reads rules and summaries, queries the log",
-  admin: "reads, queries the log, changes rules and configuration",
-  owner: "all that an admin may, and manages members",
+const CAN = {
+  member: "read rules and summaries, query the log",
+  admin: "read, query the log, change rules and configuration",
+  owner: "all that an admin can, and manage members",
 };
 
 /** @type {Show} */
@@ -61,7 +61,7 @@ export async function show({ tenant, query, reload }) {
   };
   if (isOwner) whenAsked(query, invite);
   const state = text("State", "state", (state) => badge(state, state === "open" ? "info" : ""));
-  const may = { ...text("May", "role", (/** @type {Contract.MembershipRole} */ role) => MAY[role]), class: "value" };
+  const able = { ...text("Can", "role", (/** @type {Contract.MembershipRole} */ role) => CAN[role]), class: "value" };
   return h("div",
     pageHead("Members", null, isOwner && button("Invite someone", invite, "primary")),
     asked.length > 0 && tablePanel("Requests of staff for access", beside("Open for 12 hours"), [
@@ -69,13 +69,13 @@ export async function show({ tenant, query, reload }) {
       state, age("Asked", "createdAt"), text("By", "decidedBy"),
       acts((row) => row.state === "open" && mayAnswer && [button("Approve", () => approve(row), "primary small"), " ", button("Decline", () => decline(row), "quiet small")]),
     ], asked),
-    tablePanel(count(lasting.length, "member"), null, [
+    tablePanel(count(lasting.length, "member"), !isOwner && beside("Owners invite, change roles and remove. Access for a limited time is not marked for you."), [
       { head: "Email", cell: (row) => [row.email, row.email === who.email && [" ", badge("you", "info")]], sort: (row) => row.email },
       { head: "Role", cell: roleOf, sort: (row) => row.role },
-      may, isOwner && acts((row) => button("Remove", () => remove(row), "quiet small")),
+      able, isOwner && acts((row) => button("Remove", () => remove(row), "quiet small")),
     ], lasting, { label: "Members" }),
-    guests.length > 0 && tablePanel("Access for a limited time", null, [
-      text("Email", "email"), may,
+    guests.length > 0 && tablePanel("Access for a limited time", beside("Staff of the service took it, or an owner gave it. It ends by itself."), [
+      text("Email", "email"), able,
       { head: "Until", cell: (row) => [when(limited.get(row.email)?.ends), fine(ago(limited.get(row.email)?.ends))], class: "nowrap", sort: (row) => limited.get(row.email)?.ends ?? "" },
       { head: "Why", cell: (row) => limited.get(row.email)?.reason || "no reason was given", class: "value" },
       acts((row) => button("Remove", () => remove(row), "quiet small")),

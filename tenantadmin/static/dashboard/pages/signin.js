@@ -2,8 +2,9 @@
 
 import { call } from "../api.js";
 import { API, HOME, MAIL_FOLDER } from "../config.js";
+import { form } from "../forms.js";
 import { beginSignIn, session } from "../session.js";
-import { failure, fill, go, h, input } from "../ui.js";
+import { button, failure, fill, go, h, input, replaceAddress } from "../ui.js";
 
 /** @type {Show} */
 export async function show(context) {
@@ -20,7 +21,7 @@ export async function show(context) {
     ways.providers.map((provider) => h("a.button.wide", { href: providerAddress(provider.id, target), onclick: () => beginSignIn() },
       `Continue with ${provider.name}`)),
     ways.providers.length > 0 && ways.magicLink && h("p.or", h("span", "or")),
-    ways.magicLink ? linkForm(target) : null,
+    ways.magicLink ? linkForm(target, context.query) : null,
     !ways.magicLink && !ways.providers.length && h("p.muted", "No way of signing in is configured."));
 }
 
@@ -29,28 +30,37 @@ function providerAddress(provider, target) {
   return `${API}/auth/login?${new URLSearchParams({ provider, redirect: target })}`;
 }
 
-/** @param {string} target */
-function linkForm(target) {
-  const email = input("email", "", { type: "email", required: true, autocomplete: "email", placeholder: "you@example.com" });
+/** @param {string} target @param {URLSearchParams} query the address to mail to, from the page of a used link */
+function linkForm(target, query) {
+  const email = input("email", query.get("email"), { type: "email", required: true, autocomplete: "email", placeholder: "you@example.com" });
   const send = h("button.button.primary.wide", "Mail me a sign-in link");
+  const ask = h("div", h("label.field", h("span.label", "Email"), email), send);
   const outcome = h("div", { "aria-live": "polite" });
-  const submit = async (/** @type {Event} */ event) => {
-    event.preventDefault();
+  const other = () => {
+    ask.hidden = false;
+    fill(outcome);
+    email.select();
+  };
+  const submit = async () => {
     send.disabled = true;
+    const to = email.value.trim();
     try {
-      const body = { email: email.value.trim(), redirect: target };
-      await call("POST /auth/magic-link", { body }, { anonymous: true });
+      await call("POST /auth/magic-link", { body: { email: to, redirect: target } }, { anonymous: true });
       beginSignIn();
-      fill(outcome, sent(email.value.trim()));
-      send.textContent = "Mail another link";
+      ask.hidden = true;
+      fill(outcome, sent(to), h("div.row", button("Mail another link", submit), button("Use another address", other, "quiet")));
     } catch (error) {
       fill(outcome, failure(error));
     } finally {
       send.disabled = false;
     }
   };
-  setTimeout(() => email.focus());
-  return h("form", { onsubmit: submit }, h("label.field", h("span.label", "Email"), email), send, outcome);
+  const isAsked = query.has("send") && email.value;
+  query.delete("send");
+  // Not again when the page is loaded again.
+  if (isAsked) replaceAddress(`#/signin?${query}`);
+  setTimeout(() => (isAsked ? submit() : email.focus()));
+  return form("", submit, ask, outcome);
 }
 
 /** @param {string} email */

@@ -7,36 +7,25 @@ import { form } from "../forms.js";
 import { patOf } from "../pats.js";
 import { forgetPerson, listedDeleted, person, tenants } from "../people.js";
 import { requestJson } from "../request.js";
-import { a, acts, age, ask, badge, beside, button, empty, fill, go, h, input, notify, pageHead, panel, skeleton, tablePanel, text, to } from "../ui.js";
+import { a, acts, age, ask, badge, beside, button, empty, fill, go, h, input, notify, num, pageHead, panel, skeleton, tablePanel, text, to } from "../ui.js";
 import { waitingInvitations } from "./invitations.js";
 
-/** Most tenants of one token whose figures are shown. */
+/** Tenants whose figures are shown. */
 const MOST = 100;
 
 /** @type {Show} */
 export async function show({ query, signal, reload }) {
   const [who, all, waiting] = await Promise.all([person(), tenants(), waitingInvitations(reload)]);
-  const isOnly = all.length === 1 && !waiting && !listedDeleted().length && who.role !== "admin" && !query.has("all");
-  if (isOnly) return only(all[0]);
+  if (all.length === 1 && !waiting && !listedDeleted().length && who.role !== "admin" && !query.has("all")) return only(all[0]);
   const list = h("div");
-  const draw = (/** @type {Map<string, Contract.TenantWeek> | null} */ weeks) => {
-    /** @type {(head: string, show: (week: Contract.TenantWeek) => string, by: (week: Contract.TenantWeek) => number | null) => Column} */
-    const figure = (head, show, by) => ({ head, number: true, cell: ({ id }) => { const week = weeks?.get(id); return week?.lastDay ? show(week) : weeks ? f.NONE : "…"; },
-      sort: ({ id }) => { const week = weeks?.get(id); return week ? by(week) : null; } });
-    fill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: of the last 7 days of the log. Last change: of rules or configuration."), [
-      { head: "Tenant", cell: (row) => a(to(row.id, "overview"), h("strong", row.name)), sort: (row) => row.name },
-      text("Your role", "role", (role) => badge(role, role === "owner" ? "info" : "")),
-      figure("Hit rate", (week) => f.percent(week.hitRate), (week) => week.hitRate), figure("Requests", (week) => f.number(week.requests), (week) => week.requests),
-      figure("Warehouse time", (week) => f.duration(week.warehouseMs), (week) => week.warehouseMs),
-      figure("Last log", (week) => f.dayShort(week.lastDay ?? ""), (week) => Date.parse(week.lastDay ?? "") || null), age("Last change", "modifiedAt"),
-    ], all, { label: "Tenants" }));
-  };
+  const draw = (/** @type {Contract.TenantWeek[]} */ weeks) => fill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: the last 7 days of the log. Last change: of rules or configuration."), [
+    { head: "Tenant", cell: (row) => a(to(row.id, "overview"), h("strong", row.name)), sort: (row) => row.name },
+    text("Your role", "role", (role) => badge(role, role === "owner" ? "info" : "")),
+    num("Hit rate", "hitRate", f.percent), num("Requests", "requests"), num("Warehouse time", "warehouseMs", f.duration), text("Last log", "lastDay", (day) => (day ? f.dayShort(day) : f.NONE)), age("Last change", "modifiedAt"),
+  ], all.map((one) => ({ ...one, ...weeks.find((week) => week.tenantId === one.id) })), { label: "Tenants" }));
+  draw([]);
   const mine = all.filter((one) => one.role !== "granted").slice(0, MOST).map((one) => one.id);
-  draw(null);
-  if (mine.length) {
-    requestJson("GET /tenants/weeks", { limit: MOST }, { signal }, patOf(mine.join(",")))
-      .then(({ weeks }) => draw(new Map(weeks.map((week) => [week.tenantId, week]))), () => draw(new Map()));
-  }
+  if (mine.length) requestJson("GET /tenants/weeks", { limit: MOST }, { signal }, patOf(mine.join(","))).then(({ weeks }) => draw(weeks), () => {});
   return h("div", pageHead("Tenants"),
     waiting,
     all.length ? list : empty("You are in no tenant yet.", h("p.muted", "Ask an owner to invite your address, ", h("strong", who.email), ".")),
