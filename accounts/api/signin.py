@@ -26,7 +26,7 @@ from accounts.serializers.signin import (
 )
 from accounts.signin.callback import finish_sign_in, take_sign_in
 from accounts.signin.flow import Device, SignIn
-from accounts.signin.links import look_at_link, request_link, require_links, verify_link
+from accounts.signin.links import InvalidLink, look_at_link, request_link, require_links, verify_link
 from accounts.signin.providers import SignInProvider, authorization_url, choose_provider, list_providers
 from accounts.signin.redirects import with_parameters
 from accounts.signin.settings import return_address
@@ -255,7 +255,7 @@ class SignInViewSet(AppViewSet):
         if self.action == "verify_magic_link" and error is not None and _is_form(self.request):
             code = error.code if error.code in _PROBLEMS else "unauthorized"
             # The page names the address of a link that is known, and offers a new one.
-            known = {"t": self.request.data["token"]} if error.code == "unauthorized" else {}
+            known = {"t": self.body["token"]} if isinstance(exc, InvalidLink) else {}
             page = f"{reverse('verify-magic-link')}?{urlencode({**known, 'problem': code})}"
             return Response(status=303, headers={**NO_STORE, "Location": page})
         answer = super().handle_exception(exc)
