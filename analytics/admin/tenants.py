@@ -200,7 +200,7 @@ def _change_of(
     if before is None or not days or not days_before:
         return None
     return RuleChange(
-        rule.total_executions / days - before.total_executions / days_before,
+        (rule.requests or 0) / days - (before.requests or 0) / days_before,
         rule.hit_rate - before.hit_rate,
         rule.warehouse_time_saved_ms / days - before.warehouse_time_saved_ms / days_before,
     )

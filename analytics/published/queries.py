@@ -111,7 +111,7 @@ _DATE_FIELDS: Final = (
 )  # fmt: skip
 _RULE_FIELDS: Final = (
     "ruleId", "ruleName", "queriesMatched", "totalExecutions", "cacheHits", "cacheMisses", "hitRate",
-    "warehouseTimeSavedMs",
+    "warehouseTimeSavedMs", "requests",
 )  # fmt: skip
 _USER_FIELDS: Final = (
     "userId", "uniqueQueries", "cacheHits", "totalHits", "averageResponseTime", "minResponseTime",
@@ -262,11 +262,13 @@ FROM proxy_logs {IN_PERIOD}""",
         "rules.rules",
         "hitRate has four decimals, rounded half up. warehouseTimeSavedMs is the number of hits times the "
         "mean warehouse time of the rule's own MISS entries; only the product is rounded, half up. It is "
-        "negative if the times are. // rounds negative numbers towards 0, so the query uses %.",
+        "negative if the times are. // rounds negative numbers towards 0, so the query uses %. requests "
+        "counts every status, also BLOCKED and errors.",
         f"""
 SELECT
-    * EXCLUDE (saved, parts),
-    coalesce((saved - (saved % parts + parts) % parts) // parts, 0) AS warehouseTimeSavedMs
+    * EXCLUDE (saved, parts, requests),
+    coalesce((saved - (saved % parts + parts) % parts) // parts, 0) AS warehouseTimeSavedMs,
+    requests
 FROM (SELECT
     matchedRule AS ruleId,
     {latest("matchedRuleName")} AS ruleName,
@@ -281,7 +283,8 @@ FROM (SELECT
     2 * {count(HIT)}
         * sum(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS')
         + count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS saved,
-    2 * nullif(count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS'), 0) AS parts
+    2 * nullif(count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS'), 0) AS parts,
+    count(*) AS requests
 FROM proxy_logs {IN_PERIOD} AND matchedRule IS NOT NULL
 GROUP BY matchedRule)
 ORDER BY totalExecutions DESC, ruleId""",

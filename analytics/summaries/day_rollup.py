@@ -59,6 +59,7 @@ _STATEMENT_MEASURES: Final[Measures] = {
     "latest_row": ("row", "max"),
 }
 _RULE_MEASURES: Final[Measures] = {
+    "entries": ("", ROWS),
     "hits": ("hit", "sum"),
     "misses": ("counted_miss", "sum"),
     "miss_warehouse_sum": ("miss_warehouse", "sum"),

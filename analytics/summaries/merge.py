@@ -55,6 +55,7 @@ _QUERIES: Final = {
     """,
     RULES: f"""
         SELECT rule, statement,
+            sum(entries)::BIGINT AS entries,
             sum(hits)::BIGINT AS hits,
             sum(misses)::BIGINT AS misses,
             sum(miss_warehouse_sum)::BIGINT AS miss_warehouse_sum,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from analytics.summaries.grouping import Array
 
 #: Raise it when columns or their meaning change. Then the rollups of all days are built again.
-ROLLUP_VERSION: Final = 3
+ROLLUP_VERSION: Final = 4
 #: The first version whose day files have everything that current rollups need.
 FIRST_LOG_VERSION: Final = 2
 #: The first version whose months and years have all columns that documents of one user read.
@@ -69,7 +69,7 @@ COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     USERS: ("user_name", "statement", *_STATEMENT_COLUMNS, *LATEST_VALUES),
     RULES: (
-        "rule", "statement", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count",
+        "rule", "statement", "entries", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count",
         *_LATEST_KEY, "latest_rule_name",
     ),
     HOURS: (

@@ -341,6 +341,7 @@ def rules_document(rows: list[Row]) -> dict[str, Any]:
                 "cacheMisses": len(misses(mine)),
                 "hitRate": float(half_up(Fraction(len(hits(mine)), total), 4)) if total else 0.0,
                 "warehouseTimeSavedMs": int(half_up(saved)),
+                "requests": len(mine),
             }
         )
     rules.sort(key=lambda rule: (-rule["totalExecutions"], rule["ruleId"].encode()))

@@ -191,6 +191,24 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
     }
 
 
+def test_requests_of_a_rule_have_any_status(tmp_path: Path) -> None:
+    day = date(2026, 3, 1)
+    asked = {"deny": ["BLOCKED"] * 3, "cache": ["HIT", "MISS", "INVALIDATION_ERROR", "ERROR"]}
+    entries = [
+        {"timestamp": day_start_ms(day), "standardizedSql": sql, "matchedRule": rule, "cacheStatus": status}
+        for rule, statuses in asked.items()
+        for status in statuses
+        for sql in ("SELECT 1", None)
+    ]
+    store = store_files(tmp_path / "store", {day: {"00/a.json": json.dumps(entries).encode()}})
+    _, part = roll_day(store, day, directory=tmp_path / "built")
+    assert part is not None
+    with opened(merge_year({day: part}, directory=tmp_path / "year")) as rollups:
+        rules = rules_document(rollups).rules
+    found = {rule.rule_id: (rule.requests, rule.total_executions, rule.queries_matched) for rule in rules}
+    assert found == {"cache": (8, 4, 1), "deny": (6, 0, 1)}
+
+
 def test_statements_of_equal_cost_are_listed_by_hash(tmp_path: Path) -> None:
     day = date(2026, 3, 1)
     entries = [

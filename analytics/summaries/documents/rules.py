@@ -17,6 +17,7 @@ _RULES: Final = f"""
     SELECT rule,
         arg_max_null(latest_rule_name, {LATEST_ORDER}) AS name,
         count(statement) AS queries,
+        sum(entries)::BIGINT AS entries,
         sum(hits)::BIGINT AS hits,
         sum(misses)::BIGINT AS misses,
         coalesce(sum(miss_warehouse_sum), 0)::BIGINT AS miss_warehouse_sum,
@@ -43,6 +44,8 @@ class RuleRecord(JsonStruct):
     cache_misses: Count
     hit_rate: Annotated[float, Meta(ge=0, le=1)]
     warehouse_time_saved_ms: int
+    #: Absent from documents of earlier versions.
+    requests: Annotated[Count | None, Meta(description="Log entries of the rule, of every status.")] = None
 
 
 class RuleEffectiveness(JsonStruct):
@@ -85,4 +88,5 @@ def _rule(row: dict[str, Any]) -> RuleRecord:
         hit_rate=rate(hits, hits + misses),
         # A hit saves the mean time of the rule's own misses. Only the product is rounded.
         warehouse_time_saved_ms=mean(hits * row["miss_warehouse_sum"], row["miss_warehouse_count"]),
+        requests=row["entries"],
     )
