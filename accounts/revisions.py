@@ -97,6 +97,7 @@ class Change(JsonStruct):
     action: Annotated[str, one_of(RevisionAction.values)]
     restored_from: Count | None = None
     summary: Annotated[dict[str, Any], Meta(description="Counts and names of what changed.")]
+    text: Annotated[str, Meta(description="The same in words.")] = ""
 
 
 class ChangeRevision(Change):

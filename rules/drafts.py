@@ -6,7 +6,7 @@ A draft is published by the function that writes every ruleset (`rules.write.wri
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
@@ -20,7 +20,7 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.stored_bytes import count_stored
-from rules.diff import RulesDiff, diff_rules, is_reordered
+from rules.diff import RuleChange, RulesDiff, diff_rules, is_reordered
 from rules.language import complete_rule
 from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
@@ -34,6 +34,10 @@ from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+
+#: The maximum length of a name that is made.
+_MAX_NAME: Final = 100
 
 
 class DraftNotFound(NotFound):
@@ -126,7 +130,8 @@ def find_draft(tenant_id: UUID, draft_id: UUID) -> RuleDraft:
 def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) -> RuleDraft:
     """Create a draft, by default of the current rules.
 
-    ``document`` may have ``name``, ``rules`` (any array) and ``baseSeq``.
+    ``document`` may have ``name`` (by default what the draft changes), ``rules`` (any array) and
+    ``baseSeq``.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -138,7 +143,7 @@ def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) ->
     rules = document.get("rules", current.rules)
     draft = RuleDraft(
         tenant_id=tenant_id,
-        name=document.get("name", ""),
+        name=document.get("name") or _name_of(rules, current),
         rules=rules,
         base_seq=_base_seq(document, current, default=current.seq),
         lint=_lint(rules, current),
@@ -179,7 +184,7 @@ def replace_draft(
     require_etag(draft_etag(draft), expected=expected_etag)
     current = read_ruleset(tenant_id)
     changes = {
-        "name": document.get("name", draft.name),
+        "name": document.get("name", draft.name) or _name_of(document["rules"], current),
         "rules": document["rules"],
         "base_seq": _base_seq(document, current, default=draft.base_seq),
         "lint": _lint(document["rules"], current),
@@ -311,6 +316,29 @@ def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
         per_user_tables=current.per_user_tables or (),
     )
     return dict(msgspec.to_builtins(report_lint(result)))
+
+
+def _name_of(rules: Sequence[Any], current: RulesetState) -> str:
+    """Return a name for rules from what they change in the current ones; empty if they change nothing."""
+    drafted = _complete(rules)
+    diff = diff_rules(before=current.rules, after=drafted)
+    by_id = {rule["id"]: rule for rule in drafted}
+    changes = [
+        *(("Add", rule) for rule in diff.added),
+        *((_verb(change), by_id[change.rule_id]) for change in diff.changed),
+        *(("Remove", rule) for rule in diff.removed),
+    ]
+    names = [f"{verb} {rule.get('name') or rule['id']}" for verb, rule in changes]
+    if is_reordered([rule["id"] for rule in current.rules], [*by_id]):
+        names.append("Change the order")
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return names[0][:_MAX_NAME] + more if names else ""
+
+
+def _verb(change: RuleChange) -> str:
+    if [field.path for field in change.fields] == ["/enabled"]:
+        return "Turn on" if change.fields[0].after else "Turn off"
+    return "Change"
 
 
 def _complete(rules: Sequence[Any]) -> list[dict[str, object]]:

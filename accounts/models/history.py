@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 from django.db.models.functions import Coalesce
 
 from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class RevisionKind(models.TextChoices):
@@ -73,3 +76,30 @@ class Revision(models.Model):
         """What was done, in words: "changed the rules"."""
         verb = "changed" if self.action == RevisionAction.UPDATE else f"{self.action}d"
         return f"{verb} the {_DOCUMENTS.get(self.kind, self.kind)}"
+
+    @property
+    def text(self) -> str:
+        """What the change did, in words; without its comment."""
+        summary = self.summary
+        if self.action == RevisionAction.CREATE:
+            return "created it"
+        if self.action == RevisionAction.DELETE:
+            return "deleted it with the tenant"
+        parts = [
+            f"{verb} {_names(summary, verb)}" for verb in ("added", "removed", "changed") if summary.get(verb)
+        ]
+        if summary.get("reordered"):
+            parts.append("changed the order")
+        if draft := summary.get("draft"):
+            parts.append(f"published the draft “{draft.get('name') or draft['draftId'][:8]}”")
+        if fields := summary.get("fields") or summary.get("changedFields"):
+            parts.append(f"changed {', '.join(fields) if isinstance(fields, list) else f'{fields} fields'}")
+        text = ", ".join(parts) or "saved it without a difference"
+        return text if self.restored_from is None else f"restored revision {self.restored_from}: {text}"
+
+
+def _names(summary: Mapping[str, Any], verb: str) -> str:
+    names = summary.get("names", {}).get(verb, ())
+    count = summary[verb]
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return ", ".join(names) + more if names else f"{count} rules"

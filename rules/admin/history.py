@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair, read_timeline
@@ -12,7 +12,7 @@ from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.http.difference import diff_documents
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from uuid import UUID
 
     from accounts.models import Revision
@@ -34,34 +34,9 @@ def read_page(tenant_id: UUID, kind: RevisionKind, *, cursor: str | None) -> His
 
 
 def sentence(change: Revision) -> str:
-    """Describe a change in a sentence."""
-    summary = change.summary
-    if change.action == "create":
-        return "created it"
-    if change.action == "delete":
-        return "deleted it with the tenant"
-    parts = [
-        f"{verb} {_names(summary, verb)}" for verb in ("added", "removed", "changed") if summary.get(verb)
-    ]
-    if summary.get("reordered"):
-        parts.append("changed the order")
-    if summary.get("draft"):
-        parts.append(
-            f"published the draft “{summary['draft'].get('name') or summary['draft']['draftId'][:8]}”"
-        )
-    if fields := summary.get("fields") or summary.get("changedFields"):
-        parts.append(f"changed {', '.join(fields) if isinstance(fields, list) else f'{fields} fields'}")
-    text = ", ".join(parts) or "saved it without a difference"
-    if change.restored_from is not None:
-        text = f"restored revision {change.restored_from}: {text}"
-    return f"{text} (“{summary['comment']}”)" if "comment" in summary else text
-
-
-def _names(summary: Mapping[str, Any], verb: str) -> str:
-    names = summary.get("names", {}).get(verb, ())
-    count = summary[verb]
-    more = f" and {count - len(names)} more" if count > len(names) else ""
-    return ", ".join(names) + more if names else f"{count} rules"
+    """Describe a change in a sentence, with its comment."""
+    comment = change.summary.get("comment")
+    return f"{change.text} (“{comment}”)" if comment else change.text
 
 
 @dataclass(frozen=True, slots=True)

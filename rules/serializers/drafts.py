@@ -26,7 +26,12 @@ class DraftStart(StrictSerializer):
 
     may_be_absent = True
 
-    name = StrictCharField(required=False, allow_blank=True, max_length=200)
+    name = StrictCharField(
+        required=False,
+        allow_blank=True,
+        max_length=200,
+        help_text="Default: what the draft changes; empty if it changes nothing.",
+    )
     rules = serializers.ListField(
         child=DraftRuleField(allow_null=True), required=False, help_text="Default: the current rules."
     )

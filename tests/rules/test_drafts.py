@@ -73,6 +73,22 @@ class TestWriting:
         assert {finding["code"] for finding in draft["lint"]["errors"]} == {"unknown-property", "wrong-type"}
         assert client.get(rules).json()["seq"] == 1
 
+    def test_without_a_name_it_is_named_by_what_it_changes(self, client: ApiClient, rules: str) -> None:
+        a, b = (rule(name, name=f"Rule {name}") for name in "ab")
+        before = client.get(rules).json()["rules"]
+        names = {
+            "Add Rule c": [*before, rule("c", name="Rule c")],
+            "Turn off b": [before[0], {**before[1], "enabled": False}],
+            "Remove b": [before[0]],
+            "Change the order": [before[1], before[0]],
+            "Change Rule a and 1 more": [a, b],
+        }
+        assert [make(client, rules, rules=after)["name"] for after in names.values()] == [*names]
+        draft = make(client, rules)
+        renamed = {"name": "", "rules": [before[0]]}
+        put = client.put(draft["href"], renamed, **{"If-Match": draft["etag"]})
+        assert put.json()["name"] == "Remove b"
+
     def test_lint_compares_with_the_current_rules(self, client: ApiClient, rules: str) -> None:
         client.put(rules, {"rules": [rule("a"), {"id": "w", "invalidateRules": ["a"]}]})
         draft = make(client, rules, rules=[{"id": "w", "invalidateRules": ["a"]}])
