@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DAYS: Final = 7
 #: A smaller fall against the usual rate, in points, is noise. Digests call it unusual too.
 _POINTS: Final = 5.0
-_REVISION: Final = re.compile(r"revision (\d+) of ")
+_REVISION: Final = re.compile(r"revision (\d+) ")
 #: What the last digest found, by its section. The first one found is told.
 _FINDINGS: Final = (
     ("errors", "Requests failed in bursts"),

@@ -28,7 +28,7 @@ class RulesWrite:
     href: str
 
     def as_name(self, name_id: str) -> Name:
-        text = f"revision {self.seq} of {format_minute(self.at)}"
+        text = f"revision {self.seq} ({format_minute(self.at)})"
         return Name(id=name_id, kind=NameKind.REVISION, value=text, href=self.href)
 
 

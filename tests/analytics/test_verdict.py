@@ -102,7 +102,7 @@ def test_a_fall_without_a_known_cause(tenant: UUID) -> None:
 
 def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=42.0, usual=42.9)
-    make_digest(tenant, ago=2, rate=7.2, usual=42.9, cause="revision 2 of 2026-11-23 10:00 UTC")
+    make_digest(tenant, ago=2, rate=7.2, usual=42.9, cause="revision 2 (2026-11-23 10:00 UTC)")
     write(tenant, 1, hours=-100)
     write(tenant, 2, hours=10)
     verdict = read_verdict(tenant)
@@ -129,7 +129,7 @@ def test_the_worst_fall_of_a_week_is_told(tenant: UUID) -> None:
 def test_a_fall_that_began_before_the_week_is_told_from_its_first_day(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=40.0, usual=40.0)
     make_digest(tenant, ago=7, rate=30.0, usual=40.0)
-    make_digest(tenant, ago=8, rate=6.5, usual=40.0, cause="revision 2 of 2026-11-17 10:00 UTC")
+    make_digest(tenant, ago=8, rate=6.5, usual=40.0, cause="revision 2 (2026-11-17 10:00 UTC)")
     make_digest(tenant, ago=10, rate=0.0, usual=40.0)
     verdict = read_verdict(tenant)
     assert verdict.text.startswith("Hit rate fell from 40.0% to 6.5% on 2026-11-17 after revision 2")
@@ -154,7 +154,7 @@ def test_what_the_last_digest_found(tenant: UUID, sections: tuple[str, ...], tex
 def test_it_takes_four_queries(tenant: UUID) -> None:
     write(tenant, 2, hours=10)
     for ago in range(1, 7):
-        make_digest(tenant, ago=ago, rate=7.0, usual=40.0, cause="revision 2 of 2026-11-23 10:00 UTC")
+        make_digest(tenant, ago=ago, rate=7.0, usual=40.0, cause="revision 2 (2026-11-23 10:00 UTC)")
     with CaptureQueriesContext(connection) as captured:
         read_verdict(tenant)
     assert len(captured) == 4

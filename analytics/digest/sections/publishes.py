@@ -1,4 +1,4 @@
-"""Writes of the rules, and their cost: valid results that had to be computed again."""
+"""Published rules, and their cost: valid results that had to be computed again."""
 
 # Queries consist of constants, days and times.
 # ruff: noqa: S608
@@ -25,7 +25,7 @@ _MOST: Final = 5
 
 
 def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
-    """Return the newest writes of the rules in the period, in order of time."""
+    """Return the newest publications in the period, in order of time."""
     writes = [write for write in changes.writes if period.first <= day_of(write.at) <= period.last]
     if not writes:
         return None
@@ -48,19 +48,23 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
             ]
         )
         names.append(write.as_name(f"{prefix}-write"))
-        rules, valid = f"{{{prefix}-write}}", "Results that were still valid"
+        rules = f"{{{prefix}-write}}"
         again = f"{{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time"
         sentences.append(
             (
-                f"The rules of {rules} left the cache behind. {valid} and were made again: {again}.",
-                f"{valid} and were made again after the rules of {rules}: {again}.",
+                f"Rules were published: {rules}. That emptied the cache. Results that were still valid and "
+                f"ran again: {again}.",
+                f"Results that were still valid and ran again after {rules} was published: {again}.",
             )
         )
     if len(writes) > len(shown):
         sentences.append(
-            ("The history has earlier writes of the rules, too.", "Earlier writes are in the history.")
+            (
+                "Rules were published more often; see the history.",
+                "The history has earlier publications, too.",
+            )
         )
-    return Section("publishes", "Writes of the rules", sentences, facts, names)
+    return Section("publishes", "Published rules", sentences, facts, names)
 
 
 def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date) -> str:

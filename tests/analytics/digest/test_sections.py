@@ -174,7 +174,7 @@ class TestMovedRules:
         digest = make(world)
         time = format_minute(at(DAY, hour=12 + hours))
         mechanism = "a write of the rules leaves the cache behind"
-        expected = f"Coincides with the rules of revision {seq} of {time}: {mechanism}."
+        expected = f"Coincides with the rules of revision {seq} ({time}): {mechanism}."
         assert (expected in lines(digest, "Hit rates that moved")) is coincides
         assert "caus" not in str(digest.document["sections"])
 
@@ -193,7 +193,7 @@ class TestMovedRules:
         self.prepare(world, before=(200, 200), now=(90, 10))
         digest = make(world)
         assert lines(digest, "Hit rates that moved")[1] == (
-            "Coincides with the rules of revision 2 of 2026-03-31 11:00 UTC: it changed this rule."
+            "Coincides with the rules of revision 2 (2026-03-31 11:00 UTC): it changed this rule."
         )
         (write,) = [name for name in digest.document["names"] if name["id"] == "moved-1-write"]
         assert write["href"] == f"/config/tenants/{world.tenant.pk}/rules/history/2"
@@ -358,10 +358,10 @@ class TestPublishes:
             store("new", written),
         )
         rebuild(world)
-        assert lines(make(world), "Writes of the rules") == [
+        assert lines(make(world), "Published rules") == [
             (
-                f"The rules of revision {seq} of 2026-03-31 12:00 UTC left the cache behind. Results "
-                "that were still valid and were made again: 1, in 1.5 s of warehouse time."
+                f"Rules were published: revision {seq} (2026-03-31 12:00 UTC). That emptied the cache. "
+                "Results that were still valid and ran again: 1, in 1.5 s of warehouse time."
             )
         ]
 
