@@ -7,7 +7,7 @@ export function compareRules(before, after) {
   const old = new Map(before.map((rule) => [rule.id, rule]));
   const now = new Map(after.map((rule) => [rule.id, rule]));
   const changed = after.filter((rule) => old.has(rule.id))
-    .map((rule) => ({ id: rule.id, fields: compareValues(old.get(rule.id), rule, "") })).filter((one) => one.fields.length);
+    .map((rule) => ({ id: rule.id, name: rule.name, fields: compareValues(old.get(rule.id), rule, "") })).filter((one) => one.fields.length);
   const order = (/** @type {any[]} */ rules) => rules.map((rule) => rule.id).filter((id) => old.has(id) && now.has(id)).join("\n");
   return {
     added: after.filter((rule) => !old.has(rule.id)), removed: before.filter((rule) => !now.has(rule.id)), changed,
@@ -25,8 +25,10 @@ export function compareValues(from, to, path) {
 }
 
 /** @param {Difference} difference */
-export const isSame = (difference) =>
-  !difference.added.length && !difference.removed.length && !difference.changed.length && !difference.reordered;
+export const isSame = (difference) => !changesIn(difference);
+
+/** @param {Difference} difference how many changes it has */
+export const changesIn = ({ added, removed, changed, reordered }) => added.length + removed.length + changed.length + Number(reordered ?? false);
 
 /** @param {any} value */
 const text = (value) => (value === undefined || value === null ? "–" : typeof value === "string" ? value : JSON.stringify(value));
@@ -36,6 +38,9 @@ export const fieldTable = (fields) =>
   h("table", h("thead", h("tr", ["Field", "Before", "After"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", fields.map((one) => h("tr", h("td", one.path || "/"), h("td.was", text(one.from)), h("td.now", text(one.to))))));
 
+/** @param {NamedRule} rule */
+const titleOf = ({ id, name }) => [name, " ", h("code", id)];
+
 /** @param {Difference} difference @param {string[]} [conflicts] ids of rules that others have changed too */
 export function ruleDiff(difference, conflicts = []) {
   if (isSame(difference)) return h("p.pad.muted", "Nothing differs.");
@@ -44,8 +49,8 @@ export function ruleDiff(difference, conflicts = []) {
     code(rule));
   return h("div.diff",
     difference.reordered && h("p", badge("order", "info"), " The rules are in another order."),
-    difference.changed.map((one) => h("section", h("h3", badge("changed", "info"), h("code", one.id),
+    difference.changed.map((one) => h("section", h("h3", badge("changed", "info"), titleOf(one),
       conflicts.includes(one.id) && badge("changed by others too", "warn")), h("div.table", { tabindex: 0, role: "region", "aria-label": one.id }, fieldTable(one.fields)))),
-    difference.added.map((rule) => h("section", h("h3", badge("added", "good"), h("code", rule.id)), whole(rule, few))),
-    difference.removed.map((rule) => h("section", h("h3", badge("removed", "bad"), h("code", rule.id)), whole(rule, false))));
+    difference.added.map((rule) => h("section", h("h3", badge("added", "good"), titleOf(rule)), whole(rule, few))),
+    difference.removed.map((rule) => h("section", h("h3", badge("removed", "bad"), titleOf(rule)), whole(rule, false))));
 }

@@ -12,8 +12,8 @@ export const names = (text) => text.split(/[,\n]/).map((one) => one.trim()).filt
 
 /** A field for the comment on a change, and a function that returns what it says. */
 export function commentInput(text = "") {
-  const given = input("comment", text, { maxlength: 500, autocomplete: "off" });
-  return { field: field("Comment", given, "Why it changes. The history keeps it."), value: () => given.value };
+  const given = input("comment", text, { maxlength: 500, autocomplete: "off", placeholder: "Why it changes, for the history" });
+  return { field: field("Comment", given), value: () => given.value };
 }
 
 /** @param {string} tenant the fields of an invitation, and a function that sends it */

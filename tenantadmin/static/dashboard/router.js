@@ -78,9 +78,10 @@ function explain(error) {
   throw error instanceof TypeError ? new NotLoaded("This page could not be loaded. Check the connection and try again.") : error;
 }
 
-/** @param {string} path with or without its `#` */
+/** @param {string} path with its `#`; the present page is read again */
 export function go(path) {
-  location.hash = path;
+  if (location.hash === path) dispatchEvent(new Event("hashchange"));
+  else location.hash = path;
 }
 
 /** @param {string} tenant @param {string} page @param {Record<string, string | number | undefined | null>} [query] the address of a page of a tenant */

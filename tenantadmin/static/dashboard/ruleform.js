@@ -1,49 +1,48 @@
-// A form for simple rules. Rules with other conditions are edited as JSON.
+// A form for one rule of any kind. What it has no field for stays as it is, and is listed.
 
+import { asSentence } from "./conditions.js";
+import { span } from "./format.js";
 import { names } from "./forms.js";
-import { ask, field, h, input, select } from "./ui.js";
+import { area, ask, checkbox, field, fill, fine, h, input, select } from "./ui.js";
 
 const NEW = "";
 const UNITS = /** @type {[string, string][]} */ ([["86400", "days"], ["3600", "hours"], ["60", "minutes"], ["1", "seconds"]]);
-const ACTIONS = { cache: "cache the result", bypass: "do not cache", deny: "refuse the statement" };
+const ACTIONS = { cache: "cache the result", bypass: "do not cache", deny: "refuse the statement", invalidate: "make results of other rules stale" };
 const KEEP = "keep";
-const SHARING = { userName: "one user, by name", "": "everybody", [KEEP]: "as the text says" };
+const SHARING = { userName: "the user who asked, and nobody else", "": "every user" };
 const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
 
-/** @param {any} test @param {string} operator @returns {string[] | null} null: not what the form writes */
-function listOf(test, operator) {
-  if (test === undefined) return [];
+// The conditions that have fields: lists with their operator, and flags with the value that the form writes.
+/** @type {Texts} */
+const LISTS = { tables: "containsAny", userName: "in" };
+/** @type {Record<string, boolean>} */
+const FLAGS = { isReadOnly: true, hasNonDeterministicFunctions: false };
+
+/** @param {string} key @param {any} test @returns {string[] | null} null: not what the form writes */
+function listOf(key, test) {
   const keys = test && typeof test === "object" ? Object.keys(test) : [];
-  const list = keys.length === 1 ? test[operator] : null;
+  const list = keys.length === 1 ? test[LISTS[key]] : null;
   return Array.isArray(list) && list.every((one) => typeof one === "string" && !/[,\n]/.test(one)) ? list : null;
 }
 
-/** @param {any} rule whether the form can show all of its conditions */
-function isSimple(rule) {
-  const { tables, userName, isReadOnly, hasNonDeterministicFunctions, ...others } = rule?.conditions ?? {};
-  return (rule?.action ?? "cache") in ACTIONS && !Object.keys(others).length && (isReadOnly ?? true) === true && (hasNonDeterministicFunctions ?? false) === false
-    && listOf(tables, "containsAny") !== null && listOf(userName, "in") !== null;
+/** @param {any} rule its conditions that have no field */
+const othersOf = (rule) => Object.fromEntries(Object.entries(rule.conditions ?? {}).filter(([key, test]) => (key in LISTS ? !listOf(key, test) : test !== FLAGS[key])));
+
+/** @param {any} rule */
+const actionOf = (rule) => rule.action ?? (rule.invalidateRules ? "invalidate" : "cache");
+
+/** @param {any} rule @param {string} action @returns {any} what of a rule lasts with an action */
+function lasting(rule, action) {
+  const { varyBy, staleWhileRevalidate, invalidateRules, requireInvalidation, ...others } = rule;
+  return { ...others, ...(action === "cache" && varyBy && { varyBy }), ...(action === "cache" && staleWhileRevalidate && { staleWhileRevalidate }),
+    ...(action === actionOf(rule) && { ...(invalidateRules && { invalidateRules }), ...(requireInvalidation !== undefined && { requireInvalidation }) }) };
 }
 
-/**
- * The rules with one added before those that cache or last, or changed at its place. Members that the form does not show stay.
- * @param {any[]} rules
- * @param {{id: string, place: string, name: string, action: string, tables: string[], users: string[], reads: boolean, repeats: boolean, seconds: number, sharing: string}} given
- */
-function withRule(rules, { id, place, name, action, tables, users, reads, repeats, seconds, sharing }) {
-  const conditions = { ...(tables.length && { tables: { containsAny: tables } }), ...(users.length && { userName: { in: users } }), ...(reads && { isReadOnly: true }), ...(repeats && { hasNonDeterministicFunctions: false }) };
-  const made = { name, action, conditions, ...(action === "cache" && { ttlSeconds: seconds }),
-    ...(action === "cache" && sharing !== KEEP && { varyBy: sharing ? [sharing] : [] }) };
-  if (id !== NEW) return rules.map((rule) => (rule.id === id ? { ...withoutSharing(rule, action), ...made } : rule));
-  const rule = { id: freeId(name, rules), ...made };
-  const caching = rules.findIndex((it) => (it.action ?? "cache") === "cache");
-  const at = place === "last" || caching < 0 ? rules.length : action === "cache" ? caching : 0;
-  return [...rules.slice(0, at), rule, ...rules.slice(at)];
-}
-
-/** @param {any} rule @param {string} action only cache rules have results to share */
-function withoutSharing({ varyBy, ...rule }, action) {
-  return action === "cache" && varyBy ? { ...rule, varyBy } : rule;
+/** @param {any[]} rules @param {any} rule @param {string} place the rules with a new one before those that cache, or last */
+function added(rules, rule, place) {
+  const caching = rules.findIndex((it) => actionOf(it) === "cache");
+  const at = place === "last" || caching < 0 ? rules.length : rule.action === "cache" ? caching : 0;
+  return [...rules.slice(0, at), { id: freeId(rule.name, rules), ...rule }, ...rules.slice(at)];
 }
 
 /** @param {string} name @param {any[]} rules */
@@ -58,55 +57,85 @@ function freeId(name, rules) {
 /**
  * Ask for a rule in a dialog.
  * @param {any[]} rules
+ * @param {string} [id] of the rule to edit, empty for a new one; absent: the form lets one choose
  * @param {string[]} begin tables of a new rule
  * @returns {Promise<any[] | null>} the rules with it; null: cancelled
  */
-export async function askForRule(rules, begin = []) {
-  const simple = rules.filter(isSimple);
-  const which = select("rule", [[NEW, "A new rule"], ...simple.map((rule) => /** @type {[string, string]} */ ([rule.id, rule.name || rule.id]))], NEW);
+export async function askForRule(rules, id, begin = []) {
+  const called = (/** @type {any} */ rule) => rule.name || rule.id;
+  const which = select("rule", [[NEW, "A new rule"], ...rules.map((rule) => /** @type {[string, string]} */ ([rule.id, called(rule)]))], id ?? NEW);
   const place = select("place", [["first", "before the rules that cache"], ["last", "after all others"]], "first");
   const name = input("name", "", { maxlength: 200, placeholder: "Orders of today" });
+  const about = area("description", "", { rows: 2, placeholder: "Optional" });
   const action = select("action", ACTIONS, "cache");
   const tables = input("tables", "", { placeholder: "sales.orders, sales.lines" });
-  const users = input("users", "", { placeholder: "everybody" });
-  const [reads, repeats] = ["reads", "repeats"].map((one) => h("input", { type: "checkbox", name: one }));
+  const users = input("users", "", { placeholder: "ann@example.com, svc-reports" });
+  const [reads, repeats] = [checkbox("reads", false), checkbox("repeats", false)];
   const amount = input("amount", "", { type: "number", min: 1, step: 1, "aria-label": "Fresh for" });
   const unit = select("unit", UNITS, "3600", { "aria-label": "Unit" });
-  const sharing = select("sharing", SHARING, "userName");
-  const sharingField = field("A result serves", sharing, "One user, if the warehouse shows each user other rows or columns.");
-  const [placeField, freshField] = [field("Place", place, "The first enabled rule that matches decides."), h("div.field", h("span.label", "Fresh for"), h("div.row.nowrap", amount, unit))];
+  const [sharing, targets, kept] = [h("div"), h("div.choices"), h("div")];
+  const fields = {
+    tables: field("For statements on these tables", tables, "Names or patterns such as sales.*, with commas. Empty: all tables."), users: field("Of these users", users, "With commas. Empty: all users."),
+    reads: h("label.check", reads, "Only statements that read"), repeats: h("label.check", repeats, "Only without functions such as now()"),
+    place: field("Place", place, "The first enabled rule that matches decides."), fresh: h("div.field", h("span.label", "A result is fresh for"), h("div.row.nowrap", amount, unit)),
+    sharing, targets: h("fieldset", h("legend", "Makes results of these rules stale"), targets),
+  };
+  let rule = /** @type {any} */ (DEFAULT);
+  const choice = () => /** @type {HTMLSelectElement} */ (sharing.querySelector("select")).value;
+  const chosen = () => [...targets.querySelectorAll("input")].filter((one) => one.checked).map((one) => one.value);
+  const showFields = () => {
+    const others = othersOf(rule);
+    fields.fresh.hidden = fields.sharing.hidden = action.value !== "cache";
+    fields.targets.hidden = action.value !== "invalidate";
+    fields.place.hidden = which.value !== NEW;
+    for (const [key, element] of Object.entries({ tables: fields.tables, userName: fields.users, isReadOnly: fields.reads, hasNonDeterministicFunctions: fields.repeats })) element.hidden = key in others;
+    const { staleWhileRevalidate, invalidateRules, requireInvalidation } = lasting(rule, action.value);
+    const stays = [Object.keys(others).length > 0 && ["It also applies only if: ", h("strong", asSentence(others))],
+      staleWhileRevalidate && `Then a result is served stale for ${span(staleWhileRevalidate)} while a fresh one is fetched.`,
+      action.value !== "invalidate" && invalidateRules?.length > 0 && ["It makes results of these rules stale: ", h("strong", invalidateRules.join(", "))],
+      requireInvalidation && "The statement is refused if the results cannot be marked as stale."].filter(Boolean);
+    fill(kept, stays.length > 0 && h("div.callout", h("p.strong", "This form has no field for the rest of the rule. It stays as it is:"), stays.map((one) => h("p.small", one)), fine("Change it as JSON.")));
+  };
   const fillIn = () => {
-    const rule = simple.find((one) => one.id === which.value) ?? { ...DEFAULT, ...(begin.length && { name: `Reads of ${begin.join(", ")}`.slice(0, 200), conditions: { ...DEFAULT.conditions, tables: { containsAny: begin } } }) };
-    const { conditions = {}, ttlSeconds = 86_400 } = rule;
+    rule = rules.find((one) => one.id === which.value) ?? { ...DEFAULT, ...(begin.length && { name: `Reads of ${begin.join(", ")}`.slice(0, 200), conditions: { ...DEFAULT.conditions, tables: { containsAny: begin } } }) };
+    const { conditions = {}, ttlSeconds = 86_400, varyBy = [] } = rule;
     name.value = rule.name ?? "";
-    action.value = rule.action ?? "cache";
-    tables.value = (listOf(conditions.tables, "containsAny") ?? []).join(", ");
-    users.value = (listOf(conditions.userName, "in") ?? []).join(", ");
+    about.value = rule.description ?? "";
+    action.value = actionOf(rule);
+    tables.value = (listOf("tables", conditions.tables) ?? []).join(", ");
+    users.value = (listOf("userName", conditions.userName) ?? []).join(", ");
     reads.checked = conditions.isReadOnly === true;
     repeats.checked = conditions.hasNonDeterministicFunctions === false;
     unit.value = UNITS.find(([seconds]) => ttlSeconds % Number(seconds) === 0)?.[0] ?? "1";
     amount.value = String(ttlSeconds / Number(unit.value));
-    placeField.hidden = which.value !== NEW;
-    sharing.value = !rule.varyBy || rule.varyBy.length > 1 || !["userName", undefined].includes(rule.varyBy[0]) ? KEEP : rule.varyBy[0] ?? "";
-    freshField.hidden = sharingField.hidden = action.value !== "cache";
+    const isOther = varyBy.length > 1 || !["userName", undefined].includes(varyBy[0]);
+    fill(sharing, field("A result serves", select("sharing", { ...SHARING, ...(isOther && { [KEEP]: `requests with the same ${varyBy.join(", ")}` }) }, isOther ? KEEP : varyBy[0] ?? ""),
+      "Choose one user if the warehouse shows each user other rows or columns."));
+    fill(targets, rules.filter((one) => actionOf(one) === "cache").map((one) => h("label.check", checkbox("stale", Boolean(rule.invalidateRules?.includes(one.id)), { value: one.id }), called(one))));
+    showFields();
   };
   which.addEventListener("change", fillIn);
-  action.addEventListener("change", () => { freshField.hidden = sharingField.hidden = action.value !== "cache"; });
+  action.addEventListener("change", showFields);
   fillIn();
   /** @type {any[] | null} */
   let made = null;
   await ask({
-    title: "A rule by form", action: "Put into the text", wide: true,
-    body: h("div.form", field("Rule", which, simple.length < rules.length ? `Others with more conditions: ${rules.length - simple.length}. They are only in the text.` : ""), field("Name", name),
-      field("Of these tables", tables, "Names, separated by commas. None: any table."), field("For these users", users, "None: everybody."),
-      field("Then", action), freshField, sharingField, placeField, h("div", h("label.check", reads, "Only statements that read"),
-        h("label.check", repeats, "Without functions such as now()"))),
+    title: id ? `Edit the rule “${called(rule)}”` : id === NEW ? "Add a rule" : "Add or edit a rule", action: "Apply", wide: true, beside: fine("Nothing is published yet. ", "You review all changes first."),
+    body: [h("div.form", id === undefined && field("Rule", which), field("Name", name), fields.tables, fields.users, field("Then", action), fields.fresh, fields.sharing, fields.place,
+      h("div", fields.reads, fields.repeats), field("Description", about), fields.targets), kept],
     run: () => {
       const seconds = Math.round(Number(amount.value) * Number(unit.value));
+      const isCache = action.value === "cache";
       if (!name.value.trim()) throw new Error("Give the rule a name.");
-      if (action.value === "cache" && !(seconds >= 1)) throw new Error("Say for how long a result is fresh: one second or more.");
-      made = withRule(rules, { id: which.value, place: place.value, name: name.value.trim(), action: action.value, tables: names(tables.value),
-        users: names(users.value), reads: reads.checked, repeats: repeats.checked, seconds, sharing: sharing.value });
+      if (isCache && !(seconds >= 1)) throw new Error("Say for how long a result is fresh: one second or more.");
+      if (action.value === "invalidate" && !chosen().length) throw new Error("Choose the rules whose results become stale.");
+      const [ofTables, ofUsers] = [names(tables.value), names(users.value)];
+      const conditions = { ...(ofTables.length && { tables: { containsAny: ofTables } }), ...(ofUsers.length && { userName: { in: ofUsers } }),
+        ...(reads.checked && { isReadOnly: true }), ...(repeats.checked && { hasNonDeterministicFunctions: false }), ...othersOf(rule) };
+      const { description, ...before } = lasting(rule, action.value);
+      const after = { ...before, name: name.value.trim(), ...(about.value.trim() && { description: about.value.trim() }), action: action.value, conditions, ...(isCache && { ttlSeconds: seconds }),
+        ...(isCache && choice() !== KEEP && { varyBy: choice() ? [choice()] : [] }), ...(action.value === "invalidate" && { invalidateRules: chosen() }) };
+      made = which.value === NEW ? added(rules, after, place.value) : rules.map((one) => (one === rule ? after : one));
     },
   });
   return made;

@@ -6,8 +6,6 @@ import { linesOf, lineOf } from "./jsonlines.js";
 import { askForRule } from "./ruleform.js";
 import { badge, beside, button, fill, h, lintBadges, panel, sentence } from "./ui.js";
 
-/** @typedef {Contract.Finding} Finding */
-
 const PAUSE_MS = 400;
 
 /**
@@ -24,13 +22,10 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
 
   /** @returns {any[]} */
   const read = () => {
-    try {
-      const value = JSON.parse(editor.value());
-      if (Array.isArray(value)) return value;
-    } catch {
-      // As below.
-    }
-    throw new Error("The text is no JSON array. Correct it first.");
+    const problem = syntaxError(editor.value());
+    if (!problem) return JSON.parse(editor.value());
+    editor.goTo(problem.line);
+    throw new Error(`Correct line ${problem.line} first. ${problem.message}`);
   };
 
   /** @param {{severity: string, code: string, message: string, suggestion?: string, ruleId: string | null, line: number}[]} findings */
@@ -66,7 +61,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   };
 
   const byForm = async (/** @type {string[]} */ tables = []) => {
-    const made = await askForRule(read(), tables);
+    const made = await askForRule(read(), undefined, tables);
     if (made) editor.set(JSON.stringify(made, null, 2));
   };
   const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, onLeave: context.onLeave });
@@ -75,7 +70,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   lint();
   if (begin?.length && !readOnly) byForm(begin);
   return {
-    element: h("div.split", panel("Rules", [beside("The first enabled rule that matches decides."), !readOnly && button("A rule by form", () => byForm(), "small")], editor.element),
+    element: h("div.split", panel("Rules", [beside("The first enabled rule that matches decides."), !readOnly && button("Add or edit by form", () => byForm(), "small")], editor.element),
       panel("Lint", state, list)),
     read,
     isChanged: () => editor.value() !== saved,
@@ -86,11 +81,11 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
 /** @param {string} text what keeps it from being an array in JSON */
 function syntaxError(text) {
   try {
-    return Array.isArray(JSON.parse(text)) ? null : { line: 1, message: "The rules are a JSON array." };
+    return Array.isArray(JSON.parse(text)) ? null : { line: 1, message: "The rules are a JSON array: [ … ]." };
   } catch (error) {
     const { message } = /** @type {Error} */ (error);
     const position = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
-    return { line: text.slice(0, position).split("\n").length, message: message.replace(/^JSON\.parse: /, "") };
+    return { line: text.slice(0, position).split("\n").length, message: message.replace(/^JSON\.parse: | in JSON at position .*| at line .*/g, "") };
   }
 }
 
@@ -101,17 +96,5 @@ export async function validate(rules, signal) {
   } catch (error) {
     if (error instanceof ApiError && error.body?.valid === false) return error.body;
     throw error;
-  }
-}
-
-/** @param {(confirmDeletes?: string) => Promise<any>} run publish; ask again where rules with active markers go */
-export async function publishing(run) {
-  try {
-    await run();
-  } catch (error) {
-    const errors = /** @type {Finding[]} */ ((error instanceof ApiError && error.body?.errors) || []);
-    const ids = errors.filter((one) => one.code === "rule-removed-active-marker").map((one) => one.ruleId);
-    if (!ids.length || ids.length < errors.length || !confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) throw error;
-    await run(ids.join(","));
   }
 }

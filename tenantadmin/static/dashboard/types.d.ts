@@ -16,13 +16,13 @@ type Context = {
   guard: (isDirty: () => boolean) => void; onLeave: (done: () => void) => void; reload: () => void;
 };
 
-// Tables and dialogs (ui.js). `hidden`: of the heading. `done` of a dialog follows when it ran.
+// Tables and dialogs (ui.js). `hidden`: of the heading. `then` of a dialog follows when it ran; `beside`: its button.
 type Column = {
   head: string; cell: (row: any) => Child; number?: boolean; class?: string; hidden?: boolean; sort?: (row: any) => string | number | bigint | null;
 };
 type TableOptions = { label?: string; none?: Child; limit?: number; sorted?: number };
 type Question = {
-  title: string; body: Child; action: string; danger?: boolean; run: () => any; then?: () => any; wide?: boolean; cancel?: string;
+  title: string; body: Child; action: string; danger?: boolean; run: () => any; then?: () => any; wide?: boolean; cancel?: string; beside?: Child;
 };
 
 // Charts (charts.js).
@@ -39,7 +39,8 @@ type Editor = {
 
 // Differences (diff.js).
 type Field = { path: string; from?: any; to?: any };
-type Difference = { added: { id: string }[]; removed: { id: string }[]; changed: { id: string; fields: Field[] }[]; reordered?: boolean };
+type NamedRule = { id: string; name?: string };
+type Difference = { added: NamedRule[]; removed: NamedRule[]; changed: (NamedRule & { fields: Field[] })[]; reordered?: boolean };
 
 // Requests and sessions (request.js, session.js). `replace` makes another token after `refused` was answered with 401.
 type Options = { ifMatch?: string; reason?: string; accept?: string; signal?: AbortSignal; anonymous?: boolean };

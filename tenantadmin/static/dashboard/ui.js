@@ -194,14 +194,14 @@ export const forgetNotices = (which = "*") => notices.querySelectorAll(`:scope >
 
 const notices = document.body.appendChild(h("div.notices", { "aria-live": "polite" }));
 
-/** @param {string} text @param {"" | "error"} [kind] */
-export function notify(text, kind = "") {
+/** @param {string} text @param {"" | "error"} [kind] @param {Child} [act] what one may do about it */
+export function notify(text, kind = "", act) {
   // What succeeded before signing out is of no use after it.
   if (!kind && document.querySelector("#app.plain")) return;
   notices.querySelectorAll(`:scope > [data-text="${CSS.escape(text)}"]`).forEach((one) => one.remove());
-  const notice = notices.appendChild(h("div", { class: `notice ${kind}`, role: kind && "alert", "data-text": text }, text,
+  const notice = notices.appendChild(h("div", { class: `notice ${kind}`, role: kind && "alert", "data-text": text }, h("span.grow", text), act,
     h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×")));
-  setTimeout(() => notice.remove(), kind ? 15_000 : 5000);
+  setTimeout(() => notice.remove(), act ? 60_000 : kind ? 15_000 : 5000);
 }
 
 /**
@@ -209,7 +209,7 @@ export function notify(text, kind = "") {
  * @param {Question} question
  * @returns {Promise<boolean>}
  */
-export function ask({ title, body, action, danger, run, then, wide, cancel = "Cancel" }) {
+export function ask({ title, body, action, danger, run, then, wide, beside: more, cancel = "Cancel" }) {
   return new Promise((resolve) => {
     const problem = h("div");
     const attempt = async () => {
@@ -232,7 +232,7 @@ export function ask({ title, body, action, danger, run, then, wide, cancel = "Ca
     /** @type {HTMLDialogElement} */
     const dialog = h("dialog", { class: wide && "wide", "aria-label": title },
       h("h2", title), h("div.dialog-body", body), problem,
-      h("div.row.end", cancel && button(cancel, () => dialog.close()), act));
+      h("div.row.end", more, cancel && button(cancel, () => dialog.close()), act));
     dialog.addEventListener("keydown", (event) => {
       const { target } = event;
       if (event.key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox") act.click();

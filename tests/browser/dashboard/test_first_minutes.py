@@ -96,7 +96,7 @@ def test_from_the_sign_in_to_a_parquet_file(
         page.wait_for_selector("dialog td.now")
         assert str(600 + number) in page.locator("dialog td.now").all_inner_texts()
         page.click("dialog .primary")
-        page.wait_for_selector("text=The draft is gone.")
+        page.wait_for_selector("text=is in force.")
 
         page.click("nav >> text=SQL")
         page.click("text=Run >> nth=0")

@@ -118,7 +118,7 @@ def test_rules_are_edited_with_lint_compared_and_published(
         page = dashboard.page
         count = page.locator(".rule").count()
         assert count > 5
-        page.click("text=Edit")
+        page.click("text=Edit as JSON")
         page.wait_for_selector("text=no findings")
         edit(page, lambda text: text.replace('"ttlSeconds"', '"ttlSecond"', 1))
         page.wait_for_selector(".badge:has-text('unknown-property')")
@@ -140,20 +140,23 @@ def test_rules_are_edited_with_lint_compared_and_published(
         expect(page.locator(".notice.error")).to_have_count(0)
         assert page.inner_text("dialog td.was") == was
         assert page.inner_text("dialog td.now") == now
+        page.fill("dialog input[name=comment]", "A minute more")
         page.click("dialog >> text=Publish >> nth=-1")
-        page.wait_for_selector(".notice:has-text('Published.')")
+        page.wait_for_selector(".notice:has-text('is in force.')")
         rule = page.locator(".rule").nth(0)
         rule.locator("summary").click()
         assert rule.locator("pre").is_visible()
         page.click("main >> text=History")
         page.wait_for_selector("h2:has-text('Revision ')")
-        newest = int(page.inner_text(".chosen strong").removeprefix("#"))
+        newest = int(page.inner_text(".chosen strong").removeprefix("Revision "))
+        expect(page.locator(".chosen")).to_contain_text(re.compile("in force.*“A minute more”", re.DOTALL))
+        expect(page.locator("main .button:has-text('Restore')")).to_have_count(0)
         assert page.inner_text("td.now") == now
         page.click(f"#seq-{newest - 1} button")
         page.wait_for_selector(f"h2:has-text('Revision {newest - 1}')")
         page.click("main .button:has-text('Restore')")
         page.click("dialog .button:has-text('Restore')")
-        page.wait_for_selector(f".chosen:has-text('of #{newest - 1}')")
+        page.wait_for_selector(f".chosen:has-text('restored revision {newest - 1}')")
 
 
 def test_a_simple_rule_is_made_and_changed_by_form(
@@ -165,7 +168,7 @@ def test_a_simple_rule_is_made_and_changed_by_form(
         # After what is refused or never cached.
         at = next(index for index, rule in enumerate(before) if rule["action"] == "cache")
         assert at > 0
-        page.click("text=A rule by form")
+        page.click("text=Add or edit by form")
         page.fill("dialog input[name=tables]", "sales.orders, sales.lines")
         page.fill("dialog input[name=amount]", "2")
         page.keyboard.press("Enter")
@@ -185,7 +188,7 @@ def test_a_simple_rule_is_made_and_changed_by_form(
             "varyBy": ["userName"],
         }
         assert rules_in_editor(page) == [*before[:at], made, *before[at:]]
-        page.click("text=A rule by form")
+        page.click("text=Add or edit by form")
         page.select_option("dialog select[name=rule]", "orders-two-hours")
         assert page.input_value("dialog input[name=tables]") == "sales.orders, sales.lines"
         page.select_option("dialog select[name=action]", "bypass")
@@ -202,14 +205,81 @@ def test_a_simple_rule_is_made_and_changed_by_form(
         }
         assert rules_in_editor(page) == [*before[:at], made, *before[at:]]
         page.click("text=Review and publish")
-        assert page.inner_text("dialog h3") == "added\norders-two-hours"
+        expect(page.locator("dialog h3")).to_contain_text("Orders, two hours orders-two-hours")
         page.click("dialog >> text=Publish >> nth=-1")
-        page.wait_for_selector(".notice:has-text('Published.')")
+        page.wait_for_selector(".notice:has-text('is in force.')")
         page.click(f".rule >> nth={at}")
         changed = page.locator(f".rule >> nth={at} >> [aria-label='Last changed by']")
         expect(changed).to_contain_text(re.compile("tenant-admin@example.org.*all of it$", re.DOTALL))
     seq = Ruleset.objects.get(tenant_id=demo.tenant).seq
     restore_ruleset(tenant_id=UUID(demo.tenant), seq=seq - 1, actor=demo.owner.email)
+
+
+def test_rules_are_turned_off_moved_and_changed_in_the_list(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    before = Ruleset.objects.get(tenant_id=demo.tenant)
+    ids = [rule["id"] for rule in before.rules]
+    [first, second] = ids[:2]
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/rules") as dashboard:
+        page = dashboard.page
+        bar = page.locator(".bar")
+        row = page.locator("[data-id='payroll-from-hr-only']")
+        # A rule that never caches has requests too, and no hit rate.
+        figures = page.locator("[data-id='live-stock'] .figures > span")
+        expect(figures).to_have_text([re.compile(r"^[1-9]\d*$"), "–", "–"])
+        expect(bar).to_be_hidden()
+        row.locator("[role=switch]").click()
+        expect(row.locator("[role=switch]")).to_be_focused()
+        expect(bar).to_contain_text("1 change, not published")
+        row.locator("[role=switch]").press("Space")
+        expect(bar).to_be_hidden()
+        row.locator("[role=switch]").click()
+        handle = page.locator(f"[data-id='{second}'] .handle")
+        handle.press("ArrowUp")
+        expect(handle).to_be_focused()
+        assert page.locator(".rule-row .place").all_inner_texts() == [str(it + 1) for it in range(len(ids))]
+        assert page.locator("[data-id] >> nth=0").get_attribute("data-id") == second
+        # By the mouse, back and to the first place again.
+        for number in (0, 1):
+            box = page.locator(".handle").nth(number).bounding_box()
+            assert box is not None
+            page.mouse.move(box["x"] + 5, box["y"] + 20)
+            page.mouse.down()
+            page.mouse.move(box["x"] + 5, box["y"] + (100 if number == 0 else -45), steps=4)
+            page.mouse.up()
+        assert page.locator("[data-id] >> nth=0").get_attribute("data-id") == second
+        row.locator(".edit").click()
+        expect(page.locator("dialog .callout")).to_contain_text("clientIp in 10.20.40.0/24")
+        page.fill("dialog input[name=tables]", "hr.*, payroll.*")
+        page.click("dialog .primary")
+        page.click(".edit >> nth=2")
+        page.fill("dialog textarea[name=description]", "Asked for by the finance team")
+        page.click("dialog .primary")
+        expect(bar).to_contain_text("3 changes, not published")
+        page.click("text=Review and publish")
+        expect(page.locator("dialog h3")).to_have_count(2)
+        page.fill("dialog input[name=comment]", "Tidy up")
+        page.click("dialog .button:text-is('Publish')")
+        page.wait_for_selector(f".notice:has-text('Revision {before.seq + 1} is in force.')")
+        dashboard.settle()
+        expect(bar).to_be_hidden()
+        published = Ruleset.objects.get(tenant_id=demo.tenant).rules
+        assert [rule["id"] for rule in published] == [second, first, *ids[2:]]
+        old, new = (
+            next(rule for rule in rules if rule["id"] == "payroll-from-hr-only")
+            for rules in (before.rules, published)
+        )
+        assert new == {
+            **old,
+            "enabled": False,
+            "conditions": {**old["conditions"], "tables": {"containsAny": ["hr.*", "payroll.*"]}},
+        }
+        page.click(".notice >> text=Undo")
+        page.wait_for_selector(".notice:has-text('Undone')")
+        page.wait_for_selector(f"text=Revision {before.seq + 2}, published")
+        expect(page.locator("[role=switch]:not(:checked)")).to_have_count(0)
+    assert Ruleset.objects.get(tenant_id=demo.tenant).rules == before.rules
 
 
 def rules_in_editor(page: Page) -> list[dict[str, Any]]:

@@ -40,7 +40,8 @@ READ = [
     "Configuration",
 ]
 ALL = [*READ[: READ.index("History")], "Invalidate", *READ[READ.index("History") :], "Members"]
-WRITE = {"Edit", "Make a draft", "New draft", "Save", "Restore", "Save as a draft", "Review and publish"}
+WRITE = {"Edit", "Edit as JSON", "Add a rule", "New draft", "Save", "Restore", "Keep as a draft"}
+WRITE |= {"Review and publish"}
 WRITE |= {"Preview", "New alert"}
 PEOPLE = {"Invite someone", "Remove"}
 CHANGES = WRITE | PEOPLE

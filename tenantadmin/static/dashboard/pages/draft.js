@@ -3,12 +3,11 @@
 import { call, callWithTag, hasStatus } from "../api.js";
 import { ruleDiff } from "../diff.js";
 import * as f from "../format.js";
-import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
-import { publishing, rulesetEditor } from "../ruleset.js";
-import { a, ask, badge, button, empty, field, fill, fine, go, h, input, notify, pageHead, to } from "../ui.js";
+import { askToPublish, publishing } from "../publish.js";
+import { rulesetEditor } from "../ruleset.js";
+import { a, ask, badge, button, empty, field, fill, go, h, input, notify, pageHead, to } from "../ui.js";
 import { listReplays } from "./drafts.js";
-import { outcome, publishCost } from "./replay.js";
 
 /** @type {Show} */
 export async function show(context) {
@@ -21,8 +20,8 @@ export async function show(context) {
   let { data: stored, etag } = found;
   const mayWrite = can(tenant, "write");
   const editor = await rulesetEditor({ rules: stored.rules, label: "Rules of the draft as JSON", context, readOnly: !mayWrite });
-  const name = input("name", stored.name, { readonly: !mayWrite, "aria-label": "Name of the draft", placeholder: "Untitled", maxlength: 100 });
-  const base = h("span", `of revision #${stored.baseSeq}`);
+  const name = input("name", stored.name, { readonly: !mayWrite, "aria-label": "Name of the draft", placeholder: "Named by what it changes", maxlength: 100 });
+  const base = h("span", `made from revision ${stored.baseSeq}`);
 
   /** @param {number} [baseSeq] */
   const save = async (baseSeq) => {
@@ -36,37 +35,27 @@ export async function show(context) {
       throw error;
     }
     editor.markSaved();
-    fill(base, `of revision #${stored.baseSeq}`);
+    if (!name.value.trim()) name.value = stored.name;
+    fill(base, `made from revision ${stored.baseSeq}`);
   };
 
-  const comment = commentInput();
   const replaysOf = async () => (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.subject.draftId === draft);
-  /** What the last replay of the present text says. */
-  const predicted = async () => {
-    const last = (await replaysOf()).find((one) => one.state === "done" && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt));
-    if (!last) return h("div.callout", "This draft was not replayed as it is now, so it is not known what it does.");
-    const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId });
-    return [...outcome(run), publishCost(run)];
-  };
-
   const review = async () => {
     await save();
-    const [difference, figures] = await Promise.all([call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path), predicted()]);
+    const difference = await call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path);
     const isBehind = difference.from !== difference.baseSeq;
-    await ask({
-      title: "Publish this draft?", wide: true, action: isBehind ? `Publish over revision #${difference.from}` : "Publish",
-      body: [isBehind && h("div.callout.warn", h("p", `The rules are at revision #${difference.from} by now; the draft was made of #${difference.baseSeq}. `,
+    await askToPublish({
+      tenant, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint,
+      isReplayOf: (one) => one.subject.draftId === draft && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt),
+      warning: isBehind && h("div.callout.warn", h("p", `The rules are at revision ${difference.from} by now; the draft was made from revision ${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
-      ruleDiff(difference, difference.conflicts), figures, comment.field, fine(EMPTIES)],
-      run: async () => {
+      difference: ruleDiff({ ...difference, changed: difference.changed.map((one) => ({ ...one, name: stored.rules.find((rule) => rule?.id === one.id)?.name })) }, difference.conflicts),
+      run: async (comment) => {
         if (isBehind) await save(difference.from);
-        await publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment: comment.value() }));
+        return publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment }));
       },
-      then: () => {
-        notify("Published. The draft is gone.");
-        go(to(tenant, "rules"));
-      },
+      then: () => go(to(tenant, "rules")),
     });
   };
 

@@ -184,7 +184,7 @@ function causes(calibration) {
 export function publishCost(run) {
   const cost = run.publishCost;
   if (!cost) return null;
-  const at = (/** @type {Contract.HourCost} */ one) => `${f.hour(one.hour)} UTC: ${f.number(one.extraMisses)} extra misses, ${f.duration(one.extraMs)}`;
-  return panel("What publishing costs", null, facts([["Now", at(cost.now)], ["Cheapest hour", at(cost.best)]], ".pad"),
-  h("p.pad.muted.small", "Every publish empties the cache. These results would have been asked for again."));
+  const at = (/** @type {Contract.HourCost} */ one) => `${f.hour(one.hour)} UTC: ${f.number(one.extraMisses)} extra ${one.extraMisses === 1 ? "miss" : "misses"}, ${f.duration(one.extraMs)}`;
+  return panel("What publishing costs", null, facts([["Cheapest hour", at(cost.best)], ["Now", at(cost.byHour[new Date().getUTCHours()])]], ".pad"),
+  h("p.pad.muted.small", "Every publication empties the cache. These results would have been asked for again."));
 }

@@ -1,42 +1,103 @@
-// The rules in force, with the effect that each had this year.
+// The rules in force with their figures. Changes are collected on the page, and published together.
 
 import { call, hasStatus } from "../api.js";
 import { lastChanges } from "../blame.js";
 import { asSentence } from "../conditions.js";
+import { changesIn, compareRules } from "../diff.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { a, badge, beside, button, code, facts, failure, fill, go, h, pageHead, panel, skeleton, to } from "../ui.js";
+import { keepAsDraft, reviewRules } from "../publish.js";
+import { askForRule } from "../ruleform.js";
+import { a, badge, button, checkbox, code, facts, failure, fill, h, pageHead, panel, skeleton, stepper, to } from "../ui.js";
 
 /** @type {Texts} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
 
 /** @type {Show} */
-export async function show({ tenant, query }) {
-  const [ruleset, effects] = await Promise.all([call("GET /config/tenants/{tenant}/rules", { tenant }), effectsOf(tenant)]);
+export async function show(context) {
+  const { tenant, query } = context;
+  const year = query.get("year") ?? f.yesterday().slice(0, 4);
+  const [stored, effects] = await Promise.all([call("GET /config/tenants/{tenant}/rules", { tenant }), effectsOf(tenant, year)]);
   /** @type {Promise<Contract.RulesBlame> | undefined} */
   let reading;
   const blame = () => (reading ??= call("GET /config/tenants/{tenant}/rules/blame", { tenant }));
+  const mayWrite = can(tenant, "write");
+  const inForce = [...stored.rules];
+  let rules = inForce;
+  const [list, bar] = [h("div"), h("div.bar")];
+  /** @type {Map<Contract.Rule, HTMLElement>} */
+  const rows = new Map();
+
+  const changes = () => changesIn(compareRules(inForce, rules));
+  /** @param {Contract.Rule[]} next @param {string} [id] of the rule that has the focus @param {string} [part] */
+  const set = (next, id, part) => {
+    rules = next;
+    fill(list, rules.map((rule, index) => {
+      const element = rows.get(rule) ?? row(rule);
+      rows.set(rule, element);
+      fill(/** @type {Element} */ (element.querySelector(".place")), index + 1);
+      return element;
+    }));
+    const number = changes();
+    bar.hidden = !number;
+    fill(bar, number > 0 && [h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`),
+      button("Discard", done, "quiet"), button("Keep as a draft", () => keepAsDraft(tenant, stored, rules, done)),
+      button("Review and publish", () => reviewRules(context, stored, rules, done), "primary")]);
+    /** @type {HTMLElement | null | undefined} */ (id && list.querySelector(`[data-id="${CSS.escape(id)}"] ${part}`))?.focus();
+  };
+  const done = () => set(inForce);
+  /** @param {string} [id] */
+  const edit = async (id = "") => set(await askForRule(rules, id) ?? rules, id, ".edit");
+  /** @param {Contract.Rule} rule @param {number} at */
+  const move = (rule, at) => {
+    const others = rules.filter((one) => one !== rule);
+    if (at >= 0 && at !== rules.indexOf(rule) && at < rules.length) set([...others.slice(0, at), rule, ...others.slice(at)], rule.id, ".handle");
+  };
+
+  /** @param {Contract.Rule} rule */
+  const row = (rule) => {
+    const name = rule.name || rule.id;
+    const details = describe(tenant, rule, effects.get(rule.id), year, query.get("rule") === rule.id, blame);
+    if (!mayWrite) return h("div.rule-row", details);
+    const toggle = checkbox("enabled", rule.enabled, { role: "switch", "aria-label": `${name} is on`, title: rule.enabled ? "On: turn it off" : "Off: turn it on", onchange: () => {
+      toggle.checked = rule.enabled;
+      set(rules.map((one) => (one === rule ? { ...rule, enabled: !rule.enabled } : one)), rule.id, "[role=switch]");
+    } });
+    const handle = h("button.handle", { type: "button", "aria-label": `Move ${name}: arrow keys`, title: "Drag, or press ↑ or ↓", onkeydown: (/** @type {KeyboardEvent} */ event) => {
+      const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
+      if (by) event.preventDefault();
+      move(rule, rules.indexOf(rule) + (by ?? 0));
+    } }, "⠿");
+    const element = h("div.rule-row.writable", { "data-id": rule.id }, handle, details, h("div.row.nowrap", toggle, h("button.button.small.edit", { type: "button", "aria-label": `Edit ${name}`, onclick: () => edit(rule.id) }, "Edit")));
+    handle.addEventListener("pointerdown", () => {
+      const dragging = new AbortController();
+      const drop = () => {
+        element.classList.remove("dragged");
+        dragging.abort();
+      };
+      element.classList.add("dragged");
+      addEventListener("pointermove", ({ clientY }) => move(rule, [...list.children].filter((one) => one !== element && one.getBoundingClientRect().top + one.clientHeight / 2 < clientY).length), dragging);
+      for (const end of ["pointerup", "pointercancel"]) addEventListener(end, drop, dragging);
+    });
+    return element;
+  };
+  set(rules);
+  context.guard(() => changes() > 0);
   return h("div",
-    pageHead("Rules", [`Revision ${ruleset.seq}, written ${f.ago(ruleset.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
-      can(tenant, "write") && [button("Make a draft", () => makeDraft(tenant)), h("a.button.primary", { href: to(tenant, "rules/edit") }, "Edit")]),
-    ruleset.rules.length ? panel("In order: the first enabled match decides", beside("Effect this year"),
-      h("div.rule-heads", { "aria-hidden": "true" }, ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
-        h("span", { class: index > 2 && "num" }, name))),
-      ruleset.rules.map((rule, index) => row(tenant, rule, index, effects.get(rule.id), query.get("rule") === rule.id, blame)))
-      : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."));
+    pageHead("Rules", [`Revision ${stored.seq}, published ${f.ago(stored.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
+      mayWrite && [h("a.button", { href: to(tenant, "rules/edit") }, "Edit as JSON"), button("Add a rule", () => edit(), "primary")]),
+    rules.length ? panel("In order: the first enabled match decides", [h("span.muted.small", `Requests, hits and saved warehouse time in ${year}`), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
+      h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
+        h("span", { class: index > 2 && "num" }, name)))), list)
+      : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."),
+    bar);
 }
 
-/** @param {string} tenant */
-export async function makeDraft(tenant) {
-  const draft = await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: {} });
-  go(to(tenant, `drafts/${draft.draftId}`));
-}
-
-/** @param {string} tenant what each rule had done this year; nothing where there are no summaries, or no right to read them */
-async function effectsOf(tenant) {
+/** @param {string} tenant @param {string} year what each rule did; nothing where there are no summaries, or no right to read them */
+async function effectsOf(tenant, year) {
   try {
-    const { rules } = await call("GET /tenants/{tenant}/summaries/{year}/rules", { tenant, year: f.yesterday().slice(0, 4) });
+    const { rules } = await call("GET /tenants/{tenant}/summaries/{year}/rules", { tenant, year });
     return new Map(rules.map((rule) => [rule.ruleId, rule]));
   } catch (error) {
     if (hasStatus(error, 403, 404)) return new Map();
@@ -46,46 +107,42 @@ async function effectsOf(tenant) {
 
 /** @param {Contract.Rule} rule whose result may serve whom */
 function sharedBy(rule) {
-  if (!rule.varyBy) return "everybody (the rule does not say)";
-  return rule.varyBy.length ? ["requests with the same ", h("code", rule.varyBy.join(", "))] : "everybody";
+  if (!rule.varyBy) return "all users (the rule does not say)";
+  return rule.varyBy.length ? ["requests with the same ", h("code", rule.varyBy.join(", "))] : "all users";
 }
 
-/**
- * @param {string} tenant
- * @param {Contract.Rule} rule
- * @param {number} index
- * @param {Contract.RuleRecord | undefined} effect
- * @param {boolean} isOpen
- * @param {() => Promise<Contract.RulesBlame>} blame read once, when the first rule is opened
- */
-function row(tenant, rule, index, effect, isOpen, blame) {
-  const rate = rule.action === "cache" && effect && effect.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
+/** @type {(tenant: string, rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>) => HTMLElement} */
+function describe(tenant, rule, effect, year, isOpen, blame) {
+  const isCache = rule.action === "cache";
+  const requests = effect && (effect.requests ?? effect.totalExecutions);
+  const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
   const changed = h("div");
   const open = () => {
     fill(changed, skeleton(1));
     blame().then((found) => fill(changed, lastChanges(tenant, rule.id, found)), (error) => fill(changed, failure(error)));
   };
+  const none = (/** @type {any} */ value) => ({ class: value == null ? "num none" : "num" });
   const element = h("details", { class: rule.enabled ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
-    h("summary",
-      h("span.place", index + 1),
-      h("div", h("div.rule-name", rule.name || rule.id), h("div.rule-text", asSentence(rule.conditions))),
-      h("span", badge(!rule.enabled ? "off" : rule.action === "cache" ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, rule.enabled ? ACTION[rule.action] : "")),
-      h("span.num.wide-only", effect && rule.action !== "deny" ? f.number(effect.totalExecutions) : f.NONE),
-      h("span.num.wide-only", rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
-      h("span.num.wide-only", effect && rule.action === "cache" ? f.duration(effect.warehouseTimeSavedMs) : f.NONE)),
+    h("summary.rule-grid",
+      h("span.place"),
+      h("div", h("div.rule-name", rule.name || rule.id, !rule.enabled && [" ", badge("off")]), h("div.rule-text", asSentence(rule.conditions))),
+      h("span", badge(isCache ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, rule.enabled ? ACTION[rule.action] : "")),
+      h("div.figures", h("span", { ...none(requests), "data-unit": "requests" }, f.number(requests)),
+        h("span", { ...none(rate), "data-unit": "hits" }, rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
+        h("span", { ...none(isCache ? effect : null), "data-unit": "saved" }, effect && isCache ? f.duration(effect.warehouseTimeSavedMs) : f.NONE))),
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([
-        ["Id", h("code", rule.id)],
-        rule.action === "cache" && ["Fresh for", f.span(rule.ttlSeconds)],
-        rule.action === "cache" && ["Results are shared by", sharedBy(rule)],
+        effect && [`In ${year}`, [`${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses)} misses, ${f.count((requests ?? 0) - effect.totalExecutions, "other request")}, ${f.count(effect.queriesMatched, "statement")} · `,
+          a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
+        ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
+        isCache && ["Results are shared by", sharedBy(rule)],
         rule.staleWhileRevalidate && ["Then stale for", f.span(rule.staleWhileRevalidate)],
         rule.invalidateRules?.length && ["Invalidates", rule.invalidateRules.map((id) => [h("code", id), " "])],
         rule.requireInvalidation && ["If markers fail", "the statement is refused"],
-        effect && ["This year", `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses)} misses, ${f.count(effect.queriesMatched, "statement")}`],
       ]),
       code(rule.conditions, "Conditions"),
-      rule.action === "cache" && can(tenant, "cache") && h("p.small", a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results")),
+      isCache && can(tenant, "cache") && h("p.small", a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results")),
       h("h3", "Last changed by"), changed));
   element.addEventListener("toggle", open, { once: true });
   return element;

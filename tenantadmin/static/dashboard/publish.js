@@ -1,0 +1,89 @@
+// Publish rules or restore a revision: one dialog for both, and Undo afterwards.
+
+import { ApiError, call, hasStatus } from "./api.js";
+import { compareRules, isSame, ruleDiff } from "./diff.js";
+import { count } from "./format.js";
+import { EMPTIES, commentInput } from "./forms.js";
+import { validate } from "./ruleset.js";
+import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } from "./ui.js";
+
+/** @typedef {"rules" | "config"} Kind */
+
+/**
+ * Ask before a document is replaced: the difference, lint, the last replay, the cheapest hour, warnings; the comment is beside the button.
+ * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null,
+ *   isReplayOf?: (replay: Contract.ReplaySummary) => boolean, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
+ */
+export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, isReplayOf, run, then }) {
+  const comment = commentInput();
+  const isRules = kind === "rules";
+  const figures = isRules && await predict(tenant, isReplayOf).catch((error) => fine(`The last replay could not be read: ${sentence(error)}`));
+  let seq = 0;
+  await ask({
+    title, wide: true, action, beside: comment.field,
+    body: h("div", warning, h("div.changes", { tabindex: 0, role: "region", "aria-label": "What changes" }, difference), lint && findings(lint), figures),
+    run: async () => { ({ seq } = await run(comment.value())); },
+    then: async () => {
+      await then();
+      notify(`Revision ${seq} is in force.`, "", seq > 0 && button("Undo", async (event) => {
+        await restore(tenant, kind, seq - 1, `Undo of revision ${seq}`);
+        /** @type {HTMLElement} */ (event.target).closest(".notice")?.remove();
+        notify(`Undone: the ${isRules ? "rules" : "configuration"} of revision ${seq - 1} are in force again.`);
+        go(location.hash);
+      }, "small"));
+    },
+  });
+}
+
+/** @param {Contract.RuleLintResult} lint */
+const findings = ({ errors, warnings }) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
+  [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.message)));
+
+/** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] what the last replay of the rules says, and when publishing costs least */
+async function predict(tenant, isOf) {
+  const done = (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.state === "done");
+  const own = isOf && done.find(isOf);
+  const last = own ?? done[0];
+  const [run, shown] = await Promise.all([last && call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId }), import("./pages/replay.js")]);
+  const [judgement, tiles] = own && run ? shown.outcome(run) : [];
+  return h("div", tiles ?? h("div.callout", "These rules were not replayed as they are now, so it is not known what they would do. A draft can be replayed on past requests first."),
+    run ? shown.publishCost(run) : fine(EMPTIES), judgement);
+}
+
+/** @type {(tenant: string, kind: Kind, seq: number, comment: string) => Promise<{seq: number}>} */
+export const restore = (tenant, kind, seq, comment) => (kind === "rules" ? publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/history/{seq}/restore", { tenant, seq, comment, confirmDeletes }))
+  : call("POST /config/tenants/{tenant}/config/history/{seq}/restore", { tenant, seq, comment }));
+
+/** @param {Context} context @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved publish rules in place of the stored ones */
+export async function reviewRules({ tenant, signal }, stored, rules, saved) {
+  const difference = compareRules(stored.rules, rules);
+  if (isSame(difference)) throw new Error("Nothing differs from the rules in force.");
+  const lint = await validate(rules, signal);
+  if (!lint.valid) throw new Error(`Correct the ${count(lint.errors.length, "error")} first, or keep the rules as a draft: ${lint.errors[0].message}`);
+  await askToPublish({ tenant, title: "Publish these rules?", action: "Publish", difference: ruleDiff(difference), lint,
+    run: (comment) => publishing((confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }))
+      .catch((error) => { throw hasStatus(error, 409) ? new Error("Another user has published other rules meanwhile. Keep yours as a draft: it shows the conflicts.") : error; }),
+    then: () => {
+      saved();
+      go(to(tenant, "rules"));
+    } });
+}
+
+/** @param {string} tenant @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved */
+export async function keepAsDraft(tenant, stored, rules, saved) {
+  const draft = await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: { rules, baseSeq: stored.seq } });
+  saved();
+  go(to(tenant, `drafts/${draft.draftId}`));
+}
+
+/** @template T @param {(confirmDeletes?: string) => Promise<T>} run publish; ask again where rules with active markers go @returns {Promise<T>} */
+export async function publishing(run) {
+  try {
+    return await run();
+  } catch (error) {
+    const errors = /** @type {Contract.Finding[]} */ ((error instanceof ApiError && error.body?.errors) || []);
+    const ids = errors.filter((one) => one.code === "rule-removed-active-marker").map((one) => one.ruleId);
+    if (!ids.length || ids.length < errors.length || !confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) throw error;
+    return run(ids.join(","));
+  }
+}
