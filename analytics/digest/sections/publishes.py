@@ -48,22 +48,16 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
             ]
         )
         names.append(write.as_name(f"{prefix}-write"))
-        rules = f"{{{prefix}-write}}"
+        rules, valid = f"{{{prefix}-write}}", "Results that were still valid and ran again"
         again = f"{{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time"
         sentences.append(
             (
-                f"Rules were published: {rules}. That emptied the cache. Results that were still valid and "
-                f"ran again: {again}.",
-                f"Results that were still valid and ran again after {rules} was published: {again}.",
+                f"Rules were published: {rules}. That emptied the cache. {valid}: {again}.",
+                f"{valid} after {rules} was published: {again}.",
             )
         )
     if len(writes) > len(shown):
-        sentences.append(
-            (
-                "Rules were published more often; see the history.",
-                "The history has earlier publications, too.",
-            )
-        )
+        sentences.append(("Rules were published more often.", "The history has earlier publications."))
     return Section("publishes", "Published rules", sentences, facts, names)
 
 
