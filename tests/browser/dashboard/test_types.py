@@ -67,7 +67,6 @@ def test_modules_stay_small(modules: Path) -> None:
     texts = {str(path.relative_to(modules)): path.read_text() for path in modules.rglob("*.js")}
     lines = {name: len(text.splitlines()) for name, text in texts.items()}
     assert {name: count for name, count in lines.items() if count > 250} == {}
-    assert sum(lines.values()) < 5000
     # Types are comments here. A compiler of TypeScript would leave them out.
     code = (
         re.sub(r"/\*\*.*?\*/\n?|^ *//[^\n]*\n", "", text, flags=re.DOTALL | re.MULTILINE)
