@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from django.urls import reverse
+
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.effects import list_effects
 from analytics.advice.mining import read_mining
-from analytics.advice.recommendations import list_recommendations
+from analytics.advice.recommendations import is_outdated, list_recommendations
+from analytics.advice.wording import say_possible
 from analytics.digest.facts import show_fact
 from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
@@ -41,6 +44,8 @@ class Advice:
     shown: Sequence[tuple[Recommendation, Effect | None]]
     undecided: int
     decided: int
+    #: What all that is undecided could save.
+    possible: str | None
 
 
 def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
@@ -54,6 +59,7 @@ def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
         shown=[(row, effects.get(row.pk)) for row in shown],
         undecided=len(undecided),
         decided=len(recommendations) - len(undecided),
+        possible=say_possible(undecided),
     )
 
 
@@ -64,7 +70,7 @@ def diff_recommendation(recommendation: Recommendation) -> list[tuple[str, str]]
         TenantNotFound: there is no such live tenant.
     """
     current = read_ruleset(recommendation.tenant_id)
-    if current.seq != recommendation.seq:
+    if is_outdated(recommendation, current):
         return None
     return diff_lines(current.rules, apply_edits(current.rules, read_edits(recommendation.patch)))
 
@@ -92,6 +98,12 @@ def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
     if not period and not periods:
         return DigestPage(periods)
     digest = read_digest(tenant=tenant_id, period=period or periods[0])
-    sections = as_html_sections(digest.document, digest.texts, link_fact=lambda fact: f"#sql-{fact['id']}")
+    advice = reverse("admin:tenant-insights", args=[tenant_id])
+    sections = as_html_sections(
+        digest.document,
+        digest.texts,
+        link_fact=lambda fact: f"#sql-{fact['id']}",
+        link_recommendation=lambda found: f"{advice}#r-{found}",
+    )
     facts = [(fact, show_fact(fact)) for fact in digest.document["facts"]]
     return DigestPage(periods, digest, sections, facts)

@@ -6,11 +6,14 @@ import datetime as dt
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
+import msgspec
 from django.db import IntegrityError, transaction
 from msgspec import Meta
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
+from accounts.models.history import RevisionKind
+from accounts.revisions import DocumentHistory, read_pair
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.errors import (
     NothingToWrite,
@@ -20,6 +23,7 @@ from analytics.advice.errors import (
     WrongState,
 )
 from analytics.advice.proposal import Kind, Variant
+from analytics.advice.wording import purpose_of
 from analytics.models import Mining, Recommendation
 from analytics.replay.replay import complete_gateway
 from rules.diff import StoredRule
@@ -33,6 +37,7 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import date
 
     from rules.ruleset import RulesetState
@@ -74,6 +79,11 @@ class RecommendationDocument(AdviceChange):
     recommendation_id: UUID
     tenant_id: UUID
     kind: Annotated[str, one_of([kind.value for kind in Kind])]
+    purpose: Annotated[str, Meta(description="What it is good for, for people to read.")] = ""
+    is_outdated: Annotated[
+        bool,
+        Meta(description="The rules were written since, and differ: draft and accept answer 409."),
+    ] = msgspec.field(default=False, name="outdated")
     state: Annotated[str, one_of(Recommendation.State.values)]
     caveats: Annotated[list[str], Meta(description="Codes of what the log cannot show.")]
     alternatives: Annotated[
@@ -161,11 +171,12 @@ def draft_recommendation(
     require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, State.OPEN)
     chosen = choose_variant(recommendation, variant)
-    rules = _rules_with(recommendation)
+    current = read_ruleset(tenant_id)
+    rules = edit_rules(recommendation, current)
     with transaction.atomic():
         draft = create_draft(
             tenant_id=tenant_id,
-            document={"name": recommendation.title[:200], "rules": rules, "baseSeq": recommendation.seq},
+            document={"name": recommendation.title[:200], "rules": rules, "baseSeq": current.seq},
             actor=actor,
         )
         _change(recommendation, state=State.DRAFTED, draft_id=draft.pk, **chosen)
@@ -196,7 +207,8 @@ def accept_recommendation(
     require_etag(recommendation_etag(recommendation), expected=expected_etag)
     _require_state(recommendation, *Recommendation.UNDECIDED)
     chosen = choose_variant(recommendation, variant)
-    rules = _rules_with(recommendation)
+    current = read_ruleset(tenant_id)
+    rules = edit_rules(recommendation, current)
     with transaction.atomic():
         # Of several callers at once, the first changes the version; the others raise Conflict here.
         _change(
@@ -204,12 +216,12 @@ def accept_recommendation(
             state=State.ACCEPTED,
             decided_by=actor,
             decided_at=now(),
-            accepted_seq=recommendation.seq + 1,
+            accepted_seq=current.seq + 1,
             **chosen,
         )
         written = write_ruleset(
             tenant_id=tenant_id,
-            document={"rules": rules, "seq": recommendation.seq},
+            document={"rules": rules, "seq": current.seq},
             actor=actor,
             comment=comment,
             summary={
@@ -326,13 +338,30 @@ def _require_state(recommendation: Recommendation, *allowed: str) -> None:
         raise WrongState(state=recommendation.state, allowed=" or ".join(allowed))
 
 
-def _rules_with(recommendation: Recommendation) -> list[Any]:
+def edit_rules(recommendation: Recommendation, current: RulesetState) -> list[Mapping[str, Any]]:
+    """Return the current rules with the recommendation.
+
+    Raises:
+        NothingToWrite: it changes no rule.
+        RulesetMoved: the ruleset was written after the search.
+    """
     if not recommendation.patch:
         raise NothingToWrite
-    current = read_ruleset(recommendation.tenant_id)
-    if current.seq != recommendation.seq:
+    if is_outdated(recommendation, current):
         raise RulesetMoved(base=recommendation.seq, current=current.seq)
     return apply_edits(current.rules, read_edits(recommendation.patch))
+
+
+def is_outdated(recommendation: Recommendation, current: RulesetState) -> bool:
+    """Return True if the rules differ from the rules of the search, whatever revision they are."""
+    if recommendation.seq == current.seq:
+        return False
+    document, _ = read_pair(
+        DocumentHistory(RevisionKind.RULES, recommendation.tenant_id),
+        earlier=recommendation.seq,
+        later=recommendation.seq,
+    )
+    return bool(document.get("rules", []) != current.rules)
 
 
 def _change(recommendation: Recommendation, **changes: Any) -> None:
@@ -354,11 +383,18 @@ def recommendation_etag(recommendation: Recommendation) -> str:
     return strong_etag("recommendation", recommendation.pk, recommendation.version)
 
 
-def describe_recommendation(recommendation: Recommendation) -> RecommendationDocument:
+def describe_recommendation(
+    recommendation: Recommendation, current: RulesetState | None = None
+) -> RecommendationDocument:
+    """Return a recommendation. ``current`` is the ruleset of its tenant."""
+    current = current or read_ruleset(recommendation.tenant_id)
+    is_decided = recommendation.state not in Recommendation.UNDECIDED
     window = AdviceWindow(from_=recommendation.first_day, to=recommendation.last_day)
     return RecommendationDocument.of(
         recommendation,
         variant=recommendation.variant or None,
+        purpose=purpose_of(recommendation.kind),
+        is_outdated=not is_decided and is_outdated(recommendation, current),
         based_on=RecommendationBase(seq=recommendation.seq, window=window),
         decided_by=recommendation.decided_by or None,
         reason=recommendation.reason or None,

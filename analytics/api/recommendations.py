@@ -25,6 +25,8 @@ from analytics.advice.recommendations import (
     recommendation_etag,
     reopen_recommendation,
 )
+from analytics.advice.wording import say_possible
+from analytics.models import Recommendation
 from analytics.serializers.recommendations import (
     AcceptParameters,
     DismissBody,
@@ -36,7 +38,7 @@ from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
 from rules.errors import RulesetRefusal
-from rules.ruleset import TenantRules
+from rules.ruleset import TenantRules, read_ruleset
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
@@ -48,14 +50,15 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
-    from analytics.models import Recommendation
-
 _DECIDED = refusal(409, "It was decided already, it changed, or the rules were written since.")
 
 
 class RecommendationList(ItemList):
     mining: Annotated[MiningState | None, Meta(description="Null before the first search.")]
     recommendations: list[RecommendationDocument]
+    possible: Annotated[
+        str | None, Meta(description="What all that is undecided could save, for people to read.")
+    ] = None
 
 
 class RecommendationViewSet(AppViewSet):
@@ -73,6 +76,8 @@ class RecommendationViewSet(AppViewSet):
         recommendations = list_recommendations(tenant_id=tenant, state=self.query.get("state"))
         href = hrefs("recommendation", tenant=tenant, recommendationId=tenant)
         mining = read_mining(tenant_id=tenant)
+        current = read_ruleset(tenant)
+        undecided = [row for row in recommendations if row.state in Recommendation.UNDECIDED]
         return Response(
             RecommendationList(
                 links=links(
@@ -81,7 +86,8 @@ class RecommendationViewSet(AppViewSet):
                     items=(item(str(row.pk), href(row.pk)) for row in recommendations),
                 ),
                 mining=None if mining is None else describe_mining(mining),
-                recommendations=[describe_recommendation(row) for row in recommendations],
+                recommendations=[describe_recommendation(row, current) for row in recommendations],
+                possible=say_possible(undecided),
             )
         )
 

@@ -65,12 +65,21 @@ def as_html_sections(
     texts: Sequence[str],
     *,
     link_fact: Callable[[Mapping[str, Any]], str] | None = None,
+    link_recommendation: Callable[[str], str] | None = None,
 ) -> list[ShownSection]:
     """Return the sections as safe HTML; see `as_text`. Names become elements, everything else is escaped.
 
-    ``link_fact`` returns the link of a fact (as JSON).
+    ``link_fact`` returns the link of a fact (as JSON), ``link_recommendation`` of a recommendation (its id).
     """
     names = {it["id"]: format_html("<code>{}</code>", _text_of(it)) for it in document["names"]}
+    if link_recommendation is not None:
+        names |= {
+            it["id"]: format_html(
+                '<a href="{}">{}</a>', link_recommendation(it["href"].rsplit("/", 1)[-1]), _text_of(it)
+            )
+            for it in document["names"]
+            if it["kind"] == NameKind.RECOMMENDATION
+        }
     if link_fact is not None:
         names |= {
             it["id"]: format_html('<a href="{}">{}</a>', link_fact(it), show_fact(it))

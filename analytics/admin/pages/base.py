@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from django.utils.html import format_html
+
 from accounts.admin.pages.base import TenantPage
 from analytics.models import TenantHealth
 from logs.audit import Reader
@@ -13,6 +15,8 @@ from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt
+
+    from django.utils.safestring import SafeString
 
 
 class LogPage(TenantPage):
@@ -28,3 +32,10 @@ class LogPage(TenantPage):
     def reader(self) -> Reader:
         """The user and client address for the audit of reads and queries."""
         return Reader(self.actor, client_address(self.request))
+
+
+def say_published(page: TenantPage, said: str, seq: int) -> SafeString:
+    """Return the message on rules that are in force now, with links to take them back and to compare them."""
+    undo = page.to("tenant-restore", kind="rules", seq=seq - 1)
+    history = f"{page.to('tenant-history')}?kind=rules&to={seq}"
+    return format_html('{} <a href="{}">Undo</a> <a href="{}">What changed</a>', said, undo, history)

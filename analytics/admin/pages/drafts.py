@@ -9,11 +9,11 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponseRedirect
 
-from accounts.admin.forms import comment_field, split_ids
+from accounts.admin.forms import split_ids
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
-from analytics.admin.pages.base import LogPage
+from analytics.admin.pages.base import LogPage, say_published
 from analytics.admin.pages.rules import RulesEditor, RulesTextForm
 from analytics.admin.replays import ShownReplay, is_under_way, newest_done, replays_of_draft
 from analytics.models import ReplayRun
@@ -229,8 +229,7 @@ class PublishForm(SeenDraftForm):
     despite_poor = forms.BooleanField(
         label="Publish although the replay differs much from the log, so that its figures say little"
     )
-    comment = comment_field()
-    field_order = ("confirm_deletes", "despite_poor", "comment", "reason")
+    field_order = ("confirm_deletes", "despite_poor", "reason")
 
 
 class PublishPage(OneDraftPage):
@@ -261,11 +260,12 @@ class PublishPage(OneDraftPage):
         written = publish_draft(
             **self.which,
             confirm_deletes=split_ids(values.get("confirm_deletes", "")),
-            comment=values["comment"],
+            comment=values["reason"],
             expected_etag=values["etag"],
         )
         self.is_gone = True
-        return f"Published as revision {written.seq}.", {"seq": written.seq, **self.after}
+        message = say_published(self, f"Published as revision {written.seq}.", written.seq)
+        return message, {"seq": written.seq, **self.after}
 
 
 class DeletePage(OneDraftPage):

@@ -9,12 +9,12 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 
-from accounts.admin.forms import comment_field
-from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.models.users import StaffRole
 from accounts.tenants.config import read_per_user_tables
 from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
-from analytics.admin.pages.base import LogPage
+from analytics.admin.pages.base import LogPage, say_published
+from analytics.admin.replays import ShownReplay
 from analytics.advice.mining import read_mining, request_mining
 from analytics.advice.recommendations import (
     accept_recommendation,
@@ -37,7 +37,7 @@ from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
@@ -47,17 +47,33 @@ if TYPE_CHECKING:
 _REPORT_DAYS: Final = 7
 
 
-class BelowInsights(LogPage):
+#: Titles and names of the pages below the tab *Insights*.
+INSIGHTS: Final = (
+    ("Recommendations", "admin:tenant-insights"),
+    ("Savings", "admin:tenant-savings"),
+    ("Digests", "admin:tenant-digests"),
+    ("Stale risk and leaks", "admin:tenant-reports"),
+    ("Verify summaries", "admin:tenant-verify"),
+)
+
+
+class InsightsPage(LogPage):
+    """A page below the tab *Insights*."""
+
+    insights: ClassVar[Sequence[tuple[str, str]]] = INSIGHTS
+
+
+class BelowInsights(InsightsPage):
     """A page below the page of recommendations."""
 
     def trail(self) -> Trail:
         return [*super().trail(), ("Insights", self.to("tenant-insights"))]
 
 
-class AdvicePage(TenantPage):
+class AdvicePage(InsightsPage):
     """Undecided or decided recommendations. The page polls the search."""
 
-    title = "Insights"
+    title = "Recommendations"
     template_name = "backoffice/tenant/insights.html"
 
     def read(self) -> Mapping[str, Any]:
@@ -124,7 +140,14 @@ class DecisionPage(BelowInsights, TenantActPage):
         is_possible = self.recommendation.state in self.allowed and (
             change is not None or not self.shows_change
         )
-        return {"recommendation": self.recommendation, "change": change, "is_possible": is_possible}
+        run = self.recommendation.replay if self.shows_change else None
+        shown = None if run is None or run.result is None else ShownReplay(run, is_current=True)
+        return {
+            "recommendation": self.recommendation,
+            "change": change,
+            "is_possible": is_possible,
+            "shown": shown,
+        }
 
     def which(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that every decision takes."""
@@ -144,17 +167,8 @@ class DecisionPage(BelowInsights, TenantActPage):
         return self.to("tenant-insights")
 
 
-class AcceptForm(DecisionForm):
-    """A comment for the history, which the tenant's members read."""
-
-    comment = comment_field()
-    field_order = ("comment", "reason")
-
-
 class AcceptPage(DecisionPage):
     """Publish the rules with a recommendation."""
-
-    form_class = AcceptForm
 
     title = "Accept"
     name = "recommendation.accepted"
@@ -165,10 +179,11 @@ class AcceptPage(DecisionPage):
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        written = accept_recommendation(**self.which(values), variant=self.variant, comment=values["comment"])
+        written = accept_recommendation(**self.which(values), variant=self.variant, comment=values["reason"])
         tenant = str(self.tenant.pk)
         transaction.on_commit(lambda: mine_again.delay(tenant), robust=True)
-        return f"Accepted: the rules are at revision {written.seq}.", {**self.after, "seq": written.seq}
+        message = say_published(self, f"Accepted: revision {written.seq} is in force.", written.seq)
+        return message, {**self.after, "seq": written.seq}
 
     def done_at(self) -> str:
         return f"{super().done_at()}?show=decided"
@@ -319,7 +334,7 @@ class VerifyForm(forms.Form):
 class VerifyPage(BelowInsights):
     """Compare a document with the published queries. Only for members, because it runs SQL over the log."""
 
-    title = "Verify"
+    title = "Verify summaries"
     template_name = "backoffice/tenant/verify.html"
 
     def read(self) -> Mapping[str, Any]:

@@ -9,11 +9,11 @@ from django import forms
 from django.http import JsonResponse
 from django.template.loader import render_to_string
 
-from accounts.admin.forms import comment_field, rules_editor, split_ids
+from accounts.admin.forms import rules_editor, split_ids
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
 from accounts.models.users import StaffRole
 from analytics.admin.completion import log_words, rule_words
-from analytics.admin.pages.base import LogPage
+from analytics.admin.pages.base import LogPage, say_published
 from analytics.reports.reading import LogReader
 from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
 from rules.admin.simple import (
@@ -35,7 +35,7 @@ from tenantadmin.lib.core.errors import Conflict, Forbidden
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
     from uuid import UUID
 
     from django.http import HttpRequest, HttpResponse
@@ -62,8 +62,7 @@ class RulesForm(RulesTextForm):
     confirm_deletes = forms.CharField(
         label=CONFIRM_LABEL, required=False, help_text="Ids, with commas. The check names them."
     )
-    comment = comment_field()
-    field_order = ("rules", "confirm_deletes", "comment", "reason")
+    field_order = ("rules", "confirm_deletes", "reason")
 
 
 class RulesEditor(LogPage, TenantActPage):
@@ -94,12 +93,14 @@ class RulesEditor(LogPage, TenantActPage):
         return JsonResponse({"words": log_words(log, last=self.last_day)})
 
 
-class RulesPage(RulesEditor):
-    """Edit the live rules: save or keep as a draft. Shows both versions if another user saved first."""
+class PublishingPage(TenantActPage):
+    """A page that publishes rules, or keeps them as a draft."""
 
-    title = "Rules"
-    template_name = "backoffice/tenant/rules.html"
-    form_class = RulesForm
+    button = "Save and publish"
+    effect = (
+        "Saving publishes the rules at once, and the cache is emptied. "
+        "Keep them as a draft to see first what they would do."
+    )
     #: The draft, if one was made.
     draft_id: UUID | None = None
 
@@ -111,6 +112,42 @@ class RulesPage(RulesEditor):
     def keeps_draft(self) -> bool:
         """True if the text is kept as a draft instead of saved."""
         return "draft" in self.request.POST
+
+    def write(
+        self,
+        rules: list[Any],
+        values: Mapping[str, Any],
+        *,
+        base_seq: int,
+        confirm_deletes: Collection[str] = (),
+    ) -> tuple[str, dict[str, Any]]:
+        """Publish rules, or keep them as a draft. Return the message, and what the event adds."""
+        if self.keeps_draft:
+            document = {"rules": rules, "baseSeq": base_seq}
+            self.draft_id = create_draft(tenant_id=self.tenant.pk, document=document, actor=self.actor).pk
+            return "Kept as a draft. The live rules do not change.", {"draftId": str(self.draft_id)}
+        written = write_ruleset(
+            tenant_id=self.tenant.pk,
+            document={"rules": rules},
+            actor=self.actor,
+            confirm_deletes=confirm_deletes,
+            comment=values["reason"],
+            expected_etag=values["etag"],
+        )
+        return say_published(self, f"Saved as revision {written.seq}.", written.seq), {"seq": written.seq}
+
+    def done_at(self) -> str:
+        if self.draft_id is not None:
+            return self.to("tenant-draft", draft=self.draft_id)
+        return self.to("tenant-rules")
+
+
+class RulesPage(PublishingPage, RulesEditor):
+    """Edit the live rules: save or keep as a draft. Shows both versions if another user saved first."""
+
+    title = "Rules"
+    template_name = "backoffice/tenant/rules.html"
+    form_class = RulesForm
 
     def initial(self) -> dict[str, Any]:
         if self.tenant.deleted_at is not None:
@@ -131,27 +168,12 @@ class RulesPage(RulesEditor):
         }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        rules = parse_rules(values["rules"])
-        if self.keeps_draft:
-            return self._keep_draft(rules, values)
-        written = write_ruleset(
-            tenant_id=self.tenant.pk,
-            document={"rules": rules},
-            actor=self.actor,
+        return self.write(
+            parse_rules(values["rules"]),
+            values,
+            base_seq=values["base_seq"],
             confirm_deletes=split_ids(values["confirm_deletes"]),
-            comment=values["comment"],
-            expected_etag=values["etag"],
         )
-        return f"Saved as revision {written.seq}.", {"seq": written.seq}
-
-    def _keep_draft(self, rules: list[Any], values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        draft = create_draft(
-            tenant_id=self.tenant.pk,
-            document={"rules": rules, "name": values["reason"][:100], "baseSeq": values["base_seq"]},
-            actor=self.actor,
-        )
-        self.draft_id = draft.pk
-        return "Kept as a draft. The live rules do not change.", {"draftId": str(draft.pk)}
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         values = form.cleaned_data
@@ -171,11 +193,6 @@ class RulesPage(RulesEditor):
             more["checked"] = checked
         content = {"form": form, "error": error, **self.read(), **more}
         return self.show(self.template_name, content, status=error.status)
-
-    def done_at(self) -> str:
-        if self.draft_id is not None:
-            return self.to("tenant-draft", draft=self.draft_id)
-        return self.to("tenant-rules")
 
 
 _UNITS: Final = {"86400": "days", "3600": "hours", "60": "minutes", "1": "seconds"}
@@ -201,20 +218,17 @@ class RuleForm(ReasonForm):
     place = forms.IntegerField(
         label="Place", min_value=1, help_text="The first enabled rule that matches decides."
     )
-    comment = comment_field()
     etag = forms.CharField(widget=forms.HiddenInput)
     field_order = (
         *("rule_name", "enabled", "tables", "users", "reads", "repeats", "action", "keep_for", "unit"),
-        *("per_user", "place", "comment", "reason"),
+        *("per_user", "place", "reason"),
     )
 
 
-class RuleFormPage(TenantActPage):
+class RuleFormPage(PublishingPage):
     """Edit one rule by a form."""
 
     title = "Edit a rule"
-    name = "rules.published"
-    button = "Save"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     needs_live = True
     form_class = RuleForm
@@ -299,14 +313,9 @@ class RuleFormPage(TenantActPage):
             rule.pop("varyBy", None)
         elif "per_user" in values:
             rule["varyBy"] = ["userName"] if values["per_user"] else []
-        written = write_ruleset(
-            tenant_id=self.tenant.pk,
-            document={"rules": with_rule(self.stored.rules, rule, place=values["place"])},
-            actor=self.actor,
-            expected_etag=values["etag"],
-            comment=values["comment"],
-        )
-        return f"Saved as revision {written.seq}.", {"seq": written.seq, "ruleId": rule["id"]}
+        rules = with_rule(self.stored.rules, rule, place=values["place"])
+        message, after = self.write(rules, values, base_seq=self.stored.seq)
+        return message, {**after, "ruleId": rule["id"]}
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         findings = error.report.errors if isinstance(error, RulesetRejected) else []
@@ -314,15 +323,11 @@ class RuleFormPage(TenantActPage):
             form.add_error(None, f"{finding.code}: {finding.message}")
         return super().refused(form, error)
 
-    def done_at(self) -> str:
-        return self.to("tenant-rules")
-
 
 class AddRulePage(RuleFormPage):
     """Add a rule by the form."""
 
     title = "Add a rule"
-    button = "Add"
     #: What a new rule begins with.
     rule: ClassVar[Mapping[str, Any]] = {
         "action": "cache",

@@ -13,24 +13,30 @@ from django import forms
 from analytics.admin.pages.base import LogPage
 from analytics.explain import explain_logged, time_of
 from logs.columns import BY_NAME
+from rules.admin.simple import say_conditions
 from rules.conditions.keys import CONDITION_KEYS
 from rules.conditions.request import InvalidRequest
 from rules.drafts import list_drafts
-from rules.explain import explain
+from rules.explain import Outcome, explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
 from rules.ruleset import read_caching
 from tenantadmin.lib.core.errors import ApiError, ValidationFailed
+from tenantadmin.lib.core.formats import duration, span
 from tenantadmin.lib.http.formats import moment
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from django.http import HttpRequest, HttpResponse, QueryDict
     from django.http.response import HttpResponseBase
 
+    from rules.explain import ExplainedRule, FailedTest
     from rules.models import RuleDraft
+
+    #: A rule, its outcome in words, and the tests that it fails, each with its words.
+    ShownRule = tuple[ExplainedRule, str, list[tuple[FailedTest, str]]]
 
 _MAX_TEXT: Final = 1_000_000
 #: A read of one table, with every condition key.
@@ -55,6 +61,12 @@ EXAMPLE: Final = {
     "adapterType": "snowflake",
     "serverHostname": None,
 }
+_OUTCOMES: Final = {
+    Outcome.DECIDED: "decides",
+    Outcome.MATCHED_LATER: "matches, but comes later",
+    Outcome.NOT_MATCHED: "does not match",
+    Outcome.DISABLED: "off",
+}
 #: Explanations of the reasons of a miss.
 _REASONS: Final = {
     "restart": "The cache was emptied after the result was stored, for example by a write of the rules.",
@@ -68,8 +80,13 @@ _REASONS: Final = {
 class ChosenRulesForm(forms.Form):
     """The rules that decide the traced request."""
 
-    seq = forms.IntegerField(label="Revision of the rules", required=False, min_value=0)
-    draft = forms.TypedChoiceField(label="Draft", required=False, coerce=UUID, empty_value=None)
+    seq = forms.IntegerField(
+        label="Under the rules of a revision",
+        required=False,
+        min_value=0,
+        help_text="Without a choice, the rules in force decide.",
+    )
+    draft = forms.TypedChoiceField(label="Or of a draft", required=False, coerce=UUID, empty_value=None)
 
     def __init__(self, *args: Any, drafts: Iterable[RuleDraft], **options: Any) -> None:
         super().__init__(*args, **options)
@@ -90,7 +107,7 @@ class PastedForm(ChosenRulesForm):
         label="Request",
         max_length=_MAX_TEXT,
         widget=forms.Textarea(attrs={"rows": 22}),
-        help_text="Condition keys and their values, such as statementType, tables, userName.",
+        help_text="An example: change the values that matter, such as tables and userName.",
     )
     field_order = ("request", "seq", "draft")
 
@@ -98,7 +115,7 @@ class PastedForm(ChosenRulesForm):
 class LoggedForm(ChosenRulesForm):
     """A logged request. By default, the rules in force at its time decide."""
 
-    log_id = forms.CharField(label="logId", max_length=1000, strip=False)
+    log_id = forms.CharField(label="Its id (logId)", max_length=1000, strip=False)
     day = forms.DateField(
         label="Day (UTC)",
         required=False,
@@ -120,6 +137,14 @@ class TracePage(LogPage):
             "pasted": PastedForm(initial={"request": json.dumps(EXAMPLE, indent=2)}, drafts=self.drafts),
             "logged": LoggedForm(initial=values, drafts=self.drafts),
         }
+
+    @property
+    def misses(self) -> str:
+        """SQL that finds misses to explain."""
+        return (
+            "SELECT logId, timestamp, userName, matchedRule, standardizedSql FROM proxy_logs\n"  # noqa: S608
+            f"WHERE day = '{self.last_day}' AND cacheStatus = 'MISS' ORDER BY timestamp DESC LIMIT 50"
+        )
 
     @cached_property
     def drafts(self) -> list[RuleDraft]:
@@ -157,11 +182,8 @@ class TracePage(LogPage):
         except InvalidRequest as error:
             raise ValidationFailed(str(error)) from error
         return {
-            "explained": {
-                "ruleset": chosen.ruleset,
-                "decision": explained.decision,
-                "rules": explained.rules,
-            }
+            "explained": {"ruleset": chosen.ruleset, "decision": explained.decision},
+            **_in_order(explained.rules),
         }
 
     def _trace_logged(self, form: forms.Form) -> dict[str, Any]:
@@ -179,10 +201,27 @@ class TracePage(LogPage):
         miss = explained.miss
         return {
             "explained": explained,
+            **_in_order(explained.rules),
             "why_miss": None if miss is None else _REASONS.get(miss.reason, miss.reason),
             "miss_facts": [] if miss is None else _facts(msgspec.to_builtins(miss)),
             "logged_facts": _facts(msgspec.to_builtins(explained.logged)),
         }
+
+
+def _in_order(rules: Sequence[ExplainedRule]) -> dict[str, list[ShownRule]]:
+    """Return the rules that were asked, in their order, and the rules behind the one that decides."""
+    ordered = sorted(rules, key=lambda rule: rule.position)
+    last = next((rule.position for rule in ordered if rule.outcome == Outcome.DECIDED), len(ordered))
+    shown = [
+        (rule, _OUTCOMES[rule.outcome], [(test, say_conditions(_condition(test))) for test in rule.failed])
+        for rule in ordered
+    ]
+    return {"asked": shown[: last + 1], "behind": shown[last + 1 :]}
+
+
+def _condition(test: FailedTest) -> dict[str, Any]:
+    is_flag = isinstance(test.operand, bool)
+    return {test.key: test.operand if is_flag else {test.operator: test.operand}}
 
 
 #: Labels for fields of the log and of the evidence for a miss.
@@ -194,9 +233,9 @@ _FACTS: Final = {
     "matchedRule": "Rule",
     "matchedRuleName": "Name of the rule",
     "cacheKey": "Key in the cache",
-    "cacheAgeSeconds": "Age of the result (seconds)",
-    "cacheTtlSeconds": "Time to live (seconds)",
-    "warehouseExecutionTimeMs": "Time in the warehouse (ms)",
+    "cacheAgeSeconds": "Age of the result",
+    "cacheTtlSeconds": "Kept for",
+    "warehouseExecutionTimeMs": "Time in the warehouse",
     "standardizedSql": "Statement",
     "reconstructed": "Found out from earlier requests",
     "revision.seq": "Revision of the rules",
@@ -205,8 +244,8 @@ _FACTS: Final = {
     "lastStore.logId": "logId of the last store",
     "lastStore.at": "Last store",
     "expiredAt": "Expired",
-    "ttlSeconds": "Time to live (seconds)",
-    "ttlNeeded": "Time to live that would have made it a hit (seconds)",
+    "ttlSeconds": "Kept for",
+    "ttlNeeded": "Kept for so long, it would have been a hit",
     "marker.markerId": "Marker",
     "marker.invalidatedAt": "Invalidated",
     "marker.invalidatedBy.ruleId": "Invalidated by the rule",
@@ -222,9 +261,15 @@ _FACTS: Final = {
 
 
 def _show(name: str, value: Any) -> Any:
-    """Return a value as text: times as on every page, True and False as words."""
+    """Return a value as text: times and durations as on every page, True and False as words."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if name == "ttlNeeded":
+        return duration(1000 * value)
+    if name.endswith("Seconds"):
+        return span(value)
+    if name.endswith("Ms"):
+        return duration(value)
     if name == "timestamp":
         at = time_of(value)
         return value if at is None else moment(at)

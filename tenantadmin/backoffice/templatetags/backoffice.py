@@ -10,6 +10,7 @@ from django import template
 from django.conf import settings
 from django.utils.html import format_html, json_script
 
+from analytics.advice.wording import purpose_of, show_rows
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.core.timestamps import from_epoch_ms
@@ -40,17 +41,6 @@ _CAVEATS: Final = {
     "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
 }
 
-_PURPOSES: Final = {
-    "leak-fix": "privacy",
-    "invalidator": "fresh results",
-    "split": "fresh results",
-    "swr": "no waiting",
-    "bypass": "less stored",
-    "remove": "simpler rules",
-    "let-it-sleep": "saves money",
-    "auto-suspend": "saves money",
-}
-
 
 @register.filter
 def caveat(code: str) -> str:
@@ -58,10 +48,8 @@ def caveat(code: str) -> str:
     return _CAVEATS.get(code, code)
 
 
-@register.filter
-def purpose(kind: str) -> str:
-    """Return what a recommendation of this kind is good for. The dashboard says the same."""
-    return _PURPOSES.get(kind, "saves time")
+register.filter("purpose", purpose_of)
+register.filter("shown_rows", show_rows)
 
 
 _QUEUES: Final = {

@@ -86,7 +86,7 @@ function prove(error, waiting) {
 
 /** @param {ApiError} error @returns {string} the reason that is missing */
 function askReason(error) {
-  const reason = prompt("Why do you do this? The record of events keeps it.")?.trim();
+  const reason = prompt("Why do you do this? The audit log shows it.")?.trim();
   if (!reason) throw error;
   return reason;
 }

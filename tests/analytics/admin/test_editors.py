@@ -35,9 +35,11 @@ class TestTrace:
             {**ENTRY, "cacheStatus": "MISS", "matchedRule": "other", "missReason": "no-cache-entry"},
         )
         address = to("tenant-rules-trace", tenant)
-        form = access.get(address, {"log_id": "log-0", "day": DAY.isoformat()}).content.decode()
-        assert 'name="log_id" value="log-0"' in form
-        assert not QueryRun.objects.exists()
+        # A link to a request leads to its explanation.
+        linked = access.get(address, {"log_id": "log-0", "day": DAY.isoformat()}).content.decode()
+        assert 'name="log_id" value="log-0"' in linked
+        assert "orders decides: cache" in text_of(linked)
+        assert QueryRun.objects.exists()
         answer = access.post(address, {"log_id": "log-0", "day": DAY.isoformat(), "seq": "1"})
         page = text_of(answer.content.decode())
         assert "orders decides: cache by revision 1" in page
@@ -57,8 +59,8 @@ class TestTrace:
         page = text_of(access.post(to("tenant-rules-trace", tenant), sent).content.decode())
         assert (
             "The stored result had expired. Found out from earlier requests no logId of the last store log-0 "
-            "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Time to live (seconds) 60 "
-            "Time to live that would have made it a hit (seconds) 91"
+            "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Kept for 1 min "
+            "Kept for so long, it would have been a hit 1.5 min"
         ) in page
 
     def test_the_example_has_every_condition_key(self, support: Client, tenant: Tenant) -> None:

@@ -34,12 +34,13 @@ class TestRules:
     def test_saving_writes_a_revision_and_an_event_with_the_reason(
         self, staff: Client, tenant: Tenant
     ) -> None:
-        form = self.form(tenant, comment="Reports are slow")
-        answer = staff.post(to("tenant-rules", tenant), form, follow=True)
-        assert "Saved as revision 2." in answer.content.decode()
+        answer = staff.post(to("tenant-rules", tenant), self.form(tenant), follow=True)
+        shown = answer.content.decode()
+        assert "Saved as revision 2. Undo What changed" in text_of(shown)
+        assert to("tenant-restore", tenant, kind="rules", seq=1) in shown
         assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["new"]
         revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)
-        assert (revision.user, revision.summary["comment"]) == ("admin@example.org", "Reports are slow")
+        assert (revision.user, revision.summary["comment"]) == ("admin@example.org", "ticket 9")
         event = Event.objects.get(kind="staff.acted")
         assert (event.actor, event.reason, event.after) == (
             "admin@example.org",
@@ -184,6 +185,16 @@ class TestRuleForm:
         assert staff.post(page, self.form(tenant, place="2")).status_code == 302
         after = Ruleset.objects.get(pk=tenant.pk).rules[1]
         assert after == {**before, "name": "Items", "ttlSeconds": 120}
+
+    def test_a_changed_rule_is_kept_as_a_draft(self, staff: Client, tenant: Tenant) -> None:
+        page = f"{to('tenant-rule', tenant)}?rule=orders"
+        assert "the cache is emptied" in page_text(staff, page)
+        answer = staff.post(page, self.form(tenant, draft="yes"))
+        draft = RuleDraft.objects.get()
+        assert answer["Location"] == to("tenant-draft", tenant, draft=draft.pk)
+        assert (draft.rules[0]["ttlSeconds"], draft.base_seq) == (120, 1)
+        assert Ruleset.objects.get(pk=tenant.pk).seq == 1
+        assert Event.objects.filter(kind="staff.acted", after__act="draft.kept").count() == 1
 
     def test_what_is_refused(self, staff: Client, tenant: Tenant) -> None:
         page = f"{to('tenant-rule', tenant)}?rule=orders"

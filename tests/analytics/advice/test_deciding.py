@@ -15,7 +15,7 @@ from accounts.models import Event, Revision
 from analytics import tasks
 from analytics.advice import recommendations
 from analytics.advice.mining import run_mining
-from analytics.advice.recommendations import accept_recommendation
+from analytics.advice.recommendations import accept_recommendation, describe_recommendation
 from analytics.models import Mining, Recommendation
 from rules.drafts import delete_draft, publish_draft
 from rules.models import RuleDraft
@@ -68,14 +68,21 @@ def test_of_two_acceptances_at_once_one_wins(tenant: UUID, monkeypatch: pytest.M
 
 def test_a_ruleset_that_moved_is_a_conflict_and_changes_nothing(tenant: UUID) -> None:
     (found,) = search(tenant)
-    write_ruleset(tenant_id=tenant, document={"rules": []}, actor="b@example.org")
+    own = {"id": "own", "action": "deny", "conditions": {"tables": {"containsAny": ["none"]}}}
+    write_ruleset(tenant_id=tenant, document={"rules": [own]}, actor="b@example.org")
+    assert describe_recommendation(found).is_outdated
     with pytest.raises(Conflict, match=r"^The rules are at revision 1, and the recommendation is based on"):
         accept(found)
     found.refresh_from_db()
     assert (found.state, found.version, read_ruleset(tenant).seq) == ("open", 1, 1)
     (again,) = search(tenant)
     assert (again.pk, again.seq) == (found.pk, 1)
+    # Another revision of the same rules is no obstacle.
+    write_ruleset(tenant_id=tenant, document={"rules": [own]}, actor="b@example.org")
+    assert not describe_recommendation(again).is_outdated
     accept(again)
+    again.refresh_from_db()
+    assert (again.accepted_seq, read_ruleset(tenant).seq) == (3, 3)
 
 
 @pytest.mark.slow

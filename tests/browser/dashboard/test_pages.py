@@ -88,7 +88,7 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
         )
         assert list(tiles) == [
             "Saved on the bill",
-            "Busy time saved",
+            "Warehouse time saved",
             "Billed",
             "Billed without the cache",
         ]

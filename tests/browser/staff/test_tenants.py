@@ -152,7 +152,7 @@ def test_a_recommendation_is_accepted(
         page.wait_for_selector(".diff .added >> text=ads")
         page.fill("[name=reason]", "saves time")
         clicks.click("button.button:has-text('Accept and publish')")
-        page.wait_for_selector("text=Accepted: the rules are at revision 3.")
+        page.wait_for_selector("text=Accepted: revision 3 is in force.")
         assert clicks.count <= 5
     found.refresh_from_db()
     assert (found.state, found.accepted_seq) == ("accepted", 3)

@@ -60,6 +60,7 @@ function sentence(tenant, digest, line) {
     const name = index % 2 ? names.get(part) : undefined;
     if (!name) return part;
     if (name.kind === "rule") return ruleLink(tenant, name.value);
+    if (name.kind === "recommendation") return h("a", { href: to(tenant, "recommendations") }, name.value);
     return name.kind === "statement" ? h("code", name.value) : name.kind === "time" ? f.when(name.value) : name.value;
   });
 }

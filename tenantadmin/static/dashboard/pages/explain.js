@@ -1,6 +1,7 @@
 // Why the rules did with a request what they did: one from the log, or an invented one.
 
 import { call } from "../api.js";
+import { asSentence } from "../conditions.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
 import { can } from "../people.js";
@@ -9,7 +10,7 @@ import { ACTION } from "./rules.js";
 import { status } from "./statements.js";
 
 /** @type {Record<string, [string, string]>} */
-const OUTCOME = { decided: ["decided", "good"], "matched-later": ["would match, but later", "info"], "not-matched": ["does not match", ""], disabled: ["off", ""] };
+const OUTCOME = { decided: ["decides", "good"], "matched-later": ["matches, but comes later", "info"], "not-matched": ["does not match", ""], disabled: ["off", ""] };
 
 const INVENTED = { standardizedSql: "SELECT * FROM sales.orders WHERE id = ?", statementType: "SELECT", tables: ["sales.orders"], isReadOnly: true, userName: "ana" };
 
@@ -20,7 +21,7 @@ export async function show(context) {
   const isLogged = mayRead && query.get("kind") !== "request";
   return h("div",
     pageHead("Explain", "Which rule decides, what the others lack, and why a request was a miss."),
-    mayRead && tabs([[to(tenant, "explain"), "A request of the log", isLogged], [to(tenant, "explain", { kind: "request" }), "An invented request", !isLogged]]),
+    mayRead && tabs([[to(tenant, "explain"), "A logged request", isLogged], [to(tenant, "explain", { kind: "request" }), "A request that you describe", !isLogged]]),
     isLogged ? logged(context) : invented(tenant));
 }
 
@@ -37,7 +38,7 @@ async function show_(load, output) {
 /** @param {Context} context */
 function logged({ tenant, query }) {
   const day = input("day", query.get("day"), { type: "date" });
-  const logId = input("logId", query.get("logId"), { required: true, placeholder: "logId" });
+  const logId = input("logId", query.get("logId"), { required: true, placeholder: "6b14c72a-…" });
   const output = h("div", { "aria-live": "polite" });
   const run = () => {
     const body = { logId: logId.value.trim(), day: day.value || undefined };
@@ -46,7 +47,7 @@ function logged({ tenant, query }) {
   };
   if (logId.value) run();
   else show_(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), limit: 10 })), output);
-  return h("div", panel("Request", null, form(".row.pad", run, h("label.row", "logId", logId),
+  return h("div", panel("Request", null, form(".row.pad", run, h("label.row", "Its id (logId)", logId),
     h("label.row", "Day, if known", day), h("button.button.primary", "Explain"))), output);
 }
 
@@ -64,7 +65,7 @@ function invented(tenant) {
     const answer = await call("POST /config/tenants/{tenant}/rules/explain", { tenant, body: { request: JSON.parse(text.value) } });
     return decision(tenant, answer.ruleset, answer.decision, answer.rules);
   }, output);
-  return h("div", panel("Request", null, h("div.pad", field("The columns that conditions test, as JSON", text), button("Explain", run, "primary"))), output);
+  return h("div", panel("Request", null, h("div.pad", field("What conditions ask of a request, as JSON", text, "Change the values, and see which rule decides."), button("Explain", run, "primary"))), output);
 }
 
 /** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
@@ -92,7 +93,7 @@ function whyMiss(tenant, miss) {
   if (miss.reason === "restart") {
     return [`The cache was left behind`, miss.revision ? [" by ", a(to(tenant, "history", { kind: "rules", seq: miss.revision.seq }), `revision #${miss.revision.seq}`)] : ", because the version of cache keys rose", `.${stored}${guessed}`];
   }
-  if (miss.reason === "ttl-expired") return `The result expired ${f.when(miss.expiredAt)}: its TTL was ${f.span(miss.ttlSeconds)}, and ${f.span(miss.ttlNeeded)} would have been a hit.${stored}${guessed}`;
+  if (miss.reason === "ttl-expired") return `The result expired ${f.when(miss.expiredAt)}: it was kept for ${f.span(miss.ttlSeconds)}. Kept for ${f.duration(miss.ttlNeeded === undefined || miss.ttlNeeded === null ? null : 1000 * miss.ttlNeeded)}, it would have been a hit.${stored}${guessed}`;
   if (miss.reason === "invalidation-marker") return [`An invalidation of ${f.when(miss.marker?.invalidatedAt)} ended the result: marker `, h("code", miss.marker?.markerId ?? ""), `.${guessed}`];
   if (miss.reason === "not-stored") return `The last execution failed, so nothing was stored.${guessed}`;
   const { nearest } = miss;
@@ -104,11 +105,19 @@ function whyMiss(tenant, miss) {
 function decision(tenant, ruleset, chosen, rules) {
   const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId), " decides: ", chosen.statuses.join(" or ")]
     : ["No rule matches: ", chosen.statuses.join(" or ")];
-  return panel("Rules", beside(`revision #${ruleset.seq}${ruleset.inForce ? "" : ", not the one of that moment"}`),
+  const ordered = [...rules].sort((x, y) => x.position - y.position);
+  const end = ordered.findIndex((rule) => rule.outcome === "decided") + 1 || ordered.length;
+  const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings", some.map(one));
+  return panel("Rules", beside(`revision #${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
     h("p.pad", by, chosen.fired.map((fired) => [`; fires ${fired.ruleId} for ${fired.targets.join(", ")}`])),
-    h("ul.findings", rules.map((rule) => h("li.pad",
-      h("div.row", h("span.muted", rule.position + 1), h("strong", rule.name || rule.ruleId), badge(...OUTCOME[rule.outcome]),
-        rule.distance ? beside(`${f.count(rule.distance, "test")} away`) : null),
-      rule.failed.map((test) => h("div.small", h("code", test.key), ` ${test.negated ? "must not be" : "must be"} `, h("code", `${test.operator} ${JSON.stringify(test.operand)}`),
-        ", is ", h("code", JSON.stringify(test.value ?? null))))))));
+    h("p.pad.muted.small", "Rules are asked in their order. The first that is on and matches decides."),
+    list(ordered.slice(0, end)),
+    end < ordered.length && h("details.pad", h("summary.muted.small", `${f.count(ordered.length - end, "rule")} behind it, which decide nothing here`), list(ordered.slice(end))));
 }
+
+/** @param {Contract.ExplainedRule} rule a rule, and what keeps it from matching */
+const one = (rule) => h("li.pad",
+  h("div.row", h("span.muted", rule.position + 1), h("strong", rule.name || rule.ruleId), badge(...OUTCOME[rule.outcome]),
+    rule.distance ? beside(`${f.count(rule.distance, "condition")} not met`) : null),
+  rule.failed.map((test) => h("div.small", test.negated ? "must not be: " : "needs: ", h("code", asSentence({ [test.key]: typeof test.operand === "boolean" ? test.operand : { [test.operator]: test.operand } })),
+    "; the request has ", h("code", JSON.stringify(test.value ?? null)))));

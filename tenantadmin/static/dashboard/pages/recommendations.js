@@ -1,26 +1,29 @@
 // What the miner recommends: look at each, draft, accept or dismiss it; what it did once accepted.
 
 import { call, hasStatus } from "../api.js";
+import { compareRules, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
 import { savedOnBill } from "../savings.js";
-import { ask, badge, button, code, empty, facts, failure, field, fill, go, h, input, notify, num, pageHead, panel, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
+import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
+import { tiles } from "./overview.js";
+import { publishCost } from "./replay.js";
 import { statements } from "./reports.js";
 
 /** @typedef {Contract.Recommendation} Recommendation */
 
 /** @type {Texts} */
 const STATE = { open: "info", drafted: "info", accepted: "good", dismissed: "", superseded: "warn" };
-/** @type {Texts} what a kind is good for */
-const PURPOSE = { "leak-fix": "privacy", invalidator: "fresh results", split: "fresh results", swr: "no waiting", bypass: "less stored", remove: "simpler rules", "let-it-sleep": "saves money", "auto-suspend": "saves money" };
+/** @type {Texts} colours of purposes */
+const PURPOSE = { privacy: "bad", "fresh results": "warn", "saves money": "good", "saves time": "info" };
 const POLL_MS = 2000;
 
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
-  const [{ recommendations, mining }, { changes: [newest] }] = await Promise.all([call("GET /tenants/{tenant}/recommendations", { tenant }), call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 1 })]);
+  const { recommendations, mining, possible } = await call("GET /tenants/{tenant}/recommendations", { tenant });
   const isPast = query.get("show") === "past";
   const open = recommendations.filter((one) => one.state === "open" || one.state === "drafted");
   const shown = isPast ? recommendations.filter((one) => !open.includes(one)) : open;
@@ -39,7 +42,8 @@ export async function show(context) {
     pageHead("Recommendations", isMining ? "Past requests are being searched." : mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",
       can(tenant, "write") && (mining && isMining ? badge(`looking, ${f.percent(mining.progress)}`, "info") : button("Look now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Decided (${recommendations.length - open.length})`, isPast]]),
-    !isPast && open.some((one) => one.basedOn.seq !== newest?.seq) && h("p.callout.warn", "The rules have changed since then. Look again before you accept anything."),
+    !isPast && possible && h("p.callout", possible),
+    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since then. Look again before you accept anything."),
     shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "Nothing has been decided yet." : isMining ? "The log is being read." : "Nothing is recommended now."),
     !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
       { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
@@ -51,19 +55,36 @@ export async function show(context) {
 /** @param {Context} context @param {Recommendation} one */
 function card(context, one) {
   const { tenant } = context;
-  const { gain } = one.predicted;
-  return panel(one.title, [h("span", { title: one.kind }, badge(PURPOSE[one.kind] ?? "saves time", one.kind === "leak-fix" ? "bad" : "")), badge(one.state, STATE[one.state]), one.caveats.map((code) => badge(code.replaceAll("-", " "), "warn"))],
+  return panel(one.title, [h("span", { title: one.kind }, badge(one.purpose ?? "", PURPOSE[one.purpose ?? ""])), one.state !== "open" && badge(one.state, STATE[one.state])],
     h("div.pad.stack",
       h("ul.prose", one.why.map((line) => h("li", line))),
-      facts([["Predicted", [gain.billedMs && `Saved on the bill: ${savedOnBill(gain)}; `, `warehouse time saved: ${f.range(gain.savedMs, f.durationChange)}; hits: ${f.range(gain.hits, f.change)}; from ${f.periodName(one.basedOn.window.from)} to ${f.periodName(one.basedOn.window.to)}`]],
-        gain.risk.high !== 0 && ["Hits at risk", f.range({ low: gain.risk.low, high: gain.risk.high }, f.number)],
-        one.decidedAt && ["Decided", `${one.decidedBy ?? ""} ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`]]),
+      one.caveats.includes("row-level-security-invisible") && h("div.callout.warn", "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user."),
+      one.decidedAt && facts([["Decided", [`${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`, one.acceptedSeq && [", as ", a(to(tenant, "history", { kind: "rules", seq: one.acceptedSeq }), `revision ${one.acceptedSeq}`)]]]]),
+      one.state !== "accepted" && predicted(one),
       one.alternatives.length > 0 && otherWays(context, one),
       h("details", h("summary.muted.small", "The rules, and the evidence"),
         code(one.rules),
         statements(tenant, one.evidence)),
       one.state === "accepted" ? effect(tenant, one) : can(tenant, "write") && choices(context, one)));
 }
+
+/** @param {Recommendation} one */
+function predicted({ basedOn: { window }, predicted: { gain } }) {
+  return h("div", tiles([
+    ...(gain.billedMs ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(gain) ?? ""])] : []),
+    ["Warehouse time saved", f.range(gain.savedMs, f.durationChange)], ["Hits", f.range(gain.hits, f.change)],
+    ["Hits at risk of being stale", f.range({ low: gain.risk.low, high: gain.risk.high }, f.change)],
+  ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)}.`));
+}
+
+/** @param {any[]} rules @param {Contract.AdviceChange["patch"]} patch @returns {any[]} the rules with a change */
+const edited = (rules, patch) => patch.reduce((left, { op, ruleId, before, rule }) => {
+  const at = left.findIndex((one) => one.id === ruleId);
+  const others = left.filter((one) => one.id !== ruleId);
+  if (op === "remove") return others;
+  const place = typeof before === "string" ? others.findIndex((one) => one.id === before) : at < 0 ? others.length : at;
+  return [...others.slice(0, place), rule ?? left[at], ...others.slice(place)];
+}, rules);
 
 /** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives */
 function otherWays(context, one) {
@@ -81,11 +102,18 @@ function otherWays(context, one) {
 const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recommendationId, ...(way.variant && { variant: way.variant }) });
 
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
-function accept(context, one, way) {
+async function accept(context, one, way) {
+  const { tenant } = context;
   const comment = commentInput();
-  return ask({ title: "Publish this now?", action: "Accept and publish", then: context.reload,
-    body: [h("p", way.title, ". ", EMPTIES), code(way.rules), comment.field],
-    run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment: comment.value() }) });
+  const [{ rules }, run] = await Promise.all([call("GET /config/tenants/{tenant}/rules", { tenant }),
+    way === one && one.replayId ? call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: one.replayId }) : null]);
+  return ask({ title: `Publish: ${way.title}?`, action: "Accept and publish", wide: true,
+    body: [ruleDiff(compareRules(rules, edited(rules, way.patch))), run ? publishCost(run) : fine(EMPTIES), comment.field],
+    run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment: comment.value() }),
+    then: () => {
+      notify("Accepted: these rules are in force. History restores the ones before.");
+      go(to(tenant, "recommendations", { show: "past" }));
+    } });
 }
 
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
@@ -116,10 +144,10 @@ function effect(tenant, one) {
   const box = h("div", skeleton(1));
   call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", { tenant, recommendationId: one.recommendationId }).then((found) => {
     const { hits, savedMs, billedMs, period } = found;
-    if (!period || !(hits || billedMs)) return fill(box, h("p.muted", "Its effect is measured after three whole days."));
-    const line = (/** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("strong", f.difference(it.measured, show)), ` (predicted ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")]];
+    if (!period || !(hits || billedMs)) return fill(box, predicted(one), h("p.muted", "Its effect is measured after three whole days."));
+    const line = (/** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("strong", f.difference(it.measured, show)), ` (predicted for these days: ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")]];
     fill(box, facts([["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`], hits && ["Hits", line(hits, f.number)], savedMs && ["Time saved", line(savedMs, f.duration)],
       billedMs && ["Time on the bill", line(billedMs, f.duration)]]));
-  }, (error) => fill(box, hasStatus(error, 404) ? h("p.muted", "Nothing is measured yet.") : failure(error)));
+  }, (error) => fill(box, predicted(one), hasStatus(error, 404) ? h("p.muted", "Its effect is measured after three whole days.") : failure(error)));
   return box;
 }

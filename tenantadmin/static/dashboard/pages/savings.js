@@ -28,20 +28,20 @@ export async function show({ tenant, query, onLeave }) {
   const stacked = (/** @type {string} */ label, /** @type {any[][]} */ rows) => chart({ label, labels: rows.map((row) => row[0]), onLeave,
     series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) });
   return h("div", head,
-    tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Busy time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
-      ["Billed", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
+    tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Warehouse time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
+      ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),
     currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    panel("Hours awake, by hour of the day", beside("all days of the period"), stacked("Hours awake, by hour of the day", savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs]))),
+    panel("Hours awake, by hour of the day", beside("How long the warehouse was awake, so that you pay; all days together"), stacked("Hours awake, by hour of the day", savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs]))),
     panel(isYear ? "Billed by month" : "Billed by day", null, stacked("Billed time", parts.map((one) => [one.name, one.withCache.billedMs, one.saved.billedMs]))),
-    savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside("a setting of the warehouse; with the cache as it is"), [
+    savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside("It suspends when no statement ran for so long. You set that in the warehouse."), [
       text("Suspends after", "autoSuspendSeconds", (time) => [f.span(time), time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")]]), num("Billed", "billedMs", f.duration),
       money,
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,
-    tablePanel("By rule", beside("what the bill would be more without the rule; not a sum"), [
+    tablePanel("By rule", beside("How much more would be billed without the rule. Rules overlap, so this is no sum."), [
       text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
-      num("Hits", "hits"), num("Busy time", "busyMs", f.duration),
-      num("Billed time", "marginalMs", f.duration), money,
+      num("Hits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
+      num("Saved on the bill", "marginalMs", f.duration), money,
     ], savings.rules, { label: "Savings by rule", sorted: 3 }),
     fine("Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
       savings.unmeasured ? `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.` : ""),

@@ -1,0 +1,94 @@
+"""Say recommendations in words: what each is good for, and what all of them could save."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from analytics.advice.proposal import Kind
+from tenantadmin.lib.core import formats
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from analytics.models import Recommendation
+
+_PURPOSES: Final = {
+    Kind.LEAK_FIX: "privacy",
+    Kind.INVALIDATOR: "fresh results",
+    Kind.SPLIT: "fresh results",
+    Kind.SWR: "no waiting",
+    Kind.BYPASS: "less stored",
+    Kind.REMOVE: "simpler rules",
+    Kind.LET_IT_SLEEP: "saves money",
+    Kind.AUTO_SUSPEND: "saves money",
+}
+#: Names of columns of evidence, where they are no words.
+_HEADS: Final = {
+    "standardizedSql": "Statement",
+    "warehouseMs": "Warehouse time",
+    "cacheStatus": "Status",
+    "differentValues": "Different values",
+    "missReason": "Why a miss",
+}
+
+
+def purpose_of(kind: str) -> str:
+    """Return what a recommendation of this kind is good for."""
+    return _PURPOSES.get(Kind(kind), "saves time")
+
+
+def say_possible(undecided: Sequence[Recommendation]) -> str | None:
+    """Say what these recommendations could save together, or None if there are none."""
+    if not undecided:
+        return None
+    counts: dict[str, int] = defaultdict(int)
+    money: dict[str, Decimal] = defaultdict(Decimal)
+    milliseconds = 0.0
+    for row in undecided:
+        counts[purpose_of(row.kind)] += 1
+        gain = row.predicted["gain"]
+        milliseconds += max(_middle(gain["savedMs"]), 0)
+        if price := gain.get("money"):
+            # Negative where less is billed.
+            money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
+    days = max((row.last_day - row.first_day).days + 1 for row in undecided)
+    gains = [
+        *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
+        *([f"{formats.duration(milliseconds)} of warehouse time"] if milliseconds >= 1000 else []),
+    ]
+    said = []
+    if counts["privacy"]:
+        said.append(f"{formats.count(counts['privacy'], 'privacy leak')} to close.")
+    if gains:
+        said.append(
+            f"Up to {' and '.join(gains)} could be saved in {formats.count(days, 'day')}. Each was predicted "
+            "alone: together they may save less."
+        )
+    return " ".join(said) or None
+
+
+def _middle(bounds: dict[str, Any]) -> float:
+    likely: float | None = bounds["likely"]
+    return (bounds["low"] + bounds["high"]) / 2 if likely is None else likely
+
+
+def show_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Return rows of evidence with heads and values for people to read."""
+    shown = list(rows)
+    names = [*shown[0]] if shown else []
+    return [_head(name) for name in names], [[_value(name, row.get(name)) for name in names] for row in shown]
+
+
+def _head(name: str) -> str:
+    return _HEADS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
+
+
+def _value(name: str, value: Any) -> str:
+    if value is None:
+        return formats.NONE
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return formats.duration(value) if name.endswith("Ms") else formats.number(value)
+    return str(value)

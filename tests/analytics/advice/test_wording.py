@@ -1,0 +1,41 @@
+"""What recommendations could save together, and rows of evidence for people."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+from analytics.advice.proposal import Kind
+from analytics.advice.wording import purpose_of, say_possible, show_rows
+from analytics.models import Recommendation
+
+
+def one(kind: Kind, *, saved: int, money: tuple[str, str] | None = None) -> Recommendation:
+    gain: dict[str, Any] = {"savedMs": {"low": saved, "likely": None, "high": saved}}
+    if money:
+        gain["money"] = {"currency": "USD", "low": money[0], "high": money[1]}
+    days = {"first_day": dt.date(2026, 3, 1), "last_day": dt.date(2026, 3, 14)}
+    return Recommendation(kind=kind, predicted={"gain": gain}, **days)
+
+
+def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
+    rows = [
+        one(Kind.LEAK_FIX, saved=-60_000, money=("0.20", "0.50")),
+        one(Kind.AUTO_SUSPEND, saved=0, money=("-20.00", "-10.00")),
+        one(Kind.CACHE, saved=7_200_000),
+    ]
+    assert say_possible(rows) == (
+        "1 privacy leak to close. Up to 15 USD and 2 h of warehouse time could be saved in 14 days. "
+        "Each was predicted alone: together they may save less."
+    )
+    assert say_possible(rows[:1]) == "1 privacy leak to close."
+    assert say_possible([]) is None
+    assert [purpose_of(row.kind) for row in rows] == ["privacy", "saves money", "saves time"]
+
+
+def test_rows_have_words_and_units() -> None:
+    rows = [{"standardizedSql": "SELECT 1", "requests": 4224, "warehouseMs": 10_864_873, "missReason": None}]
+    heads, (row,) = show_rows(rows)
+    assert heads == ["Statement", "Requests", "Warehouse time", "Why a miss"]
+    assert row == ["SELECT 1", "4,224", "3.0 h", "–"]
+    assert show_rows([]) == ([], [])
