@@ -10,8 +10,6 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django_ace import AceWidget
 
-from accounts.history import MAX_COMMENT
-
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
@@ -78,17 +76,6 @@ def _editor(*, label: str, **options: Any) -> AceWidget:
         useStrictCSP=True,
         attrs={"aria-label": label},
         **options,
-    )
-
-
-def comment_field() -> forms.CharField:
-    """Return the field of a comment on a change of rules or configuration."""
-    return forms.CharField(
-        label="Comment",
-        required=False,
-        max_length=MAX_COMMENT,
-        help_text="Why it changes. The history keeps it, and the tenant's members read it.",
-        widget=forms.TextInput(attrs={"autocomplete": "off"}),
     )
 
 

@@ -61,8 +61,8 @@ def test_no_is_no_fault(staff: Client, tenant: Tenant) -> None:
 
 
 def test_labels_have_no_colon_and_say_what_is_optional(staff: Client, tenant: Tenant) -> None:
-    html = staff.get(to("tenant-rules", tenant)).content.decode()
-    assert {"Reason or ticket", "Comment optional"} <= labels(html)
+    html = staff.get(to("tenant-rules-add", tenant)).content.decode()
+    assert {"Reason or ticket", "Of these tables optional"} <= labels(html)
     assert "The audit log shows it, and the history of what you change." in html
 
 

@@ -260,7 +260,6 @@ class PublishPage(OneDraftPage):
         written = publish_draft(
             **self.which,
             confirm_deletes=split_ids(values.get("confirm_deletes", "")),
-            comment=values["reason"],
             expected_etag=values["etag"],
         )
         self.is_gone = True

@@ -179,7 +179,7 @@ class AcceptPage(DecisionPage):
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        written = accept_recommendation(**self.which(values), variant=self.variant, comment=values["reason"])
+        written = accept_recommendation(**self.which(values), variant=self.variant)
         tenant = str(self.tenant.pk)
         transaction.on_commit(lambda: mine_again.delay(tenant), robust=True)
         message = say_published(self, f"Accepted: revision {written.seq} is in force.", written.seq)

@@ -131,7 +131,6 @@ class PublishingPage(TenantActPage):
             document={"rules": rules},
             actor=self.actor,
             confirm_deletes=confirm_deletes,
-            comment=values["reason"],
             expected_etag=values["etag"],
         )
         return say_published(self, f"Saved as revision {written.seq}.", written.seq), {"seq": written.seq}

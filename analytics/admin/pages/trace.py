@@ -106,7 +106,7 @@ class PastedForm(ChosenRulesForm):
     request = forms.CharField(
         label="Request",
         max_length=_MAX_TEXT,
-        widget=forms.Textarea(attrs={"rows": 22}),
+        widget=forms.Textarea(attrs={"rows": 24}),
         help_text="An example: change the values that matter, such as tables and userName.",
     )
     field_order = ("request", "seq", "draft")

@@ -56,8 +56,8 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
     assert "Saved on the bill 0.35 USD 53.8%" in shown
     assert "Warehouse time saved 2 min 66.7%" in shown
     assert (
-        "The cache spared 66.7% of the warehouse time, which is how long statements run, and 53.8% of the time "
-        "on the bill. A hit saves money only when the warehouse would have been asleep without it" in shown
+        "The cache spared 66.7% of the warehouse time, which is how long statements run, and 53.8% of the "
+        "time on the bill. A hit saves money only when the warehouse would have been asleep" in shown
     )
     assert "orders 2 2 min 7 min 0.35" in shown
     assert "are not counted" not in shown

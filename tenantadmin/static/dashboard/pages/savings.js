@@ -32,7 +32,7 @@ export async function show({ tenant, query, onLeave }) {
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),
     currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    panel("Hours awake, by hour of the day", beside("How long the warehouse was awake, so that you pay; all days together"), stacked("Hours awake, by hour of the day", savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs]))),
+    panel("Hours awake, by hour of the day", beside("How long the warehouse was awake, which is what you pay for; all days together"), stacked("Hours awake, by hour of the day", savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs]))),
     panel(isYear ? "Billed by month" : "Billed by day", null, stacked("Billed time", parts.map((one) => [one.name, one.withCache.billedMs, one.saved.billedMs]))),
     savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside("It suspends when no statement ran for so long. You set that in the warehouse."), [
       text("Suspends after", "autoSuspendSeconds", (time) => [f.span(time), time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")]]), num("Billed", "billedMs", f.duration),
