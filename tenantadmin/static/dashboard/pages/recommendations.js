@@ -3,13 +3,12 @@
 import { call, hasStatus } from "../api.js";
 import { compareRules, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
-import { EMPTIES, commentInput } from "../forms.js";
 import { can } from "../people.js";
+import { askToPublish } from "../publish.js";
 import { savedOnBill } from "../savings.js";
 import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
 import { tiles } from "./overview.js";
-import { publishCost } from "./replay.js";
 import { statements } from "./reports.js";
 
 /** @typedef {Contract.Recommendation} Recommendation */
@@ -104,16 +103,12 @@ const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recomm
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
 async function accept(context, one, way) {
   const { tenant } = context;
-  const comment = commentInput();
-  const [{ rules }, run] = await Promise.all([call("GET /config/tenants/{tenant}/rules", { tenant }),
-    way === one && one.replayId ? call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: one.replayId }) : null]);
-  return ask({ title: `Publish: ${way.title}?`, action: "Accept and publish", wide: true,
-    body: [ruleDiff(compareRules(rules, edited(rules, way.patch))), run ? publishCost(run) : fine(EMPTIES), comment.field],
-    run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment: comment.value() }),
-    then: () => {
-      notify("Accepted: these rules are in force. History restores the ones before.");
-      go(to(tenant, "recommendations", { show: "past" }));
-    } });
+  const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
+  await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
+    difference: ruleDiff(compareRules(rules, edited(rules, way.patch))),
+    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId,
+    run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
+    then: () => go(to(tenant, "recommendations", { show: "past" })) });
 }
 
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
