@@ -89,11 +89,11 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
         assert list(tiles) == [
             "Saved on the bill",
             "Warehouse time saved",
-            "Billed",
+            "Billed with the cache",
             "Billed without the cache",
         ]
         assert "USD" in tiles["Saved on the bill"]
-        assert "of the time that statements run" in page.inner_text("#view")
+        assert "of the warehouse time" in page.inner_text("#view")
         assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
         page.click("nav[aria-label='Length of the period'] >> text=Year")
         page.wait_for_selector("text=Billed by month")
