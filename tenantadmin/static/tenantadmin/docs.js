@@ -28,7 +28,7 @@ const post = (body) => ({ method: "POST", body: JSON.stringify(body), headers: {
 
 /** What the examples send, by the name of the button. */
 const EXAMPLES = {
-  tenants: () => ["/config/tenants"],
+  tenants: () => ["/config/tenants/manifest"],
   rules: (tenant) => [`/config/tenants/${tenant}/rules`],
   verdict: (tenant) => [`/tenants/${tenant}/verdict`],
   query: (tenant) => [`/tenants/${tenant}/query`, post({ sql: "SELECT cacheStatus, count(*) AS requests FROM proxy_logs GROUP BY ALL ORDER BY requests DESC" })],
@@ -54,9 +54,10 @@ async function useToken(form) {
     access = minted.access_token;
     // Made by the script of Swagger UI. "Try it out" sends the token from now on.
     ui.preauthorizeApiKey("bearerAuth", access);
-    const found = await send("/config/tenants");
-    tenant = found.tenants[0]?.tenantId ?? "";
-    said.textContent = `In use for ${Math.round(minted.expires_in / 60)} minutes, on ${found.tenants.map((it) => it.tenantName).join(", ") || "no tenant"}.`;
+    const items = (await send("/config/tenants/manifest"))._links.items;
+    tenant = items[0]?.name ?? "";
+    const names = items.map((it) => it.tenantName).join(", ") || "no tenant";
+    said.textContent = `In use for ${Math.round(minted.expires_in / 60)} minutes. It reaches ${names}.`;
   } catch (error) {
     said.textContent = `This token was refused (${error.message}).`;
   }
