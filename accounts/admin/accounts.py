@@ -13,6 +13,7 @@ from accounts.models import Account, Domain, Fqdn, Revision, Tenant
 from accounts.models.billing import Plan
 from accounts.models.history import RevisionKind
 from accounts.tenants.plans import limits_of
+from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -136,13 +137,27 @@ def _use_of(tenant: Any, limits: PlanLimits) -> TenantUse:
     return TenantUse(tenant, Usage(tenant.fqdn_count, limits.fqdns), Usage(tenant.rule_count, limits.rules))
 
 
+def tell_plan(plan: str) -> str:
+    """Return a plan with its limits: "free: 1 tenant, with 2 FQDNs and 25 rules each"."""
+    limits = limits_of(plan)
+
+    def told(limit: int | None, noun: str) -> str:
+        return f"any number of {noun}s" if limit is None else formats.count(limit, noun)
+
+    each = f"{told(limits.fqdns, 'FQDN')} and {told(limits.rules, 'rule')}"
+    return f"{plan}: {told(limits.tenants, 'tenant')}, with {each} each"
+
+
 @dataclass(frozen=True, slots=True)
 class PlanOffer:
     """A plan, and the account's resources that exceed its limits."""
 
     plan: str
-    limits: PlanLimits
     over: Sequence[str]
+
+    def __str__(self) -> str:
+        over = f". Over the limit now: {', '.join(self.over)}" if self.over else ""
+        return f"{tell_plan(self.plan)}{over}"
 
 
 def compare_plans(account_id: UUID) -> list[PlanOffer]:
@@ -159,5 +174,5 @@ def compare_plans(account_id: UUID) -> list[PlanOffer]:
                 over.append(f"FQDNs of {use.tenant.name} ({use.fqdns.count})")
             if use.rules.is_over:
                 over.append(f"rules of {use.tenant.name} ({use.rules.count})")
-        offers.append(PlanOffer(plan, limits, over))
+        offers.append(PlanOffer(plan, over))
     return offers

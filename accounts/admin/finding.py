@@ -13,6 +13,7 @@ from django.db.models import Q
 from accounts.models import Account, Domain, Fqdn, Membership, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.words import words_of
+from tenantadmin.lib.core.emails import normalize_email
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -61,6 +62,13 @@ def find_people(term: str) -> list[User]:
         with_words(users, term, SearchVector("display_name", config="simple")),
         with_words(users, term, words_of("email")),
     )
+
+
+def email_meant(text: str) -> str:
+    """Return the email of the one active user that ``text`` means, else ``text`` as an email."""
+    email = normalize_email(text)
+    active = [user.email for user in find_people(text) if user.is_active] if text and "@" not in text else []
+    return active[0] if len(active) == 1 else email
 
 
 def find_accounts(term: str) -> list[Account]:

@@ -16,7 +16,7 @@ from django.db.models import Exists, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
 
 from accounts.access.principal import WILDCARD
-from accounts.access.scopes import ABILITIES, ALL_SCOPES, MEMBERSHIP_SCOPES, READ_SCOPES
+from accounts.access.scopes import ABILITIES, ALL_SCOPES, MEMBERSHIP_SCOPES, READ_SCOPES, Scope
 from accounts.admin.names import names_of
 from accounts.models import (
     Account,
@@ -48,6 +48,7 @@ _STAFF: Final = {
     "platform admin": "everything but reading requests and SQL",
     "support": "look at staff pages, invalidate results, build days again",
 }
+_READ_AND_WRITE: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
 _OWNER: Final = "change the account, its owners and domains, create tenants in it"
 
 
@@ -252,6 +253,10 @@ def _fold(rights: Sequence[Right]) -> Right:
 def _told(scopes: Iterable[str]) -> str:
     """Return scopes in words."""
     given = set(scopes)
+    if given >= _READ_AND_WRITE:
+        return ", ".join(
+            ["read and change rules and configuration", *filter(None, [_told(given - _READ_AND_WRITE)])]
+        )
     return ", ".join(words for scope, words in ABILITIES.items() if scope in given)
 
 

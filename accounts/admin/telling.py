@@ -144,6 +144,9 @@ def tell_event(row: Event) -> tuple[str, str]:
 
 def tell_changes(row: Event, names: Names) -> str:
     """Return in words what changed, without ids that have no name."""
+    if row.kind == EventKind.TOKEN_MINTED:
+        # What it may do is what its session or personal access token may.
+        return ""
     before, after = row.before or {}, row.after or {}
     parts = []
     # The database keeps no order.

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
+
+from django.urls import reverse
 
 from accounts.admin.telling import tell_changes, tell_event
 from accounts.models.events import EventKind
@@ -14,7 +16,7 @@ from rules.admin.history import sentence
 from tenantadmin.backoffice.audit import Entry, Source
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from accounts.admin.names import Names
     from accounts.models import Revision
@@ -37,9 +39,22 @@ class Act:
     joint: str
     detail: str
     reason: str
-    more: Sequence[str]
-    #: The record to open: the difference of the one document that changed, if any.
-    record: Entry
+    #: Text and address of the record.
+    more: Sequence[tuple[str, str]]
+    #: Of the record, or of the difference of the one document that changed.
+    href: str
+    #: How often it was done in a row. ``entry`` is the newest.
+    times: int = 1
+
+    def is_like(self, other: Act) -> bool:
+        """Return True if both say the same, such as a token that a dashboard renews each hour."""
+
+        def said(act: Act) -> tuple[Any, ...]:
+            entry = act.entry
+            place = (entry.tenant_id, entry.account_id, entry.address)
+            return entry.who, act.what, act.detail, act.reason, *place, entry.code
+
+        return said(self) == said(other) and not (self.more or other.more or self.entry.code)
 
 
 def tell_acts(entries: Sequence[Entry], names: Names) -> list[Act]:
@@ -48,7 +63,13 @@ def tell_acts(entries: Sequence[Entry], names: Names) -> list[Act]:
     for entry in entries:
         is_alone = entry.request_id in _NO_REQUEST or entry.source is Source.READ
         requests[entry.order if is_alone else (entry.request_id, entry.who)].append(entry)
-    return [_tell(found, names) for found in requests.values()]
+    acts: list[Act] = []
+    for act in (_tell(found, names) for found in requests.values()):
+        if acts and acts[-1].is_like(act):
+            acts[-1] = replace(acts[-1], times=acts[-1].times + 1)
+        else:
+            acts.append(act)
+    return acts
 
 
 def _tell(entries: Sequence[Entry], names: Names) -> Act:
@@ -63,8 +84,8 @@ def _tell(entries: Sequence[Entry], names: Names) -> Act:
         joint=joint,
         detail=detail_of(record, names),
         reason=next((entry.reason for entry in (main, *others) if entry.reason), ""),
-        more=_unique(_whole(entry, names) for entry in others if entry is not record),
-        record=record,
+        more=[(_whole(entry, names), href_of(entry)) for entry in others if entry is not record],
+        href=href_of(record),
     )
 
 
@@ -84,8 +105,12 @@ def _whole(entry: Entry, names: Names) -> str:
     return " ".join(filter(None, (what, joint if name else "", name)))
 
 
-def _unique(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
+def href_of(entry: Entry) -> str:
+    """Return the address of a record, or of the difference that a revision made."""
+    row = entry.row
+    if entry.source is Source.REVISION and row.tenant_id:
+        return f"{reverse('admin:tenant-history', args=[row.tenant_id])}?kind={row.kind}&to={row.seq}"
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
 
 
 def phrase_of(entry: Entry) -> tuple[str, str]:

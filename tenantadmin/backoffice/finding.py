@@ -1,4 +1,4 @@
-"""The search of the command palette: pages and acts first, then tenants, people, accounts, names, lists."""
+"""The search of the command palette: pages, tenants, people, accounts, acts, names, lists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 #: Pages of one tenant, person or account beside the tabs: title, and the name of the page.
 _OF_TENANT: Final = (
-    ("Invalidate stale results", "tenant-invalidate"),
     ("Replay and publish a draft", "tenant-rules"),
     ("Restore rules or configuration", "tenant-history"),
     ("Build days again", "tenant-rebuild"),
@@ -54,10 +53,10 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
             SearchResult(title=title, description="Page", link=link, icon=icon)
             for title, icon, link in find_pages(term)
         ),
-        *_find_acts(term),
         *map(_of_tenant, find_tenants(term)),
         *map(_of_person, find_people(term)),
         *map(_of_account, find_accounts(term)),
+        *_find_acts(term),
         *(_of_fqdn(fqdn, tenants) for fqdn in fqdns),
         *map(_of_domain, find_domains(term)),
         *(
@@ -77,9 +76,9 @@ def _find_acts(term: str) -> list[Any]:
     tabs = [title_and_page for _, title_and_page in sorted(TABS.items())]
     found: list[Any] = []
     kinds: tuple[tuple[tuple[tuple[str, str], ...], Callable[[str], Sequence[Any]], str, str], ...] = (
-        ((*_OF_TENANT, *tabs), find_tenants, "tenant", "accounts_tenant_changelist"),
-        (_OF_PERSON, find_people, "person", "accounts_user_changelist"),
-        (_OF_ACCOUNT, find_accounts, "account", "accounts_account_changelist"),
+        ((*_OF_TENANT, *tabs), find_tenants, "a tenant", "accounts_tenant_changelist"),
+        (_OF_PERSON, find_people, "a person", "accounts_user_changelist"),
+        (_OF_ACCOUNT, find_accounts, "an account", "accounts_account_changelist"),
     )
     words = term.lower().split()
     for acts, find, what, every in kinds:
@@ -95,7 +94,7 @@ def _find_acts(term: str) -> list[Any]:
                 found += [
                     SearchResult(
                         title=f"{title}: {row}",
-                        description=f"Page of a {what}",
+                        description=f"Page of {what}",
                         link=reverse(f"admin:{page}", args=[row.pk]),
                         icon="arrow_outward",
                     )
@@ -105,7 +104,7 @@ def _find_acts(term: str) -> list[Any]:
                 found.append(
                     SearchResult(
                         title=title,
-                        description=f"Page of a {what}. Type the {what} too, or choose one here",
+                        description=f"Page of {what}. Type its name too, or choose from the list",
                         link=reverse(f"admin:{every}"),
                         icon="arrow_outward",
                     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
@@ -25,11 +24,10 @@ from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core.errors import BadRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from django.http import HttpResponse
 
-    from accounts.admin.accounts import PlanOffer
     from accounts.admin.pages.base import Trail
     from accounts.models import Domain
     from tenantadmin.lib.core.errors import ApiError
@@ -120,18 +118,9 @@ class ChangeAccountPage(AccountActPage):
         form = super().form(data)
         # What a plan does not allow stands beside it.
         form.fields["plan"].choices = [  # type: ignore[attr-defined]  # a ChoiceField
-            (
-                offer.plan,
-                f"{offer.plan}, over the limit: {', '.join(offer.over)}" if offer.over else offer.plan,
-            )
-            for offer in self.offers
+            (offer.plan, str(offer)) for offer in compare_plans(self.account.pk)
         ]
         return form
-
-    @cached_property
-    def offers(self) -> Sequence[PlanOffer]:
-        """Every plan, with what would be over its limits."""
-        return compare_plans(self.account.pk)
 
     def initial(self) -> dict[str, Any]:
         state = read_account(self.account.pk)
@@ -144,7 +133,7 @@ class ChangeAccountPage(AccountActPage):
         }
 
     def read(self) -> Mapping[str, Any]:
-        return {"account": self.account, "offers": self.offers}
+        return {"account": self.account}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         document = {

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django import forms
 from django.urls import reverse
 
+from accounts.admin.accounts import tell_plan
 from accounts.admin.creating import create_customer, create_owned_tenant
 from accounts.admin.finding import find_accounts
 from accounts.admin.forms import CompletedInput
@@ -51,7 +52,7 @@ class NewAccountForm(ReasonForm):
     """A customer: the account, its owner and its first tenant."""
 
     name = forms.CharField(label="Name of the account", max_length=100)
-    plan = forms.ChoiceField(label="Plan", choices=Plan.choices)
+    plan = forms.ChoiceField(label="Plan", choices=lambda: [(plan, tell_plan(plan)) for plan in Plan.values])
     owner = forms.CharField(label="Email of the owner", max_length=320, widget=CompletedInput("people"))
     tenant_name = forms.CharField(label="Name of the first tenant", max_length=100, initial="Default")
     billing_email = forms.CharField(label="Billing email", required=False, max_length=320)

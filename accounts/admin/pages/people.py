@@ -12,6 +12,7 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 
 from accounts.access_requests import requests_for
+from accounts.admin.finding import email_meant
 from accounts.admin.forms import CompletedInput
 from accounts.admin.pages.base import (
     ActPage,
@@ -46,7 +47,6 @@ from accounts.models import Event, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole, StaffRole
 from tenantadmin.lib.core import formats
-from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import Conflict, NotFound
 from tenantadmin.lib.http.csv_files import stream_csv
 
@@ -207,7 +207,7 @@ class MemberPage(TenantActPage):
     effect = "Within five seconds, the user has this role in the tenant, and no other."
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        email, role = normalize_email(values["email"]), MembershipRole(values["role"])
+        email, role = email_meant(values["email"]), MembershipRole(values["role"])
         set_member(tenant_id=self.tenant.pk, email=email, role=role, actor=self.actor)
         return f"{email} is {role} of {self.tenant.name}.", {"person": email, "role": role}
 
@@ -277,7 +277,7 @@ class PersonOfPage(StaffPage):
     title = "Person"
 
     def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        email = normalize_email(request.GET.get("email", "").replace("\0", ""))
+        email = email_meant(request.GET.get("email", "").replace("\0", ""))
         found = User.objects.filter(email=email).values_list("pk", flat=True).first()
         if found is None:
             raise NotFound(f"There is no user '{email}'. Events keep what an earlier one did.")
@@ -315,6 +315,9 @@ class OffboardPage(PersonScope, ActPage):
         fields: dict[str, forms.Field] = {}
         if is_one:
             fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir, required=False)
+            fields[
+                _EVERYTHING
+            ].help_text = "Leave the others empty, or choose another owner for some of them."
         for key, name in owned.items():
             label = f"{name[0].upper()}{name[1:]}" if is_one else f"New owner of {name}"
             initial = "" if heir else heirs.get(key, "")
@@ -341,7 +344,7 @@ class OffboardPage(PersonScope, ActPage):
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         other = {_EVERYTHING, _BILLING, "reason"}
         heirs = {
-            UUID(key): normalize_email(heir or values.get(_EVERYTHING, ""))
+            UUID(key): email_meant(heir or values.get(_EVERYTHING, ""))
             for key, heir in values.items()
             if key not in other
         }
@@ -400,7 +403,12 @@ class ReviewPage(RightsPage):
         return reverse("admin:people-revoke")
 
     def read(self) -> Mapping[str, Any]:
-        return {"rights": self.rights(limit=MAX_ROWS)}
+        field = CompletedInput("people", placeholder="Name or email of a person", required=True)
+        attributes = {"id": "email", "class": "box"}
+        return {
+            "rights": self.rights(limit=MAX_ROWS),
+            "person_field": field.render("email", None, attributes),
+        }
 
 
 class ReviewRevokePage(RevokePage):

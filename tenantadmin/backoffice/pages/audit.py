@@ -55,14 +55,19 @@ MOST_IN_FILE: Final = 10_000
 _PIECE: Final = 1000
 _MAX_VIEWS: Final = 50
 _FILTERS: Final = ("who", "what", "tenant", "account", "kind", "since", "until")
+#: Buttons of the filter: the age of the first and the last day.
+SPANS: Final = {"Today": (0, 0), "Yesterday": (1, 1), "7 days": (6, 0)}
 _HEADER: Final = (
     *("at", "kind", "who", "on", "tenant", "account", "what", "detail", "reason", "address", "request"),
 )
 
 
 def given_filters(query: QueryDict) -> dict[str, str]:
-    """Return the filters in a query string, as texts."""
+    """Return the filters in a query string, as texts. A button names a span of days."""
     texts = {name: query.get(name, "").strip().replace("\0", "")[:400] for name in _FILTERS}
+    if (span := query.get("days", "")) in SPANS:
+        first, last = (now().date() - dt.timedelta(days=age) for age in SPANS[span])
+        texts |= {"since": first.isoformat(), "until": last.isoformat()}
     return {name: text for name, text in texts.items() if text}
 
 
@@ -126,23 +131,14 @@ def _meant(name: str, text: str, found: Sequence[tuple[UUID, str]]) -> UUID:
 class FilterForm(forms.Form):
     """The fields of the filter that complete names."""
 
+    use_required_attribute = False
+
     who = forms.CharField(label="Who", widget=CompletedInput("people", placeholder="Name, email or job"))
     what = forms.CharField(
         label="About", widget=CompletedInput("people", placeholder="Name, email or domain")
     )
     tenant = forms.CharField(label="Tenant", widget=CompletedInput("tenants", placeholder="Name or FQDN"))
     account = forms.CharField(label="Account", widget=CompletedInput("accounts", placeholder="Name"))
-
-
-def _days(given: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return title and query of some spans of days."""
-    today = now().date()
-
-    def to_query(first: int, last: int) -> str:
-        since, until = (str(today - dt.timedelta(age)) for age in (first, last))
-        return urlencode({**given, "since": since, "until": until})
-
-    return [("Today", to_query(0, 0)), ("Yesterday", to_query(1, 1)), ("7 days", to_query(6, 0))]
 
 
 class ViewForm(forms.Form):
@@ -163,7 +159,7 @@ class AuditListPage(StaffPage):
             "given": given,
             "query": urlencode(given),
             "fields": FilterForm(given),
-            "days": _days(given),
+            "spans": SPANS,
             "kind_choices": KIND_CHOICES,
             "views": [(it, urlencode(it.filters)) for it in self._views()],
             "most": MOST_IN_FILE,

@@ -207,11 +207,12 @@ class TestChange:
         factories.make_tenant(world.account, "Second")
         Fqdn.objects.create(name="f.gateway.localhost", tenant_id=world.tenant.pk)
         text = page_text(staff, change_of(world.account))
-        assert "free 1 0 0 tenants (2), FQDNs of Warehouse (1)" in text
-        # Also beside the choice.
-        assert "free, over the limit: tenants (2), FQDNs of Warehouse (1) team enterprise" in text
-        assert "team now 10 10 250 nothing" in text
-        assert "enterprise – – – nothing" in text
+        assert (
+            "free: 1 tenant, with 0 FQDNs and 0 rules each. "
+            "Over the limit now: tenants (2), FQDNs of Warehouse (1) "
+            "team: 10 tenants, with 10 FQDNs and 250 rules each "
+            "enterprise: any number of tenants, with any number of FQDNs and any number of rules each"
+        ) in text
 
 
 class TestDomain:

@@ -281,6 +281,14 @@ class TestPage:
             "expires at: 2026-12-01 00:00:00 UTC; may: run SQL; tenants: Warehouse, everything"
         ) in page_text(staff, AUDIT)
 
+    def test_the_same_act_in_a_row_is_told_once(self, staff: Client, world: factories.World) -> None:
+        for number in range(3):
+            make_event(minutes(number), kind=EventKind.TOKEN_MINTED, after={"scopes": ["logs:read"]})
+        make_event(minutes(4), kind=EventKind.PAT_CREATED)
+        text = page_text(staff, AUDIT, who=ADA)
+        assert text.count("got an access token") == 1
+        assert "got an access token 3 times" in text
+
     def test_figures_of_pages_are_no_acts(self, staff: Client, world: factories.World) -> None:
         make_query(tenant_id=world.tenant.pk, statement="SELECT 4711", by_service=True)
         own = make_query(tenant_id=world.tenant.pk, statement="SELECT 4712")
@@ -306,6 +314,18 @@ class TestPage:
         text = page_text(staff, AUDIT, who=who)
         assert "Acts of ada@example.org newest first" in text
         assert "bob@" not in text
+
+    def test_no_filter_is_required(self, staff: Client, world: factories.World) -> None:
+        fields = staff.get(AUDIT).content.decode().partition('id="filters"')[2].partition("</form>")[0]
+        assert fields.count("<input") == 6
+        assert "required" not in fields
+
+    def test_a_button_means_the_days_of_a_span(self, staff: Client, world: factories.World) -> None:
+        make_event(now() - dt.timedelta(days=1), subject="yesterday@example.org", kind="user.deleted")
+        make_event(now(), subject="today@example.org", kind="user.deleted")
+        text = page_text(staff, AUDIT, who=ADA, days="Yesterday")
+        assert "yesterday@example.org" in text
+        assert "today@example.org" not in text
 
     def test_several_people_are_offered(self, staff: Client, world: factories.World) -> None:
         html = staff.get(AUDIT, {"who": "example", "kind": "tokens"})

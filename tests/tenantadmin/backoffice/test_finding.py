@@ -86,7 +86,7 @@ class TestFinding:
     @pytest.mark.parametrize(
         ("said", "name", "of"),
         [
-            ("invalidate ware", "tenant-invalidate", "tenant"),
+            ("invalidate ware", "tenant-markers", "tenant"),
             ("ware rules", "tenant-rules", "tenant"),
             ("offboard member", "person-offboard", "person"),
             ("plan acme", "account-change", "account"),
@@ -102,7 +102,7 @@ class TestFinding:
     def test_an_act_alone_leads_to_the_list(self, staff: Client, tenant: Tenant) -> None:
         found = staff.get("/admin/search/", {"s": "invalid"}).content.decode()
         assert f'href="{reverse("admin:accounts_tenant_changelist")}"' in found
-        assert "Type the tenant too" in found
+        assert "Page of a tenant. Type its name too" in found
 
     def test_people_and_accounts_are_found(self, support: Client, tenant: Tenant) -> None:
         found = support.get("/admin/search/", {"s": "acme"}).content.decode()
