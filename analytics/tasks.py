@@ -25,10 +25,11 @@ from analytics.digest.mailing import send_mails
 from analytics.digest.making import make_digest, take_due_digests
 from analytics.digest.model_text import delete_old_exchanges
 from analytics.digest.periods import DigestPeriod
+from analytics.models import Build
 from analytics.replay.execution import fail_lost_replays, find_queued_tenants, run_next
 from analytics.replay.runs import delete_old_replays
 from analytics.service_state import note_beat
-from analytics.summaries.builds import delete_old_builds, end_killed_builds
+from analytics.summaries.builds import close_failures, delete_old_builds, end_killed_builds
 from analytics.summaries.by_hours import build_part
 from analytics.summaries.damage import LostRollups
 from analytics.summaries.days import find_stale_days, rebuild_day
@@ -189,6 +190,8 @@ def refresh_periods(tenant: str) -> None:
     try:
         with snapshot_days(tenant=tenant_id) as builds:
             is_complete = _rebuild_periods(tenant_id, builds)
+            if is_complete:
+                close_failures(Build.objects.filter(tenant_id=tenant_id).of_periods())
     except Busy:
         postpone(tenant=tenant_id, day=None)
         return

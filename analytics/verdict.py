@@ -1,4 +1,4 @@
-"""One sentence on how a tenant is, from the findings of its digests.
+"""How a tenant is, in a sentence for each finding of its digests, the worst first.
 
 Staff pages and the dashboard show it first. It reads rows alone: neither the log nor the object store.
 """
@@ -22,7 +22,7 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
 #: A fall of the hit rate is told for this many days after it ended.
@@ -30,7 +30,7 @@ _DAYS: Final = 7
 #: A smaller fall against the usual rate, in points, is noise. Digests call it unusual too.
 _POINTS: Final = 5.0
 _REVISION: Final = re.compile(r"revision (\d+) ")
-#: What the last digest found, by its section. The first one found is told.
+#: What the last digest found, by its section, the worst first.
 _FINDINGS: Final = (
     ("errors", "Requests failed in bursts"),
     ("leaks", "Cached results that depend on the user went to several users"),
@@ -39,19 +39,19 @@ _FINDINGS: Final = (
 
 
 class VerdictState(StrEnum):
-    """How a tenant is."""
+    """How a tenant is. What is found is told in this order, the worst first."""
 
     NO_LOG_YET = "no-log-yet"
-    NOT_JUDGED_YET = "not-judged-yet"
     LOG_LATE = "log-late"
     HIT_RATE_FELL = "hit-rate-fell"
-    HIT_RATE_RECOVERED = "hit-rate-recovered"
     FINDING = "finding"
+    NOT_JUDGED_YET = "not-judged-yet"
+    HIT_RATE_RECOVERED = "hit-rate-recovered"
     HEALTHY = "healthy"
 
 
-class Verdict(JsonStruct, kw_only=False):
-    """One sentence on how a tenant is."""
+class VerdictSentence(JsonStruct, kw_only=False):
+    """One thing that was found."""
 
     state: VerdictState
     text: Annotated[str, Meta(description="Without a full stop.")]
@@ -64,6 +64,21 @@ class Verdict(JsonStruct, kw_only=False):
     @property
     def is_bad(self) -> bool:
         return self.state in {VerdictState.LOG_LATE, VerdictState.HIT_RATE_FELL, VerdictState.FINDING}
+
+    @property
+    def has_digest(self) -> bool:
+        """True if the digest of ``day`` says more."""
+        return self.state in {
+            VerdictState.HIT_RATE_FELL,
+            VerdictState.HIT_RATE_RECOVERED,
+            VerdictState.FINDING,
+        }
+
+
+class Verdict(VerdictSentence, kw_only=False):
+    """How a tenant is: the worst that was found."""
+
+    more: Annotated[list[VerdictSentence], Meta(description="What else was found, the worst first.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,30 +96,35 @@ def read_verdict(tenant_id: UUID) -> Verdict:
     health = TenantHealth.objects.filter(pk=tenant_id).only("last_day").first()
     last_day = health.last_day if health else None
     if last_day is None:
-        return Verdict(VerdictState.NO_LOG_YET, "No log yet", None)
+        return Verdict(VerdictState.NO_LOG_YET, "No log yet", None, [])
+    found = sorted(_find_all(tenant_id, last_day), key=lambda it: list(VerdictState).index(it.state))
+    worst, *more = found or [VerdictSentence(VerdictState.HEALTHY, "Healthy", last_day)]
+    return Verdict(worst.state, worst.text, worst.day, more)
+
+
+def _find_all(tenant_id: UUID, last_day: dt.date) -> Iterator[VerdictSentence]:
+    """Yield what can be said of a log that ends with ``last_day``, apart from that all is well."""
     today = now().date()
     yesterday = today - dt.timedelta(days=1)
-    if last_day < yesterday:
-        return Verdict(VerdictState.LOG_LATE, f"No log since {_name(last_day, today)}", last_day)
     digests = list(
         Digest.objects.filter(
             tenant_id=tenant_id, last_day__gt=last_day - dt.timedelta(days=2 * _DAYS), first_day=F("last_day")
         ).order_by("-last_day")
     )
-    if last_day == yesterday and not (digests and digests[0].last_day == yesterday):
+    if last_day < yesterday:
+        yield VerdictSentence(VerdictState.LOG_LATE, f"No log since {_name(last_day, today)}", last_day)
+    elif last_day == yesterday and not (digests and digests[0].last_day == yesterday):
         text = f"Not judged yet: there is no digest of {_name(yesterday, today)} yet"
-        return Verdict(VerdictState.NOT_JUDGED_YET, text, yesterday)
-    falls = _last_falls(digests, since=last_day - dt.timedelta(days=_DAYS - 1))
-    if falls:
+        yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, yesterday)
+    if falls := _last_falls(digests, since=last_day - dt.timedelta(days=_DAYS - 1)):
         worst = max(falls, key=lambda fall: (fall.usual - fall.rate, fall.day))
-        return _describe(tenant_id, worst, today, is_over=falls[0].day < digests[0].last_day)
+        yield _describe(tenant_id, worst, today, is_over=falls[0].day < digests[0].last_day)
     if digests:
-        found = {section["id"] for section in digests[0].document["sections"]}
+        sections = {section["id"] for section in digests[0].document["sections"]}
+        day = digests[0].last_day
         for section, text in _FINDINGS:
-            if section in found:
-                day = digests[0].last_day
-                return Verdict(VerdictState.FINDING, f"{text} on {_name(day, today)}", day)
-    return Verdict(VerdictState.HEALTHY, "Healthy", last_day)
+            if section in sections:
+                yield VerdictSentence(VerdictState.FINDING, f"{text} on {_name(day, today)}", day)
 
 
 def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_Fall]:
@@ -124,7 +144,7 @@ def _fall_of(digest: Digest) -> _Fall | None:
     return _Fall(digest.last_day, usual, rate, digest.document)
 
 
-def _describe(tenant_id: UUID, fall: _Fall, today: dt.date, *, is_over: bool) -> Verdict:
+def _describe(tenant_id: UUID, fall: _Fall, today: dt.date, *, is_over: bool) -> VerdictSentence:
     usual, rate = percent(fall.usual / 100), percent(fall.rate / 100)
     text = f"Hit rate fell from {usual} to {rate} on {_name(fall.day, today)}"
     cause = _find_cause(fall.document)
@@ -138,7 +158,7 @@ def _describe(tenant_id: UUID, fall: _Fall, today: dt.date, *, is_over: bool) ->
         text += ", and has recovered"
     is_bad = restored is None and not is_over
     state = VerdictState.HIT_RATE_FELL if is_bad else VerdictState.HIT_RATE_RECOVERED
-    return Verdict(state, text, fall.day)
+    return VerdictSentence(state, text, fall.day)
 
 
 def _find_cause(document: Mapping[str, Any]) -> int | None:

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 import duckdb
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models import Max, Q
 
 from accounts.models import Tenant
 from accounts.tenants.config import read_per_user_tables
@@ -36,8 +36,6 @@ from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from django.db.models import QuerySet
 
     from tenantadmin.lib.objectstore import ObjectStore
 
@@ -200,7 +198,7 @@ def _read_days(tenant: UUID) -> list[LogDay]:
 def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogDay]) -> Reading | None:
     """Return the number of an alert; None if there is nothing new, or the log is incomplete."""
     if alert.kind == AlertKind.BUILD_FAILED:
-        return Reading(failed_periods(tenant).count())
+        return Reading(Build.objects.filter(tenant_id=tenant).unrepaired().count())
     if not days:
         return Reading(None)
     span = _span(alert, last=days[-1].day)
@@ -250,15 +248,6 @@ def _is_incomplete(tenant: UUID, span: _Span) -> bool:
     """Return True if a day of the window has been waiting for its build."""
     waiting = PendingBuild.objects.filter(tenant_id=tenant, marked_at__lt=now() - _INCOMPLETE)
     return waiting.filter(day__gte=span.window_first).exists()
-
-
-def failed_periods(tenant: UUID) -> QuerySet[Build]:
-    """Return the failed builds of a tenant after which no build of the same period succeeded, one each."""
-    later = Build.objects.filter(
-        tenant_id=OuterRef("tenant_id"), period=OuterRef("period"), started_at__gt=OuterRef("started_at")
-    )
-    ended = later.exclude(state=Build.State.RUNNING)
-    return Build.objects.filter(~Exists(ended), tenant_id=tenant, state=Build.State.FAILED)
 
 
 def _hash(alert: Alert, days: Sequence[LogDay], tables: Sequence[str]) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from django.db import models
+from django.db.models.functions import Length
 
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from typing import Self
+
+_DAY_LENGTH: Final = len("2026-03-01")
 
 
 class DayRollup(models.Model):
@@ -154,6 +157,14 @@ class BuildQuerySet(models.QuerySet["Build"]):
         )
         return self.filter(~models.Exists(later), state=Build.State.FAILED)
 
+    def of_days(self) -> Self:
+        """Return builds of days."""
+        return self.alias(length=Length("period")).filter(length=_DAY_LENGTH)
+
+    def of_periods(self) -> Self:
+        """Return builds of months, years and the whole history."""
+        return self.alias(length=Length("period")).filter(length__lt=_DAY_LENGTH)
+
 
 class Build(models.Model):
     """The record of one build of a period, for the admin site."""
@@ -188,8 +199,3 @@ class Build(models.Model):
 
     def __str__(self) -> str:
         return f"{self.period or 'history'} of {self.tenant_id}: {self.state}"
-
-    @property
-    def is_of_day(self) -> bool:
-        """True if the period is a day, not a month, a year or the whole log."""
-        return len(self.period) == len("YYYY-MM-DD")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from uuid import UUID
 
+    from analytics.models.summaries import BuildQuerySet
+
 
 def delete_old_builds() -> int:
     """Delete the records of builds that started more than `BUILD_LIFETIME` ago. Return the count."""
@@ -35,6 +37,26 @@ def locked_period(*, tenant: UUID, period: str, wait: bool) -> Iterator[None]:
             state=Build.State.FAILED, finished_at=now(), error="The worker ended before the build did."
         )
         yield
+
+
+def close_failures(builds: BuildQuerySet, *, rows: int | None = None) -> None:
+    """Record that periods are current whose last build failed: nothing is left to build.
+
+    The worker was killed after it had published, or the log of the day is gone. The caller holds a lock, so
+    that no build of these periods runs.
+    """
+    at = now()
+    Build.objects.bulk_create(
+        Build(
+            tenant_id=failed.tenant_id,
+            period=failed.period,
+            state=Build.State.DONE,
+            started_at=at,
+            finished_at=at,
+            rows=rows,
+        )
+        for failed in builds.unrepaired()
+    )
 
 
 def end_killed_builds() -> None:

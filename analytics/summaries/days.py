@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
-from analytics.models import DayRollup, Kind, SummaryDocument
-from analytics.summaries.builds import locked_period, recorded_build
+from analytics.models import Build, DayRollup, Kind, SummaryDocument
+from analytics.summaries.builds import close_failures, locked_period, recorded_build
 from analytics.summaries.by_hours import compact_by_hours
 from analytics.summaries.day_rollup import write_rollups
 from analytics.summaries.day_tables import DayTables
@@ -41,7 +42,6 @@ from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import date
     from pathlib import Path
 
     from analytics.summaries.by_hours import HourlyDay, SendParts
@@ -75,9 +75,10 @@ class _BuiltDay:
 
 @dataclass(frozen=True, slots=True)
 class _PublishedDay:
-    """The listing digest of a partition, and whether its day has rollups of the current version."""
+    """The listing digest and rows of a partition, and whether its day has rollups of the current version."""
 
     digest: str
+    rows: int
     has_rollups: bool
 
 
@@ -114,7 +115,7 @@ def rebuild_day(
     """Bring one day's partition, rollups and summary up to date with its raw objects.
 
     A pending day becomes current, and the periods that contain it become pending. Returns True if it rebuilt
-    the day, False if the day was current.
+    the day, False if the day was current. A failed build of a day that is current, or has no log, is closed.
 
     Args:
         send_parts: sends parts of a large day to other workers.
@@ -128,7 +129,12 @@ def rebuild_day(
         mark = read_mark(tenant=tenant, day=day)
         published = _published_days(tenant, first=day, last=day).get(day)
         changes = _find_changes(store, published, tenant=tenant, day=day)
-        if changes is not None:
+        if changes is None:
+            close_failures(
+                Build.objects.filter(tenant_id=tenant, period=day.isoformat()),
+                rows=published.rows if published else 0,
+            )
+        else:
             with recorded_build(tenant=tenant, period=day.isoformat()) as record:
                 _remove_orphans(store, tenant=tenant, day=day)
                 record.rows = _build(store, changes, send_parts=send_parts)
@@ -137,9 +143,10 @@ def rebuild_day(
 
 
 def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last: date) -> list[date]:
-    """Record that days must be built again from all raw objects. Return the days that have a log, in order.
+    """Record that days must be built again from all raw objects. Return them, in order.
 
-    Their documents stay as they are until then.
+    They are the days that have a log, and those whose last build failed: their log may be gone since, and a
+    build closes them. Their documents stay as they are until then.
 
     Raises:
         StoreError: the store failed.
@@ -150,7 +157,9 @@ def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last:
     DayPart.objects.filter(tenant_id=tenant, day__range=(first, last)).update(source="")
     # A day whose first build failed has objects and no partition.
     present = find_days(store, tenant=tenant, first=first, last=last)
-    marked = sorted({*days.values_list("day", flat=True), *present})
+    builds = Build.objects.filter(tenant_id=tenant, period__range=(first.isoformat(), last.isoformat()))
+    failed = builds.of_days().unrepaired().values_list("period", flat=True)
+    marked = sorted({*days.values_list("day", flat=True), *present, *map(date.fromisoformat, failed)})
     mark_days(tenant=tenant, days=marked)
     return marked
 
@@ -163,11 +172,13 @@ def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None)
     if last is not None:
         in_range &= Q(day__lte=last)
     rollups = set(DayRollup.objects.filter(in_range, version=ROLLUP_VERSION).values_list("day", "build"))
-    partitions = Partition.objects.filter(in_range).values_list("day", "listing_digest", "file", "build")
+    partitions = Partition.objects.filter(in_range).values_list(
+        "day", "listing_digest", "rows", "file", "build"
+    )
     return {
         # A day without rows has no file, and needs no rollups.
-        day: _PublishedDay(digest, has_rollups=not file or (day, build) in rollups)
-        for day, digest, file, build in partitions
+        day: _PublishedDay(digest, rows, has_rollups=not file or (day, build) in rollups)
+        for day, digest, rows, file, build in partitions
     }
 
 

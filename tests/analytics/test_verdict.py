@@ -151,6 +151,23 @@ def test_what_the_last_digest_found(tenant: UUID, sections: tuple[str, ...], tex
     assert read_verdict(tenant).text == text
 
 
+def test_all_that_was_found_is_told_the_worst_first(tenant: UUID) -> None:
+    make_digest(tenant, ago=2, rate=42.0, usual=42.9, sections=("errors", "leaks", "stale"))
+    make_digest(tenant, ago=3, rate=10.0, usual=40.0)
+    verdict = read_verdict(tenant)
+    said = [verdict.text, *(sentence.text for sentence in verdict.more)]
+    assert said == [
+        "Requests failed in bursts on Monday",
+        "Cached results that depend on the user went to several users on Monday",
+        "Hits were older than a change of a table that they read on Monday",
+        "Not judged yet: there is no digest of Tuesday yet",
+        "Hit rate fell from 40.0% to 10.0% on Sunday, and has recovered",
+    ]
+    TenantHealth.objects.update(last_day=YESTERDAY - dt.timedelta(days=1))
+    verdict = read_verdict(tenant)
+    assert (verdict.text, len(verdict.more)) == ("No log since Monday", 4)
+
+
 def test_it_takes_four_queries(tenant: UUID) -> None:
     write(tenant, 2, hours=10)
     for ago in range(1, 7):

@@ -12,11 +12,12 @@ from django.db.models import Count, Max
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from accounts.cursors import cut_page
 from accounts.tenants.listing import require_live_tenant
+from analytics.admin.builds import MOST_DAYS, read_builds
 from analytics.admin.pages.base import LogPage
-from analytics.models import Build, TenantHealth
+from analytics.models import TenantHealth
 from analytics.summaries.days import mark_days_stale
 from analytics.tasks import refresh_day
-from logs.models import Partition, PendingBuild, QuarantinedEntry
+from logs.models import QuarantinedEntry
 from logs.quarantine import read_quarantined
 from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.timestamps import now
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
 
     from accounts.admin.pages.base import Trail
 
-#: Number of builds, waiting builds and days on the page, and of reasons for quarantine.
-_ROWS: Final = 30
+#: Number of rows of the quarantine, by day and reason.
 _REASONS: Final = 100
 #: Number of quarantined entries on one page.
 _ENTRIES: Final = 100
@@ -37,7 +37,7 @@ MAX_DAYS: Final = 31
 
 
 class BuildsPage(TenantPage):
-    """Pending, running and failed builds (polled), days, and quarantine by day and reason."""
+    """Days, months and years with their builds (polled while one moves), and quarantine by day and reason."""
 
     title = "Builds"
     template_name = "backoffice/tenant/builds.html"
@@ -45,29 +45,16 @@ class BuildsPage(TenantPage):
 
     def read(self) -> Mapping[str, Any]:
         tenant_id = self.tenant.pk
-        # Home links to failed builds, however old they are.
-        failed = Build.objects.filter(tenant_id=tenant_id).unrepaired()[:_ROWS]
-        last = Build.objects.filter(tenant_id=tenant_id).exclude(pk__in=[row.pk for row in failed])[:_ROWS]
-        shown: dict[str, Any] = {
-            "pending": PendingBuild.objects.filter(tenant_id=tenant_id).order_by("day")[:_ROWS],
-            # The table of days says when each was built.
-            "builds": [
-                *failed,
-                *(row for row in last if not (row.is_of_day and row.state == Build.State.DONE)),
-            ],
-        }
+        shown: dict[str, Any] = {"builds": read_builds(tenant_id), "most_days": MOST_DAYS}
         if self.request.GET.get(PART) == "builds":
             return shown
         quarantine = QuarantinedEntry.objects.filter(tenant_id=tenant_id).values("day", "reason")
         return {
             **shown,
             "health": TenantHealth.objects.filter(pk=tenant_id).first(),
-            "days": Partition.objects.filter(tenant_id=tenant_id).defer("hours").order_by("-day")[:_ROWS],
             "quarantine": quarantine.annotate(entries=Count("pk"), last=Max("found_at")).order_by(
                 "-day", "reason"
             )[:_REASONS],
-            "most_rows": _ROWS,
-            "most_reasons": _REASONS,
         }
 
 
@@ -129,8 +116,8 @@ class RebuildPage(TenantActPage):
     name = "days.rebuilt"
     button = "Build again"
     effect = (
-        f"All raw objects of these days (at most {MAX_DAYS}) are read again, and entries in quarantine with "
-        "them. What is published stays until the new build is done."
+        f"The log files of these days (at most {MAX_DAYS}) are read again, also what is in quarantine. "
+        "What is shown stays until the new build is done. A failed build of a day without a log is closed."
     )
     form_class = RebuildForm
 

@@ -10,8 +10,9 @@ import pytest
 
 from accounts.models import Event, Tenant
 from analytics.models import Build
-from analytics.tasks import refresh_day
+from analytics.tasks import refresh_day, refresh_periods
 from logs.models import Partition, PendingBuild, QuarantinedEntry
+from logs.pending import mark_days
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.admin.logs import to
@@ -28,24 +29,26 @@ if TYPE_CHECKING:
 class TestBuilds:
     def test_builds_days_and_quarantine(self, support: Client, tenant: Tenant) -> None:
         Build.objects.create(tenant_id=tenant.pk, period="2026-03-01", state="running")
-        # The table of days says this.
         Build.objects.create(tenant_id=tenant.pk, period="2026-02-28", state="done")
+        make_partition(tenant, "2026-02-28")
         Build.objects.create(tenant_id=tenant.pk, period="2026-02", state="done")
+        Build.objects.create(tenant_id=tenant.pk, period="", state="done")
         for position in range(3):
             QuarantinedEntry.objects.create(
                 tenant_id=tenant.pk, day="2026-03-01", key="k", position=position, reason="not JSON"
             )
         shown = page_text(support, to("tenant-builds", tenant))
-        assert "2026-03-01 running" in shown
-        assert "2026-02 done" in shown
-        assert "2026-02-28" not in shown
+        assert "2026-03-01 building since just now" in shown
+        assert "2026-02 built just now Users, of the whole log built" in shown
+        assert shown.count("2026-02-28") == 1
+        assert "2026-02-28 built just now 1 1 Build again" in shown
         assert "2026-03-01 not JSON 3 Try again" in shown
-        assert "Builds pending, failed and running ones, and the last of months and years" in shown
-        assert "Quarantine the last 100 by day and reason" in shown
-        assert "Days the last 30" in shown
         part = support.get(to("tenant-builds", tenant), {"part": "builds"}).content.decode()
         assert "<html" not in part
         assert 'hx-trigger="every 4s"' in part
+        Build.objects.filter(state="running").update(state="done")
+        part = support.get(to("tenant-builds", tenant), {"part": "builds"}).content.decode()
+        assert "hx-trigger" not in part
 
     def test_a_failed_build_that_home_shows_is_listed_however_old(
         self, staff: Client, tenant: Tenant
@@ -57,7 +60,9 @@ class TestBuilds:
         for number in range(31):
             Build.objects.create(tenant_id=tenant.pk, period=f"2026-10-{number + 1:02d}", state="done")
         assert "2026-11-21 failed no room" in page_text(staff, "/admin/")
-        assert "2026-11-21 failed Build again no room" in page_text(staff, to("tenant-builds", tenant))
+        assert "2026-11-21 failed no room 2 days ago Build again" in page_text(
+            staff, to("tenant-builds", tenant)
+        )
         # A later build of the same day repairs it.
         Build.objects.create(tenant_id=tenant.pk, period=failed.period, state="done")
         assert "no room" not in page_text(staff, to("tenant-builds", tenant))
@@ -97,7 +102,44 @@ class TestBuilds:
         refresh_day(str(tenant.pk), "2026-03-01")
         assert Build.objects.get(period="2026-03-01").state == "done"
         assert list(PendingBuild.objects.values_list("day", flat=True)) == [None]
-        assert "months and years pending" in page_text(support, to("tenant-builds", tenant))
+        assert "Months and years made of the days by themselves" in page_text(
+            support, to("tenant-builds", tenant)
+        )
+        assert "pending What the last builds of days changed" in page_text(
+            support, to("tenant-builds", tenant)
+        )
+
+    def test_a_failed_day_without_a_log_is_closed(
+        self, support: Client, tenant: Tenant, object_store: Path, django_capture_on_commit_callbacks: Any
+    ) -> None:
+        Build.objects.create(tenant_id=tenant.pk, period="2026-03-01", state="failed", error="no room")
+        form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "ticket 3"}
+        with django_capture_on_commit_callbacks():
+            answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
+        assert "2026-03-01 pending no room due just now" in text_of(answer.content.decode())
+        # A task that is killed leaves the day pending, and closing again adds nothing.
+        killed = patch("analytics.summaries.days.finish_day", side_effect=KeyboardInterrupt)
+        with killed, pytest.raises(KeyboardInterrupt):
+            refresh_day(str(tenant.pk), "2026-03-01")
+        refresh_day(str(tenant.pk), "2026-03-01")
+        assert list(Build.objects.values_list("state", "rows")) == [("done", 0), ("failed", None)]
+        assert not Build.objects.unrepaired().exists()
+        assert not PendingBuild.objects.exclude(day=None).exists()
+        assert "2026-03-01 no log just now" in page_text(support, to("tenant-builds", tenant))
+
+    def test_a_build_that_was_killed_after_it_published_is_closed(
+        self, tenant: Tenant, object_store: Path
+    ) -> None:
+        save_object(default_store(), f"{tenant.pk}/logs/2026/03/01/00/a.json", b"{}")
+        mark_days(tenant=tenant.pk, days=[dt.date(2026, 3, 1)])
+        refresh_day(str(tenant.pk), "2026-03-01")
+        refresh_periods(str(tenant.pk))
+        for period in ("2026-03-01", "2026-03"):
+            Build.objects.create(tenant_id=tenant.pk, period=period, state="failed", error="killed")
+        mark_days(tenant=tenant.pk, days=[dt.date(2026, 3, 1)])
+        refresh_day(str(tenant.pk), "2026-03-01")
+        refresh_periods(str(tenant.pk))
+        assert not Build.objects.unrepaired().exists()
 
     @pytest.mark.parametrize("last", ["2026-01-31", "2026-03-31", "never"])
     def test_of_a_few_days_only(self, support: Client, tenant: Tenant, last: str) -> None:
