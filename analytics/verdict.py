@@ -50,6 +50,9 @@ class VerdictState(StrEnum):
     HEALTHY = "healthy"
 
 
+STATES: Final = [state.value for state in VerdictState]
+
+
 class VerdictSentence(JsonStruct, kw_only=False):
     """One thing that was found."""
 
@@ -97,7 +100,7 @@ def read_verdict(tenant_id: UUID) -> Verdict:
     last_day = health.last_day if health else None
     if last_day is None:
         return Verdict(VerdictState.NO_LOG_YET, "No log yet", None, [])
-    found = sorted(_find_all(tenant_id, last_day), key=lambda it: list(VerdictState).index(it.state))
+    found = sorted(_find_all(tenant_id, last_day), key=lambda it: STATES.index(it.state))
     worst, *more = found or [VerdictSentence(VerdictState.HEALTHY, "Healthy", last_day)]
     return Verdict(worst.state, worst.text, worst.day, more)
 
