@@ -121,7 +121,7 @@ def _find_all(tenant_id: UUID, last_day: dt.date) -> Iterator[VerdictSentence]:
         yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, yesterday)
     if falls := _last_falls(digests, since=last_day - dt.timedelta(days=_DAYS - 1)):
         worst = max(falls, key=lambda fall: (fall.usual - fall.rate, fall.day))
-        yield _describe(tenant_id, worst, today, is_over=falls[0].day < digests[0].last_day)
+        yield _describe(tenant_id, worst, today, is_over=_has_recovered(digests[0]))
     if digests:
         sections = {section["id"] for section in digests[0].document["sections"]}
         day = digests[0].last_day
@@ -139,9 +139,20 @@ def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_Fall]:
     return falls
 
 
-def _fall_of(digest: Digest) -> _Fall | None:
+def _rates_of(digest: Digest) -> tuple[float | None, float | None]:
+    """Return the hit rate of a digest and the usual one, in percent."""
     facts = {fact["id"]: fact["value"] for fact in digest.document["facts"]}
-    rate, usual = facts.get("hit-rate"), facts.get("hit-rate-median")
+    return facts.get("hit-rate"), facts.get("hit-rate-median")
+
+
+def _has_recovered(digest: Digest) -> bool:
+    """Return True if the last digest has its usual hit rate. On weekends the usual one may be small."""
+    rate, usual = _rates_of(digest)
+    return _fall_of(digest) is None and not (rate is not None and usual and rate < usual / 2)
+
+
+def _fall_of(digest: Digest) -> _Fall | None:
+    rate, usual = _rates_of(digest)
     if rate is None or usual is None or usual - rate < _POINTS:
         return None
     return _Fall(digest.last_day, usual, rate, digest.document)

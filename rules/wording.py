@@ -6,10 +6,10 @@ import re
 from typing import Final
 
 #: The label of the field that confirms removals.
-CONFIRM_LABEL: Final = "Rules to remove although they have active markers"
+CONFIRM_LABEL: Final = "Remove these rules although they have active markers"
 
 _PHRASES: Final = (
-    (re.compile(r"confirm with \?confirmDeletes=.*\."), f"name it in the field “{CONFIRM_LABEL}”."),
+    (re.compile(r"confirm with \?confirmDeletes=.*\."), f"tick it under “{CONFIRM_LABEL}”."),
     (
         re.compile(r"Compare them, put the draft again with 'baseSeq' \d+, and publish that\."),
         "Open the draft, rebase it, and publish it then.",

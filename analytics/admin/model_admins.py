@@ -40,7 +40,7 @@ from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from django.db.models import Field, Q, QuerySet
+    from django.db.models import Field, Model, Q, QuerySet
     from django.http import HttpRequest
 
     from tenantadmin.lib.http.admin_lists import Shown
@@ -148,12 +148,18 @@ class ReplayRunAdmin(NamingAdmin):
 class TenantAdmin(ReadOnlyAdmin):
     creating_page = "admin:tenant-new"
     list_display = (
-        *("name", "short_id", "account_and_plan", "owner"),
-        *("hit_rate", "requests", "warehouse_time", "last_day"),
+        *("name", "state", "account_and_plan", "owner"),
+        *("hit_rate", "requests", "warehouse_time", "last_day", "modified_at"),
     )
     list_filter = (("deleted_at", StateFilter),)
     list_select_related = ("account",)
-    sortable_by = ("name",)
+    sortable_by = ("name", "hit_rate", "requests", "warehouse_time", "last_day", "modified_at")
+    sorted_by_others: ClassVar[Mapping[str, tuple[type[Model], str]]] = {
+        "hit_rate": (TenantHealth, "rate_7"),
+        "requests": (TenantHealth, "requests_7"),
+        "warehouse_time": (TenantHealth, "warehouse_ms_7"),
+        "last_day": (TenantHealth, "last_day"),
+    }
     linked_by = ("account",)
     search_fields = ("name",)
     search_help_text = "The start of the name, the id, an FQDN, or the email of a member."
@@ -173,32 +179,32 @@ class TenantAdmin(ReadOnlyAdmin):
             row.health = health[row.pk]
             row.owner_email = emails.get(row.pk)
 
-    @admin.display(description="id")
-    def short_id(self, tenant: Any) -> str:
-        return format_html('<code title="{}">{}…</code>', tenant.pk, str(tenant.pk)[:8])
+    @admin.display(description="state")
+    def state(self, tenant: Any) -> str:
+        kind, word = ("bad", "deleted") if tenant.deleted_at else ("good", "live")
+        return format_html('<span class="chip {}">{}</span>', kind, word)
 
     @admin.display(description="account and plan")
     def account_and_plan(self, tenant: Any) -> str:
-        text = f"{tenant.account.name}, {tenant.account.get_plan_display()}"
-        return f"{text}; deleted" if tenant.deleted_at else text
+        return f"{tenant.account.name}, {tenant.account.get_plan_display()}"
 
     @admin.display(description="an owner")
     def owner(self, tenant: Any) -> str:
-        return tenant.owner_email or formats.NONE
+        return format_html('<span title="{0}">{0}</span>', tenant.owner_email or formats.NONE)
 
-    @admin.display(description="hit rate, 7 d")
+    @admin.display(description="hit rate, 7 d", ordering="pk")
     def hit_rate(self, tenant: Any) -> str:
         return formats.percent(tenant.health.rate_7)
 
-    @admin.display(description="requests, 7 d")
+    @admin.display(description="requests, 7 d", ordering="pk")
     def requests(self, tenant: Any) -> str:
         return formats.number(tenant.health.requests_7)
 
-    @admin.display(description="spent, 7 d")
+    @admin.display(description="spent, 7 d", ordering="pk")
     def warehouse_time(self, tenant: Any) -> str:
         return formats.duration(tenant.health.warehouse_ms_7)
 
-    @admin.display(description="last day")
+    @admin.display(description="last day", ordering="pk")
     def last_day(self, tenant: Any) -> str:
         day = tenant.health.last_day
         return formats.NONE if day is None else day.isoformat()

@@ -134,6 +134,11 @@ class TenantHealth(models.Model):
         indexes = (
             models.Index(models.F("drop").desc(nulls_last=True), "tenant_id", name="health_by_drop"),
             models.Index(fields=["-last_day", "tenant_id"], name="health_by_last_day"),
+            # The list of tenants can be sorted by these.
+            models.Index(fields=["last_day", "tenant_id"], name="health_last_days"),
+            models.Index(fields=["rate_7", "tenant_id"], name="health_by_rate"),
+            models.Index(fields=["requests_7", "tenant_id"], name="health_by_requests"),
+            models.Index(fields=["warehouse_ms_7", "tenant_id"], name="health_by_warehouse"),
             models.Index(fields=["tenant_id"], name="health_stale", condition=models.Q(stale_days__gt=0)),
             models.Index(
                 fields=["tenant_id"], name="health_quarantined", condition=models.Q(quarantined__gt=0)

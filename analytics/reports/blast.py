@@ -120,10 +120,17 @@ def preview_tables(log: LogReader, *, tables: Sequence[str], now: dt.datetime) -
         TenantNotFound: there is no such live tenant.
         ApiError: a query failed.
     """
+    rules = find_rules(read_ruleset(log.tenant).rules, tables)
+    return preview_rules(log, rule_ids=[rule["id"] for rule in rules], now=now)
+
+
+def preview_rules(log: LogReader, *, rule_ids: Sequence[str], now: dt.datetime) -> TableInvalidationPreview:
+    """Return what markers on these rules would end, whatever they invalidate themselves."""
     ruleset = read_ruleset(log.tenant)
-    rules = read_rules(find_rules(ruleset.rules, tables))
-    found = _preview_all(log, rules[:MAX_PREVIEWED], ruleset=ruleset, now=now)
-    return TableInvalidationPreview.of(found, rule_ids=[rule.id for rule in rules])
+    rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
+    shown = [rules[rule_id] for rule_id in rule_ids[:MAX_PREVIEWED] if rule_id in rules]
+    found = _preview_all(log, shown, ruleset=ruleset, now=now)
+    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids))
 
 
 def _preview_all(

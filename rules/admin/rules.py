@@ -11,7 +11,7 @@ from accounts.revisions import DocumentHistory, read_pair
 from rules.admin.json_lines import find_lines, line_of
 from rules.diff import diff_rules
 from rules.language import complete_rule
-from rules.lint import GrosslyMalformed, lint_write, report_lint
+from rules.lint import GrosslyMalformed, lint_deletions, lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.ruleset import read_ruleset
 from rules.wording import say
@@ -83,8 +83,9 @@ class TextCheck:
     """The findings of lint for a text, and the diff that saving it would make."""
 
     marks: Sequence[LineFinding]
-    #: Ids of removed rules whose removal must be confirmed.
+    #: Ids of removed rules whose removal must be confirmed, and those of them that are.
     to_confirm: Sequence[str] = ()
+    confirmed: Collection[str] = ()
     diff: RulesDiff | None = None
     #: None if the text holds no rules to compare.
     lines: Sequence[tuple[str, str]] | None = ()
@@ -107,11 +108,12 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
     except (ValueError, RecursionError) as error:
         line = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
         return TextCheck([LineFinding(line, "error", "not-json", _describe(error))], lines=None)
+    targets = active_marker_targets(tenant_id)
     try:
         result = lint_write(
             {"rules": rules},
             stored_rules=stored.rules,
-            active_marker_targets=active_marker_targets(tenant_id),
+            active_marker_targets=targets,
             confirmed=confirmed,
             caching=stored.caching,
             per_user_tables=stored.per_user_tables or (),
@@ -132,13 +134,15 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
         )
         for finding in findings
     ]
-    to_confirm = sorted(
-        {finding.rule_id for finding in findings if finding.code == CONFIRMED_CODE and finding.rule_id}
+    removals = lint_deletions(
+        stored_rules=stored.rules, new_rules=rules, active_marker_targets=targets, confirmed=()
     )
+    to_confirm = sorted({it.rule_id for it in removals if it.code == CONFIRMED_CODE and it.rule_id})
     after = result.normalized
     return TextCheck(
         marks,
         to_confirm,
+        confirmed,
         None if after is None else diff_rules(before=stored.rules, after=after),
         diff_lines(stored.rules, rules if after is None else after),
     )

@@ -14,6 +14,22 @@ ACTIONS: Final = {"cache": "cache the result", "bypass": "do not cache", "deny":
 _LISTS: Final = {"tables": "containsAny", "userName": "in"}
 _FLAGS: Final = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
 _MAX_ID: Final = 100
+_OPERATORS: Final = {
+    "eq": "is",
+    "ne": "is not",
+    "in": "is one of",
+    "notIn": "is none of",
+    "startsWith": "starts with",
+    "endsWith": "ends with",
+    "regex": "matches",
+    "gt": ">",
+    "gte": "≥",
+    "lt": "<",
+    "lte": "≤",
+    "containsAny": "has any of",
+    "containsAll": "has all of",
+    "cidr": "in",
+}
 
 
 def is_simple(rule: Mapping[str, Any]) -> bool:
@@ -54,6 +70,19 @@ def conditions_of(
     }
 
 
+def named_tables(conditions: Any) -> Iterator[str]:
+    """Yield the names and patterns of tables in conditions, wherever they are."""
+    if isinstance(conditions, list):
+        for condition in conditions:
+            yield from named_tables(condition)
+    elif isinstance(conditions, dict):
+        for key, value in conditions.items():
+            if key == "tables" and isinstance(value, dict):
+                yield from (it for given in value.values() if isinstance(given, list) for it in given)
+            else:
+                yield from named_tables(value)
+
+
 def with_rule(rules: Sequence[Any], rule: Mapping[str, Any], *, place: int) -> list[Any]:
     """Return ``rules`` with a rule, which replaces the rule of its id, at a place (from 1)."""
     others = [it for it in rules if it["id"] != rule["id"]]
@@ -71,8 +100,8 @@ def free_id(name: str, rules: Sequence[Any]) -> str:
 
 
 def say_conditions(conditions: Mapping[str, Any]) -> str:
-    """Say conditions in one line: ``tables containsAny sales.*; isReadOnly``."""
-    return "; ".join(_said(conditions))
+    """Say conditions in one line, as the dashboard does: ``tables has any of sales.* and isReadOnly``."""
+    return " and ".join(_said(conditions))
 
 
 def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
@@ -80,13 +109,22 @@ def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(value, bool):
             yield key if value else f"not {key}"
         elif key in {"all", "any"}:
-            yield f" {'and' if key == 'all' else 'or'} ".join(f"({say_conditions(it)})" for it in value)
+            joined = " and " if key == "all" else " or "
+            yield f"({joined.join(map(say_conditions, value))})"
         elif key == "not":
             yield f"not ({say_conditions(value)})"
         elif isinstance(value, dict):
-            yield from (f"{key} {operator} {_text(given)}" for operator, given in value.items())
+            yield from (
+                _test(key, operator, given) for operator, given in value.items() if operator != "ignoreCase"
+            )
         else:
-            yield f"{key} {_text(value)}"
+            yield f"{key} is {_text(value)}"
+
+
+def _test(key: str, operator: str, given: Any) -> str:
+    if operator == "exists":
+        return f"{key} {'exists' if given else 'is absent'}"
+    return f"{key} {_OPERATORS.get(operator, operator)} {_text(given)}"
 
 
 def _text(value: Any) -> str:

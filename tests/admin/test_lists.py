@@ -17,6 +17,7 @@ from accounts.models.events import EventKind
 from analytics.models import TenantHealth
 from logs.models import QueryRun
 from rules.models import Marker
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import cells
 from tests.admin.rows import make_row
@@ -157,10 +158,31 @@ def test_tenants_show_their_health(staff: Client, world: factories.World) -> Non
     )
     factories.make_tenant(world.account, "Without")
     listed = staff.get(address_of(Tenant), {"account": str(world.account.pk)}).content.decode()
-    names = ("account_and_plan", "owner", "hit_rate", "requests", "warehouse_time", "last_day")
+    names = ("state", "account_and_plan", "owner", "hit_rate", "requests", "warehouse_time", "last_day")
     texts = [text for _, text in cells(listed, *names)]
-    assert texts[:6] == ["Acme, Team", "owner@example.org", "42.0%", "1,200", "1.5 min", "2026-03-01"]
-    assert texts[6:] == ["Acme, Team", "–", "–", "0", "0 ms", "–"]
+    assert texts[:7] == ["live", "Acme, Team", "owner@example.org", "42.0%", "1,200", "1.5 min", "2026-03-01"]
+    assert texts[7:] == ["live", "Acme, Team", "–", "–", "0", "0 ms", "–"]
+
+
+@pytest.mark.usefixtures("short_pages")
+def test_tenants_are_sorted_by_their_health(staff: Client, world: factories.World) -> None:
+    made = [world.tenant, *(factories.make_tenant(world.account, f"T{number}") for number in range(4))]
+    Tenant.objects.filter(pk=made[4].pk).update(deleted_at=now())
+    for tenant, rate in zip(made, (0.5, 0.1, None, 0.5, 0.9), strict=True):
+        TenantHealth.objects.create(tenant_id=tenant.pk, rate_7=rate, requests_7=7)
+    names = list(staff.get(address_of(Tenant)).context["cl"].list_display)
+    rates = dict(TenantHealth.objects.values_list("pk", "rate_7"))
+    column = names.index("hit_rate")
+    assert [rates[key] for key in walk(staff, Tenant, o=str(column))] == [0.1, 0.5, 0.5, 0.9]
+    assert [rates[key] for key in walk(staff, Tenant, o=f"-{column}")] == [0.9, 0.5, 0.5, 0.1]
+    live = walk(staff, Tenant, o=f"-{column}", deleted_at__isempty="1")
+    assert [rates[key] for key in live] == [0.5, 0.5, 0.1]
+    by_requests = walk(staff, Tenant, o=str(names.index("requests")))
+    assert by_requests == sorted(tenant.pk for tenant in made)
+    assert walk(staff, Tenant, q="T0", o=str(column)) == [made[1].pk]
+    # A page that begins behind a row of another order.
+    wrong = staff.get(address_of(Tenant), {"o": str(column), "p": "WyJ4IiwgInkiXQ=="})
+    assert wrong.status_code == 302
 
 
 def test_an_empty_list_says_whether_a_search_made_it_so(staff: Client) -> None:

@@ -151,6 +151,16 @@ def test_what_the_last_digest_found(tenant: UUID, sections: tuple[str, ...], tex
     assert read_verdict(tenant).text == text
 
 
+def test_a_fall_is_not_over_on_a_weekend_with_few_hits(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=0.0, usual=4.0)
+    make_digest(tenant, ago=2, rate=0.0, usual=40.0)
+    verdict = read_verdict(tenant)
+    assert (verdict.state, verdict.text) == (
+        VerdictState.HIT_RATE_FELL,
+        "Hit rate fell from 40.0% to 0% on Monday",
+    )
+
+
 def test_all_that_was_found_is_told_the_worst_first(tenant: UUID) -> None:
     make_digest(tenant, ago=2, rate=42.0, usual=42.9, sections=("errors", "leaks", "stale"))
     make_digest(tenant, ago=3, rate=10.0, usual=40.0)

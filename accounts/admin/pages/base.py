@@ -218,7 +218,9 @@ class ActPage(StaffPage):
     form_class: ClassVar[type[ReasonForm]] = ReasonForm
     template_name = "backoffice/act.html"
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:  # noqa: ARG002
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        if part := self.parts.get(request.GET.get(PART, "")):
+            return self.show(part, self.read())
         return self.show(self.template_name, {"form": self.form(), **self.read()})
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:

@@ -9,7 +9,6 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponseRedirect
 
-from accounts.admin.forms import split_ids
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
@@ -19,6 +18,7 @@ from analytics.admin.replays import ShownReplay, is_under_way, newest_done, repl
 from analytics.models import ReplayRun
 from analytics.replay.runs import queue_replay
 from analytics.tasks import run_replay
+from rules.admin.forms import RemovalsField, offer_removals
 from rules.admin.rules import (
     check_text,
     compare_three,
@@ -30,7 +30,6 @@ from rules.admin.rules import (
 from rules.drafts import delete_draft, diff_draft, draft_etag, find_draft, publish_draft, replace_draft
 from rules.language import complete_rule
 from rules.ruleset import read_ruleset
-from rules.wording import CONFIRM_LABEL
 from tenantadmin.lib.core.errors import ApiError, Conflict
 from tenantadmin.lib.core.timestamps import days_before
 
@@ -163,11 +162,6 @@ class DraftPage(OneDraftPage, RulesEditor):
         rules = self.draft.rules
         return rules if self.checked.blocking else [complete_rule(rule) for rule in rules]
 
-    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
-        if request.GET.get(PART) in self.parts:
-            return self.show(self.parts[request.GET[PART]], self.read())
-        return super().get(request, **more)
-
     def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
         if "replay" in request.POST:
             try:
@@ -225,7 +219,7 @@ class SeenDraftForm(ReasonForm):
 class PublishForm(SeenDraftForm):
     """The version, and confirmations."""
 
-    confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
+    confirm_deletes = RemovalsField()
     despite_poor = forms.BooleanField(
         label="Publish although the replay differs much from the log, so that its figures say little"
     )
@@ -246,8 +240,7 @@ class PublishPage(OneDraftPage):
     def form(self, data: Any = None) -> ReasonForm:
         """Return the form with the confirmations that this draft needs."""
         form = super().form(data)
-        if not self.checked.to_confirm:
-            del form.fields["confirm_deletes"]
+        offer_removals(form, self.checked.to_confirm)
         shown = newest_done(self.replays)
         if shown is None or not shown.is_poor:
             del form.fields["despite_poor"]
@@ -259,7 +252,7 @@ class PublishPage(OneDraftPage):
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         written = publish_draft(
             **self.which,
-            confirm_deletes=split_ids(values.get("confirm_deletes", "")),
+            confirm_deletes=values.get("confirm_deletes", ()),
             expected_etag=values["etag"],
         )
         self.is_gone = True

@@ -1,7 +1,8 @@
-"""Pages of a tenant's invalidation markers. Making one takes three steps: rule, preview, reason."""
+"""Pages of a tenant's invalidation markers. Making one: tables or a rule, preview, reason."""
 
 from __future__ import annotations
 
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -11,26 +12,32 @@ from django import forms
 from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
-from analytics.reports.blast import preview_invalidation
+from analytics.reports.blast import preview_rules, preview_tables
 from analytics.reports.reading import LogReader
+from rules.admin.simple import named_tables, say_conditions, split_names
+from rules.conditions.globs import MAX_GLOB
 from rules.markers import (
     MANUAL,
     MarkerNotFound,
     NewMarker,
+    RuleNotFound,
     create_marker,
     delete_marker,
     read_marker,
 )
 from rules.models import Marker
 from rules.ruleset import read_ruleset
+from rules.table_invalidation import invalidate_tables
+from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from django.db.models import QuerySet
 
+    from accounts.admin.pages.base import Trail
     from accounts.models import Tenant
 
 _PAGE = 50
@@ -75,68 +82,111 @@ class MarkersPage(TenantPage):
         markers, more = cut_page(rows.order_by("-invalidated_at", "-pk"), _PAGE)
         last = markers[-1] if more else None
         rules = [] if self.tenant.deleted_at else read_ruleset(self.tenant.pk).rules
-        # A rule that stores nothing and invalidates nothing has nothing to end.
-        rules = [rule for rule in rules if rule["action"] in {"cache", "invalidate"}]
+        tables = {table for rule in rules for table in named_tables(rule["conditions"])}
         return {
+            "names": {rule["id"]: rule.get("name") or rule["id"] for rule in rules},
+            "tables": sorted(tables, key=str.lower),
             "markers": markers,
             "cursor": None if last is None else write_cursor([last.invalidated_at.isoformat(), last.pk]),
-            "rules": rules,
+            "rules": caching(rules),
             "form": chosen,
             "is_chosen": bool({*chosen.fields}.intersection(chosen.changed_data)),
             "now": now(),
         }
 
 
-class MarkerForm(ReasonForm):
-    """The rules, chosen on the page before."""
+def caching(rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the rules that cache, enabled ones first. Others have no results that could be stale."""
+    rules = [rule for rule in rules if rule["action"] == "cache"]
+    return sorted(rules, key=lambda rule: not rule["enabled"])
 
-    rule = forms.CharField(widget=forms.HiddenInput, max_length=100)
-    field_order = ("rule", "reason")
+
+class MarkerForm(ReasonForm):
+    """The tables or the rule, chosen on the page before."""
+
+    tables = forms.CharField(widget=forms.HiddenInput, max_length=MAX_GLOB, required=False)
+    rule = forms.CharField(widget=forms.HiddenInput, max_length=100, required=False)
+    field_order = ("tables", "rule", "reason")
 
 
 class InvalidatePage(LogPage, TenantActPage):
-    """Preview what a marker on rules would end, and make it."""
+    """Preview what ends, of a rule or of all rules that can have results of tables, and end it."""
 
     title = "Invalidate"
     name = "marker.created"
     button = "Invalidate"
     is_destructive = True
+    needs_live = True
+    effect = (
+        "These rules serve no result any more that is older than now. The next request is a miss, and the "
+        "warehouse answers it."
+    )
     template_name = "backoffice/tenant/invalidate.html"
     form_class = MarkerForm
 
+    def prepare(self) -> None:
+        super().prepare()
+        self.rules = {rule["id"]: rule for rule in caching(read_ruleset(self.tenant.pk).rules)}
+        self.names = {rule_id: rule.get("name") or rule_id for rule_id, rule in self.rules.items()}
+        sent = self.request.POST or self.request.GET
+        self.tables = split_names(sent.get("tables", "").replace("\0", "")[:MAX_GLOB])
+        self.rule_id = sent.get("rule", "")
+        if not self.tables and self.rule_id not in self.rules:
+            raise RuleNotFound("Name a table, or choose a rule that caches.")
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("Invalidate", self.to("tenant-markers"))]
+
     def read(self) -> Mapping[str, Any]:
-        rule = self.request.POST.get("rule") or self.request.GET.get("rule", "")
         log = LogReader(default_store(), self.tenant.pk, self.reader)
-        preview = preview_invalidation(log, rule_id=rule, now=now())
-        sql = {
-            query.name: f"{self.to('tenant-sql')}?{urlencode({'sql': query.sql})}"
-            for query in preview.queries
+        if self.tables:
+            preview = preview_tables(log, tables=self.tables, now=now())
+        else:
+            preview = preview_rules(log, rule_ids=[self.rule_id], now=now())
+        page = self.to("tenant-sql")
+        sql = {query.name: f"{page}?{urlencode({'sql': query.sql})}" for query in preview.queries}
+        targets = preview.targets
+        return {
+            "what": ", ".join(self.tables) or self.names[self.rule_id],
+            "preview": preview,
+            "rule_count": len(preview.rule_ids),
+            "entries": sum(target.entries for target in targets),
+            "ending": sum(target.entries > 0 for target in targets),
+            "bytes": sum(target.bytes for target in targets),
+            "refill_ms": sum(target.refill_ms for target in targets),
+            "targets": [
+                (
+                    target,
+                    self.names[target.rule_id],
+                    say_conditions(self.rules[target.rule_id]["conditions"]) or "every request",
+                    round(mean(hour.requests for hour in target.same_hour)),
+                    sql[f"{target.rule_id} live"],
+                    sql[f"{target.rule_id} sameHour"],
+                )
+                for target in targets
+            ],
         }
-        targets = [
-            (target, sql[f"{target.rule_id} live"], sql[f"{target.rule_id} sameHour"])
-            for target in preview.targets
-        ]
-        return {"rule_id": rule, "preview": preview, "targets": targets}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        # A rule that invalidates others stores no results itself.
-        rules = {rule["id"]: rule for rule in read_ruleset(self.tenant.pk).rules}
-        targets = rules.get(values["rule"], {}).get("invalidateRules") or [values["rule"]]
-        made = [
-            create_marker(
-                self.tenant.pk,
-                NewMarker(
-                    marker_id=f"staff-{uuid4().hex[:12]}",
-                    target_rule_id=target,
-                    metadata={"reason": values["reason"]},
-                    invalidated_by={"ruleId": values["rule"], "triggeredBy": MANUAL},
-                ),
-                actor=self.actor,
+        if self.tables:
+            made = invalidate_tables(
+                self.tenant.pk, tables=self.tables, reason=values["reason"], actor=self.actor
             )
-            for target in targets
-        ]
+            if not made:
+                raise BadRequest("No rule can have cached results of these tables.")
+        else:
+            new = NewMarker(
+                marker_id=f"staff-{uuid4().hex[:12]}",
+                target_rule_id=self.rule_id,
+                metadata={"reason": values["reason"]},
+                invalidated_by={"ruleId": self.rule_id, "triggeredBy": MANUAL},
+            )
+            made = [create_marker(self.tenant.pk, new, actor=self.actor)]
+        rule_ids = [marker.target_rule_id for marker in made]
+        named = ", ".join(self.names[rule_id] for rule_id in rule_ids)
+        said = {"tables": self.tables} if self.tables else {}
         ids = [marker.marker_id for marker in made]
-        return f"Invalidated {', '.join(targets)}.", {"markers": ids, "rules": list(targets)}
+        return f"Invalidated: {named}.", {"markers": ids, "rules": rule_ids, **said}
 
     def done_at(self) -> str:
         return self.to("tenant-markers")

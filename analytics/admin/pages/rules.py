@@ -9,12 +9,14 @@ from django import forms
 from django.http import JsonResponse
 from django.template.loader import render_to_string
 
-from accounts.admin.forms import rules_editor, split_ids
+from accounts.admin.forms import rules_editor
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
 from accounts.models.users import StaffRole
 from analytics.admin.completion import log_words, rule_words
+from analytics.admin.effects import RuleEffect, read_effects
 from analytics.admin.pages.base import LogPage, say_published
 from analytics.reports.reading import LogReader
+from rules.admin.forms import RemovalsField
 from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
 from rules.admin.simple import (
     ACTIONS,
@@ -29,13 +31,13 @@ from rules.drafts import create_draft, list_drafts
 from rules.errors import RulesetRejected
 from rules.markers import RuleNotFound
 from rules.ruleset import read_ruleset
-from rules.wording import CONFIRM_LABEL
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict, Forbidden
+from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
     from uuid import UUID
 
     from django.http import HttpRequest, HttpResponse
@@ -46,6 +48,8 @@ if TYPE_CHECKING:
 
 #: The maximum length of the editor's text. The API accepts 1 MiB.
 _MAX_TEXT: Final = 1_000_000
+#: The list shows what rules did in so many days.
+_EFFECT_DAYS: Final = 28
 
 
 class RulesTextForm(ReasonForm):
@@ -59,9 +63,7 @@ class RulesTextForm(ReasonForm):
 class RulesForm(RulesTextForm):
     """The text of the live rules, and removals to confirm."""
 
-    confirm_deletes = forms.CharField(
-        label=CONFIRM_LABEL, required=False, help_text="Ids, with commas. The check names them."
-    )
+    confirm_deletes = RemovalsField()
     field_order = ("rules", "confirm_deletes", "reason")
 
 
@@ -69,6 +71,8 @@ class RulesEditor(LogPage, TenantActPage):
     """A page with the editor of rules, which lints while the user types. Only platform admins save."""
 
     button = "Save"
+    #: Whether saving removes rules that have active markers, which the user confirms.
+    removes: ClassVar[bool] = False
 
     def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
         if request.GET.get(PART) == "check":
@@ -81,9 +85,9 @@ class RulesEditor(LogPage, TenantActPage):
 
     def _check(self, request: HttpRequest) -> HttpResponse:
         """Return the findings for the editor, and the diff as HTML."""
-        confirmed = split_ids(request.POST.get("confirm_deletes", ""))
+        confirmed = request.POST.getlist("confirm_deletes")
         checked = check_text(self.tenant.pk, request.POST.get("rules", ""), confirmed=confirmed)
-        html = render_to_string("backoffice/tenant/rules_check.html", {"checked": checked})
+        html = render_to_string("backoffice/tenant/rules_check.html", {"checked": checked, "page": self})
         return JsonResponse({"marks": [mark.as_json() for mark in checked.marks], "html": html})
 
     def _values(self) -> HttpResponse:
@@ -146,7 +150,9 @@ class RulesPage(PublishingPage, RulesEditor):
 
     title = "Rules"
     template_name = "backoffice/tenant/rules.html"
+    parts: ClassVar[Mapping[str, str]] = {"list": "backoffice/tenant/rules_list.html"}
     form_class = RulesForm
+    removes = True
 
     def initial(self) -> dict[str, Any]:
         if self.tenant.deleted_at is not None:
@@ -158,11 +164,23 @@ class RulesPage(PublishingPage, RulesEditor):
         if self.tenant.deleted_at is not None:
             return {}
         stored = read_ruleset(self.tenant.pk)
+        listed = [(rule, say_conditions(rule["conditions"])) for rule in stored.rules]
+        if self.request.GET.get(PART) == "list":
+            first = days_before(self.last_day, _EFFECT_DAYS - 1)
+            effects = read_effects(self.tenant.pk, first=first, last=self.last_day)
+            return {
+                "listed": [
+                    (rule, said, (effects or {}).get(rule["id"], RuleEffect())) for rule, said in listed
+                ],
+                "effect_days": _EFFECT_DAYS,
+                "has_effects": effects is not None,
+            }
         return {
+            "effect_days": _EFFECT_DAYS,
             "seq": stored.seq,
             "modified_at": stored.modified_at,
             "drafts": list_drafts(self.tenant.pk),
-            "listed": [(rule, say_conditions(rule["conditions"])) for rule in stored.rules],
+            "listed": [(rule, said, None) for rule, said in listed],
             "words": rule_words(stored.rules),
         }
 
@@ -171,7 +189,7 @@ class RulesPage(PublishingPage, RulesEditor):
             parse_rules(values["rules"]),
             values,
             base_seq=values["base_seq"],
-            confirm_deletes=split_ids(values["confirm_deletes"]),
+            confirm_deletes=values["confirm_deletes"],
         )
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
@@ -186,15 +204,20 @@ class RulesPage(PublishingPage, RulesEditor):
             fresh = {"etag": three.etag, "base_seq": three.current_seq}
             form = RulesForm({**{name: values[name] for name in form.fields}, **fresh})
         else:
-            checked = check_text(
-                self.tenant.pk, values["rules"], confirmed=split_ids(values["confirm_deletes"])
-            )
-            more["checked"] = checked
+            more["checked"] = check_text(self.tenant.pk, values["rules"], confirmed=values["confirm_deletes"])
         content = {"form": form, "error": error, **self.read(), **more}
         return self.show(self.template_name, content, status=error.status)
 
 
 _UNITS: Final = {"86400": "days", "3600": "hours", "60": "minutes", "1": "seconds"}
+
+
+_GROUPS: Final = {
+    "The rule": ("rule_name", "place", "enabled"),
+    "Which statements": ("tables", "users", "reads", "repeats"),
+    "What it does": ("action", "keep_for", "unit", "per_user"),
+    "The change": ("reason", "etag"),
+}
 
 
 class RuleForm(ReasonForm):
@@ -203,7 +226,9 @@ class RuleForm(ReasonForm):
     rule_name = forms.CharField(label="Name", max_length=200)
     enabled = forms.BooleanField(label="Enabled", required=False)
     tables = forms.CharField(
-        label="Of these tables", required=False, help_text="With commas: sales.orders, sales.items"
+        label="Of these tables",
+        required=False,
+        help_text="With commas: sales.orders, sales.items. Empty: any table.",
     )
     users = forms.CharField(
         label="For these users", required=False, help_text="With commas. Empty: all users."
@@ -218,10 +243,12 @@ class RuleForm(ReasonForm):
         label="Place", min_value=1, help_text="The first enabled rule that matches decides."
     )
     etag = forms.CharField(widget=forms.HiddenInput)
-    field_order = (
-        *("rule_name", "enabled", "tables", "users", "reads", "repeats", "action", "keep_for", "unit"),
-        *("per_user", "place", "reason"),
-    )
+
+    def groups(self) -> Iterator[tuple[str, list[forms.BoundField]]]:
+        """Yield headings and fields in the order in which one thinks of a rule."""
+        for heading, names in _GROUPS.items():
+            if fields := [self[name] for name in names if name in self.fields]:
+                yield heading, fields
 
 
 class RuleFormPage(PublishingPage):

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from accounts.admin.forms import split_ids
 from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage, may
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
 from accounts.revisions import DocumentHistory, read_revision
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.restore import restore_config
+from rules.admin.forms import RemovalsField, offer_removals
 from rules.admin.history import (
     KINDS,
     blame_rules,
@@ -20,18 +21,20 @@ from rules.admin.history import (
     compare_with_live,
     find_restorable,
     read_page,
-    sentence,
 )
 from rules.admin.rules import check_text, rules_text
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
-from rules.wording import CONFIRM_LABEL
 from tenantadmin.lib.core.errors import Conflict, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django.http import HttpRequest
+
+    from accounts.admin.pages.base import Trail
+    from accounts.models import Revision
+    from rules.admin.rules import TextCheck
 
 
 def kind_of(request: HttpRequest) -> RevisionKind:
@@ -65,7 +68,8 @@ class HistoryPage(TenantPage):
         return {
             "kind": kind,
             "kinds": KINDS,
-            "changes": [(change, sentence(change)) for change in page.changes],
+            "changes": [(change, change.text) for change in page.changes],
+            "live": page.changes[0].seq if is_admin and not self.request.GET.get("cursor") else None,
             "cursor": page.cursor,
             "compared": compared,
             "restorable": find_restorable(self.tenant.pk, kind, compared) if compared and is_admin else (),
@@ -77,7 +81,7 @@ class RestoreForm(ReasonForm):
     """The version that the reader has seen, and removals to confirm."""
 
     etag = forms.CharField(widget=forms.HiddenInput, required=False)
-    confirm_deletes = forms.CharField(label=CONFIRM_LABEL, required=False, help_text="Ids, with commas.")
+    confirm_deletes = RemovalsField()
     field_order = ("confirm_deletes", "reason")
 
 
@@ -90,6 +94,9 @@ class RestorePage(TenantActPage):
     template_name = "backoffice/tenant/restore.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class = RestoreForm
+
+    def trail(self) -> Trail:
+        return [*super().trail(), ("History", f"{self.to('tenant-history')}?kind={self.kwargs['kind']}")]
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -110,37 +117,42 @@ class RestorePage(TenantActPage):
         return "This revision replaces the configuration, as a new revision, after today's checks."
 
     def form(self, data: Any = None) -> ReasonForm:
+        """Return the form, with what this revision needs confirmed."""
         form = super().form(data)
-        if self.kind is not RevisionKind.RULES:
-            del form.fields["confirm_deletes"]
+        offer_removals(form, self.checked.to_confirm if self.checked else ())
         return form
+
+    @cached_property
+    def revision(self) -> Revision:
+        return read_revision(DocumentHistory(self.kind, self.tenant.pk), self.kwargs["seq"])
+
+    @cached_property
+    def checked(self) -> TextCheck | None:
+        """What lint says of the rules today. None of a configuration, or where the tenant was deleted."""
+        if self.kind is not RevisionKind.RULES or self.revision.document is None:
+            return None
+        return check_text(self.tenant.pk, rules_text(self.revision.document.get("rules", [])))
 
     def initial(self) -> dict[str, Any]:
         return {"etag": read_ruleset(self.tenant.pk).etag if self.kind is RevisionKind.RULES else ""}
 
     def read(self) -> Mapping[str, Any]:
-        seq: int = self.kwargs["seq"]
-        history = DocumentHistory(self.kind, self.tenant.pk)
-        revision = read_revision(history, seq)
-        checked = None
-        if self.kind is RevisionKind.RULES and revision.document is not None:
-            checked = check_text(self.tenant.pk, rules_text(revision.document.get("rules", [])))
         return {
-            "revision": revision,
-            "compared": compare_with_live(self.tenant.pk, self.kind, seq=seq),
-            "checked": checked,
+            "revision": self.revision,
+            "compared": compare_with_live(self.tenant.pk, self.kind, seq=self.kwargs["seq"]),
+            "checked": self.checked,
         }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         seq: int = self.kwargs["seq"]
         if not compare_with_live(self.tenant.pk, self.kind, seq=seq).lines:
-            raise Conflict(f"Revision {seq} says the same as the live one: there is nothing to restore.")
+            raise Conflict(f"Revision {seq} says the same as the one in force: there is nothing to restore.")
         if self.kind is RevisionKind.RULES:
             restored = restore_ruleset(
                 tenant_id=self.tenant.pk,
                 seq=seq,
                 actor=self.actor,
-                confirm_deletes=split_ids(values["confirm_deletes"]),
+                confirm_deletes=values.get("confirm_deletes", ()),
                 expected_etag=values["etag"],
             ).seq
         else:

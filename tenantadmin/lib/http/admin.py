@@ -62,6 +62,9 @@ class ReadOnlyAdmin(_ModelAdmin):
     show_facets = admin.ShowFacets.NEVER
     #: Columns that a list can be sorted by. Each needs an index with the primary key.
     sortable_by: ClassVar[tuple[str, ...]] = ()
+    #: Those of them that another model has, with the same primary key: the model and its field, which has the
+    #: index. Rows that the other model lacks are left out then.
+    sorted_by_others: ClassVar[Mapping[str, tuple[type[models.Model], str]]] = {}
     object_history_template = "admin/staff_history.html"
     #: Rows are not edited here. Django's other scripts, with jQuery, would hold the page back.
     media = forms.Media(js=[_ACTIONS])

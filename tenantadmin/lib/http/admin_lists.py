@@ -15,7 +15,7 @@ from django.contrib.admin.options import IncorrectLookupParameters
 from django.contrib.admin.views.main import ORDER_VAR, PAGE_VAR
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import F, Func, Value
+from django.db.models import Exists, F, Func, OuterRef, Value
 from django.db.models.lookups import GreaterThan, LessThan
 from unfold.views import ChangeList
 
@@ -72,6 +72,8 @@ class LightList(_ChangeList):
     def get_ordering(self, request: HttpRequest, queryset: QuerySet[Any]) -> list[str | Combinable]:
         """Return the default order of the list, or the order by the chosen column, which has an index."""
         column = self._chosen_column()
+        if column in self.model_admin.sorted_by_others:
+            return super().get_ordering(request, queryset)
         if column is not None:
             sign = "-" if self.params[ORDER_VAR].startswith("-") else ""
             return [f"{sign}{column}", f"{sign}pk"]
@@ -90,11 +92,22 @@ class LightList(_ChangeList):
     def url_for_result(self, result: Any) -> str:
         return self.model_admin.page_address(result) or super().url_for_result(result)
 
-    def get_results(self, request: HttpRequest) -> None:
+    def _sorted_rows(self) -> QuerySet[Any]:
+        """Return the rows in the order of the list, or rows of another model with their keys in its order."""
         rows: QuerySet[Any] = self.queryset
         column = self._chosen_column()
-        if column is not None and self.lookup_opts.get_field(column).null:
-            rows = rows.exclude(**{column: None})
+        if column is None:
+            return rows
+        if column in self.model_admin.sorted_by_others:
+            model, column = self.model_admin.sorted_by_others[column]
+            sign = "-" if self.params[ORDER_VAR].startswith("-") else ""
+            listed = Exists(rows.order_by().filter(pk=OuterRef("pk")))
+            others = model._default_manager.filter(listed).order_by(f"{sign}{column}", f"{sign}pk")
+            rows = others.only(column)
+        return rows.exclude(**{column: None}) if rows.model._meta.get_field(column).null else rows
+
+    def get_results(self, request: HttpRequest) -> None:
+        rows = self._sorted_rows()
         ordering = [str(name) for name in rows.query.order_by]
         cursor = request.GET.get(PAGE_VAR)
         if cursor:
@@ -102,16 +115,20 @@ class LightList(_ChangeList):
         # One plan for all searches may read the whole table from the newest row on.
         with planned_for_values():
             found = list(rows[: self.list_per_page + 1])
+        last = found[: self.list_per_page][-1:]
         shown = found[: self.list_per_page]
+        if rows.model is not self.model:
+            own = self.queryset.in_bulk([row.pk for row in shown])
+            shown = [own[row.pk] for row in shown if row.pk in own]
         self.model_admin.prepare(shown)
         self.result_list: Any = shown
         # There is no count. The templates of a list read these attributes.
         self.result_count = self.full_result_count = len(shown)
         self.show_full_result_count = self.can_show_all = self.multi_page = False
         self.show_admin_actions = True
-        has_more = len(found) > len(shown)
+        has_more = len(found) > self.list_per_page
         self.paginator: Any = Pages(
-            next=self.get_query_string({PAGE_VAR: _cursor(shown[-1], ordering)}) if has_more else "",
+            next=self.get_query_string({PAGE_VAR: _cursor(last[0], ordering)}) if has_more else "",
             first=self.get_query_string(remove=[PAGE_VAR]) if cursor else "",
         )
 

@@ -104,6 +104,40 @@ document.addEventListener("htmx:load", (event) => letKeyboardScroll(event.target
 // Closed details have no size.
 document.addEventListener("toggle", (event) => letKeyboardScroll(event.target), true);
 
+// --- The tab of this page is in sight ---
+
+document.addEventListener("DOMContentLoaded", () => {
+    const tab = document.querySelector(".tabs [aria-current]");
+    const tabs = tab?.parentElement;
+    if (tabs) tabs.scrollLeft = tab.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - tab.clientWidth) / 2;
+});
+
+// --- From one change of a long diff to the next ---
+
+function stepThrough(box) {
+    const changes = [...box.querySelectorAll("tr[class]:not(.skip)")].filter((row) => !row.previousElementSibling?.matches("[class]:not(.skip)"));
+    if (changes.length < 2 || box.scrollHeight <= box.clientHeight) return;
+    let place = -1;
+    const said = Object.assign(document.createElement("span"), { className: "subtle", textContent: `${f.count(changes.length, "change")}` });
+    const go = (step) => {
+        changes[place]?.classList.remove("here");
+        place = (place + step + changes.length) % changes.length;
+        changes[place].classList.add("here");
+        box.scrollTop = changes[place].offsetTop - 60;
+        said.textContent = `${place + 1} of ${f.count(changes.length, "change")}`;
+    };
+    const button = (text, step) => {
+        const made = Object.assign(document.createElement("button"), { type: "button", className: "act", textContent: text });
+        made.addEventListener("click", () => go(step));
+        return made;
+    };
+    const tools = Object.assign(document.createElement("div"), { className: "diff-tools" });
+    tools.append(button("Next change", 1), button("Previous", -1), said);
+    box.before(tools);
+}
+
+document.addEventListener("DOMContentLoaded", () => document.querySelectorAll(".diff").forEach(stepThrough));
+
 // --- Charts ---
 
 function color(name) {
@@ -234,7 +268,11 @@ function setUpEditor(form) {
     const widget = form.querySelector(".django-ace-widget");
     const editor = widget?.editor;
     if (!editor) return;
-    if (document.documentElement.classList.contains("dark")) editor.setTheme("ace/theme/one_dark");
+    if (document.documentElement.classList.contains("dark")) {
+        // The reader may have chosen dark pages against the system.
+        document.getElementById("dark-editor").media = "all";
+        editor.setTheme("ace/theme/one_dark");
+    }
     const label = widget.parentElement.querySelector("textarea[name]").getAttribute("aria-label");
     editor.textInput.getElement().setAttribute("aria-label", label);
     // Tab indents inside the editor, so Enter enters it and Escape leaves it.
@@ -243,6 +281,28 @@ function setUpEditor(form) {
     completeWords(editor, words, "keywords" in form.dataset);
     loadValues(form, words);
     if ("runs" in form.dataset) watchStatement(form, editor);
+    for (const button of document.querySelectorAll("[data-insert]")) {
+        button.addEventListener("click", () => { editor.insert(button.dataset.insert); editor.focus(); });
+    }
+    keepPlace(form, editor);
+}
+
+// A text that was refused is shown again where the user was.
+function keepPlace(form, editor) {
+    const key = `editor ${location.pathname}`;
+    const kept = sessionStorage.getItem(key);
+    sessionStorage.removeItem(key);
+    form.addEventListener("submit", () => sessionStorage.setItem(key, JSON.stringify([editor.getCursorPosition(), editor.session.getScrollTop()])));
+    if (!kept || !isRefused(form)) return;
+    const [{ row, column }, top] = JSON.parse(kept);
+    editor.moveCursorTo(row, column);
+    editor.session.setScrollTop(top);
+    form.scrollIntoView();
+    editor.focus();
+}
+
+function isRefused(form) {
+    return Boolean(form.querySelector("[role=alert], .errorlist"));
 }
 
 function completeWords(editor, words, hasKeywords) {
@@ -303,6 +363,7 @@ function watchRules(form) {
     if (!field || !editor) return;
     let waiting;
     let asked = 0;
+    let leadsToError = isRefused(form);
     async function check() {
         const turn = ++asked;
         const body = new FormData(form);
@@ -313,6 +374,9 @@ function watchRules(form) {
             const found = await answer.json();
             editor.session.setAnnotations(found.marks);
             shown.innerHTML = found.html;
+            const error = leadsToError && found.marks.find((mark) => mark.type === "error");
+            if (error) editor.gotoLine(error.row + 1, 0);
+            leadsToError = false;
         } catch {
             if (turn === asked) sayFailed(shown);
         }
@@ -321,6 +385,7 @@ function watchRules(form) {
         clearTimeout(waiting);
         waiting = setTimeout(check, CHECK_AFTER_MS);
     });
+    shown.addEventListener("change", check);
     shown.addEventListener("click", (event) => {
         const line = event.target.dataset?.line;
         if (line === undefined) return;

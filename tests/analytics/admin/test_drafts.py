@@ -293,9 +293,12 @@ class TestPublishing:
         publish = page_of(draft, "-publish")
         for address in (page_of(draft), publish, to("tenant-restore", tenant, kind="rules", seq=0)):
             text = page_text(staff, address)
-            assert "name it in the field “Rules to remove although they have active markers”." in text
+            assert "tick it under “Remove these rules although they have active markers”." in text
             assert "confirmDeletes" not in text
-        assert "These rules have active markers." in page_text(staff, publish)
+        assert "These rules have active markers, and publishing asks" in page_text(staff, page_of(draft))
+        box = 'name="confirm_deletes" value="orders"'
+        assert box in staff.get(publish).content.decode()
+        assert box not in staff.get(page_of(draft)).content.decode()
         assert send(staff, publish, confirm_deletes="").status_code == 400
         assert ids_of(tenant) == ["orders"]
         assert send(staff, publish, confirm_deletes="orders").status_code == 302

@@ -9,7 +9,8 @@ from urllib.parse import unquote_plus
 
 from accounts.models import Event, Tenant
 from rules.models import Marker
-from tests.admin.logs import to
+from rules.write import write_ruleset
+from tests.admin.logs import RULE, to
 from tests.admin.staff import page_text
 
 if TYPE_CHECKING:
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 class TestMarkers:
     def test_the_blast_radius_comes_before_the_reason(self, support: Client, tenant: Tenant) -> None:
         shown = page_text(support, to("tenant-invalidate", tenant), rule="orders")
-        assert "orders 0 0 B 0 ms 0, 0, 0, 0" in shown
+        assert "What ends if you invalidate orders by the log, just now" in shown
+        assert "By the log, no result is cached now." in shown
+        assert "orders 0 0 B 0 ms 0" in shown
         # Each number leads to its SQL.
         html = support.get(to("tenant-invalidate", tenant), {"rule": "orders"}).content.decode()
         links = re.findall(rf'href="{to("tenant-sql", tenant)}\?sql=([^"]+)"', html)
-        assert len(links) == 4
+        assert len(links) == 2
         assert unquote_plus(links[0]).startswith("SELECT\n    count(*) AS entries,")
-        assert unquote_plus(links[3]).startswith("SELECT day, count(DISTINCT cacheKey) AS keys")
+        assert unquote_plus(links[1]).startswith("SELECT day, count(DISTINCT cacheKey) AS keys")
         assert not Marker.objects.exists()
 
     def test_support_invalidates_with_a_reason(self, support: Client, tenant: Tenant) -> None:
@@ -44,6 +47,34 @@ class TestMarkers:
         assert f"active orders just now {marker.created_by} backfill" in shown
         support.post(address, {"rule": "orders", "reason": "again"})
         assert "superseded orders" in page_text(support, to("tenant-markers", tenant))
+
+    def test_tables_are_invalidated_by_all_rules_that_can_have_their_results(
+        self, support: Client, tenant: Tenant
+    ) -> None:
+        write_ruleset(
+            tenant_id=tenant.pk,
+            document={"rules": [RULE, {**RULE, "id": "none", "action": "deny"}]},
+            actor="owner@example.org",
+        )
+        html = support.get(to("tenant-markers", tenant)).content.decode()
+        assert '<option value="sales.orders">' in html
+        # A rule that stores nothing is not offered.
+        assert re.findall(r'<option value="(orders|none)">', html) == ["orders", "orders"]
+        address = to("tenant-invalidate", tenant)
+        form = {"tables": "SALES.orders, sales.items", "reason": "backfill"}
+        shown = page_text(support, address, tables=form["tables"])
+        assert "What ends if you invalidate SALES.orders, sales.items" in shown
+        assert "orders It decides tables has any of sales.orders 0 0 B 0 ms 0" in shown
+        assert support.post(address, form).status_code == 302
+        marker = Marker.objects.get()
+        assert (marker.target_rule_id, marker.metadata) == ("orders", {"reason": "backfill"})
+        event = Event.objects.get(kind="staff.acted")
+        assert (event.after or {})["tables"] == ["SALES.orders", "sales.items"]
+        write_ruleset(tenant_id=tenant.pk, document={"rules": []}, actor="x", confirm_deletes=["orders"])
+        shown = page_text(support, address, tables="sales.orders")
+        assert "No rule can have cached results of these tables" in shown
+        assert "Reason or ticket" not in shown
+        assert support.post(address, form).status_code == 400
 
     def test_markers_are_filtered(self, support: Client, tenant: Tenant) -> None:
         page = to("tenant-markers", tenant)
@@ -71,7 +102,7 @@ class TestMarkers:
         for query in ({"rule": "none"}, {}):
             answer = support.get(to("tenant-invalidate", tenant), query)
             assert answer.status_code == 404
-            back = f'<a class="button quiet" href="{to("tenant", tenant)}">Warehouse</a>'
+            back = f'<a class="button quiet" href="{to("tenant-markers", tenant)}">Invalidate</a>'
             assert back in answer.content.decode()
         assert (
             support.post(to("tenant-invalidate", tenant), {"rule": "none", "reason": "x"}).status_code == 404

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 
@@ -11,11 +12,14 @@ from accounts.models import Event, Revision, Tenant
 from rules.models import RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tests.admin.logs import RULE, to
+from tenantadmin.lib.objectstore import StoreError
+from tests.admin.logs import RULE, put_log, to
 from tests.admin.reading import text_of
 from tests.admin.staff import page_text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from django.test import Client
 
 
@@ -85,7 +89,14 @@ class TestRules:
         support.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "x"})
         refused = staff.post(to("tenant-rules", tenant), self.form(tenant))
         assert refused.status_code == 400
-        assert "These rules have active markers" in refused.content.decode()
+        box = '<input type="checkbox" name="confirm_deletes" value="orders"'
+        assert box in refused.content.decode()
+        # It stands there only while it is needed, and stays ticked while the user types on.
+        assert box not in staff.get(to("tenant-rules", tenant)).content.decode()
+        sent = {"rules": "[]", "confirm_deletes": "orders"}
+        checked = staff.post(f"{to('tenant-rules', tenant)}?part=check", sent).json()
+        assert f"{box} checked>" in checked["html"]
+        assert checked["marks"] == []
         saved = staff.post(to("tenant-rules", tenant), self.form(tenant, confirm_deletes="orders"))
         assert saved.status_code == 302
 
@@ -143,9 +154,24 @@ class TestRuleForm:
         self, staff: Client, support: Client, tenant: Tenant
     ) -> None:
         listed = page_text(staff, to("tenant-rules", tenant))
-        assert "1 orders orders cache tables containsAny sales.orders 1 min Edit" in listed
-        assert "2 other other cache (isReadOnly) or (not (isDDL)) 1 min Edit" in listed
-        assert "1 min Edit" not in page_text(support, to("tenant-rules", tenant))
+        assert "1 orders cache tables has any of sales.orders 1 min … … … Edit" in listed
+        assert "2 other cache (isReadOnly or not (isDDL)) 1 min … … … Edit" in listed
+        assert "Edit" not in page_text(support, to("tenant-rules", tenant))
+
+    def test_the_list_shows_what_each_rule_did(
+        self, staff: Client, tenant: Tenant, object_store: Path
+    ) -> None:
+        put_log(
+            tenant,
+            {"matchedRule": "orders", "cacheStatus": "HIT"},
+            {"matchedRule": "orders", "cacheStatus": "MISS"},
+        )
+        html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
+        assert "<html" not in html
+        assert "1 orders cache tables has any of sales.orders 1 min 2 50.0% 0 ms Edit" in text_of(html)
+        with patch("analytics.admin.effects.rules_of", side_effect=StoreError("no answer")):
+            html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
+        assert "sales.orders 1 min – – – Edit" in text_of(html)
 
     def test_a_rule_is_added_at_its_place(self, staff: Client, tenant: Tenant) -> None:
         page = to("tenant-rules-add", tenant)

@@ -47,12 +47,13 @@ def test_stale_data_is_invalidated(
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find("Wareh")
         clicks.open_tab("Invalidate")
-        clicks.click("button >> text=Preview")
-        page.wait_for_selector("#blast >> text=Live results")
+        page.fill("[name=tables]", "sales.orders")
+        clicks.click("button >> text=Preview >> nth=0")
+        page.wait_for_selector("#blast >> text=What ends if you invalidate sales.orders")
         assert clicks.count <= 4
         page.fill("[name=reason]", "backfill, ticket 5")
         clicks.click("button.button:has-text('Invalidate')")
-        page.wait_for_selector("text=Invalidated orders.")
+        page.wait_for_selector("text=Invalidated: orders.")
         page.wait_for_selector(".chip >> text=active")
     assert Marker.objects.get().metadata == {"reason": "backfill, ticket 5"}
 

@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 class TestHistory:
     def test_sentences_compare_and_blame(self, staff: Client, tenant: Tenant) -> None:
         shown = page_text(staff, to("tenant-history", tenant))
-        assert "1 : owner@example.org added orders" in shown
-        assert "0 : seed@example.org created it" in shown
-        assert "Who last changed each rule orders 1 owner@example.org" in shown
+        assert "1 in force added orders owner@example.org just now" in shown
+        assert "0 created it seed@example.org just now" in shown
+        assert "Who last changed each rule Rule Revision By When orders 1 owner@example.org" in shown
         # Without a choice, the last change is compared.
         html = staff.get(to("tenant-history", tenant)).content.decode()
         assert re.findall(r'name="(\w+)" value="(\d)"[^>]* checked', html) == [("to", "1"), ("from", "0")]
         compared = page_text(staff, to("tenant-history", tenant), to=1)
-        assert "Revision 0 to 1" in compared
+        assert "From revision 0 to 1" in compared
         assert '+ "id": "orders",' in compared
-        assert "Revision 1 to 0" in page_text(staff, to("tenant-history", tenant), **{"from": 1, "to": 0})
+        assert "From revision 1 to 0" in page_text(
+            staff, to("tenant-history", tenant), **{"from": 1, "to": 0}
+        )
         assert "created it" in page_text(staff, to("tenant-history", tenant), kind="config")
 
     @pytest.mark.parametrize("query", [{"to": "9"}, {"cursor": "x"}])
@@ -46,23 +48,25 @@ class TestHistory:
         shown = text_of(html)
         assert "The warm cache is lost." in shown
         assert '− "id": "orders",' in shown
-        same = "says the same as the live one: there is nothing to restore."
+        same = "says the same as the one in force: there is nothing to restore."
         assert same not in shown
         equal = staff.get(to("tenant-restore", tenant, kind="rules", seq=1)).content.decode()
         assert f"Revision 1 {same}" in text_of(equal)
         assert 'name="reason"' not in equal
         etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
+        assert "although they have active markers" not in shown
         fields = {"etag": etag, "reason": "Too early"}
         assert staff.post(address, fields).status_code == 302
         assert Ruleset.objects.get(pk=tenant.pk).rules == []
         revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)
         assert (revision.restored_from, revision.summary["comment"]) == (0, "Too early")
-        assert "(“Too early”)" in page_text(staff, to("tenant-history", tenant))
+        said = page_text(staff, to("tenant-history", tenant))
+        assert "restored revision 0: removed orders admin@example.org Too early just now" in said
         assert staff.post(address, {"etag": etag, "reason": "x"}).status_code == 409
         config = to("tenant-restore", tenant, kind="config", seq=0)
         refused = staff.post(config, {"reason": "x"})
         assert refused.status_code == 409
-        assert "Revision 0 says the same as the live one: there is nothing to restore." in text_of(
+        assert "Revision 0 says the same as the one in force: there is nothing to restore." in text_of(
             refused.content.decode()
         )
         configure(tenant.pk, name="Warehouse", labels={"team": "sales"})
