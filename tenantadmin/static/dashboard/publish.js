@@ -11,8 +11,7 @@ import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } fro
 
 /**
  * Ask before a document is replaced: the difference, lint, the last replay, the cheapest hour, warnings; the comment is beside the button.
- * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null,
- *   isReplayOf?: (replay: Contract.ReplaySummary) => boolean, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
+ * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, isReplayOf?: (replay: Contract.ReplaySummary) => boolean, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
  */
 export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, isReplayOf, run, then }) {
   const comment = commentInput();

@@ -8,12 +8,10 @@ import { area, ask, checkbox, field, fill, fine, h, input, select } from "./ui.j
 const NEW = "";
 const UNITS = /** @type {[string, string][]} */ ([["86400", "days"], ["3600", "hours"], ["60", "minutes"], ["1", "seconds"]]);
 const ACTIONS = { cache: "cache the result", bypass: "do not cache", deny: "refuse the statement", invalidate: "make results of other rules stale" };
-const KEEP = "keep";
-const SHARING = { userName: "the user who asked, and nobody else", "": "every user" };
+const [KEEP, SHARING] = ["keep", { userName: "the user who asked, and nobody else", "": "every user" }];
 const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
 
-// The conditions that have fields: lists with their operator, and flags with the value that the form writes.
-/** @type {Texts} */
+/** @type {Texts} conditions that have a field: lists with their operator, then flags with the value that the form writes */
 const LISTS = { tables: "containsAny", userName: "in" };
 /** @type {Record<string, boolean>} */
 const FLAGS = { isReadOnly: true, hasNonDeterministicFunctions: false };
@@ -54,13 +52,7 @@ function freeId(name, rules) {
   return id;
 }
 
-/**
- * Ask for a rule in a dialog.
- * @param {any[]} rules
- * @param {string} [id] of the rule to edit, empty for a new one; absent: the form lets one choose
- * @param {string[]} begin tables of a new rule
- * @returns {Promise<any[] | null>} the rules with it; null: cancelled
- */
+/** @type {(rules: any[], id?: string, begin?: string[]) => Promise<any[] | null>} the rules with it; null: cancelled. `id`: empty for a new one; absent: one chooses. `begin`: tables of a new one */
 export async function askForRule(rules, id, begin = []) {
   const called = (/** @type {any} */ rule) => rule.name || rule.id;
   const which = select("rule", [[NEW, "A new rule"], ...rules.map((rule) => /** @type {[string, string]} */ ([rule.id, called(rule)]))], id ?? NEW);
@@ -99,13 +91,10 @@ export async function askForRule(rules, id, begin = []) {
   const fillIn = () => {
     rule = rules.find((one) => one.id === which.value) ?? { ...DEFAULT, ...(begin.length && { name: `Reads of ${begin.join(", ")}`.slice(0, 200), conditions: { ...DEFAULT.conditions, tables: { containsAny: begin } } }) };
     const { conditions = {}, ttlSeconds = 86_400, varyBy = [] } = rule;
-    name.value = rule.name ?? "";
-    about.value = rule.description ?? "";
+    [name.value, about.value] = [rule.name ?? "", rule.description ?? ""];
     action.value = actionOf(rule);
-    tables.value = (listOf("tables", conditions.tables) ?? []).join(", ");
-    users.value = (listOf("userName", conditions.userName) ?? []).join(", ");
-    reads.checked = conditions.isReadOnly === true;
-    repeats.checked = conditions.hasNonDeterministicFunctions === false;
+    [tables.value, users.value] = ["tables", "userName"].map((key) => (listOf(key, conditions[key]) ?? []).join(", "));
+    [reads.checked, repeats.checked] = [conditions.isReadOnly === true, conditions.hasNonDeterministicFunctions === false];
     unit.value = UNITS.find(([seconds]) => ttlSeconds % Number(seconds) === 0)?.[0] ?? "1";
     amount.value = String(ttlSeconds / Number(unit.value));
     const isOther = varyBy.length > 1 || !["userName", undefined].includes(varyBy[0]);

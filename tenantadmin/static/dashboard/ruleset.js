@@ -8,10 +8,7 @@ import { badge, beside, button, fill, h, lintBadges, panel, sentence } from "./u
 
 const PAUSE_MS = 400;
 
-/**
- * @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}} options
- *   `begin`: tables of a rule to begin with
- */
+/** @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}} options `begin`: tables of a rule to begin with */
 export async function rulesetEditor({ rules, label, context, readOnly, begin }) {
   let saved = JSON.stringify(rules, null, 2);
   const state = h("span.muted.small", { role: "status" });

@@ -44,11 +44,14 @@ export async function show(context) {
     fill(bar, number > 0 && [h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`),
       button("Discard", done, "quiet"), button("Keep as a draft", () => keepAsDraft(tenant, stored, rules, done)),
       button("Review and publish", () => reviewRules(context, stored, rules, done), "primary")]);
-    /** @type {HTMLElement | null | undefined} */ (id && list.querySelector(`[data-id="${CSS.escape(id)}"] ${part}`))?.focus();
+    if (id) /** @type {HTMLElement | null} */ (list.querySelector(`[data-id="${CSS.escape(id)}"] ${part}`))?.focus();
   };
   const done = () => set(inForce);
   /** @param {string} [id] */
-  const edit = async (id = "") => set(await askForRule(rules, id) ?? rules, id, ".edit");
+  const edit = async (id = "") => {
+    const made = await askForRule(rules, id) ?? rules;
+    set(made, id || made.find((one) => !rules.includes(one))?.id, ".edit");
+  };
   /** @param {Contract.Rule} rule @param {number} at */
   const move = (rule, at) => {
     const others = rules.filter((one) => one !== rule);
@@ -58,11 +61,13 @@ export async function show(context) {
   /** @param {Contract.Rule} rule */
   const row = (rule) => {
     const name = rule.name || rule.id;
-    const details = describe(tenant, rule, effects.get(rule.id), year, query.get("rule") === rule.id, blame);
+    const isOn = rule.enabled !== false;
+    const details = describe(tenant, rule, effects.get(rule.id), year, query.get("rule") === rule.id, blame,
+      mayWrite && button("Remove the rule", () => set(rules.filter((one) => one !== rule)), "danger small"));
     if (!mayWrite) return h("div.rule-row", details);
-    const toggle = checkbox("enabled", rule.enabled, { role: "switch", "aria-label": `${name} is on`, title: rule.enabled ? "On: turn it off" : "Off: turn it on", onchange: () => {
-      toggle.checked = rule.enabled;
-      set(rules.map((one) => (one === rule ? { ...rule, enabled: !rule.enabled } : one)), rule.id, "[role=switch]");
+    const toggle = checkbox("enabled", isOn, { role: "switch", "aria-label": `${name} is on`, title: isOn ? "On: turn it off" : "Off: turn it on", onchange: () => {
+      toggle.checked = isOn;
+      set(rules.map((one) => (one === rule ? { ...rule, enabled: !isOn } : one)), rule.id, "[role=switch]");
     } });
     const handle = h("button.handle", { type: "button", "aria-label": `Move ${name}: arrow keys`, title: "Drag, or press ↑ or ↓", onkeydown: (/** @type {KeyboardEvent} */ event) => {
       const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
@@ -111,9 +116,9 @@ function sharedBy(rule) {
   return rule.varyBy.length ? ["requests with the same ", h("code", rule.varyBy.join(", "))] : "all users";
 }
 
-/** @type {(tenant: string, rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>) => HTMLElement} */
-function describe(tenant, rule, effect, year, isOpen, blame) {
-  const isCache = rule.action === "cache";
+/** @type {(tenant: string, rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>, acts: Child) => HTMLElement} */
+function describe(tenant, rule, effect, year, isOpen, blame, acts) {
+  const [isCache, isOn] = [rule.action === "cache", rule.enabled !== false];
   const requests = effect && (effect.requests ?? effect.totalExecutions);
   const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
   const changed = h("div");
@@ -122,11 +127,11 @@ function describe(tenant, rule, effect, year, isOpen, blame) {
     blame().then((found) => fill(changed, lastChanges(tenant, rule.id, found)), (error) => fill(changed, failure(error)));
   };
   const none = (/** @type {any} */ value) => ({ class: value == null ? "num none" : "num" });
-  const element = h("details", { class: rule.enabled ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
+  const element = h("details", { class: isOn ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
     h("summary.rule-grid",
       h("span.place"),
-      h("div", h("div.rule-name", rule.name || rule.id, !rule.enabled && [" ", badge("off")]), h("div.rule-text", asSentence(rule.conditions))),
-      h("span", badge(isCache ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, rule.enabled ? ACTION[rule.action] : "")),
+      h("div", h("div.rule-name", rule.name || rule.id, !isOn && [" ", badge("off")]), h("div.rule-text", asSentence(rule.conditions))),
+      h("span", badge(isCache ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, isOn ? ACTION[rule.action] : "")),
       h("div.figures", h("span", { ...none(requests), "data-unit": "requests" }, f.number(requests)),
         h("span", { ...none(rate), "data-unit": "hits" }, rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
         h("span", { ...none(isCache ? effect : null), "data-unit": "saved" }, effect && isCache ? f.duration(effect.warehouseTimeSavedMs) : f.NONE))),
@@ -142,7 +147,7 @@ function describe(tenant, rule, effect, year, isOpen, blame) {
         rule.requireInvalidation && ["If markers fail", "the statement is refused"],
       ]),
       code(rule.conditions, "Conditions"),
-      isCache && can(tenant, "cache") && h("p.small", a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results")),
+      h("div.row", isCache && can(tenant, "cache") && a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results"), acts),
       h("h3", "Last changed by"), changed));
   element.addEventListener("toggle", open, { once: true });
   return element;
