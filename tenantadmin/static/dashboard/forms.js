@@ -58,3 +58,16 @@ export function whenAsked(query, act) {
   history.replaceState(null, "", location.hash.split("?")[0]);
   setTimeout(act);
 }
+
+/** @type {Units} in seconds */
+export const TIMES = [[1, "s"], [60, "min"], [3600, "h"], [86_400, "d"]];
+/** @type {Units} in bytes */
+export const SIZES = [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"]];
+
+/** @param {string} label @param {string} name @param {number | undefined} value @param {Units} units @param {Child} hint @param {Props} [props] a number in the unit that one chooses */
+export function withUnit(label, name, value, units, hint, props) {
+  const [size] = [...units].reverse().find(([one]) => value !== undefined && value % one === 0 && (value || one === 1)) ?? units[2];
+  const amount = input(name, value === undefined ? "" : value / size, { ...props, type: "number", min: 0, step: "any" });
+  const unit = select(`${name}Unit`, units.map(([one, text]) => [String(one), text]), String(size), { ...props, "aria-label": `${label}: unit` });
+  return { field: field(label, h("div.row", amount, unit), hint), value: () => (amount.value === "" ? undefined : Math.round(Number(amount.value) * Number(unit.value))) };
+}

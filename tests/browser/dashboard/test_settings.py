@@ -1,0 +1,84 @@
+"""The configuration in units and fields, and what is new in the terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import msgspec
+import pytest
+from playwright.sync_api import expect
+
+from accounts.models import Tenant
+from accounts.signin.flow import Device, Identity, complete_sign_in
+from accounts.tenants.config import read_config
+from tests import factories
+from tests.browser.dashboard.signing_in import sign_in
+from tests.browser.dashboard.watching import watched_dashboard
+from tosapp.publishing import publish, require_active
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Browser
+
+    from tests.browser.dashboard.demo import Demo
+
+pytestmark = pytest.mark.browser
+
+
+def test_times_sizes_and_prices_are_written_in_fields(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    owner = factories.make_user("settings@elsewhere.example")
+    account = factories.make_account("Settings", owners=[owner])
+    tenant = factories.make_tenant(account, "Settings", owner=owner)
+    with open_as(owner, own_origin, f"/t/{tenant.pk}/config") as dashboard:
+        page = dashboard.page
+        expect(page.locator("main")).to_contain_text("No request yet.")
+        page.fill("[name=ttlSeconds]", "1.5")
+        page.select_option("[name=ttlSecondsUnit]", label="h")
+        page.fill("[name=maxEntryBytes]", "2")
+        page.select_option("[name=adapterType]", "snowflake")
+        page.fill("[name=serverHostname]", "wh.example.com")
+        page.click("text=Add a price")
+        page.fill("[name=from]", "2026-01-01")
+        page.fill("[name=perHour]", "3.00")
+        page.click("header >> text=Save")
+        page.wait_for_selector(".notice:has-text('Saved.')")
+        dashboard.settle()
+        shown = [page.input_value(f"[name={it}]") for it in ("ttlSeconds", "autoSuspendSeconds", "perHour")]
+        assert shown == ["90", "10", "3.00"]
+    document = read_config(tenant.pk).document
+    assert document["defaults"] == {"cacheEnabled": True, "ttlSeconds": 5400, "maxEntryBytes": 2_000_000}
+    assert document["warehouse"]["pricing"] == [
+        {
+            "from": "2026-01-01",
+            "currency": "USD",
+            "perHour": "3.00",
+            "billing": "suspending",
+            "autoSuspendSeconds": 600,
+            "minimumSeconds": 60,
+        }
+    ]
+    Tenant.objects.filter(pk=tenant.pk).delete()
+    account.delete()
+
+
+def test_new_terms_say_what_changed(demo: Demo, browser: Browser, service: str, own_origin: str) -> None:
+    reader = factories.make_user("reader@elsewhere.example")
+    sign_in(reader)
+    before = require_active().markdown
+    publish(f"{before}\n\nLogs stay in the Union.\n", actor="admin@meridian.example")
+    proof = complete_sign_in(Identity(email=reader.email, email_verified=True), Device())
+    with watched_dashboard(browser, home=own_origin, api=service) as dashboard:
+        page = dashboard.page
+        page.add_init_script("sessionStorage.setItem('dashboard.signin', JSON.stringify({at: Date.now()}))")
+        page.goto(f"{own_origin}?{urlencode(msgspec.structs.asdict(proof))}#/")
+        expect(page.locator(".callout")).to_have_text(
+            "The terms have changed. You accepted the ones before just now. New or changed:"
+            "Logs stay in the Union."
+        )
+        page.click("text=Accept and go on")
+        page.wait_for_selector("h1:has-text('First steps')")
+    publish(before, actor="admin@meridian.example")
