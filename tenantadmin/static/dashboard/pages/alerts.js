@@ -31,7 +31,7 @@ export async function show({ tenant, query, reload }) {
   const amount = (/** @type {string} */ kind, /** @type {number | null} */ value) => (value === null ? NONE : SHOW[kindOf(kind).unit](value));
   /** What it is now, and what that is measured with. */
   const now = (/** @type {Alert} */ one) => (one.state === "firing" ? `${amount(one.kind, one.value)} now, since ${ago(one.since)}`
-    : one.state === "quiet" ? `${amount(one.kind, one.value)} now` : one.evaluatedAt ? "the log has too little to say it" : "first look within a minute");
+    : one.state === "quiet" ? (one.value ?? 0) < 0 ? `${amount(one.kind, -(one.value ?? 0))} above it now` : `${amount(one.kind, one.value)} now` : one.evaluatedAt ? "the log has too little to say it" : "first look within a minute");
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
   const edit = (/** @type {Alert | null} */ alert) => {
