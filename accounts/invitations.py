@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
@@ -310,11 +311,12 @@ def _mail(invitation: Invitation, *, inviter: str) -> None:
     """Mail the invitation. Without a mail server, the invited user finds it after signing in."""
     if not settings.MAGIC_LINKS_ENABLED:
         return
+    wanted = urlencode({"email": invitation.email, "to": "/invitations"})
     context = {
         "invitation": invitation,
         "tenant": invitation.tenant.name,
         "inviter": inviter,
-        "link": f"{settings.DASHBOARD_URL}#/invitations",
+        "link": f"{settings.DASHBOARD_URL}#/signin?{wanted}",
         "days": LIFETIME.days,
         "service": settings.PUBLIC_BASE_URL,
     }

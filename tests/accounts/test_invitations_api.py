@@ -87,7 +87,7 @@ class TestInviting:
         assert "> Have a <look>." in mail.body
         assert "Have a &lt;look&gt;." in html
         for text in (str(mail.body), html):
-            assert text.count("https://dash.example.org/#/invitations") == 1
+            assert text.count("https://dash.example.org/#/signin?email=grace%40example.org") == 1
             assert "http://testserver" in text
         assert not User.objects.filter(email="grace@example.org").exists()
         assert kinds() == [("invitation.created", "owner@example.org", "grace@example.org")]

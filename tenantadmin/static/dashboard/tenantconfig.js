@@ -9,7 +9,16 @@ export async function putConfig(tenant, body, comment) {
     await call("PUT /config/tenants/{tenant}/config", { tenant, body, comment });
   } catch (error) {
     const where = error instanceof ApiError && error.status === 400 ? error.body?.details?.[0] : null;
-    throw where ? new Error(`${where.path}: ${where.message}`) : error;
+    if (!where) throw error;
+    // `/warehouse/pricing/1/perHour` is the second field of this name.
+    const parts = where.path.split("/");
+    const name = parts.findLast((/** @type {string} */ part) => /\D/.test(part));
+    /** @type {NodeListOf<HTMLElement>} */
+    const inputs = document.querySelectorAll(`main [name="${name}"]`);
+    const input = inputs[Number(parts.find((/** @type {string} */ part) => /^\d+$/.test(part)) ?? 0)] ?? inputs[0];
+    input?.focus();
+    const label = input?.closest("label")?.querySelector(".label")?.textContent;
+    throw new Error(label ? `${label}: ${where.message}` : where.message);
   }
   // Their names come from there.
   forgetTenants();

@@ -43,6 +43,11 @@ def test_times_sizes_and_prices_are_written_in_fields(
         page.fill("[name=serverHostname]", "wh.example.com")
         page.click("text=Add a price")
         page.fill("[name=from]", "2026-01-01")
+        page.fill("[name=perHour]", "three")
+        page.click("header >> text=Save")
+        # The refusal names the field, which has the focus.
+        expect(page.locator(".notice.error")).to_contain_text("An hour costs: ")
+        expect(page.locator("[name=perHour]")).to_be_focused()
         page.fill("[name=perHour]", "3.00")
         page.click("header >> text=Save")
         page.wait_for_selector(".notice:has-text('Saved.')")

@@ -8,11 +8,11 @@ import { button, failure, fill, go, h, input, replaceAddress } from "../ui.js";
 
 /** @type {Show} */
 export async function show(context) {
+  const wanted = context.query.get("to") ?? "/";
   if (session()) {
-    go("/");
+    go(wanted);
     return h("div");
   }
-  const wanted = context.query.get("to") ?? "/";
   const target = `${HOME}#${wanted}`;
   const ways = await call("GET /auth/providers", {}, { anonymous: true });
   return h("div.card.signin",
