@@ -80,6 +80,11 @@ def judge(result: Mapping[str, Any]) -> ReplayJudgement:
     if risk > 0:
         text += f" Up to {count(risk, 'more hit')} may be older than a change of their tables."
     tone, advice = _advise(hits, saved, risk)
+    if tone is Tone.GOOD and saved <= result["publishCost"]["best"]["extraMs"]:
+        tone, advice = (
+            Tone.WARN,
+            "Publish them with other changes: emptying the cache costs more.",
+        )
     if result["calibration"]["grade"] == "poor":
         tone, advice = (
             Tone.BAD,

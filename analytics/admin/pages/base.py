@@ -38,4 +38,9 @@ def say_published(page: TenantPage, said: str, seq: int) -> SafeString:
     """Return the message on rules that are in force now, with links to take them back and to compare them."""
     undo = page.to("tenant-restore", kind="rules", seq=seq - 1)
     history = f"{page.to('tenant-history')}?kind=rules&to={seq}"
-    return format_html('{} <a href="{}">Undo</a> <a href="{}">What changed</a>', said, undo, history)
+    return format_html(
+        '{} <a class="quiet-link" href="{}">Undo</a> <a class="quiet-link" href="{}">What changed</a>',
+        said,
+        undo,
+        history,
+    )

@@ -142,7 +142,7 @@ class TracePage(LogPage):
     def misses(self) -> str:
         """SQL that finds misses to explain."""
         return (
-            "SELECT logId, timestamp, userName, matchedRule, standardizedSql FROM proxy_logs\n"  # noqa: S608
+            "SELECT day, logId, timestamp, userName, matchedRule, standardizedSql FROM proxy_logs\n"  # noqa: S608
             f"WHERE day = '{self.last_day}' AND cacheStatus = 'MISS' ORDER BY timestamp DESC LIMIT 50"
         )
 

@@ -223,7 +223,7 @@ class TestRebasing:
         assert fields["base_seq"] == "2"
         assert RuleDraft.objects.get().base_seq == 1
         assert send(staff, rebased)["Location"] == page_of(draft)
-        assert "Compared with the live rules it adds 0, removes 0 and changes 1 rules." in page_text(
+        assert "What it changes in the live rules changes orders : /ttlSeconds" in page_text(
             staff, page_of(draft)
         )
         assert send(staff, publish)["Location"] == to("tenant-rules", tenant)

@@ -27,7 +27,9 @@ def counts(hits: Any, saved: int = 0, *, other: int = 0, risk: int = 0) -> dict[
 def result(then: dict[str, Any], now: dict[str, Any], grade: str = "good") -> dict[str, Any]:
     rules = [{"ruleId": "new", **then}, {"ruleId": "old", **counts(0)}]
     against = {"total": now, "rules": [{"ruleId": "new", **now}]}
-    return {"total": then, "rules": rules, "against": against, "calibration": {"grade": grade}}
+    calibration, cost = {"grade": grade}, {"best": {"extraMs": 20_000}}
+    shown = {"total": then, "rules": rules, "against": against}
+    return {**shown, "calibration": calibration, "publishCost": cost}
 
 
 @pytest.mark.parametrize(
@@ -37,6 +39,7 @@ def result(then: dict[str, Any], now: dict[str, Any], grade: str = "good") -> di
         (counts(50, MS), counts(60, 2 * MS), "bad", "Keep the present rules, unless"),
         (counts(60, MS), counts(50, 2 * MS), "warn", "It gains on one side and loses on the other"),
         (counts(60, MS, risk=9), counts(50, 0), "warn", "Publish them if results as old as that"),
+        (counts(60, MS + 9), counts(50, MS), "warn", "Publish them with other changes"),
         (counts(50, MS), counts(50, MS), "warn", "Publishing would only empty the cache."),
     ],
 )

@@ -61,8 +61,13 @@ def test_requests_are_filtered_turned_over_and_explained(
         page.click("dialog >> text=Cancel")
 
         dashboard.go(f"/t/{demo.tenant}/explain")
-        page.click("[aria-label='The newest requests'] tbody a >> nth=0")
-        page.wait_for_selector("h2:has-text('What the log says')")
+        page.click("[aria-label='The newest misses'] tbody a >> nth=0")
+        page.wait_for_selector("text=Why a miss")
+        # The rules are in their order, and the one that decides is the last that is open.
+        rules = page.locator("main .findings >> nth=0")
+        places = rules.locator(".row > .muted:first-child").all_inner_texts()
+        assert places == [str(number) for number in range(1, len(places) + 1)]
+        expect(rules.locator(".badge").last).to_have_text("decides")
 
         # A statement of a day, by a click anywhere in its row.
         dashboard.go(f"/t/{demo.tenant}/statements")

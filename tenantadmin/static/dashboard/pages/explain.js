@@ -46,16 +46,16 @@ function logged({ tenant, query }) {
     show_(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body })), output);
   };
   if (logId.value) run();
-  else show_(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), limit: 10 })), output);
+  else show_(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), status: "MISS", limit: 10 })), output);
   return h("div", panel("Request", null, form(".row.pad", run, h("label.row", "Its id (logId)", logId),
     h("label.row", "Day, if known", day), h("button.button.primary", "Explain"))), output);
 }
 
 /** @param {string} tenant @param {Contract.Traffic} page requests to choose from */
-const newest = (tenant, { requests }) => tablePanel("The newest requests", a(to(tenant, "traffic"), "All requests"), [
+const newest = (tenant, { requests }) => tablePanel("The newest misses", a(to(tenant, "traffic"), "All requests"), [
   { head: "When", cell: (row) => a(to(tenant, "explain", { logId: row.logId, day: row.day }), f.when(row.at)), class: "nowrap" },
   text("Status", "cacheStatus", status), { ...text("Statement", "statement"), class: "sql clip" },
-], requests, { none: "There are no requests in the last days." });
+], requests, { none: "There are no misses in the last days." });
 
 /** @param {string} tenant */
 function invented(tenant) {
@@ -107,7 +107,7 @@ function decision(tenant, ruleset, chosen, rules) {
     : ["No rule matches: ", chosen.statuses.join(" or ")];
   const ordered = [...rules].sort((x, y) => x.position - y.position);
   const end = ordered.findIndex((rule) => rule.outcome === "decided") + 1 || ordered.length;
-  const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings", some.map(one));
+  const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings.whole", some.map(one));
   return panel("Rules", beside(`revision #${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
     h("p.pad", by, chosen.fired.map((fired) => [`; fires ${fired.ruleId} for ${fired.targets.join(", ")}`])),
     h("p.pad.muted.small", "Rules are asked in their order. The first that is on and matches decides."),
