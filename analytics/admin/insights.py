@@ -10,7 +10,7 @@ from django.urls import reverse
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.effects import list_effects
 from analytics.advice.mining import read_mining
-from analytics.advice.recommendations import is_outdated, list_recommendations
+from analytics.advice.recommendations import find_outdated, is_outdated, list_recommendations
 from analytics.advice.wording import say_possible
 from analytics.digest.facts import show_fact
 from analytics.digest.rendering import as_html_sections
@@ -46,10 +46,12 @@ class Advice:
     decided: int
     #: What all that is undecided could save.
     possible: str | None
+    #: True if the rules have been changed since the search.
+    is_outdated: bool
 
 
-def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
-    """Return the decided or the undecided recommendations of a tenant, in three queries."""
+def read_advice(tenant_id: UUID, *, is_decided: bool, is_live: bool) -> Advice:
+    """Return the decided or the undecided recommendations of a tenant."""
     recommendations = list_recommendations(tenant_id=tenant_id)
     undecided = [row for row in recommendations if row.state in Recommendation.UNDECIDED]
     shown = [row for row in recommendations if row not in undecided] if is_decided else undecided
@@ -60,6 +62,10 @@ def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
         undecided=len(undecided),
         decided=len(recommendations) - len(undecided),
         possible=say_possible(undecided),
+        is_outdated=is_live
+        and not is_decided
+        and bool(undecided)
+        and bool(find_outdated(undecided, read_ruleset(tenant_id))),
     )
 
 

@@ -37,7 +37,7 @@ from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
     from datetime import date
 
     from rules.ruleset import RulesetState
@@ -354,14 +354,19 @@ def edit_rules(recommendation: Recommendation, current: RulesetState) -> list[Ma
 
 def is_outdated(recommendation: Recommendation, current: RulesetState) -> bool:
     """Return True if the rules differ from the rules of the search, whatever revision they are."""
-    if recommendation.seq == current.seq:
-        return False
-    document, _ = read_pair(
-        DocumentHistory(RevisionKind.RULES, recommendation.tenant_id),
-        earlier=recommendation.seq,
-        later=recommendation.seq,
-    )
-    return bool(document.get("rules", []) != current.rules)
+    return bool(find_outdated([recommendation], current))
+
+
+def find_outdated(recommendations: Iterable[Recommendation], current: RulesetState) -> set[int]:
+    """Return the revisions of these recommendations whose rules differ from the current ones."""
+    seqs = {(row.tenant_id, row.seq) for row in recommendations if row.seq != current.seq}
+    return {seq for tenant_id, seq in seqs if _rules_at(tenant_id, seq) != current.rules}
+
+
+def _rules_at(tenant_id: UUID, seq: int) -> list[Any]:
+    document, _ = read_pair(DocumentHistory(RevisionKind.RULES, tenant_id), earlier=seq, later=seq)
+    rules: list[Any] = document.get("rules", [])
+    return rules
 
 
 def _change(recommendation: Recommendation, **changes: Any) -> None:
@@ -384,17 +389,18 @@ def recommendation_etag(recommendation: Recommendation) -> str:
 
 
 def describe_recommendation(
-    recommendation: Recommendation, current: RulesetState | None = None
+    recommendation: Recommendation, outdated: Collection[int] | None = None
 ) -> RecommendationDocument:
-    """Return a recommendation. ``current`` is the ruleset of its tenant."""
-    current = current or read_ruleset(recommendation.tenant_id)
-    is_decided = recommendation.state not in Recommendation.UNDECIDED
+    """Return a recommendation. ``outdated`` are revisions whose rules differ from the current ones."""
+    is_undecided = recommendation.state in Recommendation.UNDECIDED
+    if outdated is None and is_undecided:
+        outdated = find_outdated([recommendation], read_ruleset(recommendation.tenant_id))
     window = AdviceWindow(from_=recommendation.first_day, to=recommendation.last_day)
     return RecommendationDocument.of(
         recommendation,
         variant=recommendation.variant or None,
         purpose=purpose_of(recommendation.kind),
-        is_outdated=not is_decided and is_outdated(recommendation, current),
+        is_outdated=is_undecided and recommendation.seq in (outdated or ()),
         based_on=RecommendationBase(seq=recommendation.seq, window=window),
         decided_by=recommendation.decided_by or None,
         reason=recommendation.reason or None,

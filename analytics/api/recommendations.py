@@ -20,6 +20,7 @@ from analytics.advice.recommendations import (
     describe_recommendation,
     dismiss_recommendation,
     draft_recommendation,
+    find_outdated,
     list_recommendations,
     read_recommendation,
     recommendation_etag,
@@ -76,8 +77,8 @@ class RecommendationViewSet(AppViewSet):
         recommendations = list_recommendations(tenant_id=tenant, state=self.query.get("state"))
         href = hrefs("recommendation", tenant=tenant, recommendationId=tenant)
         mining = read_mining(tenant_id=tenant)
-        current = read_ruleset(tenant)
         undecided = [row for row in recommendations if row.state in Recommendation.UNDECIDED]
+        outdated = find_outdated(undecided, read_ruleset(tenant)) if undecided else ()
         return Response(
             RecommendationList(
                 links=links(
@@ -86,7 +87,7 @@ class RecommendationViewSet(AppViewSet):
                     items=(item(str(row.pk), href(row.pk)) for row in recommendations),
                 ),
                 mining=None if mining is None else describe_mining(mining),
-                recommendations=[describe_recommendation(row, current) for row in recommendations],
+                recommendations=[describe_recommendation(row, outdated) for row in recommendations],
                 possible=say_possible(undecided),
             )
         )

@@ -212,6 +212,8 @@ class TestRecommendations:
         found = recommend(tenant)
         assert decide("accept", found, etag='"old"').status_code == 409
         write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
+        warning = "The rules have changed since the search."
+        assert warning in page_text(staff, to("tenant-insights", tenant))
         page = page_text(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
         assert "The rules were written since" in page
         assert decide("draft", found, etag='"old"').status_code == 409
