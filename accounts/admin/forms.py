@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django_ace import AceWidget
 
+from accounts.signin.staff.sessions import PART_PARAMETER
+
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
@@ -38,7 +40,8 @@ class CompletedInput(forms.TextInput):
         choices = f"{name}-choices"
         more = {
             "list": choices,
-            "hx-get": reverse("admin:suggestions", args=[self.kind]),
+            # A part is no activity. Otherwise its session would overwrite that of a form sent meanwhile.
+            "hx-get": f"{reverse('admin:suggestions', args=[self.kind])}?{PART_PARAMETER}=choices",
             "hx-trigger": "input changed delay:200ms",
             "hx-target": f"next #{choices}",
             "hx-sync": "this:replace",

@@ -74,7 +74,13 @@ def tell_acts(entries: Sequence[Entry], names: Names) -> list[Act]:
 
 def _tell(entries: Sequence[Entry], names: Names) -> Act:
     main = min(entries, key=_rank)
-    documents = [entry for entry in entries if entry.source is Source.REVISION]
+    # The document that the act changed, and not one of another place.
+    place = (main.tenant_id, main.account_id)
+    documents = [
+        entry
+        for entry in entries
+        if entry.source is Source.REVISION and place == (entry.tenant_id, entry.account_id)
+    ]
     record = documents[0] if len(documents) == 1 else main
     what, joint = phrase_of(main)
     others = [entry for entry in entries if entry is not main]
@@ -132,8 +138,7 @@ def tell_revision(row: Revision) -> str:
 def detail_of(entry: Entry, names: Names) -> str:
     """Return in words what changed, or how a query ended."""
     if entry.source is Source.REVISION:
-        said = sentence(entry.row)
-        return "" if said in _NO_MORE else said
+        return "" if entry.text in _NO_MORE else entry.text
     if entry.source is Source.EVENT:
         text = tell_changes(entry.row, names)
         return text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…"

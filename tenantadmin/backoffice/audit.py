@@ -20,7 +20,6 @@ from accounts.cursors import older_than, read_cursor, write_cursor
 from accounts.models import Event, Revision, Tenant
 from accounts.models.events import EventKind
 from logs.models import LogRead, QueryRun
-from rules.admin.history import sentence
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import end_of_day
@@ -363,7 +362,8 @@ def _of_revision(row: Revision) -> Entry:
         f"{row.kind}: {row.action}",
         row.user,
         "",
-        sentence(row),
+        row.text,
+        reason=row.summary.get("comment", ""),
         request_id=row.request_id,
     )
 

@@ -60,7 +60,7 @@ def test_a_timeline_starts_at_the_creation_and_lists_the_newest_first(
         "changedAt": first["changedAt"],
         "action": "update",
         "summary": {"changedFields": 1, "fields": ["/tenantName"]},
-        "text": "changed /tenantName",
+        "text": "changed tenant name",
     }
     assert [change["action"] for change in body["changes"]] == ["update", "update", "create"]
 

@@ -14,6 +14,7 @@ from django.urls import reverse
 from accounts.access_requests import requests_for
 from accounts.admin.finding import email_meant
 from accounts.admin.forms import CompletedInput
+from accounts.admin.names import names_of
 from accounts.admin.pages.base import (
     ActPage,
     ReasonForm,
@@ -66,8 +67,16 @@ _CSV = "csv"
 
 
 def _latest(**fields: Any) -> list[tuple[Event, str]]:
-    """Return the newest events, each with what was done."""
-    return [(it, tell_event(it)[0]) for it in Event.objects.filter(**fields).order_by("-at", "-id")[:_EVENTS]]
+    """Return the newest events, each with what was done, and to which tenant or account."""
+    events = list(Event.objects.filter(**fields).order_by("-at", "-id")[:_EVENTS])
+    names = names_of(key for it in events for key in (it.tenant_id, it.account_id) if key)
+    told = []
+    for event in events:
+        what, joint = tell_event(event)
+        place = event.tenant_id or event.account_id
+        name = names[place][1] if place is not None and place in names else ""
+        told.append((event, " ".join(filter(None, (what, joint, name))) if name else what))
+    return told
 
 
 class RightsPage(StaffPage):

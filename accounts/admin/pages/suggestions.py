@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from django.utils.html import format_html_join
 
 from accounts.admin.finding import find_accounts, find_people, find_tenants
-from accounts.admin.pages.base import StaffPage
+from accounts.admin.pages.base import PART, StaffPage
 from tenantadmin.lib.core.errors import NotFound
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class SuggestionsPage(StaffPage):
         find = _KINDS.get(self.kwargs["kind"])
         if find is None:
             raise NotFound
-        term = str(next(iter(request.GET.values()), "")).replace("\0", "").strip()[:100]
+        typed = (str(value) for name, value in request.GET.items() if name != PART)
+        term = next(typed, "").replace("\0", "").strip()[:100]
         found = find(term) if term else ()
         return HttpResponse(format_html_join("", '<option value="{}">{}</option>', found))

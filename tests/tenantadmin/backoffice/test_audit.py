@@ -281,6 +281,15 @@ class TestPage:
             "expires at: 2026-12-01 00:00:00 UTC; may: run SQL; tenants: Warehouse, everything"
         ) in page_text(staff, AUDIT)
 
+    def test_the_fields_of_a_document_are_told_in_words(self, staff: Client, world: factories.World) -> None:
+        summary = {"fields": ["/billingEmail", "/owners"], "comment": "left"}
+        of: dict[str, Any] = {"tenant_id": None, "account_id": world.account.pk, "request_id": "one"}
+        make_revision(kind="account", action="update", seq=9, summary=summary, **of)
+        acted: dict[str, Any] = {"after": {"act": "account.changed"}, "reason": "left", "subject": "x"}
+        make_event(kind=EventKind.STAFF_ACTED, **acted, **of)
+        text = page_text(staff, AUDIT, who=ADA)
+        assert "changed the account Acme changed billing email, owners left" in text
+
     def test_the_same_act_in_a_row_is_told_once(self, staff: Client, world: factories.World) -> None:
         for number in range(3):
             make_event(minutes(number), kind=EventKind.TOKEN_MINTED, after={"scopes": ["logs:read"]})

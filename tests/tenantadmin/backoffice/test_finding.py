@@ -139,3 +139,32 @@ class TestFinding:
         plan = with_words(Fqdn.objects.order_by(), "db1234 gateway", words_of("name")).explain()
         assert "fqdn_words" in plan
         assert "Seq Scan" not in Tenant.objects.order_by("name", "id")[:100].explain()
+
+
+class TestSuggestions:
+    """What a field completes while one types."""
+
+    @pytest.mark.parametrize(
+        ("kind", "typed", "choices"),
+        [
+            ("people", "memb", ["member@example.org"]),
+            ("people", "gone", []),
+            ("tenants", "ware", ["Warehouse"]),
+            ("accounts", "acm", ["Acme"]),
+            ("accounts", " ", []),
+        ],
+    )
+    def test_words_lead_to_the_value(
+        self, support: Client, world: factories.World, kind: str, typed: str, choices: list[str]
+    ) -> None:
+        factories.make_user("gone@example.org", is_active=False)
+        address = reverse("admin:suggestions", args=[kind])
+        html = support.get(address, {"part": "choices", "owner": typed}).content.decode()
+        assert re.findall(r'<option value="([^"]+)">', html) == choices
+
+    def test_there_are_no_others(self, support: Client, db: None) -> None:
+        assert support.get(reverse("admin:suggestions", args=["rules"])).status_code == 404
+
+    def test_asking_for_them_is_no_activity(self, support: Client, db: None) -> None:
+        html = support.get("/admin/people/").content.decode()
+        assert 'hx-get="/admin/suggestions/people/?part=choices"' in html
