@@ -179,6 +179,10 @@ _BROKEN_DAYS = """() => {
     return broken;
 }"""
 
+#: All parts that come after the page are there.
+_HAS_ITS_PARTS = """() => !document.querySelector(
+    "[hx-trigger^=load], .htmx-request, .htmx-added, .htmx-swapping, .htmx-settling")"""
+
 LONG_NAME = "Reporting warehouse of the northern sales organisation (production, Frankfurt)"
 
 
@@ -227,6 +231,7 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
         for path in pages:
             page.goto(f"{service}{path}")
             page.wait_for_load_state("load")
+            page.wait_for_function(_HAS_ITS_PARTS)
             page.evaluate("document.querySelectorAll('.page details').forEach((it) => { it.open = true; })")
             faults = faults_of_width(page, ".page")
             # It is the width of a phone now.
