@@ -47,6 +47,12 @@ urlpatterns = [
     path("tenants/<uuid:tenant>/verdict", VerdictViewSet.as_view({"get": "get_verdict"}), name="verdict"),
     path("tenants/weeks", VerdictViewSet.as_view({"get": "list_tenant_weeks"}), name="tenant-weeks"),
     path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
+    path("tenants/<uuid:tenant>/activity", ReportViewSet.as_view({"get": "get_activity"}), name="activity"),
+    path(
+        "tenants/<uuid:tenant>/statements",
+        ReportViewSet.as_view({"get": "list_statements"}),
+        name="statements",
+    ),
     path("tenants/<uuid:tenant>/timeline", ReportViewSet.as_view({"get": "get_timeline"}), name="timeline"),
     path(
         "tenants/<uuid:tenant>/invalidations/preview",

@@ -293,6 +293,8 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getStaleReport": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     "getLeaksReport": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
     "getSavings": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getActivity": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "listStatements": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     "getTimeline": Policy(Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ),
     "previewInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),
     "previewTableInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),

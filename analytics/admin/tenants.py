@@ -13,15 +13,17 @@ from django.db.models import Count, Q
 from accounts.models import Fqdn, Revision
 from accounts.models.history import RevisionKind
 from analytics.models import DayRollup, TenantHealth
+from analytics.summaries.activity import Range, read_activity
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range, rules_of, statements_of
-from tenantadmin.lib.core.timestamps import days_before, now
+from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from analytics.summaries.activity import Activity
     from analytics.summaries.documents.rules import RuleRecord
 
 logger = logging.getLogger(__name__)
@@ -34,112 +36,30 @@ _CHANGES: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
-    """A range of days up to ``last``, and the range of the same length before it. Both ends are included."""
-
-    days: int
-    first: dt.date
-    last: dt.date
-    before_first: dt.date
-    before_last: dt.date
-
-
-@dataclass(frozen=True, slots=True)
-class Sums:
-    """Sums over days; all are 0 without log entries."""
-
-    hits: int
-    misses: int
-    warehouse_ms: int
-
-    @property
-    def rate(self) -> float | None:
-        requests = self.hits + self.misses
-        return self.hits / requests if requests else None
-
-
-@dataclass(frozen=True, slots=True)
-class Daily:
-    """Means of the days with a log, or their change: periods with and without gaps can be compared."""
-
-    hits: float
-    misses: float
-    warehouse_ms: float
-
-
-@dataclass(frozen=True, slots=True)
 class Overview:
-    """A tenant's figures in a range. ``before`` is None if the range before has no log."""
+    """A tenant's figures in a range, with their change against the range before."""
 
     range: Range
     health: TenantHealth | None
-    counts: Sequence[DayRollup]
-    sums: Sums
-    before: Sums | None
-    #: Number of days with a log in the range before.
-    days_before: int
+    activity: Activity
     changes: Sequence[Revision]
     fqdns: Sequence[Fqdn]
-
-    @property
-    def rate_change(self) -> float | None:
-        """The hit rate minus the hit rate of the range before, as a share."""
-        before = None if self.before is None else self.before.rate
-        return None if before is None or self.sums.rate is None else self.sums.rate - before
-
-    @property
-    def change(self) -> Daily | None:
-        """How the mean of a day with a log changed from the range before; None if either has no log."""
-        own, before, days, days_before = self.sums, self.before, len(self.counts), self.days_before
-        if before is None or not days:
-            return None
-        return Daily(
-            own.hits / days - before.hits / days_before,
-            own.misses / days - before.misses / days_before,
-            own.warehouse_ms / days - before.warehouse_ms / days_before,
-        )
-
-
-def range_of(last: dt.date, *, days: int) -> Range:
-    """Return the range of ``days`` days that end with ``last``. The calendar begins in the year 1."""
-    return Range(
-        days, days_before(last, days - 1), last, days_before(last, 2 * days - 1), days_before(last, days)
-    )
 
 
 def read_overview(tenant_id: UUID, *, days: int) -> Overview:
     """Return the overview of ``days`` days up to the last day with log entries, or up to today."""
     health = TenantHealth.objects.filter(pk=tenant_id).first()
-    chosen = range_of((health.last_day if health else None) or now().date(), days=days)
+    chosen = Range.ending((health.last_day if health else None) or now().date(), days=days)
     start = dt.datetime.combine(chosen.first, dt.time(), dt.UTC)
     changes = Revision.objects.filter(
         kind__in=[RevisionKind.RULES, RevisionKind.CONFIG], tenant_id=tenant_id, changed_at__gte=start
     ).defer("document")
-    rows = (
-        DayRollup.objects.filter(tenant_id=tenant_id, day__range=(chosen.before_first, chosen.last))
-        .only("day", "hits", "misses", "warehouse_ms")
-        .order_by("day")
-    )
-    logged = [row for row in rows if row.hits or row.misses]
-    counts = [row for row in logged if row.day >= chosen.first]
-    before = [row for row in logged if row.day < chosen.first]
     return Overview(
         range=chosen,
         health=health,
-        counts=counts,
-        sums=_sum_of(counts),
-        before=_sum_of(before) if before else None,
-        days_before=len(before),
+        activity=read_activity(tenant_id, first=chosen.first, last=chosen.last),
         changes=list(changes.order_by("-changed_at", "-pk")[:_CHANGES]),
         fqdns=list(Fqdn.objects.filter(tenant_id=tenant_id)),
-    )
-
-
-def _sum_of(days: Sequence[DayRollup]) -> Sums:
-    return Sums(
-        sum(day.hits or 0 for day in days),
-        sum(day.misses or 0 for day in days),
-        sum(day.warehouse_ms or 0 for day in days),
     )
 
 
@@ -207,22 +127,27 @@ def _change_of(
 
 
 def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
-    """Return the data of the chart: hits, misses and hit rate by day, and a line for each change.
+    """Return the data of the chart: requests by outcome and hit rate by day, and a line for each change.
 
     ``history`` is the address of the tenant's history, to which lines link.
     """
-    by_day = {day.day: day for day in overview.counts}
+    by_day = {day.day: day for day in overview.activity.days}
     labels = [overview.range.first + dt.timedelta(days=number) for number in range(overview.range.days)]
-    counts = [(by_day[day].hits or 0, by_day[day].misses or 0) if day in by_day else (0, 0) for day in labels]
+    days = [by_day.get(day) for day in labels]
     return {
         "labels": [day.isoformat() for day in labels],
         "bars": [
-            {"label": "Hits", "color": "hit", "values": [hits for hits, _ in counts]},
-            {"label": "Misses", "color": "miss", "values": [misses for _, misses in counts]},
+            {"label": "Hits", "color": "hit", "values": [day.hits if day else 0 for day in days]},
+            {"label": "Misses", "color": "miss", "values": [day.stored_misses if day else 0 for day in days]},
+            {
+                "label": "Not cached",
+                "color": "not-cached",
+                "values": [day.not_cached if day else 0 for day in days],
+            },
         ],
         "line": {
             "label": "Hit rate, %",
-            "values": [100 * hits / (hits + misses) if hits + misses else None for hits, misses in counts],
+            "values": [100 * day.hits / day.requests if day and day.requests else None for day in days],
         },
         "marks": [
             {

@@ -23,11 +23,15 @@ from analytics.reports.traffic import Traffic, TrafficFilter, TrafficLinks, list
 from analytics.savings.document import Savings
 from analytics.savings.reading import find_source, read_savings
 from analytics.serializers.reports import (
+    ActivityParameters,
     ReportParameters,
     SavingsParameters,
+    StatementsParameters,
     TimelineParameters,
     TrafficParameters,
 )
+from analytics.summaries.activity import Activity, read_activity
+from analytics.summaries.statements import StatementFilter, StatementList, list_statements
 from logs.audit import Reader
 from rules.serializers.markers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
@@ -83,6 +87,37 @@ class ReportViewSet(AppViewSet):
     def get_timeline(self, request: Request, tenant: UUID) -> Response:
         """Per hour or day (UTC). What fell into the same time need not be the cause."""
         return Response(timeline(self._log(tenant), window=self._window, step=self.query["step"]))
+
+    @operation(
+        summary="The requests of each day, and their change against the days before",
+        query=ActivityParameters,
+        responses={200: Activity},
+    )
+    def get_activity(self, request: Request, tenant: UUID) -> Response:
+        """By what the cache did. Only days with requests count; at most 366 days."""
+        return Response(read_activity(tenant, first=self.query.get("from"), last=self.query.get("to")))
+
+    @operation(
+        summary="The statements of a few days, with what the cache did for each",
+        budget=QUERY,
+        query=StatementsParameters,
+        responses={200: StatementList},
+    )
+    def list_statements(self, request: Request, tenant: UUID) -> Response:
+        """From the summaries of the days. A mean is the mean of the days, each by its requests."""
+        asked = self.query
+        return Response(
+            list_statements(
+                default_store(),
+                tenant=tenant,
+                window=self._window,
+                matching=StatementFilter(
+                    statement=asked.get("statement"), rule=asked.get("rule"), status=asked.get("status")
+                ),
+                order=asked["order"],
+                limit=asked["limit"],
+            )
+        )
 
     @operation(
         summary="What the cache saves of the time that the warehouse bills",

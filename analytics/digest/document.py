@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from analytics.digest.reading import DigestLog
 
 #: Raise it when the same log gives another digest. Then all stored digests are made again.
-DIGEST_VERSION: Final = 3
+DIGEST_VERSION: Final = 4
 
 
 class SectionText(JsonStruct):
@@ -71,9 +71,10 @@ def make_document(
     )
     sections: list[Section] = [section for section in candidates if section is not None]
     quiet = None if sections else quiet_section(log, period)
-    sections = [quiet] if quiet else [totals_section(log, period), *sections]
+    # What was unusual comes first.
+    sections = [quiet] if quiet else [*sections, totals_section(log, period)]
     if not quiet and (saved := savings_section(log, period)):
-        sections.insert(0, saved)
+        sections.append(saved)
     # A recommendation may stay open for weeks, so it does not make a period remarkable.
     if not quiet and (recommended := recommendations_section(changes)):
         sections.append(recommended)

@@ -30,6 +30,14 @@ class DayRollup(models.Model):
     hits = models.BigIntegerField(null=True)
     misses = models.BigIntegerField(null=True)
     warehouse_ms = models.BigIntegerField(null=True)
+    #: Of ``misses``: BYPASS and PASSTHROUGH.
+    not_cached = models.BigIntegerField(null=True)
+    # Sums that may be larger than 64 bits.
+    hit_bytes = models.FloatField(null=True)
+    hit_time_sum = models.FloatField(null=True)
+    hit_time_count = models.BigIntegerField(null=True)
+    miss_time_sum = models.FloatField(null=True)
+    miss_time_count = models.BigIntegerField(null=True)
     built_at = models.DateTimeField(default=now)
 
     class Meta:

@@ -39,7 +39,8 @@ _COUNTS: Final = """
 SELECT
     {at} AS at,
     count(*) FILTER (cacheStatus = 'HIT') AS hits,
-    count(*) FILTER (cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')) AS misses
+    count(*) FILTER (cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')) AS misses,
+    count(*) FILTER (cacheStatus IN ('BYPASS', 'PASSTHROUGH')) AS notCached
 FROM proxy_logs WHERE day BETWEEN '{first}' AND '{last}' GROUP BY 1 ORDER BY 1"""
 
 
@@ -55,6 +56,7 @@ class TimelineBucket(JsonStruct):
     at: Timestamp
     hits: Count
     misses: Annotated[Count, Meta(description="MISS, BYPASS and PASSTHROUGH.")]
+    not_cached: Annotated[Count, Meta(description="Of `misses`: BYPASS and PASSTHROUGH.")]
     hit_rate: Annotated[float, Meta(ge=0, le=1)] | None
     changes: list[TimelineChange]
     markers: Annotated[dict[str, int], Meta(description="Markers by target rule.")]
@@ -95,13 +97,14 @@ def timeline(log: LogReader, *, window: Window, step: TimelineStep) -> Timeline:
     buckets = []
     for number in range((end - start) // length + 1):
         at = start + number * length
-        row = counts.get(epoch_ms(at), {"hits": 0, "misses": 0})
+        row = counts.get(epoch_ms(at), {"hits": 0, "misses": 0, "notCached": 0})
         hits, misses = row["hits"], row["misses"]
         buckets.append(
             TimelineBucket(
                 at=format_timestamp(at),
                 hits=hits,
                 misses=misses,
+                not_cached=row["notCached"],
                 hit_rate=rate(hits, hits + misses) if hits + misses else None,
                 changes=changes.get(at, []),
                 markers=dict(sorted(markers.get(at, Counter()).items())),

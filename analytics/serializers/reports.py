@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
+
+from rest_framework.exceptions import ValidationError
 
 from accounts.serializers.history import PageParameters
 from analytics.reports.reading import MAX_DAYS
@@ -10,6 +12,9 @@ from analytics.reports.timeline import STEPS
 from analytics.reports.traffic import NO_RULE
 from analytics.savings.reading import MAX_DAYS as MAX_SAVINGS_DAYS
 from analytics.savings.reading import STEPS as SAVINGS_STEPS
+from analytics.summaries.activity import DEFAULT_DAYS
+from analytics.summaries.activity import MAX_DAYS as MAX_ACTIVITY_DAYS
+from analytics.summaries.statements import StatementOrder
 from logs.columns import CACHE_STATUSES
 from tenantadmin.lib.http.serializers import (
     DayField,
@@ -20,6 +25,7 @@ from tenantadmin.lib.http.serializers import (
 )
 
 TIMELINE_STEPS = list(STEPS)
+STATEMENT_ORDERS = list(get_args(StatementOrder))
 
 
 class ReportParameters(StrictSerializer):
@@ -29,6 +35,49 @@ class ReportParameters(StrictSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         return {"from": DayField(help_text="The first day."), **super().get_fields()}
+
+
+class ActivityParameters(StrictSerializer):
+    """The days, both included."""
+
+    to = DayField(required=False, help_text="The last day. Default: the last day with entries.")
+
+    def get_fields(self) -> dict[str, Any]:
+        first = DayField(required=False, help_text=f"The first day. Default: {DEFAULT_DAYS} days in all.")
+        return {"from": first, **super().get_fields()}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a period that ends before it begins, or is too long."""
+        if "from" in attrs and "to" not in attrs:
+            raise ValidationError({"to": "Give 'to' with 'from'."})
+        if "from" in attrs and not 0 <= (attrs["to"] - attrs["from"]).days < MAX_ACTIVITY_DAYS:
+            message = f"'from' is at most {MAX_ACTIVITY_DAYS - 1} days before 'to'."
+            raise ValidationError({"from": message})
+        return attrs
+
+
+class StatementsParameters(ReportParameters):
+    """The days, which of their statements are listed, and their order."""
+
+    statement = StrictCharField(
+        required=False,
+        max_length=1000,
+        trim_whitespace=False,
+        help_text="A part of the standardized SQL; case is ignored.",
+    )
+    rule = StrictCharField(
+        required=False,
+        max_length=128,
+        trim_whitespace=False,
+        help_text=f"The rule of the latest request; `{NO_RULE}`: no rule decided.",
+    )
+    status = OneOfField(choices=CACHE_STATUSES, required=False, help_text="Of the latest request.")
+    order = OneOfField(
+        choices=STATEMENT_ORDERS,
+        default="warehouse",
+        help_text="Most first; `hit-rate`: the lowest first.",
+    )
+    limit = StrictIntegerField(min_value=1, max_value=1000, default=200)
 
 
 class TrafficParameters(PageParameters):

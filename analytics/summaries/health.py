@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from django.db import transaction
@@ -30,38 +29,52 @@ if TYPE_CHECKING:
 #: The windows of the hit rates, in days.
 WINDOWS: Final = (1, 7, 28)
 
-_HOUR_SUMS: Final = (
-    "SELECT coalesce(sum(hits), 0)::BIGINT AS hits, coalesce(sum(misses), 0)::BIGINT AS misses FROM <hours>"
+_HOUR_COUNTS: Final = ("hits", "misses", "hit_time_count", "miss_time_count")
+_HOUR_AMOUNTS: Final = ("hit_bytes", "hit_time_sum", "miss_time_sum")
+_HOUR_SUMS: Final = f"""SELECT
+    {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _HOUR_COUNTS)},
+    {", ".join(f"coalesce(sum({name}), 0)::DOUBLE AS {name}" for name in _HOUR_AMOUNTS)}
+FROM <hours>"""  # noqa: S608  # only constants
+_STATEMENT_SUMS: Final = (
+    "SELECT coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms,"
+    " coalesce(sum(bypasses + passthroughs), 0)::BIGINT AS not_cached FROM <statements>"
 )
-_WAREHOUSE_SUM: Final = "SELECT coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms FROM <statements>"
 
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """The sums of a day: hits, misses (including bypassed and passed requests), and warehouse time."""
+    """The sums of a day. ``misses`` includes ``not_cached``: the requests that were bypassed or passed through."""
 
     hits: int
     misses: int
+    not_cached: int
     warehouse_ms: int
+    hit_bytes: float
+    hit_time_sum: float
+    hit_time_count: int
+    miss_time_sum: float
+    miss_time_count: int
 
-    def as_fields(self) -> dict[str, int]:
+    def as_fields(self) -> dict[str, float]:
         return asdict(self)
 
 
 def count_day(files: Mapping[str, Path]) -> DayCounts:
     """Return the sums of a day from the local files of its new rollups."""
-    hours = _read(files[HOURS], "hits", "misses")
-    warehouse = _read(files[STATEMENTS], "warehouse_sum")["warehouse_sum"]
+    hours = _sum(files[HOURS], *_HOUR_COUNTS, *_HOUR_AMOUNTS)
+    statements = _sum(files[STATEMENTS], "warehouse_sum", "bypasses", "passthroughs")
     return DayCounts(
-        hits=pc.sum(hours["hits"]).as_py() or 0,
-        misses=pc.sum(hours["misses"]).as_py() or 0,
-        warehouse_ms=pc.sum(warehouse).as_py() or 0,
+        not_cached=statements["bypasses"] + statements["passthroughs"],
+        warehouse_ms=statements["warehouse_sum"],
+        **{name: hours[name] for name in _HOUR_COUNTS},
+        **{name: float(hours[name]) for name in _HOUR_AMOUNTS},
     )
 
 
-def _read(path: Path, *columns: str) -> pa.Table:
+def _sum(path: Path, *columns: str) -> dict[str, Any]:
     with pq.ParquetFile(path) as file:
-        return file.read(columns=list(columns), use_threads=False)
+        table = file.read(columns=list(columns), use_threads=False)
+    return {name: pc.sum(table[name]).as_py() or 0 for name in columns}
 
 
 def update_health(tenant: UUID) -> None:
@@ -126,12 +139,12 @@ def backfill_health(store: ObjectStore, *, tenant: UUID) -> int:
     Raises:
         StoreError: the object store failed.
     """
-    rows = DayRollup.objects.filter(tenant_id=tenant, hits=None, version=ROLLUP_VERSION)
+    rows = DayRollup.objects.filter(tenant_id=tenant, not_cached=None, version=ROLLUP_VERSION)
     days = list(rows.values_list("pk", "build", "files"))
     for key, build, files in days:
         with new_engine(store) as engine:
             rollups = Rollups(engine.connection, [table_uris(store, files)])
-            counts = DayCounts(**rollups.row(_HOUR_SUMS), **rollups.row(_WAREHOUSE_SUM))
+            counts = DayCounts(**rollups.row(_HOUR_SUMS), **rollups.row(_STATEMENT_SUMS))
         # A newer build has sums already.
         DayRollup.objects.filter(pk=key, build=build).update(**counts.as_fields())
     with transaction.atomic():

@@ -319,11 +319,13 @@ class TestTimeline:
             "at": format_timestamp(moment(0)),
             "hits": 1,
             "misses": 1,
+            "notCached": 1,
             "hitRate": 0.5,
             "changes": [],
             "markers": {},
         }
-        assert (second["hits"], second["misses"], second["hitRate"]) == (0, 1, 0.0)
+        assert (second["hits"], second["misses"], second["notCached"]) == (0, 1, 0)
+        assert second["hitRate"] == 0.0
         assert [(change["kind"], change["seq"]) for change in second["changes"]] == [("rules", latest.seq)]
         assert second["markers"] == {"r": 2}
         assert len(rest) == 22

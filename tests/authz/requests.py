@@ -41,7 +41,8 @@ _VALUES = {
 _QUERIES = {
     **dict.fromkeys(("diffConfig", "diffRules", "diffAccount"), "?from=0&to=0"),
     **dict.fromkeys(
-        ("getStaleReport", "getLeaksReport", "getSavings", "getTimeline"), "?from=2026-01-01&to=2026-01-02"
+        ("getStaleReport", "getLeaksReport", "getSavings", "getTimeline", "listStatements"),
+        "?from=2026-01-01&to=2026-01-02",
     ),
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 #: Names in the dashboard's module that differ.
-_NAMES: Final = {"size": "bytes", "duration_change": "durationChange"}
+_NAMES: Final = {"size": "bytes", "duration_change": "durationChange", "between": "range"}
 _CALL: Final = """(calls) => import("/static/dashboard/format.js")
     .then((f) => calls.map(([name, ...args]) => f[name](...args)))"""
 

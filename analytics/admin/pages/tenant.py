@@ -15,10 +15,10 @@ from analytics.admin.tenants import (
     DEFAULT_RANGE,
     RANGES,
     chart_of,
-    range_of,
     read_overview,
     read_range,
 )
+from analytics.summaries.activity import Range
 from analytics.verdict import read_verdict
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
@@ -26,7 +26,7 @@ from tenantadmin.lib.core.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analytics.admin.tenants import Range, RangeParts
+    from analytics.admin.tenants import RangeParts
 
 
 class OverviewPage(LogPage):
@@ -44,7 +44,7 @@ class OverviewPage(LogPage):
         length = self.request.GET.get("days", "")
         days = int(length) if length in {str(choice) for choice in RANGES} else DEFAULT_RANGE
         if self.request.GET.get(PART) == "range":
-            chosen = range_of(self.last_day, days=days)
+            chosen = Range.ending(self.last_day, days=days)
             range_parts = read_range(self.tenant.pk, chosen)
             return {
                 "range": chosen,
@@ -53,7 +53,7 @@ class OverviewPage(LogPage):
                 "editable": self._editable(),
             }
         if self.request.GET.get(PART) == "savings":
-            return self._read_savings(range_of(self.last_day, days=days))
+            return self._read_savings(Range.ending(self.last_day, days=days))
         overview = read_overview(self.tenant.pk, days=days)
         return {
             "verdict": read_verdict(self.tenant.pk),

@@ -18,7 +18,7 @@ from tenantadmin.lib.http.formats import ago, moment
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from django.db.models import Model
     from django.utils.safestring import SafeString
@@ -136,9 +136,7 @@ def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
 
     ``unit`` is ``whole`` or ``duration`` (milliseconds).
     """
-    if value is not None and value["low"] == value["high"]:
-        return change(value["low"], unit)
-    return _between(value, lambda number: change(number, unit) if number else "0")
+    return formats.between(value, lambda number: change(number, unit))
 
 
 @register.filter
@@ -158,7 +156,7 @@ def billed(gain: Mapping[str, Any]) -> str:
 @register.filter
 def between(value: Mapping[str, Any], unit: str = "whole") -> str:
     """Show a number with its bounds, in the form of `bounds`."""
-    return _between(value, formats.duration if unit == "duration" else formats.number)
+    return formats.between(value, formats.duration if unit == "duration" else formats.number)
 
 
 @register.filter
@@ -171,15 +169,6 @@ def likely(value: Mapping[str, Any], unit: str = "whole") -> str:
 def limits(value: Mapping[str, Any], unit: str = "whole") -> str:
     """Show what `between` does in its brackets."""
     return between(value, unit).partition(" (")[2].removesuffix(")")
-
-
-def _between(value: Mapping[str, Any] | None, show: Callable[[float | None], str]) -> str:
-    if value is None:
-        return formats.NONE
-    low, high, likely = (show(value.get(name)) for name in ("low", "high", "likely"))
-    if low == high:
-        return low
-    return f"{low} to {high}" if value.get("likely") is None else f"≈ {likely} ({low} to {high})"
 
 
 @register.filter

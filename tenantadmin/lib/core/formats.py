@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import ROUND_HALF_UP, Decimal
-from typing import TYPE_CHECKING, Final
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 #: Shown for a value that is missing.
 NONE: Final = "–"
@@ -24,7 +25,7 @@ _DAY: Final = 86_400
 _TIMES: Final = ((1, "ms"), (1000, "s"), (60_000, "min"), (3_600_000, "h"), (86_400_000, "d"))
 _SIZES: Final = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
 _SPANS: Final = ((_DAY, "d"), (3600, "h"), (60, "min"), (1, "s"))
-_AGES: Final = ((365 * _DAY, "year"), (30 * _DAY, "month"), (_DAY, "day"), (3600, "hour"), (60, "minute"))
+_AGES: Final = ((365 * _DAY, "year"), (30 * _DAY, "month"), (_DAY, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 #: Fewer days are not shown as months.
 _LEAST_MONTHS: Final = 60 * _DAY
 
@@ -100,6 +101,19 @@ def duration_change(value: float | None) -> str:
     return _change(value, duration)
 
 
+def between(value: Mapping[str, Any] | None, show: Callable[[float | None], str] = number) -> str:
+    """Show ``{low, likely?, high}``: ``≈ 12 (9 to 15)``, or ``≈ 12`` if both bounds are shown so."""
+    if value is None:
+        return NONE
+    low, high, likely = value["low"], value["high"], value.get("likely")
+    if low == high:
+        return show(low)
+    least, middle, most = (show(it) if it else "0" for it in (low, likely, high))
+    if least == most:
+        return f"≈ {least}"
+    return f"{least} to {most}" if likely is None else f"≈ {middle} ({least} to {most})"
+
+
 def exact_time(at: dt.datetime) -> str:
     """Show a time to the second, in UTC: ``2026-11-24 23:34:10 UTC``."""
     # strftime would write years before 1000 with fewer than four digits.
@@ -109,10 +123,11 @@ def exact_time(at: dt.datetime) -> str:
 def ago(at: dt.datetime, *, now: dt.datetime) -> str:
     """Show how long ago a time was, or how far ahead it is: ``8 days ago``, ``in 3 hours``."""
     passed = (now - at) // dt.timedelta(milliseconds=1)
-    seconds = abs(passed) // 1000
-    for size, unit in _AGES:
-        if seconds >= (_LEAST_MONTHS if unit == "month" else size):
-            text = count(seconds // size, unit)
+    seconds = (abs(passed) + 500) // 1000
+    for (size, unit), (smaller, _) in pairwise(_AGES):
+        # 59.5 minutes are an hour, and not 60 minutes.
+        if 2 * seconds + smaller >= 2 * (_LEAST_MONTHS if unit == "month" else size):
+            text = count(max((2 * seconds + size) // (2 * size), 1), unit)
             return f"{text} ago" if passed > 0 else f"in {text}"
     # Also up to a minute ahead: clocks differ.
     return "just now"

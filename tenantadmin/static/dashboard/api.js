@@ -7,7 +7,7 @@ import { claims, session, store } from "./session.js";
 export { ApiError, SignedOut, hasStatus, renew } from "./request.js";
 
 /** Operations that only a personal access token may call: the dashboard makes one for the tenant. */
-const BY_PAT = /^\S+ \/tenants\/\{tenant\}\/(summaries|savings|verdict|timeline|reports|recommendations|digests|alerts|invalidations|invalidation-markers|rules)\b/;
+const BY_PAT = /^\S+ \/tenants\/\{tenant\}\/(summaries|activity|statements|savings|verdict|timeline|reports|recommendations|digests|alerts|invalidations|invalidation-markers|rules)\b/;
 
 /** @param {string} operation @param {any} input */
 const credentialOf = (operation, input) => (BY_PAT.test(operation) ? patOf(String(input.tenant)) : USER);

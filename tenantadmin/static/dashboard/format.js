@@ -22,7 +22,7 @@ const SIZES = [[1, "B"], [1e3, "kB"], [1e6, "MB"], [1e9, "GB"], [1e12, "TB"], [1
 /** @type {Units} */
 const SPANS = [[86_400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
 /** @type {Units} */
-const AGES = [[365 * 86_400, "year"], [30 * 86_400, "month"], [86_400, "day"], [3600, "hour"], [60, "minute"]];
+const AGES = [[365 * 86_400, "year"], [30 * 86_400, "month"], [86_400, "day"], [3600, "hour"], [60, "minute"], [1, "second"]];
 // Fewer days are not shown as months.
 const LEAST_MONTHS = 60 * 86_400;
 
@@ -112,10 +112,11 @@ export const change = (value) => difference(value, (it) => (it < 0.5 ? "<1" : nu
 /** @param {Value} value a difference of two durations in milliseconds: `−34.1 s` */
 export const durationChange = (value) => difference(value, duration);
 
-/** @param {{low: number, likely?: number | null, high: number}} bounds @param {(value: number) => string} show `≈ 12 (9 to 15)` */
-export function range({ low, likely = null, high }, show) {
+/** @param {{low: number, likely?: number | null, high: number}} bounds @param {(value: number) => string} [show] `≈ 12 (9 to 15)`, or `≈ 12` if both bounds are shown so */
+export function range({ low, likely = null, high }, show = number) {
   if (low === high) return show(low);
   const [least, middle, most] = [low, likely ?? 0, high].map((value) => (value ? show(value) : "0"));
+  if (least === most) return `≈ ${least}`;
   return likely === null ? `${least} to ${most}` : `≈ ${middle} (${least} to ${most})`;
 }
 
@@ -175,10 +176,11 @@ export function inBothZones(value) {
 export function ago(value, now = Date.now()) {
   if (value == null) return NONE;
   const passed = now - new Date(value).getTime();
-  const seconds = Math.floor(Math.abs(passed) / 1000);
-  for (const [size, unit] of AGES) {
-    if (seconds >= (unit === "month" ? LEAST_MONTHS : size)) {
-      const text = count(Math.floor(seconds / size), unit);
+  const seconds = Math.round(Math.abs(passed) / 1000);
+  for (const [index, [size, unit]] of AGES.slice(0, -1).entries()) {
+    // 59.5 minutes are an hour, and not 60 minutes.
+    if (seconds + AGES[index + 1][0] / 2 >= (unit === "month" ? LEAST_MONTHS : size)) {
+      const text = count(Math.max(Math.round(seconds / size), 1), unit);
       return passed > 0 ? `${text} ago` : `in ${text}`;
     }
   }

@@ -28,7 +28,7 @@ export const savingsTile = (tenant, from, last) => {
   const value = h("dd", f.NONE, from <= today && h("span.note", "…"));
   if (from <= today) {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => fill(value,
-      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", `busy time ${f.duration(savings.total.saved.busyMs)}`)),
+      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", `${f.duration(savings.total.saved.busyMs)} of warehouse time`)),
     () => fill(value, f.NONE, h("span.note", "not available")));
   }
   return h("div", h("dt", "Saved on the bill"), value);

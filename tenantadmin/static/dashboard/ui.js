@@ -182,9 +182,9 @@ export const showToken = (text, ...more) => ask({ title: "Your new token", actio
 export const tabs = (entries, label = "Views", kind = "tabs") =>
   h("nav", { class: kind, "aria-label": label }, entries.map(([href, text, now]) => h("a", { href, "aria-current": now && "page" }, text)));
 
-/** @type {(label: string, at: (period: string) => string, earlier: string, later: string) => HTMLElement} links to the periods before and after, unless it has not begun */
-export const stepper = (label, at, earlier, later) => h("nav.segments", { "aria-label": label },
-  h("a", { href: at(earlier), "aria-label": "Earlier" }, "‹"), h("a", { href: later <= today() && at(later), "aria-label": "Later" }, "›"));
+/** @type {(label: string, at: (period: string) => string, earlier: string, later: string, last?: string) => HTMLElement} links to the periods before and after, up to the last */
+export const stepper = (label, at, earlier, later, last = today()) => h("nav.segments", { "aria-label": label },
+  h("a", { href: at(earlier), "aria-label": "Earlier" }, "‹"), h("a", { href: later <= last && at(later), "aria-label": "Later" }, "›"));
 
 /** @param {{_links: {next?: {href: string}}}} page @returns {string} the cursor of the next page, or an empty text */
 export const nextOf = ({ _links: { next } }) => new URLSearchParams(next?.href.split("?")[1]).get("cursor") ?? "";

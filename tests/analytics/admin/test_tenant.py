@@ -75,17 +75,21 @@ class TestTenant:
                 bytes=1,
                 hits=hits,
                 misses=misses,
+                not_cached=misses // 4 if hits else 0,
                 warehouse_ms=10 * misses,
             )
         shown = page_text(staff, to("tenant", tenant), days=7)
-        assert "2026-03-22 to 2026-03-28, UTC, against 2026-03-15 to 2026-03-21" in shown
+        compare = "2026-03-22 to 2026-03-28, UTC. Changes compare the mean day with requests: 1 day here, and"
+        assert f"{compare} 2 from 2026-03-15 to 2026-03-21" in shown
         assert "Hit rate 60.0% +15.0 points;" in shown
-        assert "Hits 60 +15 a day Misses 40 −15 a day Warehouse time spent 400 ms −150 ms a day" in shown
-        assert "Changes are of the mean day with a log: 1 day against 2" in shown
-        assert "there is no log of the 365 days before" in page_text(staff, to("tenant", tenant), days=365)
+        assert (
+            "Hits 60 +15 a day Misses 30 −24 a day Not cached (bypassed, passed through) 10 +9 a day "
+            "Warehouse time spent 400 ms −150 ms a day"
+        ) in shown
+        assert "no request from 2024-03-28 to 2025-03-27 to" in page_text(staff, to("tenant", tenant), days=365)
         DayRollup.objects.filter(day=last - dt.timedelta(days=13)).delete()
         shown = page_text(staff, to("tenant", tenant), days=7)
-        assert "2026-03-21. Changes are of the mean day with a log: 1 day against 1" in shown
+        assert f"{compare} 1 from 2026-03-15 to 2026-03-21" in shown
         assert "Hits 60 −30 a day" in shown
 
     def test_every_figure_links_to_its_requests(self, staff: Client, tenant: Tenant) -> None:
@@ -98,11 +102,12 @@ class TestTenant:
             for more in (
                 "show=statuses",
                 "status=HIT&amp;show=statements",
+                "status=MISS&amp;show=statements",
                 "show=statuses",
                 "show=statements",
             )
         ]
-        assert f'<a href="{sql}?first=2026-03-01&amp;last=2026-03-01&amp;show=statuses">1</a>' in html
+        assert f'<a href="{sql}?first=2026-03-01&amp;last=2026-03-01&amp;status=MISS&amp;show=statements">1</a>' in html
 
     def test_the_range_chooses_rules_and_statements(
         self, staff: Client, access: Client, tenant: Tenant, object_store: Path

@@ -423,10 +423,10 @@ class TestSavings:
         )
         rebuild(world)
         digest = make(world)
-        assert headings(digest)[:2] == ["Saved on the bill", "Totals"]
+        assert headings(digest) == ["Bursts of errors", "Totals", "Saved on the bill"]
         return lines(digest, "Saved on the bill")
 
-    def test_money_and_hours_come_first(self, world: World) -> None:
+    def test_money_and_hours_come_after_what_was_unusual(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
         assert self.prepare(world, price) == [
             "Saved on the bill: 0.30 USD.",

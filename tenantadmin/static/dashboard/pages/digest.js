@@ -1,30 +1,41 @@
 // The digest of a day or a week: what happened, each number with its SQL.
 
 import { call, hasStatus } from "../api.js";
-import { nothingYet } from "../firsthour.js";
+import { dayPicker, emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { a, fine, h, pageHead, panel, ruleLink, tabs, to } from "../ui.js";
-import { dayPicker } from "./statements.js";
 
 /** @type {Show} */
 export async function show({ tenant, query }) {
-  const day = query.get("day") ?? f.yesterday();
   const isWeek = query.get("kind") === "week";
-  const head = pageHead("Digest", isWeek ? `Week of ${f.periodName(day)}` : f.periodName(day),
-    dayPicker(tenant, "digest", day, isWeek ? { kind: "week" } : {}, isWeek ? 7 : 1));
+  const { days, lastDay } = await readActivity(tenant);
+  const day = query.get("day") ?? days.filter((one) => one.day < f.today()).at(-1)?.day ?? f.yesterday();
+  const monday = f.addDays(day, -weekday(day));
+  const [from, until] = isWeek ? [monday, f.addDays(monday, 6)] : [day, day];
+  /** @type {Texts} */
+  const kind = isWeek ? { kind: "week" } : {};
+  const at = (/** @type {string} */ value) => to(tenant, "digest", { ...kind, day: value });
+  const head = pageHead("Digest", isWeek ? `Week from ${f.periodName(from)} to ${f.periodName(until)}` : f.periodName(day), dayPicker(tenant, "digest", day, lastDay, kind, isWeek ? 7 : 1));
   const views = tabs([[to(tenant, "digest", { day }), "Day", !isWeek], [to(tenant, "digest", { day, kind: "week" }), "Week", isWeek]]);
+  const none = (/** @type {string} */ title, /** @type {string} */ note) => h("div", head, views, emptyDay(tenant, title, lastDay && lastDay < from ? lastDay : null, at, note));
+  const name = isWeek ? "this week" : f.periodName(day);
+  if (!(await readActivity(tenant, from, until)).days.length) return none(`There are no requests ${isWeek ? "in" : "on"} ${name}.`, "A digest says what happened in a day or a week with requests.");
+  const ready = `${f.addDays(until, 1)}T01:00Z`;
+  if (Date.now() < Date.parse(ready)) return none(`The digest of ${name} is not made yet.`, `It is made when the log is complete: ${f.ago(ready)}, at ${f.when(ready)}.`);
   try {
     const digest = await load(tenant, day, isWeek);
     return h("div", head, views, digest.sections.map((section) => panel(section.heading, section.id === "recommendations" && a(to(tenant, "recommendations"), "Recommendations"), h("div.pad.prose",
       section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line)))))),
-    fine("Each number is a link to the SQL that gives it. ", digest.sections.some((section) => /Coincides/.test(section.text)) && "“Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
+    fine("Each number is a link to the SQL that gives it. ", digest.sections.some((section) => /usual/.test(section.text)) && `“Usual” is the median of ${isWeek ? "the weeks before" : "the same day of the week in the weeks before"}. `, digest.sections.some((section) => /Coincides/.test(section.text)) && "“Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!hasStatus(error, 404)) throw error;
-    return h("div", head, views, nothingYet(tenant, "first-request", `There is no digest for ${isWeek ? "this week" : f.periodName(day)}.`,
-      "It says what happened, in numbers with their SQL. It is made when the period has ended, and its logs are summarised."));
+    return none(`The digest of ${name} is being made.`, "It takes some minutes after the log is complete. Reload the page then.");
   }
 }
+
+/** @param {string} day 0 is Monday */
+const weekday = (day) => (new Date(`${day}T00:00Z`).getUTCDay() + 6) % 7;
 
 /** @param {string} tenant @param {string} day @param {boolean} isWeek */
 function load(tenant, day, isWeek) {
@@ -35,8 +46,7 @@ function load(tenant, day, isWeek) {
 
 /** @param {string} day the ISO week of a day: it belongs to the year of its Thursday */
 function isoWeek(day) {
-  const weekday = (new Date(`${day}T00:00Z`).getUTCDay() + 6) % 7;
-  const thursday = f.addDays(day, 3 - weekday);
+  const thursday = f.addDays(day, 3 - weekday(day));
   const year = thursday.slice(0, 4);
   const days = (Date.parse(thursday) - Date.parse(`${year}-01-01`)) / 86_400_000;
   return { year, week: String(Math.floor(days / 7) + 1).padStart(2, "0") };
@@ -59,6 +69,8 @@ function sentence(tenant, digest, line) {
     }
     const name = index % 2 ? names.get(part) : undefined;
     if (!name) return part;
+    const [, seq, at] = (name.kind === "revision" && /^revision (\d+) \((.+)\)$/.exec(name.value)) || [];
+    if (seq) return [a(to(tenant, "history", { kind: "rules", seq }), `revision ${seq}`), ` (${f.when(at)})`];
     if (name.kind === "rule") return ruleLink(tenant, name.value);
     if (name.kind === "recommendation") return h("a", { href: to(tenant, "recommendations") }, name.value);
     return name.kind === "statement" ? h("code", name.value) : name.kind === "time" ? f.when(name.value) : name.value;

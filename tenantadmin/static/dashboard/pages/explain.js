@@ -5,9 +5,9 @@ import { asSentence } from "../conditions.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
 import { can } from "../people.js";
+import { meaning, status } from "../statuses.js";
 import { a, area, badge, beside, button, facts, failure, field, fill, h, input, pageHead, panel, replaceAddress, ruleLink, skeleton, tablePanel, tabs, text, to } from "../ui.js";
 import { ACTION } from "./rules.js";
-import { status } from "./statements.js";
 
 /** @type {Record<string, [string, string]>} */
 const OUTCOME = { decided: ["decides", "good"], "matched-later": ["matches, but comes later", "info"], "not-matched": ["does not match", ""], disabled: ["off", ""] };
@@ -75,6 +75,7 @@ export const explanation = (tenant, answer) => [request(tenant, answer), decisio
 function request(tenant, { logged: row, miss, disagreement, decision: { varyBy } }) {
   return panel("What the log says", row.cacheStatus && status(row.cacheStatus),
     facts([
+      row.cacheStatus !== null && ["Status", meaning(row.cacheStatus)],
       ["When", f.when(row.timestamp)], ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
       row.cacheAgeSeconds !== null && ["Age of the result", `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`],
       row.warehouseExecutionTimeMs !== null && ["In the warehouse", f.duration(row.warehouseExecutionTimeMs)],

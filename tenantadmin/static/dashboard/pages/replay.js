@@ -4,10 +4,10 @@ import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { savedOnBill } from "../savings.js";
+import { status } from "../statuses.js";
 import { a, badge, beside, button, facts, failure, fill, h, num, pageHead, panel, ruleLink, table, tablePanel, text, to } from "../ui.js";
 import { STATE, isUnderWay, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
-import { status } from "./statements.js";
 
 /** @typedef {Contract.Replay} Replay */
 /** @typedef {Contract.Bounds} Bounds */

@@ -1,6 +1,7 @@
 // Reports of a few days: results that were older than their tables, and results that depend on who asks.
 
 import { call } from "../api.js";
+import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { a, badge, code, fine, go, h, input, num, pageHead, ruleLink, tablePanel, tabs, text, to } from "../ui.js";
@@ -8,7 +9,7 @@ import { tiles } from "./overview.js";
 
 /** @type {Show} */
 export async function show({ tenant, query }) {
-  const last = query.get("to") ?? f.yesterday();
+  const last = query.get("to") ?? (await readActivity(tenant)).lastDay ?? f.yesterday();
   const from = query.get("from") ?? f.addDays(last, -6);
   const mayUsers = can(tenant, "write");
   const kind = mayUsers && query.get("kind") === "leaks" ? "leaks" : "stale";
@@ -16,10 +17,11 @@ export async function show({ tenant, query }) {
   const first = input("from", from, { type: "date", max: last, "aria-label": "First day", onchange: again });
   const until = input("to", last, { type: "date", min: from, "aria-label": "Last day", onchange: again });
   const link = (/** @type {string} */ name) => to(tenant, "reports", { kind: name, from, to: last });
+  const { days, lastDay } = await readActivity(tenant, from, last);
   return h("div",
     pageHead("Stale risk and leaks", "From the log, at most 31 days (UTC).", first, "to", until),
     mayUsers && tabs([[link("stale"), "Stale results", kind === "stale"], [link("leaks"), "Results that depend on the user", kind === "leaks"]]),
-    ...(kind === "stale" ? await stale(tenant, from, last) : await leaks(tenant, from, last)));
+    ...(!days.length ? [emptyDay(tenant, "There are no requests in these days.", lastDay, (day) => to(tenant, "reports", { kind, from: f.addDays(day, -6), to: day }))] : kind === "stale" ? await stale(tenant, from, last) : await leaks(tenant, from, last)));
 }
 
 /** @param {string} tenant @param {string} from @param {string} last */

@@ -1,6 +1,7 @@
-// SQL over the log: completion, queries kept in this browser, CSV and Parquet.
+// SQL over the log: completion, queries saved in this browser, CSV and Parquet.
 
 import { call } from "../api.js";
+import { readActivity } from "../days.js";
 import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import * as results from "../results.js";
@@ -14,16 +15,17 @@ const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY
 
 /** @param {string} day */
 const examples = (day) => [
-  { name: "Requests by status", sql: `SELECT cacheStatus, count(*) AS requests\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC` },
-  { name: "Most expensive statements", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
-  { name: "Why misses", sql: `SELECT matchedRule, missReason, count(*) AS misses\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nGROUP BY ALL\nORDER BY misses DESC` },
+  { name: "How did the requests end?", sql: `SELECT cacheStatus, count(*) AS requests\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC` },
+  { name: "Which statements keep the warehouse busy?", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
+  { name: "Who asks most, and how much comes from the cache?", sql: `SELECT userName, count(*) AS requests, count(*) FILTER (cacheStatus = 'HIT') AS hits\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC\nLIMIT 20` },
+  { name: "Why were they misses?", sql: `SELECT matchedRule, missReason, count(*) AS misses\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nGROUP BY ALL\nORDER BY misses DESC` },
 ];
 
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
   const key = `dashboard.queries.${tenant}`;
-  const samples = examples(f.yesterday());
+  const samples = examples((await readActivity(tenant)).lastDay ?? f.yesterday());
   /** @type {string[]} */
   let columns = [];
   const output = h("div");
@@ -37,7 +39,7 @@ export async function show(context) {
     columns = schema.columns.map((one) => one.name);
     fill(columnList, h("dl.columns-list", schema.columns.map((one) => [
       h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(quoted(one.name)) }, one.name), beside(` ${one.type}`)),
-      h("dd.muted.small", one.meaning, one.unit && ` (${one.unit})`)])));
+      h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`)])));
   }, (error) => fill(columnList, failure(error)));
 
   let running = new AbortController();
@@ -72,18 +74,18 @@ export async function show(context) {
     samples.map((one) => entry(one, () => choose(one.sql))));
   const keep = () => {
     const sql = editor.value().trim();
-    const name = prompt("Name of the query", sql.split("\n")[0].slice(0, 60));
+    const name = prompt("Save the query as", sql.split("\n")[0].slice(0, 60));
     if (!name) return;
     write(key, [{ name, sql }, ...read(key).filter((one) => one.name !== name)]);
-    notify("Kept in this browser.");
+    notify("Saved in this browser, for you alone.");
     drawKept();
   };
   drawKept();
   return h("div",
-    pageHead("SQL", [h("code", "proxy_logs"), " holds one row for each request. Name a day: it is much faster."], button("Keep", keep), button("Run", run, "primary")),
+    pageHead("SQL", [h("code", "proxy_logs"), " holds one row for each request. Name a day: it is much faster."], button("Save", keep), button("Run", run, "primary")),
     h("div.split",
       h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element), output),
-      h("div", panel("Queries", null, keptList),
+      h("div", panel("Questions", beside("saved ones first"), keptList),
         h("details.panel", h("summary.panel-head.strong", "Columns"), columnList))));
 }
 

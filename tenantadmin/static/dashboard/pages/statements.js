@@ -1,76 +1,66 @@
-// The statements of a day, with what the cache did for each.
+// The statements of a day or a few, with what the cache did for each.
 
-import { call, hasStatus } from "../api.js";
-import { nothingYet } from "../firsthour.js";
+import { call } from "../api.js";
+import { dayPicker, emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
+import { form } from "../forms.js";
 import { can } from "../people.js";
 import { ruleButton } from "../results.js";
-import { a, badge, fill, fine, go, h, input, num, pageHead, panel, ruleLink, stepper, table, text, to } from "../ui.js";
+import { meaning, status, statusChoices } from "../statuses.js";
+import { a, field, fine, go, h, input, num, pageHead, panel, ruleLink, select, table, tabs, text, to } from "../ui.js";
 
-/** @typedef {Contract.QueryRecord} QueryRecord */
+/** @typedef {"warehouse" | "requests" | "response" | "hit-rate"} Order */
 
-/** @type {Texts} */
-export const STATUS = { HIT: "good", MISS: "warn", HOLD: "info", BYPASS: "", PASSTHROUGH: "", BLOCKED: "bad", ERROR: "bad", INVALIDATION_ERROR: "bad", AUTH_ERROR: "bad", SPOOFED: "", TELEMETRY: "", EXECUTOR: "" };
-
-/** @param {string} name */
-export const status = (name) => badge(name, STATUS[name]);
+const LENGTHS = /** @type {const} */ ([[1, "Day"], [7, "7 days"], [28, "28 days"]]);
+/** @type {Record<Order, [string, number]>} what comes first, and its column if that is the most */
+const ORDERS = { warehouse: ["Most warehouse time", 4], requests: ["Most requests", 1], response: ["Slowest response", 3], "hit-rate": ["Lowest hit rate", -1] };
 
 /** @type {Show} */
 export async function show({ tenant, query }) {
-  const day = query.get("day") ?? f.yesterday();
-  const head = pageHead("Statements", `${f.periodName(day)} (UTC)`, dayPicker(tenant, "statements", day));
-  const [year, month, date] = day.split("-");
-  try {
-    const { queries } = await call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year, month, day: date });
-    return h("div", head, list(tenant, day, queries));
-  } catch (error) {
-    if (!hasStatus(error, 404)) throw error;
-    return h("div", head, nothingYet(tenant, "first-request", `There are no requests on ${f.periodName(day)}.`, "Each statement of a day stands here, with its requests and hits."));
-  }
+  const { lastDay } = await readActivity(tenant);
+  /** @type {Texts} */
+  const chosen = { day: lastDay ?? f.yesterday(), days: "1", order: "warehouse", ...Object.fromEntries(query) };
+  const { day, days, statement, rule } = chosen;
+  const order = /** @type {Order} */ (chosen.order in ORDERS ? chosen.order : "warehouse");
+  const from = f.addDays(day, 1 - (Number(days) || 1));
+  const at = (/** @type {Texts} */ changes) => to(tenant, "statements", { ...chosen, ...changes });
+  const found = await call("GET /tenants/{tenant}/statements", { tenant, from, to: day, statement, rule, status: /** @type {any} */ (chosen.status), order });
+  const isFiltered = statement || rule || chosen.status;
+  return h("div",
+    pageHead("Statements", `${from === day ? "" : `${f.periodName(from)} to `}${f.periodName(day)}, in UTC.`,
+      tabs(LENGTHS.map(([length, name]) => [at({ days: String(length) }), name, days === String(length)]), "Length of the period", "segments"), dayPicker(tenant, "statements", day, lastDay, chosen)),
+    form(".panel", (given) => go(at(/** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short",
+      field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
+      field("Rule", input("rule", rule, { placeholder: "an id, or none", maxlength: 128 })), field("Last status", select("status", statusChoices, chosen.status ?? "")),
+      field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order)), h("div.field.end", h("button.button.primary", "Show")))),
+    found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, day), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
+      found.total > found.statements.length && fine(`These are the first ${found.statements.length}. Filter by a part of the statement to see others.`))
+      : emptyDay(tenant, `There are no requests ${from === day ? "on" : "in the days up to"} ${f.periodName(day)}.`, lastDay, (last) => at({ day: last })));
 }
 
-/** @param {string} tenant @param {string} page @param {string} day @param {Record<string, string>} [query] of the address @param {number} [step] days */
-export function dayPicker(tenant, page, day, query = {}, step = 1) {
-  const at = (/** @type {string} */ value) => to(tenant, page, { ...query, day: value });
-  const picker = input("day", day, { type: "date", max: f.today(), "aria-label": "Day", onchange: () => picker.value && go(at(picker.value)) });
-  return [picker, stepper("Day", at, f.addDays(day, -step), f.addDays(day, step))];
-}
+/** @param {string} tenant @param {string} until @returns {Column[]} */
+const columns = (tenant, until) => [
+  { head: "Statement", cell: (row) => statement(tenant, until, row), class: "wide-cell" },
+  num("Requests", "requests"),
+  { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
+  num("Response", "averageResponseTime", f.duration),
+  num("Warehouse", "warehouseExecutionTimeMs", f.duration),
+  { ...text("Rule", "matchedRule", (id) => ruleLink(tenant, id)), class: "nowrap" },
+  { ...text("Last status", "cacheStatus", (name) => name && status(name)), class: "nowrap" },
+];
 
-/** @param {string} tenant @param {string} day @param {QueryRecord[]} queries */
-function list(tenant, day, queries) {
-  const box = h("div");
-  const draw = () => {
-    const words = find.value.toLowerCase();
-    const found = queries.filter((one) => `${one.statement} ${one.matchedRule ?? ""}`.toLowerCase().includes(words));
-    fill(box, table(columns(tenant, day), found, { label: "Statements", sorted: 1, limit: 100, none: "No statement has this text." }));
-  };
-  const find = input("find", "", { type: "search", placeholder: "Find in statements, rules", "aria-label": "Find", oninput: draw });
-  draw();
-  return panel(f.count(queries.length, "statement"), find, box);
-}
+/** @param {Contract.StatementActivity} row */
+const rate = ({ hits, storedMisses, notCached }) => (hits + storedMisses + notCached ? hits / (hits + storedMisses + notCached) : null);
 
-/** @param {string} tenant @param {string} day @returns {Column[]} */
-function columns(tenant, day) {
-  return [
-    { head: "Statement", cell: (row) => statement(tenant, day, row), class: "wide-cell" },
-    num("Requests", "count"),
-    { head: "Hit rate", number: true, cell: (row) => f.ratio(row.cacheHits, row.cacheHits + row.cacheMisses),
-      sort: (row) => row.cacheHits / (row.cacheHits + row.cacheMisses || 1) },
-    num("Response", "averageResponseTime", f.duration),
-    num("Warehouse", "warehouseExecutionTimeMs", f.duration),
-    text("Rule", "matchedRule", (id) => ruleLink(tenant, id)),
-    text("Last", "cacheStatus", (name) => name && status(name)),
-  ];
-}
-
-/** @param {string} tenant @param {string} day @param {QueryRecord} row */
-function statement(tenant, day, row) {
+/** @param {string} tenant @param {string} until @param {Contract.StatementActivity} row */
+function statement(tenant, until, row) {
   const shown = h("div.sql.two", row.statement);
   const details = h("details.statement", h("summary", shown));
   details.addEventListener("toggle", () => shown.classList.toggle("two"));
   details.addEventListener("toggle", () => {
-    details.append(fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · ${f.number(row.cacheHits)} hits, ${f.number(row.cacheMisses)} misses · last result ${f.bytes(row.responseSize)}`),
-      can(tenant, "member") ? h("p.row.small", ruleButton(tenant, day, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: day, to: day, statement: row.statement.slice(0, 1000) }), "Its requests")) : "");
+    details.append(can(tenant, "member") ? h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")) : "",
+      fine(`${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached · first ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · last result ${f.bytes(row.responseSize)}`),
+      row.cacheStatus ? fine("Last status: ", meaning(row.cacheStatus)) : "");
   }, { once: true });
   return details;
 }

@@ -1,13 +1,13 @@
 // The requests of the log, newest first. A row opens what the rules did with it, and why.
 
 import { call } from "../api.js";
-import { nothingYet } from "../firsthour.js";
+import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
 import { ruleButton } from "../results.js";
+import { status, statusChoices } from "../statuses.js";
 import { a, empty, failure, field, fill, go, h, input, nextOf, pageHead, panel, select, skeleton, to } from "../ui.js";
 import { explanation } from "./explain.js";
-import { STATUS, status } from "./statements.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
 
@@ -31,7 +31,7 @@ export async function show({ tenant, query, signal }) {
       page.requests.map((row) => request(tenant, row)),
       next && h("p.more", h("a.button", { href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older")))
       : isFiltered || chosen.cursor ? empty("No request fits.", h("p", a(to(tenant, "traffic"), "Without filters")))
-        : nothingYet(tenant, "first-request", "There are no requests in these days.", "Each request of the Gateway stands here about a minute after it."));
+        : emptyDay(tenant, "There are no requests in these days.", (await readActivity(tenant)).lastDay, (day) => to(tenant, "traffic", { from: day, to: day }), "Each request of the Gateway stands here about a minute after it."));
 }
 
 /** @param {string} tenant @param {Record<string, string>} chosen */
@@ -39,7 +39,7 @@ function filters(tenant, chosen) {
   const text = (/** @type {string} */ name, /** @type {Record<string, any>} */ props = {}) => input(name, chosen[name] ?? "", props);
   const inputs = [
     field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
-    field("Status", select("status", [["", "any"], ...Object.keys(STATUS)], chosen.status ?? "")),
+    field("Status", select("status", statusChoices, chosen.status ?? "")),
     field("Rule", text("rule", { placeholder: "an id, or none" })), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
     field("At least ms", text("minMs", { type: "number", min: 0 })), chosen.queryHash && field("Hash of the query", text("queryHash")),
   ];

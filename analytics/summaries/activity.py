@@ -1,0 +1,202 @@
+"""The requests of a tenant by day, and their change against the days before. Contract: Analytics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Final, Self, TypeVar
+
+from django.db.models import Max, Min
+from msgspec import Meta
+
+from analytics.models import DayRollup
+from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.timestamps import days_before, now
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from uuid import UUID
+
+#: An answer covers at most this many days.
+MAX_DAYS: Final = 366
+#: The days of an answer, if they are not given.
+DEFAULT_DAYS: Final = 28
+#: A shorter period is compared with the week before it, because days of the week differ.
+_LEAST_DAYS_BEFORE: Final = 7
+
+_Number = TypeVar("_Number", int, float)
+_Rate = Annotated[float, Meta(ge=0, le=1)] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of days up to ``last``, and the range before it. All ends are included."""
+
+    days: int
+    first: date
+    last: date
+    before_first: date
+    before_last: date
+
+    @classmethod
+    def ending(cls, last: date, *, days: int) -> Self:
+        """Return the ``days`` days that end with ``last``. The calendar begins in the year 1."""
+        before = max(days, _LEAST_DAYS_BEFORE)
+        return cls(
+            days,
+            days_before(last, days - 1),
+            last,
+            days_before(last, days + before - 1),
+            days_before(last, days),
+        )
+
+
+class ActivitySums(JsonStruct):
+    """The requests of a period, by what the cache did. Other requests count nowhere."""
+
+    hits: Count
+    stored_misses: Annotated[
+        Count, Meta(description="MISS: the warehouse gave the result, which was stored.")
+    ]
+    not_cached: Annotated[Count, Meta(description="BYPASS and PASSTHROUGH.")]
+    warehouse_ms: Count
+
+    @property
+    def requests(self) -> int:
+        return self.hits + self.misses
+
+    @property
+    def misses(self) -> int:
+        """The contract's ``cacheMisses``."""
+        return self.stored_misses + self.not_cached
+
+
+class ActivityDay(ActivitySums):
+    """The requests of one day (UTC)."""
+
+    day: date
+
+
+class ActivityTotal(ActivitySums):
+    """The requests of a period. Means are null without requests."""
+
+    days: Annotated[Count, Meta(description="Days with requests; no other counts.")]
+    hit_rate: _Rate
+    hit_response_ms: int | None
+    miss_response_ms: Annotated[int | None, Meta(description="Also of requests that are not cached.")]
+    cached_bytes: float
+
+
+class ActivityBefore(JsonStruct):
+    """The period that is compared."""
+
+    from_: date
+    to: date
+    days: Annotated[Count, Meta(description="Days with requests; no other counts.")]
+
+
+class ActivityChange(JsonStruct):
+    """The mean of a day with requests, minus the mean of such a day before. Rates and times: the difference."""
+
+    hits: float
+    stored_misses: float
+    not_cached: float
+    requests: float
+    warehouse_ms: float
+    cached_bytes: float
+    hit_rate: float | None
+    hit_response_ms: int | None
+    miss_response_ms: int | None
+
+
+class Activity(JsonStruct):
+    """The requests of a period by day, and their change against the days before."""
+
+    from_: date
+    to: date
+    first_day: Annotated[date | None, Meta(description="The first day of the log with entries.")]
+    last_day: Annotated[date | None, Meta(description="The last day of the log with entries.")]
+    days: Annotated[list[ActivityDay], Meta(description="The days with entries.")]
+    total: ActivityTotal
+    before: ActivityBefore
+    change: Annotated[ActivityChange | None, Meta(description="Null if either period has no requests.")]
+
+
+def read_activity(tenant: UUID, *, first: date | None = None, last: date | None = None) -> Activity:
+    """Return the requests of the days from ``first`` to ``last``.
+
+    By default, these are the `DEFAULT_DAYS` days up to the last day with entries, or up to today.
+    """
+    log = DayRollup.objects.filter(tenant_id=tenant).aggregate(first=Min("day"), last=Max("day"))
+    end = last or log["last"] or now().date()
+    days = DEFAULT_DAYS if first is None else (end - first).days + 1
+    chosen = Range.ending(end, days=days)
+    rows = list(
+        DayRollup.objects.filter(tenant_id=tenant, day__range=(chosen.before_first, end)).order_by("day")
+    )
+    own = [row for row in rows if row.day >= chosen.first]
+    total, before = _total_of(own), _total_of([row for row in rows if row.day < chosen.first])
+    return Activity(
+        from_=chosen.first,
+        to=end,
+        first_day=log["first"],
+        last_day=log["last"],
+        days=[_day_of(row) for row in own],
+        total=total,
+        before=ActivityBefore(from_=chosen.before_first, to=chosen.before_last, days=before.days),
+        change=_change_of(total, before) if total.days and before.days else None,
+    )
+
+
+def _day_of(row: DayRollup) -> ActivityDay:
+    not_cached = row.not_cached or 0
+    return ActivityDay(
+        day=row.day,
+        hits=row.hits or 0,
+        stored_misses=(row.misses or 0) - not_cached,
+        not_cached=not_cached,
+        warehouse_ms=row.warehouse_ms or 0,
+    )
+
+
+def _total_of(rows: Sequence[DayRollup]) -> ActivityTotal:
+    days = [day for day in map(_day_of, rows) if day.requests]
+    hits, misses = sum(day.hits for day in days), sum(day.misses for day in days)
+    return ActivityTotal(
+        days=len(days),
+        hits=hits,
+        stored_misses=sum(day.stored_misses for day in days),
+        not_cached=sum(day.not_cached for day in days),
+        warehouse_ms=sum(day.warehouse_ms for day in days),
+        hit_rate=hits / (hits + misses) if hits + misses else None,
+        hit_response_ms=_mean([(row.hit_time_sum, row.hit_time_count) for row in rows]),
+        miss_response_ms=_mean([(row.miss_time_sum, row.miss_time_count) for row in rows]),
+        cached_bytes=sum(row.hit_bytes or 0 for row in rows),
+    )
+
+
+def _change_of(own: ActivityTotal, before: ActivityTotal) -> ActivityChange:
+    def daily(name: str) -> float:
+        return float(getattr(own, name) / own.days - getattr(before, name) / before.days)
+
+    return ActivityChange(
+        hits=daily("hits"),
+        stored_misses=daily("stored_misses"),
+        not_cached=daily("not_cached"),
+        requests=daily("requests"),
+        warehouse_ms=daily("warehouse_ms"),
+        cached_bytes=daily("cached_bytes"),
+        hit_rate=_minus(own.hit_rate, before.hit_rate),
+        hit_response_ms=_minus(own.hit_response_ms, before.hit_response_ms),
+        miss_response_ms=_minus(own.miss_response_ms, before.miss_response_ms),
+    )
+
+
+def _mean(sums: Sequence[tuple[float | None, int | None]]) -> int | None:
+    """Return the mean of sums with their counts, in whole milliseconds."""
+    count = sum(one or 0 for _, one in sums)
+    return round(sum(one or 0 for one, _ in sums) / count) if count else None
+
+
+def _minus(own: _Number | None, before: _Number | None) -> _Number | None:
+    return None if own is None or before is None else own - before

@@ -1,0 +1,173 @@
+"""The requests of each day with their change, and the statements of a few days."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from django.core.management import call_command
+
+from analytics.models import DayRollup
+from logs.layout import day_start_ms
+from tests import factories
+from tests.conftest import ApiClient
+from tests.objects import save_entries
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.factories import World
+
+LAST = dt.date(2026, 3, 28)
+
+
+def add_day(world: World, age: int, hits: int, misses: int, not_cached: int | None = 0) -> None:
+    """Store the sums of a day, in which each hit took 2 ms and each miss 10."""
+    DayRollup.objects.create(
+        tenant_id=world.tenant.pk,
+        day=LAST - dt.timedelta(days=age),
+        build="b",
+        version=1,
+        files={},
+        bytes=1,
+        hits=hits,
+        misses=misses,
+        not_cached=not_cached,
+        warehouse_ms=10 * misses,
+        hit_bytes=hits,
+        hit_time_sum=2 * hits,
+        hit_time_count=hits,
+        miss_time_sum=10 * misses,
+        miss_time_count=misses,
+    )
+
+
+def put(world: World, *entries: dict[str, Any], day: dt.date = LAST) -> None:
+    numbered = [
+        {"logId": f"{day}-{number}", "timestamp": day_start_ms(day) + number, "responseTimeMs": 5, **entry}
+        for number, entry in enumerate(entries)
+    ]
+    save_entries(world.tenant.pk, day, numbered)
+
+
+def get(world: World, path: str, status: int = 200) -> Any:
+    token = factories.pat_token(world.owner, "analytics:read", tenants=[str(world.tenant.pk)])
+    answer = ApiClient(token).get(f"/tenants/{world.tenant.pk}/{path}")
+    assert answer.status_code == status, answer.content
+    return answer.json()
+
+
+class TestActivity:
+    def test_a_period_is_compared_with_the_one_before_by_its_days_with_requests(self, world: World) -> None:
+        for age, *counts in ((0, 60, 40, 30), (6, 0, 0), (7, 90, 10, 10), (13, 0, 100), (14, 1000, 1000)):
+            add_day(world, age, *counts)
+        answer = get(world, "activity?from=2026-03-22&to=2026-03-28")
+        assert (answer["firstDay"], answer["lastDay"]) == ("2026-03-14", "2026-03-28")
+        assert answer["days"][1] == {
+            "day": "2026-03-28",
+            "hits": 60,
+            "storedMisses": 10,
+            "notCached": 30,
+            "warehouseMs": 400,
+        }
+        assert answer["total"] == {
+            "days": 1,
+            "hits": 60,
+            "storedMisses": 10,
+            "notCached": 30,
+            "warehouseMs": 400,
+            "hitRate": 0.6,
+            "hitResponseMs": 2,
+            "missResponseMs": 10,
+            "cachedBytes": 60.0,
+        }
+        assert answer["before"] == {"from": "2026-03-15", "to": "2026-03-21", "days": 2}
+        assert {name: round(value, 6) for name, value in answer["change"].items()} == {
+            "hits": 15,
+            "storedMisses": -40,
+            "notCached": 25,
+            "requests": 0,
+            "warehouseMs": -150,
+            "cachedBytes": 15,
+            "hitRate": 0.15,
+            "hitResponseMs": 0,
+            "missResponseMs": 0,
+        }
+
+    def test_a_day_is_compared_with_the_week_before(self, world: World) -> None:
+        add_day(world, 0, 1, 1)
+        add_day(world, 7, 1, 3)
+        answer = get(world, "activity?from=2026-03-28&to=2026-03-28")
+        assert answer["before"] == {"from": "2026-03-21", "to": "2026-03-27", "days": 1}
+        assert answer["change"]["hitRate"] == 0.25
+
+    def test_without_days_it_is_of_the_last_28(self, world: World) -> None:
+        add_day(world, 1, 0, 0)
+        answer = get(world, "activity")
+        assert (answer["from"], answer["to"], answer["lastDay"]) == ("2026-02-28", "2026-03-27", "2026-03-27")
+        assert (answer["change"], answer["total"]["hitRate"], answer["total"]["missResponseMs"]) == (None,) * 3
+        DayRollup.objects.all().delete()
+        assert get(world, "activity")["lastDay"] is None
+
+    def test_days_that_are_none(self, world: World) -> None:
+        for days in ("from=2026-03-28", "from=2026-03-28&to=2026-03-27", "from=2025-03-01&to=2026-03-28"):
+            get(world, f"activity?{days}", 400)
+
+
+class TestStatements:
+    def prepare(self, world: World) -> None:
+        put(
+            world,
+            {"standardizedSql": "SELECT A", "cacheStatus": "MISS", "warehouseExecutionTimeMs": 30},
+            {"standardizedSql": "SELECT A", "cacheStatus": "HIT", "matchedRule": "r", "responseSize": 7},
+            {"standardizedSql": "select b", "cacheStatus": "PASSTHROUGH", "warehouseExecutionTimeMs": 50},
+        )
+        put(
+            world,
+            {"standardizedSql": "SELECT A", "cacheStatus": "BYPASS", "responseTimeMs": 11},
+            {"standardizedSql": "<statements>'", "cacheStatus": "ERROR"},
+            {"standardizedSql": None, "cacheStatus": "TELEMETRY"},
+            day=LAST - dt.timedelta(days=1),
+        )
+        call_command("rebuild", tenant=world.tenant.pk)
+
+    def test_they_are_summed_over_the_days(self, world: World, object_store: Path) -> None:
+        self.prepare(world)
+        answer = get(world, "statements?from=2026-03-27&to=2026-03-28&limit=2")
+        assert answer["total"] == 3
+        assert [one["statement"] for one in answer["statements"]] == ["select b", "SELECT A"]
+        first = answer["statements"][1]
+        assert len(first.pop("queryHash")) == 32
+        assert first == {
+            "statement": "SELECT A",
+            "lastDay": "2026-03-28",
+            "requests": 3,
+            "hits": 1,
+            "storedMisses": 1,
+            "notCached": 1,
+            "averageResponseTime": 7,
+            "warehouseExecutionTimeMs": 30,
+            "matchedRule": "r",
+            "cacheStatus": "HIT",
+            "responseSize": 7,
+            "firstRequestTime": "2026-03-27T00:00:00.000Z",
+            "lastRequestTime": "2026-03-28T00:00:00.001Z",
+        }
+        assert get(world, "statements?from=2026-01-01&to=2026-01-02")["statements"] == []
+        get(world, "statements?from=2026-01-01&to=2026-03-02", 400)
+
+    def test_they_are_filtered_and_sorted(self, world: World, object_store: Path) -> None:
+        self.prepare(world)
+        for query, expected in {
+            "statement=SELECT%20B": ["select b"],
+            # A text that stands for a table elsewhere.
+            "statement=%3Cstatements%3E%27": ["<statements>'"],
+            "rule=r": ["SELECT A"],
+            "rule=none&status=ERROR": ["<statements>'"],
+            "order=requests&limit=1": ["SELECT A"],
+            "order=response&limit=1": ["SELECT A"],
+            "order=hit-rate": ["select b", "SELECT A", "<statements>'"],
+        }.items():
+            answer = get(world, f"statements?from=2026-03-27&to=2026-03-28&{query}")
+            assert [one["statement"] for one in answer["statements"]] == expected, query
+            assert answer["total"] == (3 if query.startswith("order") else 1)
