@@ -46,6 +46,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         assert [path.replace(demo.tenant, "T").partition("?")[0] for path in dashboard.asked] == [
             "POST /users/me/tokens",
             "POST /oauth/token",
+            "GET /tenants/T/activity",
             *sorted([f"GET /tenants/T/summaries/{month.replace('-', '/')}", "GET /tenants/T/timeline"]),
             "GET /tenants/T/savings",
             "GET /tenants/T/verdict",
@@ -57,7 +58,12 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         )
         assert next(iter(tiles)) == "Saved on the bill"
         assert tiles["Hit rate"].endswith("%")
-        assert int(tiles["Requests"].replace(",", "")) > 100
+        requests, *kinds = (
+            int(tiles[name].split("\n")[0].replace(",", ""))
+            for name in ("Requests", "Hits", "Misses", "Not cached (bypassed, passed through)")
+        )
+        assert requests == sum(kinds) > 100
+        expect(page.locator("#view")).to_contain_text("to compare with.")
         page.click("nav[aria-label='Length of the period'] >> text=Day")
         page.wait_for_url(f"**period={demo.last_day}")
         page.wait_for_selector("text=Requests by hour")
@@ -69,12 +75,12 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         # All days of the demo are in one month, but for the first day of one.
         assert demo.last_day.day == 1 or page.inner_text("dd >> nth=1") == requests
         page.go_back()
-        page.wait_for_selector("text=From cache")
+        page.wait_for_selector("text=Data from the cache")
         del dashboard.asked[:]
         page.reload()
         page.wait_for_selector(".chart[data-drawn]")
         # With what is left to set up.
-        assert len(dashboard.asked) == len(set(dashboard.asked)) == 7
+        assert len(dashboard.asked) == len(set(dashboard.asked)) == 8
 
 
 def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
@@ -401,7 +407,7 @@ def test_values_of_a_result_are_exact(demo: Demo, home: str, open_as: Callable[.
             page.click("text=CSV for Excel")
         assert download.value.path().read_bytes().startswith(b"\xef\xbb\xbfa,year,b,list,object,text\r\n")
         # Rows of one query do not stand below another.
-        page.click("text=Why misses")
+        page.click("text=Why were they misses?")
         expect(page.locator("[aria-label=Result]")).to_have_count(0)
 
 

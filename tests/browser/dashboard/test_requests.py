@@ -27,7 +27,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         page = dashboard.page
         rows = page.locator(".request")
         expect(rows).to_have_count(50)
-        assert set(page.locator(".request .badge").all_inner_texts()) == {"MISS"}
+        assert set(page.locator(".request .badge").all_inner_texts()) == {"Miss"}
         first = rows.first.inner_text()
         page.click("text=Older >> nth=0")
         page.wait_for_selector("h2:has-text('Older requests')")
@@ -40,7 +40,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         page.select_option("select[name=status]", "HIT")
         page.click("main >> text=Show")
         page.wait_for_url("**status=HIT&statement=SALES")
-        expect(rows.first.locator(".badge")).to_have_text("HIT")
+        expect(rows.first.locator(".badge")).to_have_text("Hit")
         rows.first.locator("summary").click()
         opened = rows.first.locator(".rule-more")
         expect(opened.locator("dt", has_text="Key")).to_be_visible()
@@ -69,8 +69,15 @@ def test_requests_are_filtered_turned_over_and_explained(
         assert places == [str(number) for number in range(1, len(places) + 1)]
         expect(rules.locator(".badge").last).to_have_text("decides")
 
-        # A statement of a day, by a click anywhere in its row.
+        # A statement of a week, by a click anywhere in its row.
         dashboard.go(f"/t/{demo.tenant}/statements")
+        page.click("text=7 days")
+        page.wait_for_url("**days=7**")
+        page.select_option("select[name=order]", "requests")
+        page.fill("input[name=statement]", "SELECT")
+        page.click("main >> text=Show")
+        page.wait_for_url("**statement=SELECT**")
+        dashboard.settle()
         page.click("tbody tr >> nth=0 >> td >> nth=1", force=True)
         page.click("text=Make a rule of this")
         page.wait_for_selector("dialog input[name=tables]")
@@ -78,8 +85,11 @@ def test_requests_are_filtered_turned_over_and_explained(
         page.wait_for_selector("dialog", state="detached")
         today = demo.last_day + timedelta(days=1)
         dashboard.go(f"/t/{demo.tenant}/statements?day={today}")
-        # There is no link into the future.
+        expect(page.locator("main")).to_contain_text("There are no requests on")
+        # There is no link into the future, but one to the last day with requests.
         assert page.get_attribute("[aria-label=Later]", "href") is None
+        page.click("main p:has-text('Last day with requests') a")
+        page.wait_for_selector("[aria-label=Statements] tbody tr")
 
 
 def test_a_reader_is_offered_no_rule_and_bad_filters_say_what_is_wrong(

@@ -173,7 +173,7 @@ def test_access_for_a_limited_time_stands_apart_and_is_taken_away(
         page = dashboard.page
         row = page.locator("[aria-label='Access for a limited time'] tbody tr")
         expect(row).to_contain_text("ticket 12")
-        expect(row).to_contain_text("in 1 hour")
+        expect(row).to_contain_text("in 2 hours")
         assert page.locator("[aria-label=Members] tr:has-text('staff@service.example')").count() == 0
         row.locator("text=Remove").click()
         page.click("dialog .danger")

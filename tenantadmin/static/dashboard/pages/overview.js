@@ -25,7 +25,8 @@ export async function show(context) {
   const top = () => [head(period, activity, at), f.yesterday().startsWith(period) && verdict(tenant)];
   if (activity.days.length) {
     try {
-      return h("div", top(), await (period.length === 4 ? year : period.length === 7 ? month : day)(context, period, activity, savingsTile(tenant, from, last)));
+      const node = await (period.length === 4 ? year : period.length === 7 ? month : day)(context, period, activity);
+      return h("div", top(), node);
     } catch (error) {
       if (!hasStatus(error, 404)) throw error;
       return h("div", top(), empty("This period is being summarised.", h("p.muted", "It takes a few minutes after the log has arrived. Reload the page then.")));
@@ -60,8 +61,8 @@ export const tiles = (entries, first) =>
   h("dl.tiles", first, entries.map(([name, value, note]) =>
     h("div", h("dt", name), h("dd", value, note && h("span.note", note)))));
 
-/** @param {Contract.Activity} activity @param {HTMLElement} saved @param {[string, string, string?][]} more */
-function figures({ total, change, before }, saved, more) {
+/** @param {string} tenant @param {Contract.Activity} activity @param {[string, string, string?][]} more */
+function figures(tenant, { from, to: last, total, change, before }, more) {
   /** @type {(value: Value, show: (value: Value) => string) => string} of the mean day */
   const daily = (value, show) => (change ? `${show(value)} a day` : "");
   const requests = total.hits + total.storedMisses + total.notCached;
@@ -74,7 +75,7 @@ function figures({ total, change, before }, saved, more) {
     ["Response from the cache", f.duration(total.hitResponseMs), change ? f.durationChange(change.hitResponseMs) : ""],
     ["Response from the warehouse", f.duration(total.missResponseMs), change ? f.durationChange(change.missResponseMs) : ""],
     ["Data from the cache", f.bytes(total.cachedBytes), daily(change?.cachedBytes, bytes)], ...more,
-  ], saved), fine(change ? `Changes compare the mean day with requests: ${f.count(total.days, "day")} here, and ${before.days} from ${before.from} to ${before.to}.`
+  ], savingsTile(tenant, from, last)), fine(change ? `Changes compare the mean day with requests: ${f.count(total.days, "day")} here, and ${before.days} from ${before.from} to ${before.to}.`
     : `No request from ${before.from} to ${before.to} to compare with.`));
 }
 
@@ -94,8 +95,8 @@ function traffic(context, label, buckets, marks) {
   });
 }
 
-/** @param {Context} context @param {string} period @param {Contract.Activity} activity @param {HTMLElement} saved */
-async function year(context, period, activity, saved) {
+/** @param {Context} context @param {string} period @param {Contract.Activity} activity */
+async function year(context, period, activity) {
   const { tenant } = context;
   const [summary, history] = await Promise.all([
     call("GET /tenants/{tenant}/summaries/{year}", { tenant, year: period }),
@@ -107,31 +108,31 @@ async function year(context, period, activity, saved) {
     return index < 0 ? [] : [{ index, text: changeText("rules", change.seq, change.action, change.userId) }];
   });
   return h("div",
-    figures(activity, saved, [["Statements cached", f.number(summary.totalQueries), `${f.bytes(summary.cacheSize)} stored`], ["Users", f.number(summary.totalUsers)]]),
+    figures(tenant, activity, [["Statements cached", f.number(summary.totalQueries), `${f.bytes(summary.cacheSize)} stored`], ["Users", f.number(summary.totalUsers)]]),
     panel("Requests by day", null, traffic(context, `Requests by day in ${period}`, buckets, marks)));
 }
 
-/** @param {Context} context @param {string} period @param {Contract.Activity} activity @param {HTMLElement} saved */
-async function month(context, period, activity, saved) {
+/** @param {Context} context @param {string} period @param {Contract.Activity} activity */
+async function month(context, period, activity) {
   const { tenant } = context;
   const [thisYear, thisMonth] = period.split("-");
   const [it, timeline] = await Promise.all([
     call("GET /tenants/{tenant}/summaries/{year}/{month}", { tenant, year: thisYear, month: thisMonth }),
     call("GET /tenants/{tenant}/timeline", { tenant, from: activity.from, to: activity.to, step: "day" }),
   ]);
-  return body(context, it, timeline, figures(activity, saved, [["Statements", f.number(it.totalQueries)], ["Users", f.number(it.totalUsers)]]),
+  return body(context, it, timeline, figures(tenant, activity, [["Statements", f.number(it.totalQueries)], ["Users", f.number(it.totalUsers)]]),
     panel("Requests by day", null, traffic(context, `Requests by day, ${f.periodName(period)}`, ...fromTimeline(timeline, f.dayShort, (at) => at.slice(0, 10)))), "by hour of day, mean of the month");
 }
 
-/** @param {Context} context @param {string} period @param {Contract.Activity} activity @param {HTMLElement} saved */
-async function day(context, period, activity, saved) {
+/** @param {Context} context @param {string} period @param {Contract.Activity} activity */
+async function day(context, period, activity) {
   const { tenant } = context;
   const [thisYear, thisMonth, thisDay] = period.split("-");
   const [it, timeline] = await Promise.all([
     call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year: thisYear, month: thisMonth, day: thisDay }),
     call("GET /tenants/{tenant}/timeline", { tenant, from: period, to: period, step: "hour" }),
   ]);
-  return body(context, it, timeline, figures(activity, saved, [["Statements", f.number(it.queries.length)], ["Users", f.number(it.uniqueUsers)]]),
+  return body(context, it, timeline, figures(tenant, activity, [["Statements", f.number(it.queries.length)], ["Users", f.number(it.uniqueUsers)]]),
     panel("Requests by hour", [a(to(tenant, "statements", { day: period }), "Statements"), a(to(tenant, "traffic", { from: period, to: period }), "Requests"), a(to(tenant, "digest", { day: period }), "Digest")],
       traffic(context, `Requests by hour, ${f.periodName(period)}`, ...fromTimeline(timeline, (at) => at.slice(11, 16), () => ""))), "by hour");
 }

@@ -16,8 +16,8 @@ const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY
 /** @param {string} day */
 const examples = (day) => [
   { name: "How did the requests end?", sql: `SELECT cacheStatus, count(*) AS requests\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC` },
-  { name: "Which statements keep the warehouse busy?", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
-  { name: "Who asks most, and how much comes from the cache?", sql: `SELECT userName, count(*) AS requests, count(*) FILTER (cacheStatus = 'HIT') AS hits\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC\nLIMIT 20` },
+  { name: "Which statements cost most?", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
+  { name: "Who asks most?", sql: `SELECT userName, count(*) AS requests, count(*) FILTER (cacheStatus = 'HIT') AS hits\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC\nLIMIT 20` },
   { name: "Why were they misses?", sql: `SELECT matchedRule, missReason, count(*) AS misses\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nGROUP BY ALL\nORDER BY misses DESC` },
 ];
 
@@ -82,7 +82,7 @@ export async function show(context) {
   };
   drawKept();
   return h("div",
-    pageHead("SQL", [h("code", "proxy_logs"), " holds one row for each request. Name a day: it is much faster."], button("Save", keep), button("Run", run, "primary")),
+    pageHead("SQL", [h("code", "proxy_logs"), " holds one row for each request. Name a day: it is much faster."], button("Save query", keep), button("Run", run, "primary")),
     h("div.split",
       h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element), output),
       h("div", panel("Questions", beside("saved ones first"), keptList),
