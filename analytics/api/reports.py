@@ -105,12 +105,13 @@ class ReportViewSet(AppViewSet):
     )
     def list_statements(self, request: Request, tenant: UUID) -> Response:
         """From the summaries of the days. A mean is the mean of the days, each by its requests."""
-        asked = self.query
+        asked, window = self.query, self._window
         return Response(
             list_statements(
                 default_store(),
                 tenant=tenant,
-                window=self._window,
+                first=window.first,
+                last=window.last,
                 matching=StatementFilter(
                     statement=asked.get("statement"), rule=asked.get("rule"), status=asked.get("status")
                 ),

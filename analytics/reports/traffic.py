@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from accounts.cursors import invalid_cursor, read_cursor, write_cursor
 from analytics.explain import show_time
+from analytics.summaries.statements import NO_RULE
 from logs.columns import CACHE_STATUSES
 from logs.quoting import quote_value
 from rules.conditions.casefold import fold_case, fold_case_sql
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
 
     from analytics.reports.reading import LogReader, Window
 
-#: The value of the filter ``rule`` for requests that no rule decided.
-NO_RULE: Final = "none"
 #: Members of a request and the columns they come from, but for `timestamp`.
 _COLUMNS: Final[Mapping[str, str]] = {
     "logId": "logId",

@@ -9,12 +9,11 @@ from rest_framework.exceptions import ValidationError
 from accounts.serializers.history import PageParameters
 from analytics.reports.reading import MAX_DAYS
 from analytics.reports.timeline import STEPS
-from analytics.reports.traffic import NO_RULE
 from analytics.savings.reading import MAX_DAYS as MAX_SAVINGS_DAYS
 from analytics.savings.reading import STEPS as SAVINGS_STEPS
 from analytics.summaries.activity import DEFAULT_DAYS
 from analytics.summaries.activity import MAX_DAYS as MAX_ACTIVITY_DAYS
-from analytics.summaries.statements import StatementOrder
+from analytics.summaries.statements import NO_RULE, StatementOrder
 from logs.columns import CACHE_STATUSES
 from tenantadmin.lib.http.serializers import (
     DayField,

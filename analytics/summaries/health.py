@@ -43,7 +43,7 @@ _STATEMENT_SUMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """The sums of a day. ``misses`` includes ``not_cached``: the requests that were bypassed or passed through."""
+    """The sums of a day. ``misses`` includes ``not_cached``: requests that were bypassed or passed through."""
 
     hits: int
     misses: int
@@ -62,12 +62,13 @@ class DayCounts:
 def count_day(files: Mapping[str, Path]) -> DayCounts:
     """Return the sums of a day from the local files of its new rollups."""
     hours = _sum(files[HOURS], *_HOUR_COUNTS, *_HOUR_AMOUNTS)
+    # Wide sums are decimals.
+    hours |= {name: float(hours[name]) for name in _HOUR_AMOUNTS}
     statements = _sum(files[STATEMENTS], "warehouse_sum", "bypasses", "passthroughs")
     return DayCounts(
         not_cached=statements["bypasses"] + statements["passthroughs"],
         warehouse_ms=statements["warehouse_sum"],
-        **{name: hours[name] for name in _HOUR_COUNTS},
-        **{name: float(hours[name]) for name in _HOUR_AMOUNTS},
+        **hours,
     )
 
 

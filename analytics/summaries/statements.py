@@ -22,11 +22,10 @@ from tenantadmin.lib.core.timestamps import Timestamp
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from analytics.reports.reading import Window
     from tenantadmin.lib.objectstore import ObjectStore
 
 StatementOrder: TypeAlias = Literal["warehouse", "requests", "response", "hit-rate"]
-#: The value of the filter ``rule`` for statements that no rule decided.
+#: The value of the filter ``rule`` for what no rule decided.
 NO_RULE: Final = "none"
 _ORDERS: Final[dict[StatementOrder, str]] = {
     "warehouse": "warehouse_ms DESC NULLS LAST",
@@ -55,13 +54,14 @@ _QUERY: Final = f"""
         WHERE {_PART} IS NULL OR contains({fold_case_sql("sql")}, {_PART})
         GROUP BY statement
     )
-    WHERE ({_STATUS} IS NULL OR status = {_STATUS}) AND ({_RULE} IS NULL OR coalesce(rule, '{NO_RULE}') = {_RULE})
+    WHERE ({_STATUS} IS NULL OR status = {_STATUS})
+        AND ({_RULE} IS NULL OR coalesce(rule, '{NO_RULE}') = {_RULE})
     ORDER BY {{order}}, hash LIMIT {{limit}}
 """  # noqa: S608  # only constants
 
 
 class StatementActivity(JsonStruct):
-    """One statement in a period. ``matchedRule``, ``cacheStatus`` and ``responseSize`` are of the latest request."""
+    """One statement. ``matchedRule``, ``cacheStatus`` and ``responseSize`` are of the latest request."""
 
     query_hash: Annotated[str, Meta(description="MD5 of the standardized SQL, lower-case hex.")]
     statement: str
@@ -113,17 +113,18 @@ def list_statements(
     store: ObjectStore,
     *,
     tenant: UUID,
-    window: Window,
+    first: date,
+    last: date,
     matching: StatementFilter,
     order: StatementOrder,
     limit: int,
 ) -> StatementList:
-    """Return the first ``limit`` statements of the days of the window.
+    """Return the first ``limit`` statements of the days from ``first`` to ``last``.
 
     Raises:
         StoreError, duckdb.Error: the rollups cannot be read.
     """
-    days = find_range(tenant=tenant, first=window.first, last=window.last).days
+    days = find_range(tenant=tenant, first=first, last=last).days
     rows, texts = [], {}
     if days:
         files = {day: table_uris(store, tables) for day, tables in days.items()}
@@ -135,8 +136,8 @@ def list_statements(
             used = [files[day][STATEMENTS] for day in sorted({row["day"] for row in rows})]
             texts = rollups.statement_texts(used, [row["hash"] for row in rows])
     return StatementList(
-        from_=window.first,
-        to=window.last,
+        from_=first,
+        to=last,
         total=rows[0]["total"] if rows else 0,
         statements=[
             StatementActivity(

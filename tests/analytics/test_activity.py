@@ -105,7 +105,9 @@ class TestActivity:
         add_day(world, 1, 0, 0)
         answer = get(world, "activity")
         assert (answer["from"], answer["to"], answer["lastDay"]) == ("2026-02-28", "2026-03-27", "2026-03-27")
-        assert (answer["change"], answer["total"]["hitRate"], answer["total"]["missResponseMs"]) == (None,) * 3
+        assert (answer["change"], answer["total"]["hitRate"], answer["total"]["missResponseMs"]) == (
+            None,
+        ) * 3
         DayRollup.objects.all().delete()
         assert get(world, "activity")["lastDay"] is None
 

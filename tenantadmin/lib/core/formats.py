@@ -25,7 +25,14 @@ _DAY: Final = 86_400
 _TIMES: Final = ((1, "ms"), (1000, "s"), (60_000, "min"), (3_600_000, "h"), (86_400_000, "d"))
 _SIZES: Final = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
 _SPANS: Final = ((_DAY, "d"), (3600, "h"), (60, "min"), (1, "s"))
-_AGES: Final = ((365 * _DAY, "year"), (30 * _DAY, "month"), (_DAY, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+_AGES: Final = (
+    (365 * _DAY, "year"),
+    (30 * _DAY, "month"),
+    (_DAY, "day"),
+    (3600, "hour"),
+    (60, "minute"),
+    (1, "second"),
+)
 #: Fewer days are not shown as months.
 _LEAST_MONTHS: Final = 60 * _DAY
 

@@ -86,7 +86,9 @@ class TestTenant:
             "Hits 60 +15 a day Misses 30 −24 a day Not cached (bypassed, passed through) 10 +9 a day "
             "Warehouse time spent 400 ms −150 ms a day"
         ) in shown
-        assert "no request from 2024-03-28 to 2025-03-27 to" in page_text(staff, to("tenant", tenant), days=365)
+        assert "no request from 2024-03-28 to 2025-03-27 to" in page_text(
+            staff, to("tenant", tenant), days=365
+        )
         DayRollup.objects.filter(day=last - dt.timedelta(days=13)).delete()
         shown = page_text(staff, to("tenant", tenant), days=7)
         assert f"{compare} 1 from 2026-03-15 to 2026-03-21" in shown
@@ -107,7 +109,10 @@ class TestTenant:
                 "show=statements",
             )
         ]
-        assert f'<a href="{sql}?first=2026-03-01&amp;last=2026-03-01&amp;status=MISS&amp;show=statements">1</a>' in html
+        assert (
+            f'<a href="{sql}?first=2026-03-01&amp;last=2026-03-01&amp;status=MISS&amp;show=statements">1</a>'
+            in html
+        )
 
     def test_the_range_chooses_rules_and_statements(
         self, staff: Client, access: Client, tenant: Tenant, object_store: Path
