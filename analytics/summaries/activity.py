@@ -96,7 +96,7 @@ class ActivityBefore(JsonStruct):
 
 
 class ActivityChange(JsonStruct):
-    """The mean of a day with requests, minus the same of the period before. Rates and times: the difference."""
+    """The mean of a day with requests, minus that of the period before. Rates and times: the difference."""
 
     hits: float
     stored_misses: float

@@ -43,7 +43,7 @@ _STATEMENT_SUMS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """The sums of a day. ``misses`` includes ``not_cached``: requests that were bypassed or passed through."""
+    """The sums of a day. ``misses`` includes ``not_cached``: requests bypassed or passed through."""
 
     hits: int
     misses: int
