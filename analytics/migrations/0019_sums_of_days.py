@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('analytics', '0017_variants_of_recommendations'),
+        ('analytics', '0018_orders_of_health'),
     ]
 
     operations = [
