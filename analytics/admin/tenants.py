@@ -13,7 +13,7 @@ from django.db.models import Count, Q
 from accounts.models import Fqdn, Revision
 from accounts.models.history import RevisionKind
 from analytics.models import DayRollup, TenantHealth
-from analytics.summaries.activity import Range, read_activity
+from analytics.summaries.activity import Range, is_fair, read_activity
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range, rules_of, statements_of
 from tenantadmin.lib.core.timestamps import now
@@ -74,7 +74,7 @@ class RuleChange:
 
 @dataclass(frozen=True, slots=True)
 class RangeParts:
-    """Rules of a range, each with its change (None: new, or no log before), and top statements."""
+    """Rules of a range, each with its change (None: new, or too few days before), and top statements."""
 
     rules: Sequence[tuple[RuleRecord, RuleChange | None]]
     statements: Sequence[dict[str, Any]]
@@ -101,7 +101,9 @@ def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
     changes = [
         _change_of(rule, earlier.get(rule.rule_id), days=days, days_before=days_before) for rule in rules
     ]
-    return RangeParts(list(zip(rules, changes, strict=True)), statements, has_before=days_before > 0)
+    return RangeParts(
+        list(zip(rules, changes, strict=True)), statements, has_before=is_fair(days, days_before)
+    )
 
 
 def _count_logged_days(tenant_id: UUID, chosen: Range) -> tuple[int, int]:
@@ -117,7 +119,7 @@ def _count_logged_days(tenant_id: UUID, chosen: Range) -> tuple[int, int]:
 def _change_of(
     rule: RuleRecord, before: RuleRecord | None, *, days: int, days_before: int
 ) -> RuleChange | None:
-    if before is None or not days or not days_before:
+    if before is None or not is_fair(days, days_before):
         return None
     return RuleChange(
         (rule.requests or 0) / days - (before.requests or 0) / days_before,

@@ -119,7 +119,10 @@ class Activity(JsonStruct):
     days: Annotated[list[ActivityDay], Meta(description="The days with entries.")]
     total: ActivityTotal
     before: ActivityBefore
-    change: Annotated[ActivityChange | None, Meta(description="Null if either period has no requests.")]
+    change: Annotated[
+        ActivityChange | None,
+        Meta(description="Null if the period before has requests on less than half as many days."),
+    ]
 
 
 def read_activity(tenant: UUID, *, first: date | None = None, last: date | None = None) -> Activity:
@@ -144,8 +147,13 @@ def read_activity(tenant: UUID, *, first: date | None = None, last: date | None 
         days=[_day_of(row) for row in own],
         total=total,
         before=ActivityBefore(from_=chosen.before_first, to=chosen.before_last, days=before.days),
-        change=_change_of(total, before) if total.days and before.days else None,
+        change=_change_of(total, before) if is_fair(total.days, before.days) else None,
     )
+
+
+def is_fair(days: int, before: int) -> bool:
+    """Return True if a period can be compared with one before it, by their numbers of days with requests."""
+    return 0 < days <= 2 * before
 
 
 def _day_of(row: DayRollup) -> ActivityDay:

@@ -94,6 +94,13 @@ class TestActivity:
             "missResponseMs": 0,
         }
 
+    def test_a_period_with_few_days_is_not_compared(self, world: World) -> None:
+        for age in (0, 1, 2, 3, 7):
+            add_day(world, age, 1, 1)
+        assert get(world, "activity?from=2026-03-22&to=2026-03-28")["change"] is None
+        add_day(world, 8, 1, 1)
+        assert get(world, "activity?from=2026-03-22&to=2026-03-28")["change"] is not None
+
     def test_a_day_is_compared_with_the_week_before(self, world: World) -> None:
         add_day(world, 0, 1, 1)
         add_day(world, 7, 1, 3)

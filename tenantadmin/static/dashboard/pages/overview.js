@@ -76,7 +76,7 @@ function figures(tenant, { from, to: last, total, change, before }, more) {
     ["Response from the warehouse", f.duration(total.missResponseMs), change ? f.durationChange(change.missResponseMs) : ""],
     ["Data from the cache", f.bytes(total.cachedBytes), daily(change?.cachedBytes, bytes)], ...more,
   ], savingsTile(tenant, from, last)), fine(change ? `Changes compare the mean day with requests: ${f.count(total.days, "day")} here, and ${before.days} from ${before.from} to ${before.to}.`
-    : `No request from ${before.from} to ${before.to} to compare with.`));
+    : `Changes are not shown: ${before.days} of the days from ${before.from} to ${before.to} ${before.days === 1 ? "has" : "have"} requests, too few to compare with.`));
 }
 
 /** @param {Context} context @param {string} label @param {Bucket[]} buckets @param {Mark[]} marks */
