@@ -22,7 +22,8 @@ export async function show({ tenant, query }) {
   const name = isWeek ? "this week" : f.periodName(day);
   if (!(await readActivity(tenant, from, until)).days.length) return none(`There are no requests ${isWeek ? "in" : "on"} ${name}.`, "A digest says what happened in a day or a week with requests.");
   const ready = `${f.addDays(until, 1)}T01:00Z`;
-  if (Date.now() < Date.parse(ready)) return none(`The digest of ${name} is not made yet.`, `It is made when the log is complete: ${f.ago(ready)}, at ${f.when(ready)}.`);
+  const notYet = () => none(`The digest of ${name} is not made yet.`, `It is made when the log is complete: ${f.ago(ready)}, at ${f.when(ready)}.`);
+  if (until >= f.today()) return notYet();
   try {
     const digest = await load(tenant, day, isWeek);
     return h("div", head, views, digest.sections.map((section) => panel(section.heading, section.id === "recommendations" && a(to(tenant, "recommendations"), "Recommendations"), h("div.pad.prose",
@@ -30,7 +31,7 @@ export async function show({ tenant, query }) {
     fine("Each number is a link to the SQL that gives it. ", digest.sections.some((section) => /usual/.test(section.text)) && `“Usual” is the median of ${isWeek ? "the weeks before" : "the same day of the week in the weeks before"}. `, digest.sections.some((section) => /Coincides/.test(section.text)) && "“Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!hasStatus(error, 404)) throw error;
-    return none(`The digest of ${name} is being made.`, "It takes some minutes after the log is complete. Reload the page then.");
+    return Date.now() < Date.parse(ready) ? notYet() : none(`The digest of ${name} is being made.`, "It takes some minutes after the log is complete. Reload the page then.");
   }
 }
 
