@@ -12,7 +12,7 @@ const SHOWN = 2;
 export function verdict(tenant) {
   const line = h("div.verdict", { role: "status" });
   const said = (/** @type {Contract.VerdictSentence} */ { state, text, day }) => h("p", h("strong", { class: STATES[state] }, text), day && /hit-rate|finding/.test(state) && a(to(tenant, "digest", { day }), "Digest of that day"));
-  call("GET /tenants/{tenant}/verdict", { tenant }).then(({ more, ...worst }) => fill(line, said(worst), more.slice(0, SHOWN).map(said),
+  call("GET /tenants/{tenant}/verdict", { tenant }).then(({ more = [], ...worst }) => fill(line, said(worst), more.slice(0, SHOWN).map(said),
     more.length > SHOWN && h("details", h("summary", `${more.length - SHOWN} more`), more.slice(SHOWN).map(said))), () => line.remove());
   return line;
 }

@@ -85,7 +85,7 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     assert 'hx-get="?part=savings&amp;days=28"' in staff.get(page).content.decode()
     part = {"part": "savings", "days": "7"}
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 7 min awake busy time 2 min"
+        "Saved on the bill 7 min awake 2 min of warehouse time"
     )
     set_price(tenant)
     assert text_of(staff.get(page, part).content.decode()) == "Saved on the bill 0.35 USD busy time 2 min"
