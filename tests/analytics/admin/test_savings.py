@@ -88,6 +88,9 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
         "Saved on the bill 7 min awake 2 min of warehouse time"
     )
     set_price(tenant)
-    assert text_of(staff.get(page, part).content.decode()) == "Saved on the bill 0.35 USD busy time 2 min"
+    assert (
+        text_of(staff.get(page, part).content.decode())
+        == "Saved on the bill 0.35 USD 2 min of warehouse time"
+    )
     settings.REPLAY_MAX_ROWS = 1
     assert "These days have 3 log entries; at most 1 can be read." in staff.get(page, part).content.decode()
