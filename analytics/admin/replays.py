@@ -10,14 +10,22 @@ from django.db.models import Q
 
 from analytics.advice.measure import gain_between
 from analytics.models import ReplayRun
-from analytics.replay.judgement import OTHER, bound_misses, count_others, judge, middle
+from analytics.replay.judgement import (
+    NOT_CACHED,
+    UNCOUNTED,
+    bound_misses,
+    count_not_cached,
+    count_requests,
+    judge,
+    middle,
+)
 from analytics.replay.replay import GainCounts
 from analytics.replay.runs import list_replays
 from rules.write import lint_document
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from analytics.replay.judgement import ReplayJudgement
     from rules.models import RuleDraft
@@ -27,7 +35,7 @@ _NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
 #: Counts for a rule that a ruleset does not have.
 _NO_COUNTS: Final = {
     **dict.fromkeys(("hits", "savedMs", "risk"), _NOTHING),
-    **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes", *OTHER), 0),
+    **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes", *NOT_CACHED, *UNCOUNTED), 0),
 }
 
 
@@ -51,23 +59,26 @@ class ComparedRule:
     def counts(self) -> list[tuple[str, str, Mapping[str, Any], Mapping[str, Any] | None]]:
         """What the page compares: label, unit, under the draft, and before it if that differs.
 
-        Hits, misses and others are the requests.
+        Hits, misses and requests that are not cached are the requests.
         """
         return [
             (label, unit, draft, None if _ends(draft) == _ends(live) else _exactly(middle(live)))
             for label, unit, (draft, live) in (
-                ("requests", "whole", (_exactly(self.draft["requests"]), _exactly(self.now["requests"]))),
+                ("requests", "whole", self._both(count_requests)),
                 ("hits", "whole", (self.draft["hits"], self.now["hits"])),
                 ("misses", "whole", (bound_misses(self.draft), bound_misses(self.now))),
-                ("other", "whole", (_exactly(count_others(self.draft)), _exactly(count_others(self.now)))),
+                ("not cached", "whole", self._both(count_not_cached)),
                 ("warehouse time saved", "duration", (self.draft["savedMs"], self.now["savedMs"])),
                 ("hits at risk of being stale", "whole", (self.draft["risk"], self.now["risk"])),
             )
         ]
 
+    def _both(self, count: Callable[[Mapping[str, Any]], int]) -> tuple[dict[str, float], dict[str, float]]:
+        return _exactly(count(self.draft)), _exactly(count(self.now))
+
     @property
     def differs(self) -> bool:
-        """True if the draft changes a count of the rule."""
+        """True if a count of the rule differs."""
         return any(was is not None for *_, was in self.counts)
 
 
@@ -85,6 +96,8 @@ class ShownReplay:
 
     run: ReplayRun
     is_current: bool
+    #: What the recommendation of these rules is good for.
+    purpose: str = ""
 
     @property
     def is_poor(self) -> bool:
@@ -102,7 +115,7 @@ class ShownReplay:
     @property
     def judgement(self) -> ReplayJudgement | None:
         """What the replay says about publishing the draft."""
-        return None if self.run.result is None else judge(self.run.result)
+        return None if self.run.result is None else judge(self.run.result, purpose=self.purpose)
 
     @property
     def parts(self) -> list[list[ComparedRule]]:
@@ -120,6 +133,18 @@ class ShownReplay:
             ComparedRule(rule_id, live.get(rule_id, _NO_COUNTS), draft.get(rule_id, _NO_COUNTS))
             for rule_id in {**draft, **live}
         ]
+
+    @property
+    def uncounted(self) -> int:
+        """How many requests waited, were refused or failed under the draft."""
+        total: Mapping[str, int] = (self.run.result or {})["total"]
+        return sum(total[name] for name in UNCOUNTED)
+
+    @property
+    def logged_hits(self) -> int:
+        """How many hits the log has."""
+        rules: list[Mapping[str, Any]] = (self.run.result or {})["calibration"].get("rules", [])
+        return sum(rule["hits"]["logged"] for rule in rules)
 
     @property
     def cost_now(self) -> Mapping[str, Any]:

@@ -30,6 +30,7 @@ from analytics.replay.replay import (
     compare_rulesets,
     describe_input,
     find_caveats,
+    find_position,
     render_counts,
 )
 from analytics.replay.shapes import find_columns
@@ -131,7 +132,8 @@ class Measurer:
         if len(in_force) != 1 or in_force[0].rules != job.current:
             outcome, counts = self._player.play("current", [Ruleset(0, job.current)], keep=True)
         self._is_gateway_unknown = len(in_force_counts) > 1 or len(counts) > 1
-        self._outcome, self._against = outcome, render_counts(counts, job.current)
+        self._outcome, self._counts = outcome, counts
+        self._against = render_counts(counts, job.current, counts[0].position)
         self._bills = bills_of(counts)
         self.risk = {
             rule_id: (rule_counts["risk_low"], rule_counts["risk_high"], rule_counts["hits"])
@@ -148,16 +150,18 @@ class Measurer:
                 rules read.
         """
         outcome, counts = self._player.play("subject", [Ruleset(0, rules)])
-        subject = render_counts(counts, rules)
+        position = find_position(self._counts, counts)
+        subject = render_counts(counts, rules, position)
+        against = render_counts(self._counts, self._job.current, position)
         billed = compare_bills(bills_of(counts), self._bills, self._job.pricing)
-        prediction = self._compare(subject.total, billed)
+        prediction = _compare(subject.total, against.total, billed)
         result = compare_rulesets(
             self._connection,
             self._job,
             self.input,
             calibration=self.calibration,
             outcomes=(self._outcome, outcome),
-            against=self._against,
+            against=against,
             counts=subject,
             billed=billed,
             caveats=self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
@@ -177,14 +181,8 @@ class Measurer:
         job = self._job
         now = list(bill_executions(self._connection, f"FROM {KEPT}", job).values())
         then = list(bill_executions(self._connection, executions, job, pricing=pricing).values())
-        return self._compare(self._against.total, compare_bills(then, now, job.pricing))
-
-    def _compare(self, total: ReplayCounts, billed: ReplayBilled) -> Prediction:
-        against = self._against.total
-        gain = msgspec.structs.replace(
-            gain_between(total, against), billed_ms=billed.gain.billed_ms, money=billed.gain.money
-        )
-        return Prediction(total=total, against=against, gain=gain)
+        total = self._against.total
+        return _compare(total, total, compare_bills(then, now, job.pricing))
 
     def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
         grade = self.calibration.grade
@@ -209,6 +207,13 @@ class Measurer:
         return EvidenceRows(**msgspec.structs.asdict(query), rows=rows)
 
 
+def _compare(total: ReplayCounts, against: ReplayCounts, billed: ReplayBilled) -> Prediction:
+    gain = msgspec.structs.replace(
+        gain_between(total, against), billed_ms=billed.gain.billed_ms, money=billed.gain.money
+    )
+    return Prediction(total=total, against=against, gain=gain)
+
+
 def gain_between(total: GainCounts, against: GainCounts) -> PredictedGain:
     """Return the counts of one replay minus the counts of another."""
     return PredictedGain(
@@ -222,13 +227,9 @@ def gain_between(total: GainCounts, against: GainCounts) -> PredictedGain:
 
 
 def _difference(after: Bounds, before: Bounds) -> SignedBounds:
-    """Return the differences of the lower, the likely and the upper values, sorted.
-
-    Each ruleset has its own likely position between its bounds, so the likely difference can be outside the
-    other two. It is moved to the nearer one.
-    """
+    """Return the differences of the lower, the likely and the upper values, sorted."""
     low, high = sorted((after.low - before.low, after.high - before.high))
     likely = None
     if after.likely is not None and before.likely is not None:
-        likely = min(max(after.likely - before.likely, low), high)
+        likely = after.likely - before.likely
     return SignedBounds(low=low, likely=likely, high=high)

@@ -49,7 +49,7 @@ _LOCK: Final = "recommendations"
 _MARGIN: Final = timedelta(minutes=1)
 _UNDER_WAY: Final = Mining.UNDER_WAY
 #: Raise it when the same log and rules give other recommendations.
-_VERSION: Final = 5
+_VERSION: Final = 6
 
 
 def request_mining(*, tenant_id: UUID, actor: str) -> Mining:
@@ -205,7 +205,7 @@ def _find_dismissed(tenant_id: UUID) -> list[tuple[str, str, int]]:
 
 
 def _digest(collected: Input, seq: int, dismissed: Sequence[tuple[str, str, int]]) -> str:
-    parts = (_VERSION, collected.digest(), collected.per_user_tables, seq, dismissed)
+    parts = (_VERSION, collected.digest(), seq, dismissed)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
 
 

@@ -147,6 +147,12 @@ def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommen
     return recommendation
 
 
+def purpose_of_replay(replay_id: UUID) -> str:
+    """Return what the recommendation with this replay is good for, or an empty text."""
+    kinds = Recommendation.objects.filter(replay=replay_id).values_list("kind", flat=True)
+    return next(map(purpose_of, kinds[:1]), "")
+
+
 def draft_recommendation(
     *,
     tenant_id: UUID,

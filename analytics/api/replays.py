@@ -10,6 +10,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
+from analytics.advice.recommendations import purpose_of_replay
 from analytics.models import ReplayRun
 from analytics.replay.runs import (
     Replay,
@@ -119,7 +120,9 @@ class ReplayViewSet(AppViewSet):
         """The state of a replay, and its result when it is done."""
         run = read_replay(tenant_id=tenant, replay_id=replayId)
         etag = replay_etag(run)
-        return not_modified(request, etag) or Response(describe_replay(run), headers={"ETag": etag})
+        return not_modified(request, etag) or Response(
+            describe_replay(run, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}
+        )
 
     @operation(summary="Cancel a replay, or remove one that has ended", responses={200: Success})
     def cancel_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803

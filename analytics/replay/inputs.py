@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: Raise it when a replay of the same input has another result. Then earlier results are not reused.
-_VERSION: Final = 1
+_VERSION: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Input:
             [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
             [(day, build) for day, build, *_ in self.partitions],
             (self.current, self.in_force, self.changes, self.markers, self.cache_enabled),
-            (_VERSION, self.prices),
+            (_VERSION, self.prices, self.per_user_tables),
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 

@@ -71,7 +71,6 @@ class Job:
             rulesets are replayed all the same.
         hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
         per_user_tables: patterns of the tables that differ per user; None if the tenant does not say.
-            Only recommendations read it.
         pricing: how the warehouse bills its time.
     """
 

@@ -11,12 +11,16 @@ from tenantadmin.lib.core.formats import count, duration, number, percent
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-#: What a request can end as besides a hit and a miss.
-OTHER: Final = ("holds", "bypassed", "blocked", "passed", "errors", "invalidationErrors")
+#: What a request can end as that is not cached.
+NOT_CACHED: Final = ("bypassed", "passed")
+#: What a request can end as that counts nowhere, as in docs/words.md.
+UNCOUNTED: Final = ("holds", "blocked", "errors", "invalidationErrors")
 #: Fewer requests are not worth the cost of emptying the cache.
 _NO_CHANGE: Final = 0.5
+#: Purposes of recommendations that hits and warehouse time do not show.
+_OTHER_PURPOSES: Final = ("no waiting", "less stored", "simpler rules")
 
 
 class Tone(StrEnum):
@@ -41,18 +45,24 @@ def middle(bounds: Mapping[str, Any]) -> float:
     return (bounds["low"] + bounds["high"]) / 2 if likely is None else likely
 
 
-def count_others(counts: Mapping[str, Any]) -> int:
-    """Return how many requests are neither hits nor misses."""
-    return sum(counts[name] for name in OTHER)
+def count_not_cached(counts: Mapping[str, Any]) -> int:
+    """Return how many requests no rule cached."""
+    return sum(counts[name] for name in NOT_CACHED)
+
+
+def count_requests(counts: Mapping[str, Any]) -> int:
+    """Return how many requests are hits, misses or not cached."""
+    requests: int = counts["requests"] - sum(counts[name] for name in UNCOUNTED)
+    return requests
 
 
 def bound_misses(counts: Mapping[str, Any]) -> dict[str, int | None]:
     """Return the bounds of the misses: each hit fewer is a miss more.
 
-    So hits, misses and others add up to the requests.
+    So hits, misses and requests that are not cached add up to the requests.
     """
     hits = counts["hits"]
-    most = counts["requests"] - count_others(counts)
+    most = count_requests(counts) - count_not_cached(counts)
     low, likely, high = (
         None if hits[name] is None else max(most - hits[name], 0) for name in ("high", "likely", "low")
     )
@@ -60,40 +70,57 @@ def bound_misses(counts: Mapping[str, Any]) -> dict[str, int | None]:
 
 
 def hit_rate(counts: Mapping[str, Any]) -> float | None:
-    """Return the likely share of hits in hits and misses."""
-    hits = middle(counts["hits"])
-    asked = hits + middle(bound_misses(counts))
-    return hits / asked if asked else None
+    """Return the likely share of hits in hits, misses and requests that are not cached."""
+    requests = count_requests(counts)
+    return middle(counts["hits"]) / requests if requests else None
 
 
-def judge(result: Mapping[str, Any]) -> ReplayJudgement:
-    """Judge the result of a replay (`ReplayResult` as JSON)."""
+def judge(result: Mapping[str, Any], *, purpose: str = "") -> ReplayJudgement:
+    """Judge the result of a replay (`ReplayResult` as JSON).
+
+    Args:
+        purpose: what the recommendation of these rules is good for, if there is one.
+    """
     then, now = result["total"], result["against"]["total"]
     hits, saved = (middle(then[name]) - middle(now[name]) for name in ("hits", "savedMs"))
     risk = then["risk"]["high"] - now["risk"]["high"]
-    text = f"{_say_hits(hits, then, now)} and {_say_time(saved, then, now)}{_say_rate(hits, then, now)}."
+    leaks = result.get("leaks") or {"ended": [], "begun": []}
     if abs(hits) < _NO_CHANGE and not saved:
-        all_of_them = count(then["requests"], "request")
-        text = f"These rules would do the same as the rules in force, with all {all_of_them}."
-    elif by := _find_cause(hits, result):
-        text += f" Most of it is due to {by}."
-    if risk > 0:
-        text += f" Up to {count(risk, 'more hit')} may be older than a change of their tables."
+        text = f"These rules would do the same as the rules in force, with all {_requests(then)}."
+    else:
+        text = f"{_say_hits(hits, then, now)} and {_say_time(saved, then, now)}{_say_rate(then, now)}."
+        if by := _find_cause(hits, result):
+            text += f" Most of it is due to {by}."
+    if ended := leaks["ended"]:
+        text = _say_cost(hits, saved, then, now) or text
+    if risk:
+        change = count(abs(risk), f"{'more' if risk > 0 else 'fewer'} hit")
+        text += f" Up to {change} may be older than a change of their tables."
     tone, advice = _advise(hits, saved, risk)
     if tone is Tone.GOOD and saved <= result["publishCost"]["best"]["extraMs"]:
-        tone, advice = (
-            Tone.WARN,
-            "Publish them with other changes: emptying the cache costs more.",
-        )
+        tone, advice = Tone.WARN, "Publish them with other changes: emptying the cache costs more."
+    if purpose in _OTHER_PURPOSES and not (hits > 0 and saved > 0):
+        tone, advice = Tone.WARN, f"Their purpose is “{purpose}”: publish them if that is worth it."
     if result["calibration"]["grade"] == "poor":
         tone, advice = (
             Tone.BAD,
             "Do not decide by this: the replay of the rules in force differs much from the log.",
         )
+    if ended:
+        served = f"{_statements(ended)} served {_users(ended)} the results of others"
+        text = f"Each user gets their own results of {_names(ended)}; today {served}. {text}"
+        tone = Tone.GOOD if tone is Tone.GOOD else Tone.WARN
+        advice = "Publish them: that closes the leak."
+    if begun := leaks["begun"]:
+        shared = f"{_statements(begun)} of {_names(begun)} would serve {_users(begun)} the results of others"
+        text = f"{shared[0].upper()}{shared[1:]}. {text}"
+        tone, advice = Tone.BAD, "Do not publish them: users would share results that depend on who asks."
     return ReplayJudgement(tone=tone, text=text, next=advice)
 
 
 def _advise(hits: float, saved: float, risk: int) -> tuple[Tone, str]:
+    if risk < 0 and (hits <= 0 or saved <= 0):
+        return Tone.WARN, "Publish them if fresh results are worth that."
     if abs(hits) < _NO_CHANGE and not saved:
         return Tone.WARN, "Publishing would only empty the cache."
     if hits <= 0 and saved <= 0:
@@ -105,8 +132,36 @@ def _advise(hits: float, saved: float, risk: int) -> tuple[Tone, str]:
     return Tone.GOOD, "Publish them."
 
 
+def _statements(leaks: Sequence[Mapping[str, Any]]) -> str:
+    number_of_them = sum(leak["statements"] for leak in leaks)
+    return "one statement" if number_of_them == 1 else count(number_of_them, "statement")
+
+
+def _users(leaks: Sequence[Mapping[str, Any]]) -> str:
+    return count(max(leak["users"] for leak in leaks), "user")
+
+
+def _names(leaks: Sequence[Mapping[str, Any]]) -> str:
+    return " and ".join(leak["ruleName"] for leak in leaks)
+
+
+def _say_cost(hits: float, saved: float, then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Say what closing a leak costs, or None if it costs no hits."""
+    if hits > -_NO_CHANGE or saved > 0:
+        return None
+    cost = f"That costs {_about(then['hits'], now['hits'])}{count(round(-hits), 'hit')}"
+    if saved:
+        about = _about(then["savedMs"], now["savedMs"])
+        cost += f" and {about}{duration(round(-saved))} of warehouse time"
+    return f"{cost}{_say_rate(then, now)}."
+
+
+def _requests(counts: Mapping[str, Any]) -> str:
+    return count(count_requests(counts), "request")
+
+
 def _say_hits(change: float, then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    of = f"(of {number(then['requests'])})"
+    of = f"(of {number(count_requests(then))})"
     if abs(change) < _NO_CHANGE:
         return f"These rules would answer as many requests from the cache as the rules in force {of}"
     about = _about(then["hits"], now["hits"])
@@ -122,17 +177,11 @@ def _say_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any]) ->
     return f"{verb} the warehouse {about}{duration(round(abs(change)))}"
 
 
-def _say_rate(change: float, then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _say_rate(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     before, after = hit_rate(now), hit_rate(then)
     if before is None or after is None or percent(before) == percent(after):
         return ""
-    said = f"; hit rate {percent(before)} → {percent(after)}"
-    asked = then["requests"] - count_others(then) - now["requests"] + count_others(now)
-    if change * (after - before) < 0 and asked:
-        # Of hits and misses: more of both can be a lower rate.
-        requests = count(abs(asked), f"{'more' if asked > 0 else 'fewer'} request")
-        said += f", because {requests} may be cached"
-    return said
+    return f"; hit rate {percent(before)} → {percent(after)}"
 
 
 def _about(*bounds: Mapping[str, Any]) -> str:

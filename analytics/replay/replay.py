@@ -19,6 +19,7 @@ from analytics.replay.counts import MISS_REASONS, Counts, count_outcome
 from analytics.replay.evidence import EvidenceQuery, replay_evidence
 from analytics.replay.gateway import find_other_gateways, learn_gateway
 from analytics.replay.job import Ruleset
+from analytics.replay.leaks import ReplayLeaks, compare_leaks
 from analytics.replay.outcome import play
 from analytics.replay.publish_cost import PublishCost, estimate_publish_cost
 from analytics.replay.shapes import find_columns
@@ -144,6 +145,7 @@ class ReplayResult(ReplayInput):
     against: ReplayRuleset
     billed: ReplayBilled
     moved: list[MovedRequests]
+    leaks: ReplayLeaks
     publish_cost: PublishCost
     caveats: list[str]
     evidence: list[EvidenceQuery]
@@ -184,6 +186,7 @@ def replay(
     else:
         subject, counts = player.play("subject", [Ruleset(0, job.subject)])
     report(0.9)
+    position = find_position(current_counts, counts)
     caveats = find_caveats(
         job,
         loaded,
@@ -197,8 +200,8 @@ def replay(
         describe_input(job, loaded, gateway),
         calibration=calibration,
         outcomes=(current, subject),
-        against=render_counts(current_counts, job.current),
-        counts=render_counts(counts, job.subject),
+        against=render_counts(current_counts, job.current, position),
+        counts=render_counts(counts, job.subject, position),
         billed=compare_bills(bills_of(counts), bills_of(current_counts), job.pricing),
         caveats=caveats,
     )
@@ -232,6 +235,7 @@ def compare_rulesets(
         against=against,
         billed=billed,
         moved=find_moved(connection, current.table, subject.table),
+        leaks=compare_leaks(connection, current, subject, per_user_tables=job.per_user_tables or ()),
         publish_cost=estimate_publish_cost(
             connection, subject.table, first_day=job.first_day, last_day=job.last_day, hour=job.hour
         ),
@@ -321,26 +325,39 @@ def _find_days_left_out(job: Job, loaded: LoadedRequests) -> list[dt.date]:
     return sorted({*loaded.days_left_out, *(day for day in days if day not in present)})
 
 
-def render_counts(runs: list[Counts], rules: Iterable[Rule]) -> ReplayRuleset:
+def find_position(current: list[Counts], subject: list[Counts]) -> float | None:
+    """Return where the truth lies between the bounds, for both rulesets.
+
+    Two positions would make a difference for rules that are equal in both.
+    """
+    own = current[0].position
+    return subject[0].position if own is None else own
+
+
+def render_counts(runs: list[Counts], rules: Iterable[Rule], position: float | None) -> ReplayRuleset:
     """Return ``total`` and ``rules``: the rules of the ruleset in order, then requests without a rule."""
     ids: list[str | None] = [rule.id for rule in rules]
     every: Sequence[str | None] = [*ids, *(key for key in runs[0].rules if key not in {*ids, None}), None]
     return ReplayRuleset(
-        total=_render_counts(runs, every),
+        total=_render_counts(runs, every, position),
         rules=[
-            ReplayRuleCounts(**msgspec.structs.asdict(_render_counts(runs, [rule_id])), rule_id=rule_id)
+            ReplayRuleCounts(
+                **msgspec.structs.asdict(_render_counts(runs, [rule_id], position)), rule_id=rule_id
+            )
             for rule_id in every
         ],
     )
 
 
-def _render_counts(runs: list[Counts], rule_ids: Sequence[str | None]) -> ReplayCounts:
+def _render_counts(
+    runs: list[Counts], rule_ids: Sequence[str | None], position: float | None
+) -> ReplayCounts:
     counts: Counter[str] = Counter()
     for rule_id in rule_ids:
         counts.update(runs[0].rules.get(rule_id, {}))
     return ReplayCounts(
-        hits=_bounds(runs, rule_ids, "hits"),
-        saved_ms=_bounds(runs, rule_ids, "saved_ms"),
+        hits=_bounds(runs, rule_ids, "hits", position),
+        saved_ms=_bounds(runs, rule_ids, "saved_ms", position),
         misses=counts["misses"],
         spent_ms=counts["spent_ms"],
         hit_bytes=counts["hit_bytes"],
@@ -360,13 +377,12 @@ def _render_counts(runs: list[Counts], rule_ids: Sequence[str | None]) -> Replay
     )
 
 
-def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str) -> Bounds:
+def _bounds(runs: list[Counts], rule_ids: Sequence[str | None], name: str, position: float | None) -> Bounds:
     low = min(sum(run.rules[rule_id][name] for rule_id in rule_ids if rule_id in run.rules) for run in runs)
     high = max(
         sum((run.high_hits if name == "hits" else run.high_saved_ms).get(rule_id, 0) for rule_id in rule_ids)
         for run in runs
     )
-    position = runs[0].position
     likely = None if position is None else int(low + position * (high - low) + 0.5)
     return Bounds(low=low, likely=likely, high=high)
 

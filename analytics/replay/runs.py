@@ -27,6 +27,7 @@ from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.inputs import Request, collect_input
 from analytics.replay.judgement import ReplayJudgement, judge
+from analytics.replay.leaks import ReplayLeaks
 from analytics.replay.publish_cost import PublishCost
 from analytics.replay.replay import (
     LearnedGateway,
@@ -96,6 +97,9 @@ class Replay(ReplaySummary):
         ReplayBilled | None, Meta(description="Absent also in replays of earlier releases.")
     ] = None
     moved: list[MovedRequests] | None = None
+    leaks: Annotated[ReplayLeaks | None, Meta(description="Absent also in replays of earlier releases.")] = (
+        None
+    )
     publish_cost: PublishCost | None = None
     caveats: list[str] | None = None
     evidence: list[EvidenceQuery] | None = None
@@ -275,9 +279,11 @@ def replay_etag(run: ReplayRun) -> str:
     return strong_etag("replay", run.pk, f"{run.state}-{run.progress}-{run.finished_at}")
 
 
-def describe_replay(run: ReplayRun) -> dict[str, Any]:
-    """Return a `Replay`: a run with its stored result, if it has one."""
-    judged = {} if run.result is None else {"judgement": msgspec.to_builtins(judge(run.result))}
+def describe_replay(run: ReplayRun, *, purpose: str = "") -> dict[str, Any]:
+    """Return a `Replay`: a run with its stored result, if it has one, judged by its ``purpose`` (`judge`)."""
+    judged = (
+        {} if run.result is None else {"judgement": msgspec.to_builtins(judge(run.result, purpose=purpose))}
+    )
     return {**msgspec.to_builtins(summarize_replay(run)), **judged, **(complete_gateway(run.result) or {})}
 
 

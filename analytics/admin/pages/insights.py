@@ -25,6 +25,7 @@ from analytics.advice.recommendations import (
     recommendation_etag,
     reopen_recommendation,
 )
+from analytics.advice.wording import purpose_of
 from analytics.models import Kind, Recommendation
 from analytics.published.verification import SAVINGS, DocumentKey, InvalidKey, check_key
 from analytics.published.verify import verify_document
@@ -141,7 +142,10 @@ class DecisionPage(BelowInsights, TenantActPage):
             change is not None or not self.shows_change
         )
         run = self.recommendation.replay if self.shows_change else None
-        shown = None if run is None or run.result is None else ShownReplay(run, is_current=True)
+        purpose = purpose_of(self.recommendation.kind)
+        shown = (
+            None if run is None or run.result is None else ShownReplay(run, is_current=True, purpose=purpose)
+        )
         return {
             "recommendation": self.recommendation,
             "change": change,

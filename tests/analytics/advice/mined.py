@@ -57,8 +57,17 @@ def run_log(
     return files, complete, run(files, complete, **options)
 
 
-def replay_of(files: Sequence[DayFile], rules: Rules, current: Rules) -> dict[str, Any]:
-    job = Job(files, files[1].day, files[-1].day, read_rules(rules), read_rules(current))
+def replay_of(
+    files: Sequence[DayFile], rules: Rules, current: Rules, per_user_tables: Sequence[str] = ()
+) -> dict[str, Any]:
+    job = Job(
+        files,
+        files[1].day,
+        files[-1].day,
+        read_rules(rules),
+        read_rules(current),
+        per_user_tables=per_user_tables,
+    )
     with duckdb.connect(config={"threads": 1}) as connection:
         return run_replay(connection, job)
 
@@ -67,7 +76,9 @@ def with_it(rules: Rules, found: Mapping[str, Any]) -> list[Any]:
     return apply_edits(rules, read_edits(found["patch"]))
 
 
-def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> None:
+def check_promises(
+    files: Sequence[DayFile], rules: Rules, advice: Advice, per_user_tables: Sequence[str] = ()
+) -> None:
     """Each one and its alternatives are lint-clean, and their replays give what was predicted."""
     warnings = {(row.code, row.rule_id) for row in lint_ruleset({"rules": rules}).warnings}
     for found, replayed in zip(advice.recommendations, advice.replays, strict=True):
@@ -78,7 +89,7 @@ def check_promises(files: Sequence[DayFile], rules: Rules, advice: Advice) -> No
         lint = lint_ruleset({"rules": changed})
         assert lint.valid
         assert {(row.code, row.rule_id) for row in lint.warnings} <= warnings
-        result = replay_of(files, changed, rules)
+        result = replay_of(files, changed, rules, per_user_tables)
         assert result["total"] == found["predicted"]["total"]
         assert result["against"]["total"] == found["predicted"]["against"]
         assert (replayed.rules, msgspec.to_builtins(replayed.result)) == (changed, result)

@@ -161,7 +161,7 @@ def test_a_rule_that_shares_a_table_that_differs_per_user(tmp_path: Path) -> Non
     for variant in (found, *found["alternatives"]):
         lint = lint_ruleset({"rules": with_it(rules, variant)}, per_user_tables=tables)
         assert (lint.errors, lint.warnings) == ((), ())
-    check_promises(files, rules, advice)
+    check_promises(files, rules, advice, tables)
 
 
 def test_more_statements_than_a_rule_names_are_cured_by_varying(tmp_path: Path) -> None:

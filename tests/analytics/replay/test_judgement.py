@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 
-from analytics.replay.judgement import OTHER, bound_misses, count_others, judge
+from analytics.replay.judgement import (
+    NOT_CACHED,
+    UNCOUNTED,
+    bound_misses,
+    count_not_cached,
+    count_requests,
+    judge,
+)
 
 MS = 60_000
 
 
-def counts(hits: Any, saved: int = 0, *, other: int = 0, risk: int = 0) -> dict[str, Any]:
+def counts(hits: Any, saved: int = 0, *, bypassed: int = 0, risk: int = 0) -> dict[str, Any]:
     """Return the counts of 100 requests."""
     bounds = hits if isinstance(hits, dict) else {"low": hits, "likely": hits, "high": hits}
     return {
@@ -19,8 +26,8 @@ def counts(hits: Any, saved: int = 0, *, other: int = 0, risk: int = 0) -> dict[
         "hits": bounds,
         "savedMs": {"low": saved, "likely": None, "high": saved},
         "risk": {"low": 0, "high": risk},
-        **dict.fromkeys(OTHER, 0),
-        "bypassed": other,
+        **dict.fromkeys((*NOT_CACHED, *UNCOUNTED), 0),
+        "bypassed": bypassed,
     }
 
 
@@ -61,10 +68,41 @@ def test_a_gain() -> None:
     )
 
 
-def test_more_hits_can_be_a_lower_rate() -> None:
-    text = judge(result(counts({"low": 40, "likely": 44, "high": 50}), counts(36, other=40))).text
+def test_the_hit_rate_is_of_hits_misses_and_requests_that_are_not_cached() -> None:
+    then, now = counts({"low": 40, "likely": 44, "high": 50}), counts(36, bypassed=40)
+    text = judge(result({**then, "requests": 110, "holds": 10}, {**now, "requests": 110, "errors": 10})).text
     assert "answer about 8 more requests from the cache (of 100) and spare no more warehouse time" in text
-    assert "hit rate 60.0% → 44.0%, because 40 more requests may be cached." in text
+    assert text.endswith("hit rate 36.0% → 44.0%. Most of it is due to the rule “new”.")
+
+
+LEAK = {"ruleId": "c", "ruleName": "Customer records", "statements": 1, "users": 10}
+
+
+def test_closing_a_leak_is_said_first_with_what_it_costs() -> None:
+    replayed = result(counts(40, MS), counts(50, 2 * MS), "poor") | {"leaks": {"ended": [LEAK], "begun": []}}
+    judged = judge(replayed)
+    assert judged.text == (
+        "Each user gets their own results of Customer records; today one statement served 10 users the "
+        "results of others. That costs 10 hits and 1 min of warehouse time; hit rate 50.0% → 40.0%."
+    )
+    assert (judged.tone, judged.next) == ("warn", "Publish them: that closes the leak.")
+
+
+def test_a_leak_that_would_begin_outweighs_every_gain() -> None:
+    leaks = {"ended": [], "begun": [LEAK, LEAK | {"ruleName": "Payroll", "users": 3}]}
+    judged = judge(result(counts(60, 2 * MS), counts(50, MS)) | {"leaks": leaks})
+    assert judged.text.startswith(
+        "2 statements of Customer records and Payroll would serve 10 users the results of others. These rules"
+    )
+    assert (judged.tone, judged.next[:20]) == ("bad", "Do not publish them:")
+
+
+def test_a_recommendation_is_judged_by_its_purpose() -> None:
+    replayed = result(counts(40, MS), counts(50, 2 * MS))
+    assert judge(replayed, purpose="less stored").next.startswith("Their purpose is “less stored”")
+    fresher = judge(result(counts(40, MS), counts(50, 2 * MS, risk=3)), purpose="fresh results")
+    assert fresher.text.endswith("Up to 3 fewer hits may be older than a change of their tables.")
+    assert (fresher.tone, fresher.next) == ("warn", "Publish them if fresh results are worth that.")
 
 
 def test_no_change() -> None:
@@ -73,9 +111,9 @@ def test_no_change() -> None:
     )
 
 
-def test_hits_misses_and_others_are_the_requests() -> None:
-    row = counts({"low": 10, "likely": None, "high": 30}, other=20)
+def test_hits_misses_and_requests_that_are_not_cached_are_the_requests() -> None:
+    row = counts({"low": 10, "likely": None, "high": 30}, bypassed=20) | {"requests": 105, "blocked": 5}
     misses = bound_misses(row)
     assert misses == {"low": 50, "likely": None, "high": 70}
-    assert row["hits"]["low"] + misses["high"] + count_others(row) == row["requests"]
-    assert row["hits"]["high"] + misses["low"] + count_others(row) == row["requests"]
+    assert row["hits"]["low"] + misses["high"] + count_not_cached(row) == count_requests(row)
+    assert row["hits"]["high"] + misses["low"] + count_not_cached(row) == count_requests(row)

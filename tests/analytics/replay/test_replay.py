@@ -59,7 +59,9 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield connection
 
 
-def expected_counts(judgements: Sequence[Judgement], ids: Sequence[str | None]) -> dict[str, Any]:
+def expected_counts(
+    judgements: Sequence[Judgement], ids: Sequence[str | None], position: float | None
+) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     for rule_id in ids:
         counts.update(judgements[0].counts.get(rule_id, {}))
@@ -68,7 +70,6 @@ def expected_counts(judgements: Sequence[Judgement], ids: Sequence[str | None]) 
         """Return the bounds of a sum over the rules. ``highs`` has the most that each rule may reach."""
         low = min(sum(j.counts[i][name] for i in ids if i in j.counts) for j in judgements)
         high = max(sum(high.get(i, 0) for i in ids) for high in highs)
-        position = judgements[0].position
         likely = None if position is None else int(low + position * (high - low) + 0.5)
         return {"low": low, "likely": likely, "high": high}
 
@@ -81,11 +82,13 @@ def expected_counts(judgements: Sequence[Judgement], ids: Sequence[str | None]) 
     }
 
 
-def expected_ruleset(judgements: Sequence[Judgement], rules: Sequence[Rule]) -> dict[str, Any]:
+def expected_ruleset(
+    judgements: Sequence[Judgement], rules: Sequence[Rule], position: float | None
+) -> dict[str, Any]:
     ids: list[str | None] = [*(rule.id for rule in rules), None]
     return {
-        "total": expected_counts(judgements, ids),
-        "rules": [{"ruleId": rule_id, **expected_counts(judgements, [rule_id])} for rule_id in ids],
+        "total": expected_counts(judgements, ids, position),
+        "rules": [{"ruleId": rule_id, **expected_counts(judgements, [rule_id], position)} for rule_id in ids],
     }
 
 
@@ -201,8 +204,12 @@ def compare(chance: random.Random, connection: duckdb.DuckDBPyConnection, direct
     judgements = [judged([(0, subject)], variant) for variant in variants]
     against = [judged([(0, current)], variant) for variant in variants]
     assert result["gateway"] == gateway
-    assert {name: result[name] for name in ("total", "rules")} == expected_ruleset(judgements, subject)
-    assert result["against"] == expected_ruleset(against, current)
+    # Of the current rules where they have one, for both.
+    position = next((one[0].position for one in (against, judgements) if one[0].position is not None), None)
+    assert {name: result[name] for name in ("total", "rules")} == expected_ruleset(
+        judgements, subject, position
+    )
+    assert result["against"] == expected_ruleset(against, current, position)
     assert result["billed"] == expected_billed(judgements, against, stored, prices, [WINDOW])
     assert result["rows"] == {
         "outside": first.outside,

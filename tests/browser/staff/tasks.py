@@ -11,7 +11,7 @@ from django.urls import get_resolver, reverse
 
 from accounts.admin.tabs import TABS
 from analytics.models import ReplayRun
-from analytics.replay.judgement import OTHER
+from analytics.replay.judgement import NOT_CACHED, UNCOUNTED
 from rules.models import RuleDraft
 from rules.write import lint_document
 from tests.admin.logs import DAY
@@ -89,7 +89,7 @@ def replayed(draft: RuleDraft) -> None:
     bounds = {"low": 1_234_567, "likely": 2_345_678, "high": 3_456_789}
     counts = {"requests": 9_876_543, "misses": 1, "spentMs": 1, "hitBytes": 1, "hits": bounds}
     counts |= {"savedMs": bounds, "risk": {"low": 0, "high": 1_234}}
-    counts |= dict.fromkeys(OTHER, 0)
+    counts |= dict.fromkeys((*NOT_CACHED, *UNCOUNTED), 0)
     cost = {"hour": 3, "extraMisses": 1_000, "extraMs": 90_000}
     result = {
         "calibration": {"rows": 9_876_543, "share": 0.9, "grade": "poor"},

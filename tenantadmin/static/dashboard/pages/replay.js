@@ -82,13 +82,19 @@ function page(context, run) {
   return [head, ...result(tenant, run)];
 }
 
-/** @type {(counts: Contract.ReplayCounts) => number} requests that neither hit nor miss */
-const others = (one) => one.holds + one.bypassed + one.blocked + one.passed + one.errors + one.invalidationErrors;
+/** @type {(counts: Contract.ReplayCounts) => number} */
+const notCached = (one) => one.bypassed + one.passed;
+
+/** @type {(counts: Contract.ReplayCounts) => number} requests that waited, were refused or failed: they count nowhere, as on the overview */
+const uncounted = (one) => one.holds + one.blocked + one.errors + one.invalidationErrors;
+
+/** @type {(counts: Contract.ReplayCounts) => number} hits, misses and requests that are not cached */
+const requests = (one) => one.requests - uncounted(one);
 
 /** @param {Contract.ReplayCounts} one each hit fewer is a miss more: the row adds up @returns {Bounds} */
 const misses = (one) => {
   const { hits: { low, likely, high } } = one;
-  const left = (/** @type {number} */ hits) => Math.max(one.requests - others(one) - hits, 0);
+  const left = (/** @type {number} */ hits) => Math.max(requests(one) - notCached(one) - hits, 0);
   return { low: left(high), likely: likely === null ? null : left(likely), high: left(low) };
 };
 
@@ -114,7 +120,7 @@ function result(tenant, run) {
     h("div.columns", moved(tenant, run), publishCost(run)),
     calibration.causes.length > 0 && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
-      h("li", `A replay of the rules in force gives what the log says for ${f.percent(calibration.share)} of the requests.`),
+      h("li", `A replay of the rules that were in force gives what the log says for ${f.percent(calibration.share)} of all ${f.number(calibration.rows)} requests. The log has ${f.number(calibration.rules.reduce((sum, { hits }) => sum + hits.logged, 0))} hits; “was” is what the present rules would have done on all of these days.`),
       (run.caveats ?? []).map((code) => h("li", CAVEATS[code] ?? code)),
       run.window.daysLeftOut?.map((day) => h("li", `${f.periodName(day)} was left out.`))))),
   ];
@@ -154,12 +160,12 @@ function byRule(tenant, run) {
   const rows = (/** @type {boolean} */ differs) => [...own, ...removed].filter((row) => (JSON.stringify(row) !== JSON.stringify(before.get(row.ruleId))) === differs);
   const show = (/** @type {Contract.ReplayRuleCounts[]} */ shown) => table([
     text("Rule", "ruleId", (id) => h("div", ruleLink(tenant, id), !before.has(id) && [" ", badge("new", "info")])),
-    count("Requests", (row) => exactly(row.requests)), count("Hits", (row) => row.hits), count("Misses", misses), count("Other", (row) => exactly(others(row))),
+    count("Requests", (row) => exactly(requests(row))), count("Hits", (row) => row.hits), count("Misses", misses), count("Not cached", (row) => exactly(notCached(row))),
     count("Saved", (row) => row.savedMs, f.duration), count("Hits at risk", atRisk),
   ], shown, { label: "By rule", sorted: 5, none: "The rules change no count." });
   const same = rows(false);
-  return [show(rows(true)), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, for which nothing changes`), show(same)),
-    h("p.pad.muted.small", "Hits, misses and others are the requests. Others waited for a running statement, are not cached, were refused, or failed.")];
+  return [show(rows(true)), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, whose numbers stay the same`), show(same)),
+    h("p.pad.muted.small", `Requests are hits, misses and not cached, as on the overview; ${run.total ? f.number(uncounted(run.total)) : 0} that waited, were refused or failed are not counted. A rule that does not change has other numbers where another rule takes its requests or ends its results.`)];
 }
 
 /** @param {string} tenant @param {Replay} run */
@@ -184,7 +190,8 @@ function causes(calibration) {
 export function publishCost(run) {
   const cost = run.publishCost;
   if (!cost) return null;
+  const now = cost.byHour[new Date().getUTCHours()];
   const at = (/** @type {Contract.HourCost} */ one) => `${f.hour(one.hour)} UTC: ${f.number(one.extraMisses)} extra ${one.extraMisses === 1 ? "miss" : "misses"}, ${f.duration(one.extraMs)}`;
-  return panel("What publishing costs", null, facts([["Cheapest hour", at(cost.best)], ["Now", at(cost.byHour[new Date().getUTCHours()])]], ".pad"),
+  return panel("What publishing costs", null, facts([["Now", at(now)], cost.best.extraMs < now.extraMs && ["Least warehouse time", at(cost.best)]], ".pad"),
   h("p.pad.muted.small", "Every publication empties the cache. These results would have been asked for again."));
 }

@@ -1,0 +1,59 @@
+"""Leaks that a ruleset ends or begins."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from analytics.replay.job import Job
+from logs.layout import DAY_MS
+from rules.language import read_rules
+from tests.analytics.replay.streams import DAYS, make_row, run_replay, write_days
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHARED: dict[str, Any] = {"id": "c", "name": "Customers", "conditions": {"isReadOnly": True}, "varyBy": []}
+OWN = SHARED | {"varyBy": ["userName"]}
+#: The first two depend on the user: one by a function, one by a table.
+STATEMENTS = {"SELECT current_user()": "[]", "SELECT a FROM own": '["s.own"]', "SELECT b FROM t": '["s.t"]'}
+
+
+def find_leaks(directory: Path, *, subject: dict[str, Any], current: dict[str, Any]) -> dict[str, Any]:
+    """Replay requests of three users, all of them for one statement, two for the others."""
+    rows = [
+        make_row(
+            at=DAY_MS + 10_000 * number + place,
+            standardizedSql=text,
+            tables=tables,
+            isReadOnly=True,
+            warehouseExecutionTimeMs=100,
+            userName=name,
+        )
+        for place, name in enumerate(("ann", "bob", "cem"))
+        for number, (text, tables) in enumerate(STATEMENTS.items())
+        if name != "cem" or "own" in text
+    ]
+    job = Job(
+        write_days(rows, directory),
+        DAYS[1],
+        DAYS[1],
+        read_rules([subject]),
+        read_rules([current]),
+        per_user_tables=["S.OWN"],
+    )
+    with duckdb.connect(config={"threads": 1}) as connection:
+        leaks: dict[str, Any] = run_replay(connection, job)["leaks"]
+    return leaks
+
+
+def test_a_leak_ends_where_results_vary_by_user_and_begins_where_they_are_shared(tmp_path: Path) -> None:
+    leak = {"ruleId": "c", "ruleName": "Customers", "statements": 2, "users": 3}
+    assert find_leaks(tmp_path / "1", subject=OWN, current=SHARED) == {"ended": [leak], "begun": []}
+    assert find_leaks(tmp_path / "2", subject=SHARED, current=OWN) == {"ended": [], "begun": [leak]}
+
+
+def test_a_leak_that_stays_neither_ends_nor_begins(tmp_path: Path) -> None:
+    longer = SHARED | {"ttlSeconds": 10}
+    assert find_leaks(tmp_path, subject=longer, current=SHARED) == {"ended": [], "begun": []}
