@@ -154,7 +154,7 @@ def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
         "marks": [
             {
                 "at": change.changed_at.date().isoformat(),
-                "text": f"{change.kind} revision {change.seq}: {change.action} by {change.user}",
+                "text": f"{change.kind} revision {change.seq}: {change.text}",
                 "href": f"{history}?kind={change.kind}&to={change.seq}",
             }
             for change in overview.changes

@@ -48,6 +48,7 @@ class TimelineChange(JsonStruct):
     kind: Annotated[str, one_of(TENANT_REVISION_KINDS)]
     seq: Count
     action: str
+    text: Annotated[str, Meta(description="What the change did, in words.")] = ""
     user_id: str
     changed_at: Timestamp
 
@@ -123,20 +124,23 @@ def timeline(log: LogReader, *, window: Window, step: TimelineStep) -> Timeline:
 def _changes(
     tenant: UUID, start: dt.datetime, end: dt.datetime
 ) -> Iterator[tuple[dt.datetime, TimelineChange]]:
-    """Yield the changes of rules and configuration, oldest first, without their documents."""
+    """Yield the changes of rules and configuration, oldest first."""
     rows = Revision.objects.filter(
         kind__in=TENANT_REVISION_KINDS,
         tenant_id=tenant,
         changed_at__gte=start,
         changed_at__lte=end,
-    ).order_by("changed_at", "pk")
-    for kind, seq, action, user, changed_at in rows.values_list(
-        "kind", "seq", "action", "user", "changed_at"
-    ):
+    ).defer("document")
+    for row in rows.order_by("changed_at", "pk"):
         yield (
-            changed_at,
+            row.changed_at,
             TimelineChange(
-                kind=kind, seq=seq, action=action, user_id=user, changed_at=format_timestamp(changed_at)
+                kind=row.kind,
+                seq=row.seq,
+                action=row.action,
+                text=row.text,
+                user_id=row.user,
+                changed_at=format_timestamp(row.changed_at),
             ),
         )
 

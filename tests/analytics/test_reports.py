@@ -326,7 +326,8 @@ class TestTimeline:
         }
         assert (second["hits"], second["misses"], second["notCached"]) == (0, 1, 0)
         assert second["hitRate"] == 0.0
-        assert [(change["kind"], change["seq"]) for change in second["changes"]] == [("rules", latest.seq)]
+        (change,) = second["changes"]
+        assert (change["kind"], change["seq"], change["text"]) == ("rules", latest.seq, latest.text)
         assert second["markers"] == {"r": 2}
         assert len(rest) == 22
         assert {(bucket["hits"], bucket["misses"], bucket["hitRate"]) for bucket in rest} == {(0, 0, None)}

@@ -38,7 +38,7 @@ class TestTenant:
         shown = page_text(staff, to("tenant", tenant))
         assert f"Warehouse {tenant.pk} Acme team live" in shown
         assert "No log of this period has arrived." in shown
-        assert "rules revision 1 update owner@example.org" in shown
+        assert "rules revision 1 added orders owner@example.org" in shown
 
     def test_the_chart_has_lines_up_to_its_last_day(self, staff: Client, tenant: Tenant) -> None:
         today = now().date()
@@ -46,11 +46,11 @@ class TestTenant:
         at = {"history": "/history/"}
         marks = tenants.chart_of(tenants.read_overview(tenant.pk, days=7), **at)["marks"]
         assert {mark["at"] for mark in marks} == {today.isoformat()}
-        assert marks[0]["text"] == "rules revision 1: update by owner@example.org"
+        assert marks[0]["text"] == "rules revision 1: added orders"
         health.last_day = today - dt.timedelta(days=1)
         health.save()
         assert tenants.chart_of(tenants.read_overview(tenant.pk, days=7), **at)["marks"] == []
-        assert "rules revision 1 update owner@example.org" in page_text(staff, to("tenant", tenant))
+        assert "rules revision 1 added orders owner@example.org" in page_text(staff, to("tenant", tenant))
 
     @pytest.mark.parametrize("days", ["7", "365"])
     def test_the_range_is_chosen(self, staff: Client, tenant: Tenant, days: str) -> None:

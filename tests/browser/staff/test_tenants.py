@@ -63,7 +63,7 @@ def test_the_cause_of_a_fallen_hit_rate_is_restored(
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.click("#drops a")
-        clicks.click("text=rules revision 2: update by owner@example.org")
+        clicks.click("text=rules revision 2: ")
         page.wait_for_selector("#compared .added >> text=ttlSeconds")
         clicks.click("text=Restore revision 1")
         page.wait_for_selector("text=The warm cache is lost.")

@@ -92,7 +92,7 @@ function whyMiss(tenant, miss) {
   const guessed = miss.reconstructed ? " (the log gives no reason; this one is reconstructed)" : "";
   const stored = miss.lastStore?.at ? ` It was last stored ${f.when(miss.lastStore.at)}.` : "";
   if (miss.reason === "restart") {
-    return [`The cache was left behind`, miss.revision ? [" by ", a(to(tenant, "history", { kind: "rules", seq: miss.revision.seq }), `revision #${miss.revision.seq}`)] : ", because the version of cache keys rose", `.${stored}${guessed}`];
+    return ["The cache was emptied", miss.revision ? [" when ", a(to(tenant, "history", { kind: "rules", seq: miss.revision.seq }), `revision ${miss.revision.seq}`), " was published"] : ": the version of its keys rose", `.${stored}${guessed}`];
   }
   if (miss.reason === "ttl-expired") return `The result expired ${f.when(miss.expiredAt)}: it was kept for ${f.span(miss.ttlSeconds)}. Kept for ${f.duration(miss.ttlNeeded === undefined || miss.ttlNeeded === null ? null : 1000 * miss.ttlNeeded)}, it would have been a hit.${stored}${guessed}`;
   if (miss.reason === "invalidation-marker") return [`An invalidation of ${f.when(miss.marker?.invalidatedAt)} ended the result: marker `, h("code", miss.marker?.markerId ?? ""), `.${guessed}`];
@@ -109,7 +109,7 @@ function decision(tenant, ruleset, chosen, rules) {
   const ordered = [...rules].sort((x, y) => x.position - y.position);
   const end = ordered.findIndex((rule) => rule.outcome === "decided") + 1 || ordered.length;
   const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings.whole", some.map(one));
-  return panel("Rules", beside(`revision #${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
+  return panel("Rules", beside(`revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
     h("p.pad", by, chosen.fired.map((fired) => [`; fires ${fired.ruleId} for ${fired.targets.join(", ")}`])),
     h("p.pad.muted.small", "Rules are asked in their order. The first that is on and matches decides."),
     list(ordered.slice(0, end)),

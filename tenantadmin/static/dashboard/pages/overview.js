@@ -105,7 +105,7 @@ async function year(context, period, activity) {
   const buckets = activity.days.map(({ day: name, hits, storedMisses: misses, notCached }) => ({ name: f.dayShort(name), day: name, hits, misses, notCached }));
   const marks = history.changes.flatMap((change) => {
     const index = buckets.findIndex((one) => one.day === change.changedAt.slice(0, 10));
-    return index < 0 ? [] : [{ index, text: changeText("rules", change.seq, change.action, change.userId) }];
+    return index < 0 ? [] : [{ index, text: changeText(change) }];
   });
   return h("div",
     figures(tenant, activity, [["Statements cached", f.number(summary.totalQueries), `${f.bytes(summary.cacheSize)} stored`], ["Users", f.number(summary.totalUsers)]]),
@@ -151,14 +151,12 @@ const body = (context, it, timeline, sums, requests, note) =>
 /** @param {Contract.Timeline} timeline @param {(at: string) => string} name @param {(at: string) => string} deeper */
 function fromTimeline(timeline, name, deeper) {
   const buckets = timeline.buckets.map(({ at, hits, misses, notCached }) => ({ name: name(at), day: hits + misses ? deeper(at) : "", hits, misses: misses - notCached, notCached }));
-  const marks = timeline.buckets.flatMap((one, index) => one.changes.map((change) => ({
-    index, text: changeText(change.kind, change.seq, change.action, change.userId) })));
+  const marks = timeline.buckets.flatMap((one, index) => one.changes.map((change) => ({ index, text: changeText(change) })));
   return /** @type {const} */ ([buckets, marks]);
 }
 
-/** @param {string} kind @param {number} seq @param {string} action @param {string} userId */
-const changeText = (kind, seq, action, userId) =>
-  `${kind === "rules" ? "Rules" : "Configuration"} #${seq}: ${action} by ${userId}`;
+/** @param {{kind: string, seq: number, text?: string, userId: string}} change */
+const changeText = ({ kind, seq, text: did, userId }) => `${kind === "rules" ? "Rules" : "Configuration"}, revision ${seq}: ${did} (${userId})`;
 
 /** @param {Context} context @param {(Contract.HourActivity | Contract.MonthHourActivity)[]} activity @param {string} note */
 function hours(context, activity, note) {
@@ -178,7 +176,7 @@ function changes(tenant, timeline) {
   return tablePanel("Changes", can(tenant, "cache") ? a(to(tenant, "invalidate", { show: "past" }), `${f.count(markers, "time")} results were marked as stale`) : null, [
       age("When", "changedAt"),
       { head: "What", cell: (row) => [badge(row.kind, row.kind === "rules" ? "info" : ""), " ",
-        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `#${row.seq} ${row.action}`)], class: "nowrap" },
+        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `Revision ${row.seq}`), h("div.does", row.text)] },
       { ...text("Who", "userId"), class: "clip" },
     ], rows, { limit: 8, none: "No changes of rules or configuration." });
 }
