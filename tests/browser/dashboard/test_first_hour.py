@@ -176,7 +176,7 @@ def test_from_a_mailed_link_to_the_first_hit(browser: Browser, tmp_path: Path) -
         # The page moved by itself.
         assert documents == []
         page.click("nav >> text=Requests")
-        expect(page.locator(".request .badge")).to_have_text(["HIT", "MISS", "PASSTHROUGH"])
+        expect(page.locator(".request .badge")).to_have_text(["Hit", "Miss", "Passed through"])
     print(f"first hit after {answered:.0f} s, on the page after {followed:.0f} s")  # noqa: T201
 
 

@@ -55,7 +55,7 @@ def test_every_page_is_accessible_in_light_and_dark_and_fits_every_window(
         page.evaluate(Axe().axe_script)
         for path in [*pages.values(), f"{pages['explain']}?kind=request"]:
             dashboard.go(path)
-            page.wait_for_selector("h1")
+            page.wait_for_selector("h1", state="attached")
             check(path, DEFAULT_OPTIONS)
             page.emulate_media(color_scheme="dark")
             check(path, CONTRAST)
