@@ -7,33 +7,34 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from django.db.models import F
+from django.db.models import DateTimeField, ExpressionWrapper, F, OuterRef, Subquery
 from msgspec import Meta
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
+from analytics.digest.facts import FELL, MOST_LEAKS
 from analytics.models import Digest, TenantHealth
 from tenantadmin.lib.core.formats import duration, percent
 from tenantadmin.lib.core.structs import JsonStruct
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import days_before, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
 #: A fall of the hit rate is told for this many days after it ended.
 _DAYS: Final = 7
-#: A smaller fall against the usual rate, in points, is noise. Digests call it unusual too.
-_POINTS: Final = 5.0
 _REVISION: Final = re.compile(r"revision (\d+) ")
+_LEAKS: Final = "leaks"
 #: What the last digest found, by its section, the worst first.
 _FINDINGS: Final = (
     ("errors", "Requests failed in bursts"),
-    ("leaks", "Cached results that depend on the user went to several users"),
+    (_LEAKS, "Cached results that depend on the user went to several users"),
     ("stale", "Hits were older than a change of a table that they read"),
 )
 
@@ -46,6 +47,7 @@ class VerdictState(StrEnum):
     HIT_RATE_FELL = "hit-rate-fell"
     FINDING = "finding"
     NOT_JUDGED_YET = "not-judged-yet"
+    FINDING_CLOSED = "finding-closed"
     HIT_RATE_RECOVERED = "hit-rate-recovered"
     HEALTHY = "healthy"
 
@@ -66,22 +68,33 @@ class VerdictSentence(JsonStruct, kw_only=False):
 
     @property
     def is_bad(self) -> bool:
-        return self.state in {VerdictState.LOG_LATE, VerdictState.HIT_RATE_FELL, VerdictState.FINDING}
+        return self.is_open or self.state is VerdictState.LOG_LATE
+
+    @property
+    def is_open(self) -> bool:
+        """True if a digest found it, and nothing has ended it since."""
+        return self.state in {VerdictState.HIT_RATE_FELL, VerdictState.FINDING}
+
+    @property
+    def is_closed(self) -> bool:
+        """True if the rules of today no longer cause it."""
+        return self.state is VerdictState.FINDING_CLOSED
 
     @property
     def has_digest(self) -> bool:
         """True if the digest of ``day`` says more."""
-        return self.state in {
-            VerdictState.HIT_RATE_FELL,
-            VerdictState.HIT_RATE_RECOVERED,
-            VerdictState.FINDING,
-        }
+        return self.is_open or self.is_closed or self.state is VerdictState.HIT_RATE_RECOVERED
 
 
 class Verdict(VerdictSentence, kw_only=False):
     """How a tenant is: the worst that was found."""
 
     more: Annotated[list[VerdictSentence], Meta(description="What else was found, the worst first.")]
+
+    @property
+    def open_findings(self) -> list[VerdictSentence]:
+        """What must be mended, the worst first."""
+        return [sentence for sentence in (self, *self.more) if sentence.is_open]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +108,139 @@ class _Fall:
 
 
 def read_verdict(tenant_id: UUID) -> Verdict:
-    """Return how a tenant is, in at most four queries."""
-    health = TenantHealth.objects.filter(pk=tenant_id).only("last_day").first()
-    last_day = health.last_day if health else None
-    if last_day is None:
-        return Verdict(VerdictState.NO_LOG_YET, "No log yet", None, [])
-    found = sorted(_find_all(tenant_id, last_day), key=lambda it: STATES.index(it.state))
+    """Return how a tenant is."""
+    return read_verdicts([tenant_id])[tenant_id]
+
+
+def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
+    """Return how each tenant is, in at most three queries."""
+    wanted = list(tenants)
+    health = TenantHealth.objects.filter(pk__in=wanted, last_day__isnull=False)
+    last_days = dict(health.values_list("pk", "last_day"))
+    digests: defaultdict[UUID, list[Digest]] = defaultdict(list)
+    last_day = TenantHealth.objects.filter(pk=OuterRef("tenant_id")).values("last_day")
+    recent = Digest.objects.filter(
+        tenant_id__in=last_days,
+        first_day=F("last_day"),
+        last_day__gt=ExpressionWrapper(
+            Subquery(last_day) - dt.timedelta(days=2 * _DAYS), output_field=DateTimeField()
+        ),
+    )
+    for digest in recent.order_by("-last_day") if last_days else ():
+        digests[digest.tenant_id].append(digest)
+    histories = _read_histories(digests)
+    return {
+        tenant: _judge(day, digests[tenant], histories[tenant])
+        if (day := last_days.get(tenant))
+        else Verdict(VerdictState.NO_LOG_YET, "No log yet", None, [])
+        for tenant in wanted
+    }
+
+
+def find_open(tenants: Iterable[UUID]) -> Mapping[UUID, Sequence[VerdictSentence]]:
+    """Return the open findings of tenants that have some."""
+    return {
+        tenant: verdict.open_findings
+        for tenant, verdict in read_verdicts(tenants).items()
+        if verdict.open_findings
+    }
+
+
+def note_findings(tenant_id: UUID) -> None:
+    """Note in a tenant's health whether it has findings that are open or may open again with other rules."""
+    worst = read_verdict(tenant_id)
+    has_findings = any(it.is_open or it.is_closed for it in (worst, *worst.more))
+    TenantHealth.objects.filter(pk=tenant_id).update(has_findings=has_findings)
+
+
+def _read_histories(digests: Mapping[UUID, Sequence[Digest]]) -> Mapping[UUID, Sequence[Revision]]:
+    """Return the revisions of the rules that can have caused or ended what digests found, oldest first."""
+    histories: defaultdict[UUID, list[Revision]] = defaultdict(list)
+    concerned = [
+        tenant
+        for tenant, found in digests.items()
+        if _leaking_rules(found[0]) or any(_find_cause(it.document) for it in found if _fall_of(it))
+    ]
+    if concerned:
+        since = days_before(min(digests[tenant][-1].first_day for tenant in concerned), 1)
+        revisions = Revision.objects.filter(
+            kind=RevisionKind.RULES,
+            tenant_id__in=concerned,
+            changed_at__gte=dt.datetime.combine(since, dt.time(), dt.UTC),
+        ).order_by("seq")
+        if not any(_leaking_rules(digests[tenant][0]) for tenant in concerned):
+            revisions = revisions.defer("document")
+        for revision in revisions:
+            if revision.tenant_id is not None:
+                histories[revision.tenant_id].append(revision)
+    return histories
+
+
+def _judge(last_day: dt.date, digests: Sequence[Digest], history: Sequence[Revision]) -> Verdict:
+    """Return the verdict on a log that ends with ``last_day``. The digests are the newest first."""
+    found = sorted(_find_all(last_day, digests, history), key=lambda it: STATES.index(it.state))
     worst, *more = found or [VerdictSentence(VerdictState.HEALTHY, "Healthy", last_day)]
     return Verdict(worst.state, worst.text, worst.day, more)
 
 
-def _find_all(tenant_id: UUID, last_day: dt.date) -> Iterator[VerdictSentence]:
+def _find_all(
+    last_day: dt.date, digests: Sequence[Digest], history: Sequence[Revision]
+) -> Iterator[VerdictSentence]:
     """Yield what can be said of a log that ends with ``last_day``, apart from that all is well."""
     today = now().date()
     yesterday = today - dt.timedelta(days=1)
-    digests = list(
-        Digest.objects.filter(
-            tenant_id=tenant_id, last_day__gt=last_day - dt.timedelta(days=2 * _DAYS), first_day=F("last_day")
-        ).order_by("-last_day")
-    )
     if last_day < yesterday:
         yield VerdictSentence(VerdictState.LOG_LATE, f"No log since {_name(last_day, today)}", last_day)
     elif last_day == yesterday and not (digests and digests[0].last_day == yesterday):
         text = f"Not judged yet: there is no digest of {_name(yesterday, today)} yet"
         yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, yesterday)
-    if falls := _last_falls(digests, since=last_day - dt.timedelta(days=_DAYS - 1)):
+    if falls := _last_falls(digests, since=days_before(last_day, _DAYS - 1)):
         worst = max(falls, key=lambda fall: (fall.usual - fall.rate, fall.day))
-        yield _describe(tenant_id, worst, today, is_over=_has_recovered(digests[0]))
+        yield _describe(history, worst, today, is_over=_has_recovered(digests[0]))
     if digests:
         sections = {section["id"] for section in digests[0].document["sections"]}
         day = digests[0].last_day
         for section, text in _FINDINGS:
             if section in sections:
-                yield VerdictSentence(VerdictState.FINDING, f"{text} on {_name(day, today)}", day)
+                told = f"{text} on {_name(day, today)}"
+                closed_by = _closed_by(digests[0], history) if section == _LEAKS else None
+                if closed_by is None:
+                    yield VerdictSentence(VerdictState.FINDING, told, day)
+                else:
+                    told += f", closed by revision {closed_by}; the digest of the next whole day lacks it"
+                    yield VerdictSentence(VerdictState.FINDING_CLOSED, told, day)
+
+
+def _leaking_rules(digest: Digest) -> set[str]:
+    """Return the rules whose results leaked, if the digest names the rules of all leaks."""
+    names = [it for it in digest.document["names"] if it["id"].startswith("leak-")]
+    rules = [it["value"] for it in names if it["kind"] == "rule"]
+    statements = sum(it["kind"] == "statement" for it in names)
+    return set(rules) if len(rules) == statements < MOST_LEAKS else set()
+
+
+def _closed_by(digest: Digest, history: Sequence[Revision]) -> int | None:
+    """Return the revision since which all rules that leaked keep the results of users apart, or None."""
+    rules = _leaking_rules(digest)
+    closed_by = None
+    for revision in history if rules else ():
+        if not all(_keeps_apart(revision, rule_id) for rule_id in rules):
+            closed_by = None
+        elif closed_by is None:
+            closed_by = revision.seq
+    return closed_by
+
+
+def _keeps_apart(revision: Revision, rule_id: str) -> bool:
+    """Return True if the rule does not share results between users."""
+    rules = {rule["id"]: rule for rule in (revision.document or {}).get("rules", [])}
+    rule = rules.get(rule_id)
+    # Another rule may cache the statement instead of one that is gone.
+    return (
+        rule is not None
+        and rule["enabled"]
+        and (rule["action"] != "cache" or "userName" in (rule.get("varyBy") or ()))
+    )
 
 
 def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_Fall]:
@@ -153,19 +266,20 @@ def _has_recovered(digest: Digest) -> bool:
 
 def _fall_of(digest: Digest) -> _Fall | None:
     rate, usual = _rates_of(digest)
-    if rate is None or usual is None or usual - rate < _POINTS:
+    sections = {section["id"] for section in digest.document["sections"]}
+    if rate is None or usual is None or FELL not in sections:
         return None
     return _Fall(digest.last_day, usual, rate, digest.document)
 
 
-def _describe(tenant_id: UUID, fall: _Fall, today: dt.date, *, is_over: bool) -> VerdictSentence:
+def _describe(history: Sequence[Revision], fall: _Fall, today: dt.date, *, is_over: bool) -> VerdictSentence:
     usual, rate = percent(fall.usual / 100), percent(fall.rate / 100)
     text = f"Hit rate fell from {usual} to {rate} on {_name(fall.day, today)}"
     cause = _find_cause(fall.document)
     restored = None
     if cause is not None:
         text += f" after revision {cause}"
-        restored = _restored_after(tenant_id, cause)
+        restored = _restored_after(history, cause)
     if restored is not None:
         text += f", restored {duration(restored / dt.timedelta(milliseconds=1))} later"
     elif is_over:
@@ -178,20 +292,23 @@ def _describe(tenant_id: UUID, fall: _Fall, today: dt.date, *, is_over: bool) ->
 def _find_cause(document: Mapping[str, Any]) -> int | None:
     """Return the revision with which the digest says that a fall coincides, the clearest fall first."""
     for name in document["names"]:
-        if name["id"].startswith(("moved-", "burst-")) and name["kind"] == "revision":
+        if name["id"].startswith((f"{FELL}-", "moved-", "burst-")) and name["kind"] == "revision":
             match = _REVISION.match(name["value"])
             if match:
                 return int(match[1])
     return None
 
 
-def _restored_after(tenant_id: UUID, seq: int) -> dt.timedelta | None:
+def _restored_after(history: Sequence[Revision], seq: int) -> dt.timedelta | None:
     """Return how long after a revision of the rules an earlier one was restored, or None."""
-    history = Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant_id)
-    cause = history.filter(seq=seq).values_list("changed_at", flat=True).first()
-    restored = history.filter(seq__gt=seq, action=RevisionAction.RESTORE, restored_from__lt=seq)
-    at = restored.order_by("seq").values_list("changed_at", flat=True).first()
-    return None if cause is None or at is None else at - cause
+    cause = next((it for it in history if it.seq == seq), None)
+    restored = (
+        it
+        for it in history
+        if it.seq > seq and it.action == RevisionAction.RESTORE and (it.restored_from or seq) < seq
+    )
+    restore = next(restored, None)
+    return None if cause is None or restore is None else restore.changed_at - cause.changed_at
 
 
 def _name(day: dt.date, today: dt.date) -> str:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
 from django.db.models import Exists, OuterRef, Subquery
+from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html
 
@@ -32,6 +33,7 @@ from analytics.models import (
     SummaryDocument,
     TenantHealth,
 )
+from analytics.verdict import find_open
 from analytics.weeks import read_health
 from logs.pending import pending_days_of
 from tenantadmin.lib.core import formats
@@ -175,14 +177,27 @@ class TenantAdmin(ReadOnlyAdmin):
             .order_by()
             .values_list("pk", Subquery(owners.values("user__email")[:1]))
         )
+        findings = find_open(key for key in keys if health[key].has_findings)
         for row in rows:
             row.health = health[row.pk]
+            row.findings = findings.get(row.pk, ())
             row.owner_email = emails.get(row.pk)
 
     @admin.display(description="state")
     def state(self, tenant: Any) -> str:
         kind, word = ("bad", "deleted") if tenant.deleted_at else ("good", "live")
-        return format_html('<span class="chip {}">{}</span>', kind, word)
+        chip = format_html('<span class="chip {}">{}</span>', kind, word)
+        if tenant.deleted_at or not tenant.findings:
+            return chip
+        told = "\n".join(sentence.text for sentence in tenant.findings)
+        count = len(tenant.findings)
+        return format_html(
+            '{} <span class="chip bad" title="{}">{} open finding{}</span>',
+            chip,
+            told,
+            count,
+            pluralize(count),
+        )
 
     @admin.display(description="account and plan")
     def account_and_plan(self, tenant: Any) -> str:
@@ -223,7 +238,7 @@ class TenantAdmin(ReadOnlyAdmin):
 class TenantHealthAdmin(NamingAdmin):
     list_display = (
         "tenant_id", "last_day", "rate_1", "rate_7", "rate_28", "requests_7",
-        "stale_days", "quarantined", "updated_at",
+        "stale_days", "quarantined", "has_findings", "updated_at",
     )  # fmt: skip
     search_fields = ("tenant_id",)
 

@@ -16,20 +16,39 @@ if TYPE_CHECKING:
 
 #: A finding may coincide with a change that is at most this much older, in milliseconds.
 COINCIDENCE_MS: Final = 6 * HOUR_MS
+#: The most rules of a write that a sentence names.
+_MOST_RULES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class RulesWrite:
-    """A write of the ruleset: its time (epoch ms), and the ids of added or changed rules."""
+    """A write of the ruleset: its time (epoch ms), and the ids of added or changed and of removed rules."""
 
     seq: int
     at: int
     rule_ids: frozenset[str]
     href: str
+    removed: frozenset[str] = frozenset()
 
     def as_name(self, name_id: str) -> Name:
         text = f"revision {self.seq} ({format_minute(self.at)})"
         return Name(id=name_id, kind=NameKind.REVISION, value=text, href=self.href)
+
+    def describe(self, prefix: str) -> tuple[str, list[Name]]:
+        """Return which rules it changed and removed, as ``it changed {…}`` or nothing, and their names."""
+        parts = []
+        names: list[Name] = []
+        for verb, rule_ids in (("changed", self.rule_ids), ("removed", self.removed)):
+            shown = sorted(rule_ids)[:_MOST_RULES]
+            own = [
+                Name(id=f"{prefix}-{verb}-{number}", kind=NameKind.RULE, value=rule_id, href=None)
+                for number, rule_id in enumerate(shown, start=1)
+            ]
+            if own:
+                listed = ", ".join(f"{{{name.id}}}" for name in own)
+                parts.append(f"{verb} {listed}" + (" and others" if len(rule_ids) > len(own) else ""))
+            names += own
+        return (f"it {' and '.join(parts)}" if parts else ""), names
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,12 @@ from analytics.digest.sections.recommendations import recommendations_section
 from analytics.digest.sections.savings import savings_section
 from analytics.digest.sections.stale import stale_section
 from analytics.digest.sections.statements import statements_section
-from analytics.digest.sections.totals import quiet_section, totals_section
+from analytics.digest.sections.totals import (
+    fell_section,
+    quiet_section,
+    read_totals,
+    totals_section,
+)
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -27,7 +32,7 @@ if TYPE_CHECKING:
     from analytics.digest.reading import DigestLog
 
 #: Raise it when the same log gives another digest. Then all stored digests are made again.
-DIGEST_VERSION: Final = 4
+DIGEST_VERSION: Final = 5
 
 
 class SectionText(JsonStruct):
@@ -61,18 +66,20 @@ def make_document(
 
     A quiet period has one section with one sentence.
     """
+    totals = read_totals(log, period)
+    # What was unusual comes first, the most harmful of it before the rest.
     candidates = (
+        fell_section(log, period, changes, totals),
+        errors_section(log, period, changes),
+        leaks_section(log, period),
+        stale_section(log, period),
         moved_section(log, period, changes),
         statements_section(log, period),
-        errors_section(log, period, changes),
-        stale_section(log, period),
-        leaks_section(log, period),
         publishes_section(log, period, changes),
     )
     sections: list[Section] = [section for section in candidates if section is not None]
-    quiet = None if sections else quiet_section(log, period)
-    # What was unusual comes first.
-    sections = [quiet] if quiet else [*sections, totals_section(log, period)]
+    quiet = None if sections else quiet_section(period, totals)
+    sections = [quiet] if quiet else [*sections, totals_section(period, totals)]
     if not quiet and (saved := savings_section(log, period)):
         sections.append(saved)
     # A recommendation may stay open for weeks, so it does not make a period remarkable.
@@ -84,7 +91,8 @@ def make_document(
         from_=period.first,
         to=period.last,
         quiet=quiet is not None,
-        facts=[fact for section in sections for fact in section.facts],
+        # Two sections may tell the same fact.
+        facts=list({fact.id: fact for section in sections for fact in section.facts}.values()),
         names=[name for section in sections for name in section.names],
         sections=[
             SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 #: The same sentence in several wordings. A language model may choose one of them.
 Wordings: TypeAlias = tuple[str, ...]
+#: The section of a hit rate that fell. The verdict tells it too.
+FELL: Final = "fell"
+#: The section of leaks names at most this many.
+MOST_LEAKS: Final = 5
 #: An ``{id}`` in a text.
 PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 

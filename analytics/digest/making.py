@@ -25,6 +25,7 @@ from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.times import to_milliseconds
 from analytics.models import Digest, Recommendation, TenantHealth
+from analytics.verdict import note_findings
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.models import Marker
@@ -121,6 +122,7 @@ def make_digest(
         stored = Digest.objects.filter(tenant_id=tenant, period=period.name).first()
         if not source:
             Digest.objects.filter(tenant_id=tenant, period=period.name).delete()
+            note_findings(tenant)
             return None
         if stored is not None and stored.source == source:
             return stored
@@ -158,6 +160,8 @@ def _save(
         )
         if is_new and now() - end_of_day(period.last) < MAIL_DAYS:
             queue_mails(digest)
+        if not period.is_week:
+            note_findings(tenant)
     logger.info("Made the digest %s of tenant %s", period.name, tenant)
     return digest
 
@@ -232,6 +236,7 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
                 rule_id for rule_id, rule in rules[seq].items() if rule != rules.get(seq - 1, {}).get(rule_id)
             ),
             reverse("rules-revision", kwargs={"tenant": tenant, "seq": seq}),
+            removed=frozenset(rules.get(seq - 1, {}).keys() - rules[seq].keys()),
         )
         for seq, changed_at in writes
     ]

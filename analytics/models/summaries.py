@@ -132,6 +132,8 @@ class TenantHealth(models.Model):
     stale_days = models.PositiveIntegerField(default=0)
     #: Entries in quarantine, of all days.
     quarantined = models.PositiveBigIntegerField(default=0)
+    #: The last digests found what is open, or what only the present rules close (`analytics.verdict`).
+    has_findings = models.BooleanField(default=False, db_default=False)
     updated_at = models.DateTimeField(default=now)
     #: The time of the next check by `refresh_digests`; null: at once. The build of a day sets it to null.
     digests_due_at = models.DateTimeField(null=True, db_index=True)
@@ -148,6 +150,11 @@ class TenantHealth(models.Model):
             models.Index(fields=["requests_7", "tenant_id"], name="health_by_requests"),
             models.Index(fields=["warehouse_ms_7", "tenant_id"], name="health_by_warehouse"),
             models.Index(fields=["tenant_id"], name="health_stale", condition=models.Q(stale_days__gt=0)),
+            models.Index(
+                fields=["-last_day", "tenant_id"],
+                name="health_findings",
+                condition=models.Q(has_findings=True),
+            ),
             models.Index(
                 fields=["tenant_id"], name="health_quarantined", condition=models.Q(quarantined__gt=0)
             ),

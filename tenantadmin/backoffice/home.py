@@ -17,6 +17,7 @@ from accounts.models import Account, Domain, Invitation, Membership, Revision, S
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.users import MembershipRole
 from analytics.models import Build, DayRollup, TenantHealth
+from analytics.verdict import find_open
 from tenantadmin.backoffice.acts import tell_revision
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
@@ -28,8 +29,11 @@ if TYPE_CHECKING:
     from django.db.models import Field
 
     from accounts.models import User
+    from analytics.verdict import VerdictSentence
 
 _ROWS: Final = 10
+#: Of so many tenants with findings, those are shown whose findings are still open.
+_CANDIDATES: Final = 30
 #: A smaller drop of the hit rate, or one over fewer requests, is noise.
 _LEAST_DROP: Final = 0.02
 _LEAST_REQUESTS: Final = 100
@@ -41,6 +45,7 @@ _CHANGED_FOR: Final = dt.timedelta(days=1)
 _SNOOZED_FOR: Final = dt.timedelta(days=7)
 #: The panels whose rows can be snoozed, with the field of the key.
 PANELS: Final[Mapping[str, Field[Any, Any]]] = {
+    "findings": TenantHealth._meta.pk,
     "drops": TenantHealth._meta.pk,
     "late": TenantHealth._meta.pk,
     "stale": TenantHealth._meta.pk,
@@ -58,6 +63,8 @@ _SPARK_DAYS: Final = 28
 class Home:
     """The lists of Home, most urgent rows first, and the names of their tenants and accounts."""
 
+    #: The open findings of each tenant, the worst first.
+    findings: Mapping[UUID, Sequence[VerdictSentence]]
     drops: Sequence[TenantHealth]
     late: Sequence[TenantHealth]
     stale: Sequence[TenantHealth]
@@ -76,7 +83,16 @@ class Home:
     @property
     def is_empty(self) -> bool:
         """True if no panel has rows."""
-        return not (self.drops or self.late or self.stale or self.quarantined or self.failed or self.domains)
+        lists = (
+            self.findings,
+            self.drops,
+            self.late,
+            self.stale,
+            self.quarantined,
+            self.failed,
+            self.domains,
+        )
+        return not any(lists)
 
 
 def read_home(user: User) -> Home:
@@ -93,6 +109,9 @@ def read_home(user: User) -> Home:
     # Logs and builds outlive their tenant.
     is_live = Exists(Tenant.objects.live().filter(pk=OuterRef("tenant_id")))
     health = TenantHealth.objects.filter(is_live)
+    flagged = health.filter(has_findings=True).exclude(pk__in=hidden["findings"])
+    candidates = flagged.order_by("-last_day", "tenant_id").values_list("pk", flat=True)[:_CANDIDATES]
+    findings = dict(list(find_open(candidates).items())[:_ROWS])
     fallen = health.filter(drop__gte=_LEAST_DROP, requests_7__gte=_LEAST_REQUESTS).exclude(
         pk__in=hidden["drops"]
     )
@@ -126,12 +145,13 @@ def read_home(user: User) -> Home:
     )
     rows: list[Any] = [*drops, *late, *stale, *quarantined, *failed, *changes]
     names = {
-        **tenant_names(row.tenant_id for row in rows if row.tenant_id),
+        **tenant_names([*findings, *(row.tenant_id for row in rows if row.tenant_id)]),
         **account_names(change.account_id for change in changes if not change.tenant_id),
     }
     restored = _find_restores((row.tenant_id for row in drops), since=at - _RESTORED_FOR)
     snoozed = sum(map(len, hidden.values()))
     return Home(
+        findings=findings,
         drops=drops,
         late=late,
         stale=stale,

@@ -12,9 +12,10 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
 from analytics.models import Digest, TenantHealth
-from analytics.verdict import VerdictState, read_verdict
+from analytics.verdict import VerdictState, find_open, note_findings, read_verdict, read_verdicts
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
 #: A Wednesday.
@@ -51,6 +52,8 @@ def make_digest(
     if usual is not None:
         facts.append({"id": "hit-rate-median", "value": usual})
     names = [{"id": "moved-1-write", "kind": "revision", "value": cause}] if cause else []
+    if usual is not None and usual - rate >= 5:
+        sections = ("fell", *sections)
     document = {"facts": facts, "names": names, "sections": [{"id": it} for it in ("totals", *sections)]}
     return Digest.objects.create(
         tenant_id=tenant, period=day.isoformat(), first_day=day, last_day=day, document=document
@@ -58,13 +61,19 @@ def make_digest(
 
 
 def write(
-    tenant: UUID, seq: int, *, hours: float, action: str = "update", restored_from: int | None = None
+    tenant: UUID,
+    seq: int,
+    *,
+    hours: float,
+    action: str = "update",
+    restored_from: int | None = None,
+    rules: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Store a revision of the rules, made some hours after the start of 2026-11-23."""
     at = dt.datetime(2026, 11, 23, tzinfo=dt.UTC) + dt.timedelta(hours=hours)
     Revision.objects.create(
         kind="rules", tenant_id=tenant, account_id=uuid4(), seq=seq, user="x@example.org", action=action,
-        restored_from=restored_from, document={}, changed_at=at,
+        restored_from=restored_from, document={"rules": [*rules]}, changed_at=at,
     )  # fmt: skip
 
 
@@ -178,10 +187,55 @@ def test_all_that_was_found_is_told_the_worst_first(tenant: UUID) -> None:
     assert (verdict.text, len(verdict.more)) == ("No log since Monday", 4)
 
 
-def test_it_takes_four_queries(tenant: UUID) -> None:
+def leak(digest: Digest, *rules: str) -> None:
+    """Add leaks of some rules to a digest."""
+    for number, rule in enumerate(rules, start=1):
+        digest.document["names"] += [
+            {"id": f"leak-{number}-statement", "kind": "statement", "value": "SELECT current_user()"},
+            {"id": f"leak-{number}-rule", "kind": "rule", "value": rule},
+        ]
+    digest.save()
+
+
+def test_a_leak_is_closed_once_its_rules_keep_users_apart(tenant: UUID) -> None:
+    def publish(seq: int, **rules: list[str]) -> None:
+        stored = [
+            {"id": rule, "enabled": True, "action": "cache", "varyBy": vary} for rule, vary in rules.items()
+        ]
+        write(tenant, seq, hours=24 + seq, rules=stored)
+
+    leak(make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",)), "a", "b")
+    told = "Cached results that depend on the user went to several users on Tuesday"
+    publish(1, a=[], b=[])
+    publish(2, a=["userName"], b=[])
+    verdict = read_verdict(tenant)
+    assert (verdict.text, verdict.is_bad, len(verdict.open_findings)) == (told, True, 1)
+    publish(3, a=["userName"], b=["role", "userName"])
+    publish(4, a=["userName"], b=["userName"], c=[])
+    note_findings(tenant)
+    verdict = read_verdict(tenant)
+    assert verdict.text == f"{told}, closed by revision 3; the digest of the next whole day lacks it"
+    assert (verdict.state, verdict.is_bad, find_open([tenant])) == (VerdictState.FINDING_CLOSED, False, {})
+    # Other rules may open it again, so it stays noted.
+    assert TenantHealth.objects.get().has_findings
+    publish(5, a=["userName"])
+    assert read_verdict(tenant).state is VerdictState.FINDING
+
+
+def test_a_leak_of_which_the_digest_does_not_name_all_rules_stays_open(tenant: UUID) -> None:
+    leak(make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",)), *("a" * 5))
+    write(tenant, 1, hours=30, rules=[{"id": "a", "enabled": True, "action": "bypass"}])
+    assert read_verdict(tenant).state is VerdictState.FINDING
+
+
+def test_it_takes_three_queries_for_all_tenants(tenant: UUID) -> None:
     write(tenant, 2, hours=10)
     for ago in range(1, 7):
         make_digest(tenant, ago=ago, rate=7.0, usual=40.0, cause="revision 2 (2026-11-23 10:00 UTC)")
+    other = uuid4()
+    TenantHealth.objects.create(tenant_id=other, last_day=YESTERDAY - dt.timedelta(days=30))
+    make_digest(other, ago=31, rate=7.0, usual=40.0)
     with CaptureQueriesContext(connection) as captured:
-        read_verdict(tenant)
-    assert len(captured) == 4
+        verdicts = read_verdicts([tenant, other])
+    assert len(captured) == 3
+    assert verdicts[other].more[0].text == "Hit rate fell from 40.0% to 7.0% on 2026-10-25"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.facts import MOST_LEAKS, FactQuery, Name, NameKind, Section, Unit
 from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_value
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-_MOST: Final = 5
 _REASONS: Final = {
     "certain": "depends on the user",
     "likely": "calls a non-deterministic function",
@@ -28,7 +27,7 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     findings = leak_findings_sql(first=period.first, last=period.last, per_user_tables=log.per_user_tables)
     rows = log.rows(
         f"SELECT grade, ruleId, statement, md5(statement) AS hash FROM ({findings}) "
-        f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST}"
+        f"ORDER BY grade, served DESC, ruleId, hash LIMIT {MOST_LEAKS}"
     )
     if not rows:
         return None

@@ -56,7 +56,15 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
                 f"Over {{{prefix}-requests}} requests, the hit rate of {{{prefix}-rule}} {change}.",
             )
         )
-        start = _find_start(log, period, rule)
+        start = find_start(
+            log,
+            period,
+            before=rule["before"],
+            now=rule["now"],
+            hits=_HITS,
+            total=_TOTAL,
+            rule_id=rule["ruleId"],
+        )
         if start is not None:
             coincidences, coincidence_names = find_coincidence(
                 changes, rule_id=rule["ruleId"], has_risen=has_risen, start=start, prefix=prefix
@@ -108,17 +116,30 @@ def _queries(prefix: str, period: DigestPeriod, rule_id: str) -> list[FactQuery]
     ]
 
 
-def _find_start(log: DigestLog, period: DigestPeriod, rule: dict[str, Any]) -> int | None:
-    """Return the start (epoch ms) of the first hour whose rate is nearer to the new rate than to the old."""
+def find_start(
+    log: DigestLog,
+    period: DigestPeriod,
+    *,
+    before: float,
+    now: float,
+    hits: str,
+    total: str,
+    rule_id: str | None = None,
+) -> int | None:
+    """Return the start (epoch ms) of the first hour whose rate is nearer to the new rate than to the old.
+
+    ``hits`` and ``total`` are the SQL of the rate's parts. With a ``rule_id``, it is the rate of that rule.
+    """
+    own = "" if rule_id is None else f"AND matchedRule = {quote_value(rule_id)}"
     rows = log.rows(
         f"""
-        SELECT timestamp // {HOUR_MS} AS hour, {_HITS} AS hits, {_TOTAL} AS total
+        SELECT timestamp // {HOUR_MS} AS hour, {hits} AS hits, {total} AS total
         FROM proxy_logs
-        WHERE {period.sql} AND matchedRule = {quote_value(rule["ruleId"])} AND timestamp IS NOT NULL
+        WHERE {period.sql} {own} AND timestamp IS NOT NULL
         GROUP BY hour HAVING total >= {_MIN_HOUR} ORDER BY hour"""
     )
-    middle = (rule["now"] + rule["before"]) / 2
+    middle = (now + before) / 2
     for row in rows:
-        if (row["hits"] / row["total"] > middle) == (rule["now"] > rule["before"]):
+        if (row["hits"] / row["total"] > middle) == (now > before):
             return int(row["hour"]) * HOUR_MS
     return None

@@ -47,13 +47,15 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
                 ),
             ]
         )
-        names.append(write.as_name(f"{prefix}-write"))
+        told, changed = write.describe(prefix)
+        names += [write.as_name(f"{prefix}-write"), *changed]
+        effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
         rules, valid = f"{{{prefix}-write}}", "Results that were still valid and ran again"
         again = f"{{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time"
         sentences.append(
             (
-                f"Rules were published: {rules}. That emptied the cache. {valid}: {again}.",
-                f"{valid} after {rules} was published: {again}.",
+                f"Rules were published with {rules}: {effect}. {valid}: {again}.",
+                f"{rules} was published: {effect}. {valid}: {again}.",
             )
         )
     if len(writes) > len(shown):

@@ -22,7 +22,7 @@ _HOURS: Final = f"round(sum(awakeMs) / {HOUR_MS}.0, 1)"
 
 
 def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
-    """Return the money and the hours; None if nothing was executed or spared, or no day bills time awake."""
+    """Return the money, and the hours awake if they differ; None without both, or if no day bills them."""
     pricing = log.pricing
     if pricing.on(period.last).billing != "suspending":
         return None
@@ -62,7 +62,13 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             ),
         )
     facts = log.read_facts(queries)
-    if facts[1].value is None:
+    awake, without = facts[0].value, facts[1].value
+    if without is None:
+        return None
+    if awake == without:
+        # The money says more than two equal numbers.
+        del sentences[-1], facts[:2]
+    if not sentences:
         return None
     return Section("savings", "Saved on the bill", sentences, facts, names)
 

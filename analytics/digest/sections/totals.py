@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.digest.facts import FactQuery, Section, Unit, percent_sql
+from analytics.digest.changes import find_last_write
+from analytics.digest.facts import FELL, FactQuery, Section, Unit, percent_sql
+from analytics.digest.sections.moved import find_start
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.changes import Changes
+    from analytics.digest.facts import Fact, Name, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -23,6 +26,7 @@ _POINTS: Final = 5.0
 #: A period with fewer requests is never unusual.
 _MIN_REQUESTS: Final = 50
 
+_HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
 _COUNTED: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH'))"
 _MEASURES: Final = (
     ("requests", Unit.COUNT, 0, _COUNTED),
@@ -30,7 +34,7 @@ _MEASURES: Final = (
         "hit-rate",
         Unit.PERCENT,
         1,
-        percent_sql("count(*) FILTER (cacheStatus = 'HIT')", _COUNTED),
+        percent_sql(_HITS, _COUNTED),
     ),
     ("warehouse", Unit.SECONDS, 1, "round(coalesce(sum(warehouseExecutionTimeMs), 0) / 1000.0, 1)"),
     ("response", Unit.MILLISECONDS, 0, "round(avg(responseTimeMs) FILTER (responseTimeMs > 0))::BIGINT"),
@@ -50,9 +54,38 @@ _SENTENCES: Final = (
 )
 
 
-def totals_section(log: DigestLog, period: DigestPeriod) -> Section:
+def fell_section(
+    log: DigestLog, period: DigestPeriod, changes: Changes, facts: Mapping[str, Fact]
+) -> Section | None:
+    """Return the hit rate that fell, and the newest write of the rules shortly before; None if it did not."""
+    rate, usual = facts["hit-rate"].value, facts["hit-rate-median"].value
+    if rate is None or usual is None or usual - rate < _POINTS or _has_few(facts):
+        return None
+    sentences: list[Wordings] = [
+        (
+            "The hit rate fell to {hit-rate}; usual: {hit-rate-median}.",
+            "The hit rate fell from the usual {hit-rate-median} to {hit-rate}.",
+        )
+    ]
+    names: list[Name] = []
+    start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_COUNTED)
+    write = None if start is None else find_last_write(changes, start=start)
+    if write is not None:
+        name = write.as_name(f"{FELL}-write")
+        told, rules = write.describe(FELL)
+        names += [name, *rules]
+        why = f": {told}" if told else ""
+        sentences.append(
+            (
+                f"Coincides with the rules of {{{name.id}}}{why}.",
+                f"This coincides with the rules of {{{name.id}}}{why}.",
+            )
+        )
+    return Section(FELL, "The hit rate fell", sentences, _named(facts, sentences), names)
+
+
+def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
     """Return the totals that have a value, each with its median."""
-    facts = _read(log, period)
     sentences: list[Wordings] = []
     for name, now in _SENTENCES:
         median = f"{{{name}-median}}"
@@ -73,9 +106,8 @@ def totals_section(log: DigestLog, period: DigestPeriod) -> Section:
     return Section("totals", "Totals", sentences, _named(facts, sentences))
 
 
-def quiet_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+def quiet_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section | None:
     """Return the section of a quiet period, with one sentence; None if the totals are unusual."""
-    facts = _read(log, period)
     if _is_unusual(facts):
         return None
     rate = ", hits: {hit-rate}" if facts["hit-rate"].value is not None else ""
@@ -89,7 +121,8 @@ def quiet_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     return Section("totals", "Totals", sentences, _named(facts, sentences))
 
 
-def _read(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
+def read_totals(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
+    """Return the totals and their medians by id."""
     queries = []
     for name, unit, digits, measure in _MEASURES:
         own = f"SELECT {measure} FROM proxy_logs WHERE {period.sql}"
@@ -102,10 +135,14 @@ def _read(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
     return {fact.id: fact for fact in log.read_facts(queries)}
 
 
-def _is_unusual(facts: dict[str, Fact]) -> bool:
+def _has_few(facts: Mapping[str, Fact]) -> bool:
+    return max(facts["requests"].value or 0, facts["requests-median"].value or 0) < _MIN_REQUESTS
+
+
+def _is_unusual(facts: Mapping[str, Fact]) -> bool:
     values = {name: fact.value for name, fact in facts.items()}
     requests, usual = values["requests"] or 0, values["requests-median"]
-    if usual is None or max(requests, usual) < _MIN_REQUESTS:
+    if usual is None or _has_few(facts):
         return False
     if abs(requests - usual) > _PART * usual:
         return True
@@ -116,7 +153,7 @@ def _is_unusual(facts: dict[str, Fact]) -> bool:
     return rate is not None and usual_rate is not None and abs(rate - usual_rate) >= _POINTS
 
 
-def _named(facts: dict[str, Fact], sentences: Sequence[Wordings]) -> list[Fact]:
+def _named(facts: Mapping[str, Fact], sentences: Sequence[Wordings]) -> list[Fact]:
     """Return the facts that the sentences refer to."""
     text = " ".join(wordings[0] for wordings in sentences)
     return [fact for name, fact in facts.items() if f"{{{name}}}" in text]

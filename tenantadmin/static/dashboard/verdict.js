@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { a, fill, h, to } from "./ui.js";
 
 /** @type {Record<Contract.Verdict["state"], string>} */
-const STATES = { healthy: "good", "hit-rate-recovered": "", "hit-rate-fell": "bad", finding: "bad", "log-late": "bad", "no-log-yet": "", "not-judged-yet": "" };
+const STATES = { healthy: "good", "finding-closed": "", "hit-rate-recovered": "", "hit-rate-fell": "bad", finding: "bad", "log-late": "bad", "no-log-yet": "", "not-judged-yet": "" };
 /** Further findings that are not closed. */
 const SHOWN = 2;
 

@@ -13,7 +13,7 @@ from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.sections.moved import z_score
 from analytics.digest.times import format_minute
-from analytics.models import Recommendation
+from analytics.models import Recommendation, TenantHealth
 from logs.columns import MAX_TIMESTAMP
 from rules.models import Marker
 from rules.write import write_ruleset
@@ -97,6 +97,26 @@ class TestTotals:
             )
             is None
         )
+
+    def test_a_hit_rate_that_fell_leads_with_the_rules_that_were_published(self, world: World) -> None:
+        seq = TestMovedRules().write(world, "r", at=at(DAY))
+        for day in earlier():
+            put(world, day, served(day, hits=60, misses=40))
+        put(
+            world,
+            DAY,
+            entries(100, at=at(DAY), cacheStatus="PASSTHROUGH"),
+            entries(3, at=at(DAY), cacheStatus="ERROR"),
+        )
+        rebuild(world)
+        digest = make(world)
+        assert headings(digest) == ["The hit rate fell", "Bursts of errors", "Published rules", "Totals"]
+        assert lines(digest, "The hit rate fell") == [
+            "The hit rate fell to 0%; usual: 60.0%.",
+            f"Coincides with the rules of revision {seq} (2026-03-31 12:00 UTC): it changed r.",
+        ]
+        health = TenantHealth.objects.get()
+        assert (health.tenant_id, health.has_findings) == (world.tenant.pk, True)
 
     @pytest.mark.slow
     def test_a_week_is_compared_with_the_weeks_before(self, world: World) -> None:
@@ -360,7 +380,8 @@ class TestPublishes:
         rebuild(world)
         assert lines(make(world), "Published rules") == [
             (
-                f"Rules were published: revision {seq} (2026-03-31 12:00 UTC). That emptied the cache. "
+                f"Rules were published with revision {seq} (2026-03-31 12:00 UTC): it changed r, "
+                "and emptied the cache. "
                 "Results that were still valid and ran again: 1, in 1.5 s of warehouse time."
             )
         ]
@@ -405,14 +426,14 @@ class TestRecommendations:
 class TestSavings:
     """One execution at noon, and a hit at three that would have woken the warehouse again."""
 
-    def prepare(self, world: World, *prices: dict[str, Any]) -> list[str]:
+    def prepare(self, world: World, *prices: dict[str, Any], hour: int = 15) -> list[str]:
         factories.set_prices(world.tenant, *prices)
         fields = {"standardizedSql": "SELECT 1", "serverHostname": "h"}
         put(
             world,
             DAY,
             entries(1, at=at(DAY), cacheStatus="MISS", warehouseExecutionTimeMs=60_000, **fields),
-            entries(1, at=at(DAY, hour=15), cacheStatus="HIT", matchedRule="r", **fields),
+            entries(1, at=at(DAY, hour=hour) + 1, cacheStatus="HIT", matchedRule="r", **fields),
             # It makes the day remarkable.
             entries(3, at=at(DAY, hour=9), cacheStatus="ERROR"),
         )
@@ -432,6 +453,10 @@ class TestSavings:
             "Saved on the bill: 0.30 USD.",
             "The warehouse was awake for 0.1 h; without the cache: 0.2 h.",
         ]
+
+    def test_equal_hours_are_left_out(self, world: World) -> None:
+        price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
+        assert self.prepare(world, price, hour=12) == ["Saved on the bill: 0 USD."]
 
     def test_without_a_price_there_are_hours_alone(self, world: World) -> None:
         assert self.prepare(world) == ["The warehouse was awake for 0.1 h; without the cache: 0.2 h."]

@@ -14,7 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import Domain, Invitation, Membership, Revision, Snooze, Tenant
-from analytics.models import Build, DayRollup, TenantHealth
+from analytics.models import Build, DayRollup, Digest, TenantHealth
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.logs import to
@@ -54,6 +54,29 @@ class TestHome:
         assert "waits.example Acme" in shown
         for name in ("tenant", "tenant-builds", "tenant-history"):
             assert f'href="{to(name, tenant)}' in html
+
+    def test_a_finding_is_listed_while_it_is_open(self, staff: Client, tenant: Tenant) -> None:
+        yesterday = now().date() - dt.timedelta(days=1)
+        TenantHealth.objects.create(tenant_id=tenant.pk, last_day=yesterday, has_findings=True)
+        document = {"facts": [], "names": [], "sections": [{"id": "leaks"}]}
+        digest = Digest.objects.create(
+            tenant_id=tenant.pk,
+            period=str(yesterday),
+            first_day=yesterday,
+            last_day=yesterday,
+            document=document,
+        )
+        told = f"Cached results that depend on the user went to several users on {yesterday:%A}"
+        html = staff.get("/admin/").content.decode()
+        assert f"Warehouse {told} Snooze" in text_of(html)
+        assert f'href="{to("tenant-digests", tenant)}?period={yesterday}"' in html
+        lists = staff.get("/admin/accounts/tenant/").content.decode()
+        assert f'<span class="chip bad" title="{told}">1 open finding</span>' in lists
+        # The panel asks the verdict: what is noted may be closed.
+        digest.document["sections"] = []
+        digest.save()
+        assert "Nothing needs attention" in page_text(staff, "/admin/")
+        assert "open finding" not in page_text(staff, "/admin/accounts/tenant/")
 
     def test_a_restore_of_the_rules_stands_beside_the_fall(self, staff: Client, tenant: Tenant) -> None:
         TenantHealth.objects.create(
@@ -236,8 +259,22 @@ class TestHome:
         def fill() -> None:
             name = str(uuid4())
             tenant = Tenant.objects.create(account=world.account, name=name, name_key=name)
+            day = now().date()
             TenantHealth.objects.create(
-                tenant_id=tenant.pk, drop=0.3, requests_7=500, stale_days=1, quarantined=1
+                tenant_id=tenant.pk,
+                drop=0.3,
+                requests_7=500,
+                stale_days=1,
+                quarantined=1,
+                last_day=day,
+                has_findings=True,
+            )
+            Digest.objects.create(
+                tenant_id=tenant.pk,
+                period=name[:10],
+                first_day=day,
+                last_day=day,
+                document={"facts": [], "names": [], "sections": [{"id": "errors"}]},
             )
             Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed")
             Domain.objects.create(account=world.account, name=f"d{uuid4()}.example", challenge="c")
@@ -249,4 +286,4 @@ class TestHome:
             fill()
         with CaptureQueriesContext(connection) as many:
             staff.get("/admin/")
-        assert len(many) == len(few) <= 15
+        assert len(many) == len(few) <= 18
