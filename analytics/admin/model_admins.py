@@ -15,6 +15,7 @@ from accounts.models import Membership, Tenant
 from accounts.models.users import MembershipRole
 from analytics.alerts.documents import describe_channel
 from analytics.digest.stored import render_digest
+from analytics.digest.verdict import find_open
 from analytics.models import (
     Alert,
     AlertDelivery,
@@ -33,7 +34,6 @@ from analytics.models import (
     SummaryDocument,
     TenantHealth,
 )
-from analytics.verdict import find_open
 from analytics.weeks import read_health
 from logs.pending import pending_days_of
 from tenantadmin.lib.core import formats

@@ -10,7 +10,7 @@ from rest_framework.response import Response
 
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
-from analytics.verdict import Verdict, read_verdict
+from analytics.digest.verdict import Verdict, read_verdict
 from analytics.weeks import TenantWeek, list_weeks
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import ANY_ID, PageLinks, hrefs, item, page_links

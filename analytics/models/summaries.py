@@ -132,7 +132,7 @@ class TenantHealth(models.Model):
     stale_days = models.PositiveIntegerField(default=0)
     #: Entries in quarantine, of all days.
     quarantined = models.PositiveBigIntegerField(default=0)
-    #: The last digests found what is open, or what only the present rules close (`analytics.verdict`).
+    #: The last digests found what is open, or what only the present rules close (`analytics.digest.verdict`).
     has_findings = models.BooleanField(default=False, db_default=False)
     updated_at = models.DateTimeField(default=now)
     #: The time of the next check by `refresh_digests`; null: at once. The build of a day sets it to null.

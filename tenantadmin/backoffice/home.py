@@ -16,8 +16,8 @@ from django.db.models import Exists, F, OuterRef, Sum
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Snooze, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.users import MembershipRole
+from analytics.digest.verdict import find_open
 from analytics.models import Build, DayRollup, TenantHealth
-from analytics.verdict import find_open
 from tenantadmin.backoffice.acts import tell_revision
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from django.db.models import Field
 
     from accounts.models import User
-    from analytics.verdict import VerdictSentence
+    from analytics.digest.verdict import VerdictSentence
 
 _ROWS: Final = 10
 #: Of so many tenants with findings, those are shown whose findings are still open.

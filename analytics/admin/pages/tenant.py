@@ -18,8 +18,8 @@ from analytics.admin.tenants import (
     read_overview,
     read_range,
 )
+from analytics.digest.verdict import read_verdict
 from analytics.summaries.activity import Range
-from analytics.verdict import read_verdict
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
 

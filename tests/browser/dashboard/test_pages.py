@@ -14,7 +14,7 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from accounts.models import Tenant
-from analytics.verdict import read_verdict
+from analytics.digest.verdict import read_verdict
 from rules.language.document import complete_rule
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
