@@ -175,8 +175,8 @@ function changes(tenant, timeline) {
   const markers = timeline.buckets.flatMap((one) => Object.values(one.markers)).reduce((sum, count) => sum + count, 0);
   return tablePanel("Changes", can(tenant, "cache") ? a(to(tenant, "invalidate", { show: "past" }), `${f.count(markers, "time")} results were marked as stale`) : null, [
       age("When", "changedAt"),
-      { head: "What", cell: (row) => [badge(row.kind, row.kind === "rules" ? "info" : ""), " ",
-        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `Revision ${row.seq}`), h("div.does", row.text)] },
+      { head: "What", cell: (row) => [h("div.row", badge(row.kind, row.kind === "rules" ? "info" : ""),
+        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `Revision ${row.seq}`)), h("div.does", row.text)] },
       { ...text("Who", "userId"), class: "clip" },
     ], rows, { limit: 8, none: "No changes of rules or configuration." });
 }
