@@ -20,7 +20,7 @@ from rules.admin.rules import diff_lines
 from rules.ruleset import read_ruleset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from uuid import UUID
 
     from analytics.digest.rendering import ShownSection
@@ -38,16 +38,16 @@ def is_searching(mining: Mining | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Recommendations of a tenant, each with its effect if it was measured."""
+    """Recommendations of a tenant, each with its effect if it was measured. ``earlier`` counts the others."""
 
     mining: Mining | None
     shown: Sequence[tuple[Recommendation, Effect | None]]
     undecided: int
-    decided: int
+    earlier: int
     #: What all that is undecided could save.
     possible: str | None
-    #: True if the rules have been changed since the search.
-    is_outdated: bool
+    #: The revisions of the rules of these searches whose rules differ from the live ones.
+    outdated: Collection[int]
 
 
 def read_advice(tenant_id: UUID, *, is_decided: bool, is_live: bool) -> Advice:
@@ -60,12 +60,11 @@ def read_advice(tenant_id: UUID, *, is_decided: bool, is_live: bool) -> Advice:
         mining=read_mining(tenant_id=tenant_id),
         shown=[(row, effects.get(row.pk)) for row in shown],
         undecided=len(undecided),
-        decided=len(recommendations) - len(undecided),
+        earlier=len(recommendations) - len(undecided),
         possible=say_possible(undecided),
-        is_outdated=is_live
-        and not is_decided
-        and bool(undecided)
-        and bool(find_outdated(undecided, read_ruleset(tenant_id))),
+        outdated=find_outdated(undecided, read_ruleset(tenant_id))
+        if is_live and not is_decided and undecided
+        else (),
     )
 
 

@@ -57,14 +57,13 @@ def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) ->
     if split.high.risk_low * 2 > now.high.risk_low:
         return None
     if outside and split.ms - whole.ms >= max(MIN_SHARE * current.warehouse_ms, 1):
-        edits, kind, then = _split(current, rule, index, part, invalidator), Kind.SPLIT, split
+        edits, kind = _split(current, rule, index, part, invalidator), Kind.SPLIT
     else:
         edits = [invalidator.edit(rule.id, name=f"Changes make {rule.name} stale")]
-        kind, then = Kind.INVALIDATOR, whole
+        kind = Kind.INVALIDATOR
     if not current.is_clean(edits):
         return None
-    lost = now.high.hits - then.high.hits
-    return _propose(current, rule, kind, edits, invalidator, lost=lost, low=low, hits=hits)
+    return _propose(current, rule, kind, edits, invalidator, low=low, hits=hits)
 
 
 def _names(all_series: Sequence[Any], tables: frozenset[str]) -> list[str]:
@@ -91,7 +90,6 @@ def _propose(
     edits: Sequence[RuleEdit],
     invalidator: Invalidator,
     *,
-    lost: int,
     low: int,
     hits: int,
 ) -> Proposal:
@@ -100,7 +98,6 @@ def _propose(
     why = [
         f"{at_risk} got a result that is older than a change of a table it reads.",
         f"{tables} changed {len(invalidator.times)} times, and not every change invalidates the rule.",
-        f"The repair turns about {lost} hits into misses.",
     ]
     if kind is Kind.SPLIT:
         why.append(

@@ -55,7 +55,7 @@ def _propose(current: Current, rule: Rule, seconds: int, edits: tuple[RuleEdit, 
         (
             f"Results expire after {describe_seconds(rule.ttl_seconds)}.",
             "Soon after, a user waits for the same result again.",
-            "The warehouse works as much as before, but no user waits for it.",
+            "The warehouse runs it as often, in the background: users save the time, and not the warehouse.",
             "A change that invalidates the rule still ends its results at once.",
         ),
         edits,

@@ -212,10 +212,13 @@ class TestRecommendations:
         found = recommend(tenant)
         assert decide("accept", found, etag='"old"').status_code == 409
         write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
-        warning = "The rules have changed since the search."
-        assert warning in page_text(staff, to("tenant-insights", tenant))
-        page = page_text(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
-        assert "The rules were written since" in page
+        warning = "The rules have changed since the search, so this can no longer be accepted. Search again"
+        accept = to("tenant-advice-accept", tenant, recommendation=found.pk)
+        insights = to("tenant-insights", tenant)
+        assert warning in page_text(staff, insights)
+        assert accept not in staff.get(insights).content.decode()
+        assert warning in page_text(staff, accept)
+        assert f'<form method="post" action="{insights}"' in staff.get(accept).content.decode()
         assert decide("draft", found, etag='"old"').status_code == 409
         found.refresh_from_db()
         assert found.state == "open"

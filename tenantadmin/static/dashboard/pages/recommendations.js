@@ -40,10 +40,10 @@ export async function show(context) {
   return h("div",
     pageHead("Recommendations", isMining ? "Past requests are being searched." : mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",
       can(tenant, "write") && (mining && isMining ? badge(`looking, ${f.percent(mining.progress)}`, "info") : button("Look now", mine))),
-    tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Decided (${recommendations.length - open.length})`, isPast]]),
+    tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Earlier (${recommendations.length - open.length})`, isPast]]),
     !isPast && possible && h("p.callout", possible),
-    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since then. Look again before you accept anything."),
-    shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "Nothing has been decided yet." : isMining ? "The log is being read." : "Nothing is recommended now."),
+    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since then, so not everything can be accepted. ", can(tenant, "write") && !isMining && button("Look again", mine, "small")),
+    shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "There is nothing earlier." : isMining ? "The log is being read." : "Nothing is recommended now."),
     !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
       { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
       num("Requests", "requests"),
@@ -54,7 +54,7 @@ export async function show(context) {
 /** @param {Context} context @param {Recommendation} one */
 function card(context, one) {
   const { tenant } = context;
-  return panel(one.title, [h("span", { title: one.kind }, badge(one.purpose ?? "", PURPOSE[one.purpose ?? ""])), one.state !== "open" && badge(one.state, STATE[one.state])],
+  return panel(one.title, [h("span", { title: one.kind }, badge(one.purpose ?? "", PURPOSE[one.purpose ?? ""])), one.state !== "open" && badge(one.state === "superseded" ? "no longer found" : one.state, STATE[one.state])],
     h("div.pad.stack",
       h("ul.prose", one.why.map((line) => h("li", line))),
       one.caveats.includes("row-level-security-invisible") && h("div.callout.warn", "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user."),
@@ -87,7 +87,7 @@ const edited = (rules, patch) => patch.reduce((left, { op, ruleId, before, rule 
 
 /** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives */
 function otherWays(context, one) {
-  const mayChoose = can(context.tenant, "write") && (one.state === "open" || one.state === "drafted");
+  const mayChoose = can(context.tenant, "write") && !one.outdated && (one.state === "open" || one.state === "drafted");
   return h("div.ways", h("h3", "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", way.title) : way.title, h("div.muted.small", way.why.at(-1) ?? "")] },
     { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => savedOnBill(gain) },
@@ -130,8 +130,9 @@ function choices(context, one) {
   };
   if (one.state === "dismissed") return h("div.row", button("Open again", reopen));
   if (one.state === "superseded") return null;
-  return h("div.row", one.patch.length > 0 && button("Accept", () => accept(context, one, one), "primary"),
-    one.patch.length > 0 && (one.draftId ? h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one))), button("Dismiss", dismiss, "quiet"));
+  const mayWrite = one.patch.length > 0 && !one.outdated;
+  return h("div.row", mayWrite && button("Accept", () => accept(context, one, one), "primary"),
+    (mayWrite || one.draftId) && (one.draftId ? h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one))), button("Dismiss", dismiss, "quiet"));
 }
 
 /** @param {string} tenant @param {Recommendation} one what it did, measured against a replay of the rules without it */
