@@ -1,4 +1,4 @@
-"""Values and how they are shown (`tests/formats.json`), for the formats of Python and of the dashboard."""
+"""Values and conditions with their texts (`tests/*.json`), for Python and for the dashboard."""
 
 from __future__ import annotations
 
@@ -8,4 +8,5 @@ from pathlib import Path
 from typing import Final
 
 CASES: Final = json.loads(Path(__file__).with_name("formats.json").read_text())
+CONDITIONS: Final = json.loads(Path(__file__).with_name("conditions.json").read_text())
 NOW: Final = dt.datetime(2026, 11, 25, 9, 0, tzinfo=dt.UTC)

@@ -30,6 +30,17 @@ _OPERATORS: Final = {
     "containsAll": "has all of",
     "cidr": "in",
 }
+#: What is meant if a key is false, and if it is true.
+_SAID_FLAGS: Final = {
+    "isReadOnly": ("does not only read", "only reads"),
+    "isDDL": ("changes no schema", "changes a schema"),
+    "isDataChange": ("changes no data", "changes data"),
+    "hasParameters": ("has no parameters", "has parameters"),
+    "hasNonDeterministicFunctions": (
+        "calls no function such as now()",
+        "calls functions such as now()",
+    ),
+}
 
 
 def is_simple(rule: Mapping[str, Any]) -> bool:
@@ -100,14 +111,14 @@ def free_id(name: str, rules: Sequence[Any]) -> str:
 
 
 def say_conditions(conditions: Mapping[str, Any]) -> str:
-    """Say conditions in one line, as the dashboard does: ``tables has any of sales.* and isReadOnly``."""
-    return " and ".join(_said(conditions))
+    """Say conditions in one line, as the dashboard does: ``uses sales.* and only reads``."""
+    return " and ".join(_said(conditions)) or "every request"
 
 
 def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
     for key, value in conditions.items():
         if isinstance(value, bool):
-            yield key if value else f"not {key}"
+            yield _SAID_FLAGS[key][value] if key in _SAID_FLAGS else key if value else f"not {key}"
         elif key in {"all", "any"}:
             joined = " and " if key == "all" else " or "
             yield f"({joined.join(map(say_conditions, value))})"
@@ -122,6 +133,8 @@ def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _test(key: str, operator: str, given: Any) -> str:
+    if key == "tables" and operator == "containsAny":
+        return f"uses {_text(given)}"
     if operator == "exists":
         return f"{key} {'exists' if given else 'is absent'}"
     return f"{key} {_OPERATORS.get(operator, operator)} {_text(given)}"

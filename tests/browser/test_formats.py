@@ -10,7 +10,7 @@ import pytest
 
 from tenantadmin.lib.core import formats
 from tests.browser.browsing import browsing
-from tests.format_cases import CASES, NOW
+from tests.format_cases import CASES, CONDITIONS, NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,6 +53,14 @@ def test_a_value_is_shown_as_in_python(page: Page) -> None:
     assert call(page, *[("money", it, "EUR") for it in amounts]) == [
         formats.money(it, "EUR") for it in amounts
     ]
+
+
+def test_conditions_are_said_as_in_python(page: Page) -> None:
+    said = page.evaluate(
+        """(all) => import("/static/dashboard/conditions.js").then((it) => all.map(it.asSentence))""",
+        [conditions for conditions, _ in CONDITIONS],
+    )
+    assert said == [text for _, text in CONDITIONS]
 
 
 def test_a_time_is_shown_as_in_python(page: Page) -> None:

@@ -158,7 +158,7 @@ class InvalidatePage(LogPage, TenantActPage):
                 (
                     target,
                     self.names[target.rule_id],
-                    say_conditions(self.rules[target.rule_id]["conditions"]) or "every request",
+                    say_conditions(self.rules[target.rule_id]["conditions"]),
                     round(mean(hour.requests for hour in target.same_hour)),
                     sql[f"{target.rule_id} live"],
                     sql[f"{target.rule_id} sameHour"],

@@ -64,7 +64,7 @@ class TestMarkers:
         form = {"tables": "SALES.orders, sales.items", "reason": "backfill"}
         shown = page_text(support, address, tables=form["tables"])
         assert "What ends if you invalidate SALES.orders, sales.items" in shown
-        assert "orders It decides tables has any of sales.orders 0 0 B 0 ms 0" in shown
+        assert "orders It decides uses sales.orders 0 0 B 0 ms 0" in shown
         assert support.post(address, form).status_code == 302
         marker = Marker.objects.get()
         assert (marker.target_rule_id, marker.metadata) == ("orders", {"reason": "backfill"})

@@ -154,8 +154,8 @@ class TestRuleForm:
         self, staff: Client, support: Client, tenant: Tenant
     ) -> None:
         listed = page_text(staff, to("tenant-rules", tenant))
-        assert "1 orders cache tables has any of sales.orders 1 min … … … Edit" in listed
-        assert "2 other cache (isReadOnly or not (isDDL)) 1 min … … … Edit" in listed
+        assert "1 orders cache uses sales.orders 1 min … … … Edit" in listed
+        assert "2 other cache (only reads or not (changes a schema)) 1 min … … … Edit" in listed
         assert "Edit" not in page_text(support, to("tenant-rules", tenant))
 
     def test_the_list_shows_what_each_rule_did(
@@ -168,7 +168,7 @@ class TestRuleForm:
         )
         html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
         assert "<html" not in html
-        assert "1 orders cache tables has any of sales.orders 1 min 2 50.0% 0 ms Edit" in text_of(html)
+        assert "1 orders cache uses sales.orders 1 min 2 50.0% 0 ms Edit" in text_of(html)
         with patch("analytics.admin.effects.rules_of", side_effect=StoreError("no answer")):
             html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
         assert "sales.orders 1 min – – – Edit" in text_of(html)
