@@ -194,14 +194,16 @@ export const forgetNotices = (which = "*") => notices.querySelectorAll(`:scope >
 
 const notices = document.body.appendChild(h("div.notices", { "aria-live": "polite" }));
 
-/** @param {string} text @param {"" | "error"} [kind] @param {Child} [act] what one may do about it */
+/** @param {string} text @param {"" | "error" | "revision"} [kind] of revisions, only the newest notice stays @param {Child} [act] what one may do about it */
 export function notify(text, kind = "", act) {
   // What succeeded before signing out is of no use after it.
-  if (!kind && document.querySelector("#app.plain")) return;
+  const isError = kind === "error";
+  if (!isError && document.querySelector("#app.plain")) return;
+  if (kind === "revision") forgetNotices(".revision");
   notices.querySelectorAll(`:scope > [data-text="${CSS.escape(text)}"]`).forEach((one) => one.remove());
-  const notice = notices.appendChild(h("div", { class: `notice ${kind}`, role: kind && "alert", "data-text": text }, h("span.grow", text), act,
+  const notice = notices.appendChild(h("div", { class: `notice ${kind}`, role: isError && "alert", "data-text": text }, h("span.grow", text), act,
     h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×")));
-  setTimeout(() => notice.remove(), act ? 60_000 : kind ? 15_000 : 5000);
+  setTimeout(() => notice.remove(), act ? 60_000 : isError ? 15_000 : 5000);
 }
 
 /**
@@ -230,18 +232,16 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
     let done = false;
     const act = button(action, attempt, danger ? "danger" : "primary");
     /** @type {HTMLDialogElement} */
-    const dialog = h("dialog", { class: wide && "wide", "aria-label": title },
-      h("h2", title), h("div.dialog-body", body), problem,
+    const dialog = h("dialog", { class: wide && "wide", "aria-label": title, onclose: () => { dialog.remove(); resolve(done); } },
+      h("h2", { tabindex: -1 }, title), h("div.dialog-body", body), problem,
       h("div.row.end", more, cancel && button(cancel, () => dialog.close()), act));
     dialog.addEventListener("keydown", (event) => {
       const { target } = event;
       if (event.key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox") act.click();
     });
-    dialog.addEventListener("close", () => {
-      dialog.remove();
-      resolve(done);
-    });
-    document.body.append(dialog);
-    dialog.showModal();
+    document.body.appendChild(dialog).showModal();
+    // The browser focuses what can be first, also a table below: one reads from the heading on.
+    if (dialog.scrollTop || document.activeElement?.matches("[tabindex], [type=checkbox]")) dialog.querySelector("h2")?.focus({ preventScroll: true });
+    dialog.scrollTop = 0;
   });
 }

@@ -293,6 +293,8 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         }
         page.click(".notice >> text=Undo")
         page.wait_for_selector(".notice:has-text('Undone')")
+        # A newer notice about revisions replaces the older one.
+        expect(page.locator(".notice")).to_have_count(1)
         page.wait_for_selector(f"text=Revision {before.seq + 2}, published")
         expect(page.locator("[role=switch]:not(:checked)")).to_have_count(0)
     assert Ruleset.objects.get(tenant_id=demo.tenant).rules == before.rules
