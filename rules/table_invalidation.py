@@ -25,6 +25,7 @@ from rules.markers import (
     save_markers,
 )
 from rules.models import Marker
+from tenantadmin.lib.core.errors import ValidationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,15 +50,27 @@ def find_rules(rules: Sequence[dict[str, Any]], tables: Sequence[str]) -> list[d
 
 
 def invalidate_tables(
-    tenant_id: UUID, *, tables: Sequence[str], reason: str | None, actor: str
+    tenant_id: UUID,
+    *,
+    tables: Sequence[str],
+    reason: str | None,
+    actor: str,
+    only: Sequence[str] | None = None,
 ) -> list[MarkerDocument]:
-    """Create one marker on each rule of `find_rules`, all or none. Return them.
+    """Create one marker on each rule of `find_rules`, or on those with an id in ``only``, all or none.
 
     Raises:
         TenantNotFound: there is no such live tenant.
+        ValidationFailed: a rule in ``only`` is not one of `find_rules`.
     """
     with transaction.atomic():
         rules = find_rules(lock_ruleset(tenant_id), tables)
+        if only is not None:
+            chosen = dict.fromkeys(only)
+            rules = [rule for rule in rules if rule["id"] in chosen]
+            for rule_id in chosen.keys() - {rule["id"] for rule in rules}:
+                message = f"The rule {rule_id!r} cannot have results of these tables now. Preview again."
+                raise ValidationFailed.at("/ruleIds", "unknown-rule", message)
         created_at, changed_at = database_now(), new_stamp(Marker, "changed_at")
         cutoffs(tenant_id, [rule["id"] for rule in rules]).update(changed_at=changed_at)
         token = secrets.token_hex(8)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from django.db.models import Max
 from msgspec import Meta
 
+from analytics.reports.per_user import reads_tables_sql
 from analytics.reports.reading import ReportQuery
 from logs.quoting import quote_value
 from rules.language import read_rules
@@ -31,6 +32,9 @@ _WEEKS: Final = 4
 #: The rules for which a preview of tables reads the log. Each takes two queries.
 MAX_PREVIEWED: Final = 20
 
+#: The most characters of a query that look for tables; with longer names, results of tables are not counted.
+_MAX_READS: Final = 30_000
+
 #: A result is born when its execution ends. It is live if it was executed under the current rules, was born
 #: at or after the last marker, and has not expired.
 _LIVE: Final = """
@@ -38,19 +42,26 @@ SELECT
     count(*) AS entries,
     coalesce(sum(greatest(responseSize, 0)), 0) AS bytes,
     coalesce(sum(spent), 0) AS refillMs,
-    max(startedAt) AS lastStoreAt
+    max(startedAt) AS lastStoreAt{counted}
 FROM (
     SELECT
         max(timestamp) AS startedAt,
         arg_max(timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0), timestamp) AS bornAt,
         arg_max(responseSize, timestamp) AS responseSize,
-        coalesce(arg_max_null(warehouseExecutionTimeMs, timestamp), 0) AS spent
+        coalesce(arg_max_null(warehouseExecutionTimeMs, timestamp), 0) AS spent,
+        any_value(tables) AS tables,
+        any_value(standardizedSql) AS statement
     FROM proxy_logs
     WHERE day BETWEEN '{first}' AND '{last}' AND cacheStatus = 'MISS' AND cacheKey IS NOT NULL
         AND matchedRule = {rule} AND timestamp <= {now}
     GROUP BY cacheKey
 )
 WHERE startedAt >= {written} AND bornAt >= {marker} AND bornAt + {ttl} > {now}"""
+
+#: The results themselves.
+_LISTED: Final = """
+SELECT make_timestamp(bornAt * 1000) AS storedAt, responseSize, spent AS warehouseMs, tables, statement
+"""
 
 _SAME_HOUR: Final = """
 SELECT day, count(DISTINCT cacheKey) AS keys, count(*) AS requests
@@ -71,6 +82,13 @@ class PreviewTarget(JsonStruct):
 
     rule_id: str
     entries: Annotated[Count, Meta(description="Cached results that are still valid, by the log.")]
+    table_entries: Annotated[
+        Count | None,
+        Meta(
+            description="How many of `entries` read one of the tables, by the log. A marker ends the others "
+            "too. Only in a preview of tables, and not if their names are very long."
+        ),
+    ] = None
     bytes: Count
     refill_ms: Annotated[int, Meta(description="Warehouse time that the last executions took together.")]
     last_store_at: Timestamp | None
@@ -90,7 +108,10 @@ class InvalidationPreview(_PreviewHead):
 
 
 class TableInvalidationPreview(_PreviewHead):
-    """What invalidating tables would end. Of more than 20 rules, ``targets`` has the first 20."""
+    """What invalidating tables would end. Of more than 20 rules, ``targets`` has the first 20.
+
+    ``targets`` begins with the rules that have most results of the tables.
+    """
 
     rule_ids: Annotated[list[str], Meta(description="The rules that would get a marker.")]
 
@@ -121,28 +142,53 @@ def preview_tables(log: LogReader, *, tables: Sequence[str], now: dt.datetime) -
         ApiError: a query failed.
     """
     rules = find_rules(read_ruleset(log.tenant).rules, tables)
-    return preview_rules(log, rule_ids=[rule["id"] for rule in rules], now=now)
+    return preview_rules(log, rule_ids=[rule["id"] for rule in rules], now=now, tables=tables)
 
 
-def preview_rules(log: LogReader, *, rule_ids: Sequence[str], now: dt.datetime) -> TableInvalidationPreview:
+def preview_rules(
+    log: LogReader, *, rule_ids: Sequence[str], now: dt.datetime, tables: Sequence[str] = ()
+) -> TableInvalidationPreview:
     """Return what markers on these rules would end, whatever they invalidate themselves."""
     ruleset = read_ruleset(log.tenant)
     rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
     shown = [rules[rule_id] for rule_id in rule_ids[:MAX_PREVIEWED] if rule_id in rules]
-    found = _preview_all(log, shown, ruleset=ruleset, now=now)
+    found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
     return TableInvalidationPreview.of(found, rule_ids=list(rule_ids))
 
 
+def listing_sql(counting: str) -> str:
+    """Return SQL for the list of the results that a query named ``… live`` counts, newest first."""
+    return f"{_LISTED.strip()}\n{counting[counting.index('FROM (') :]}\nORDER BY storedAt DESC"
+
+
 def _preview_all(
-    log: LogReader, rules: Sequence[Rule], *, ruleset: RulesetState, now: dt.datetime
+    log: LogReader,
+    rules: Sequence[Rule],
+    *,
+    ruleset: RulesetState,
+    now: dt.datetime,
+    tables: Sequence[str] = (),
 ) -> _PreviewHead:
     queries: list[ReportQuery] = []
-    targets = [_preview(log, rule, now=now, written=ruleset.modified_at, queries=queries) for rule in rules]
+    reads = reads_tables_sql(tables) if tables else ""
+    if len(reads) > _MAX_READS:
+        reads = ""
+    targets = [
+        _preview(log, rule, now=now, written=ruleset.modified_at, reads=reads, queries=queries)
+        for rule in rules
+    ]
+    targets.sort(key=lambda target: -(target.table_entries or 0))
     return _PreviewHead(at=format_timestamp(now), targets=targets, queries=queries)
 
 
 def _preview(
-    log: LogReader, rule: Rule, *, now: dt.datetime, written: dt.datetime, queries: list[ReportQuery]
+    log: LogReader,
+    rule: Rule,
+    *,
+    now: dt.datetime,
+    written: dt.datetime,
+    reads: str,
+    queries: list[ReportQuery],
 ) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
     marked = Marker.objects.remaining().filter(tenant=log.tenant, target_rule_id=rule.id)
@@ -155,6 +201,7 @@ def _preview(
         written=epoch_ms(written),
         marker=0 if last_marker is None else epoch_ms(last_marker),
         ttl=1000 * rule.ttl_seconds,
+        counted=f",\n    count(*) FILTER ({reads}) AS tableEntries" if reads else "",
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
     same_hour_sql = _SAME_HOUR.format(
@@ -171,6 +218,7 @@ def _preview(
     return PreviewTarget(
         rule_id=rule.id,
         entries=row["entries"],
+        table_entries=row.get("tableEntries"),
         bytes=row["bytes"],
         refill_ms=row["refillMs"],
         last_store_at=None if last_store is None else format_timestamp(from_epoch_ms(last_store)),

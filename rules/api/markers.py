@@ -230,13 +230,14 @@ class MarkerViewSet(AppViewSet):
     def invalidate_tables(self, request: Request, tenant: UUID) -> Response:
         """One marker on each enabled cache rule that can decide a statement which reads such a table.
 
-        All or none. Without such a rule, no marker is made.
+        With `ruleIds`, only on these of them. All or none. Without such a rule, no marker is made.
         """
         markers = invalidate_tables(
             tenant,
             tables=self.body["tables"],
             reason=self.body.get("reason"),
             actor=self.principal.email,
+            only=self.body.get("ruleIds"),
         )
         return _invalidation(request, tenant, markers)
 

@@ -117,3 +117,10 @@ class TableInvalidationRequest(StrictSerializer):
         help_text="Names or patterns such as `sales.*`; case is ignored.",
     )
     reason = StrictCharField(required=False, max_length=2000, trim_whitespace=False)
+    ruleIds = ListField(
+        child=StrictRegexField(_RULE_ID),
+        required=False,
+        min_length=1,
+        help_text="Only these of the rules that the preview found. Absent: all of them. "
+        "The preview itself always shows all.",
+    )

@@ -14,7 +14,7 @@ from msgspec import structs
 from accounts.models import Revision, TenantConfig
 from analytics.demo.generate import generate
 from analytics.demo.reading import read_demo
-from analytics.reports.blast import preview_invalidation
+from analytics.reports.blast import preview_invalidation, preview_tables
 from analytics.reports.reading import LogReader
 from logs.audit import Reader
 from logs.layout import day_start_ms
@@ -448,6 +448,36 @@ class TestPreview:
         (target,) = preview.targets
         assert (target.entries, target.bytes, target.refill_ms) == (3, 107, 21)
         assert target.last_store_at == format_timestamp(moment(eleven + 2000))
+
+    def test_results_of_the_tables_are_counted_apart(self, world: World, log: LogReader) -> None:
+        eleven = 11 * HOUR
+        put(
+            world,
+            self.miss("other", eleven, tables='["finance.ledger"]'),
+            self.miss("none", eleven, tables=None),
+            self.miss("one", eleven + 1, matchedRule="s", tables='["Catalog.Products","sales.orders"]'),
+            self.miss("two", eleven + 2, matchedRule="s", tables='["catalog.prices"]'),
+            self.miss("three", eleven + 3, matchedRule="s", tables='["finance.ledger"]'),
+            self.miss("three", eleven + 4, matchedRule="s", tables='["finance.ledger"]'),
+        )
+
+        def found(*tables: str) -> list[tuple[str, int, int | None]]:
+            preview = preview_tables(log, tables=tables, now=self.NOW)
+            assert preview.rule_ids == ["r", "s"]
+            return [(target.rule_id, target.table_entries or 0, target.entries) for target in preview.targets]
+
+        # The rule with most results of the tables is first.
+        assert found("catalog.products") == [("s", 1, 3), ("r", 0, 2)]
+        assert found("catalog.*", "FINANCE.*") == [("s", 3, 3), ("r", 1, 2)]
+        assert found("x") == [("r", 0, 2), ("s", 0, 3)]
+        by_rule = preview_invalidation(log, rule_id="r", now=self.NOW)
+        by_long_names = preview_tables(log, tables=["x" * 2000 for _ in range(100)], now=self.NOW)
+        uncounted = [*by_rule.targets, *by_long_names.targets]
+        assert [(target.entries, target.table_entries) for target in uncounted] == [
+            (2, None),
+            (2, None),
+            (3, None),
+        ]
 
     def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR

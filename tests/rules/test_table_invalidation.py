@@ -128,6 +128,12 @@ def test_one_marker_per_rule_all_at_once(world: World) -> None:
     assert Marker.objects.active().count() == 2
     assert len(client.post(path, {"tables": ["sales.items"]}).json()["markers"]) == 2
     assert Marker.objects.count() == 4
+    # The user has chosen one of them in the preview.
+    chosen = client.post(path, {"tables": ["sales.items"], "ruleIds": ["rest"]}).json()["markers"]
+    assert [marker["targetRuleId"] for marker in chosen] == ["rest"]
+    refused = client.post(path, {"tables": ["sales.items"], "ruleIds": ["rest", "one"]})
+    assert (refused.status_code, refused.json()["details"][0]["path"]) == (400, "/ruleIds")
+    assert Marker.objects.count() == 5
 
 
 def test_without_a_rule_there_is_no_marker(world: World) -> None:
@@ -145,6 +151,7 @@ def test_without_a_rule_there_is_no_marker(world: World) -> None:
         ({"tables": [5]}, "/tables/0"),
         ({"tables": ["a"] * 101}, "/tables"),
         ({"tables": ["a"], "rule": "x"}, "/rule"),
+        ({"tables": ["a"], "ruleIds": []}, "/ruleIds"),
     ],
 )
 def test_a_bad_body_is_a_400_that_names_the_place(world: World, body: dict[str, Any], path: str) -> None:

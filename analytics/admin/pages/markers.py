@@ -8,13 +8,14 @@ from urllib.parse import urlencode
 from uuid import uuid4
 
 from django import forms
+from django.core import signing
 
 from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
-from analytics.reports.blast import preview_rules, preview_tables
+from analytics.reports.blast import listing_sql, preview_rules, preview_tables
 from analytics.reports.reading import LogReader
-from rules.admin.simple import named_tables, say_conditions, split_names
+from rules.admin.simple import named_tables, split_names
 from rules.conditions.globs import MAX_GLOB
 from rules.markers import (
     MANUAL,
@@ -29,6 +30,7 @@ from rules.models import Marker
 from rules.ruleset import read_ruleset
 from rules.table_invalidation import invalidate_tables
 from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.formats import count, number
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from accounts.admin.pages.base import Trail
     from accounts.models import Tenant
+    from analytics.reports.blast import PreviewTarget
 
 _PAGE = 50
 
@@ -102,11 +105,29 @@ def caching(rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 class MarkerForm(ReasonForm):
-    """The tables or the rule, chosen on the page before."""
+    """The tables or the rule, chosen on the page before, and the signed numbers of the preview."""
 
     tables = forms.CharField(widget=forms.HiddenInput, max_length=MAX_GLOB, required=False)
     rule = forms.CharField(widget=forms.HiddenInput, max_length=100, required=False)
     field_order = ("tables", "rule", "reason")
+
+
+def say_why(target: PreviewTarget, what: str) -> str:
+    """Return what the results of a rule have to do with tables, as the dashboard says it."""
+    read, others = target.table_entries, target.entries - (target.table_entries or 0)
+    if read is None:
+        return f"It could have results of {what}."
+    if not read:
+        return (
+            f"No cached result of {what}, only {count(others, 'other')}."
+            if others
+            else f"No cached result. It could have one of {what}."
+        )
+    also = f" The other {number(others)} {'ends' if others == 1 else 'end'} too." if others else ""
+    return (
+        f"{number(read)} of its {count(target.entries, 'result')} {'reads' if read == 1 else 'read'} {what}."
+        f"{also}"
+    )
 
 
 class InvalidatePage(LogPage, TenantActPage):
@@ -130,6 +151,7 @@ class InvalidatePage(LogPage, TenantActPage):
         self.names = {rule_id: rule.get("name") or rule_id for rule_id, rule in self.rules.items()}
         sent = self.request.POST or self.request.GET
         self.tables = split_names(sent.get("tables", "").replace("\0", "")[:MAX_GLOB])
+        self.what = self.tables[0] if len(self.tables) == 1 else "these tables"
         self.rule_id = sent.get("rule", "")
         if not self.tables and self.rule_id not in self.rules:
             raise RuleNotFound("Name a table, or choose a rule that caches.")
@@ -143,37 +165,55 @@ class InvalidatePage(LogPage, TenantActPage):
             preview = preview_tables(log, tables=self.tables, now=now())
         else:
             preview = preview_rules(log, rule_ids=[self.rule_id], now=now())
-        page = self.to("tenant-sql")
-        sql = {query.name: f"{page}?{urlencode({'sql': query.sql})}" for query in preview.queries}
         targets = preview.targets
+        # In doubt, a result counts as one of the tables.
+        chosen = [target for target in targets if target.table_entries != 0]
+        # Rules that were not looked at are chosen too.
+        unseen = preview.rule_ids[len(targets) :]
+        ticked = self.request.POST.getlist("rules") or [*unseen, *(target.rule_id for target in chosen)]
         return {
             "what": ", ".join(self.tables) or self.names[self.rule_id],
+            "read": self.what,
             "preview": preview,
-            "rule_count": len(preview.rule_ids),
-            "entries": sum(target.entries for target in targets),
-            "ending": sum(target.entries > 0 for target in targets),
-            "bytes": sum(target.bytes for target in targets),
-            "refill_ms": sum(target.refill_ms for target in targets),
+            "unseen": unseen,
+            "entries": sum(target.entries for target in chosen),
+            "reading": sum(target.table_entries or 0 for target in chosen),
+            "ending": sum(target.entries > 0 for target in chosen),
+            "bytes": sum(target.bytes for target in chosen),
+            "refill_ms": sum(target.refill_ms for target in chosen),
+            "signed": signing.dumps(
+                {target.rule_id: [target.entries, target.table_entries] for target in targets}
+            ),
             "targets": [
                 (
                     target,
                     self.names[target.rule_id],
-                    say_conditions(self.rules[target.rule_id]["conditions"]),
+                    say_why(target, self.what),
+                    target.rule_id in ticked,
                     round(mean(hour.requests for hour in target.same_hour)),
-                    sql[f"{target.rule_id} live"],
-                    sql[f"{target.rule_id} sameHour"],
+                    *self._links(target, {query.name: query.sql for query in preview.queries}),
                 )
                 for target in targets
             ],
         }
 
+    def _links(self, target: PreviewTarget, sql: Mapping[str, str]) -> tuple[str, str]:
+        """Return the addresses of the results and of the hours, for staff who may run SQL."""
+        if not self.has_access:
+            return "", ""
+        page = self.to("tenant-sql")
+        statements = listing_sql(sql[f"{target.rule_id} live"]), sql[f"{target.rule_id} sameHour"]
+        results, hours = (f"{page}?{urlencode({'sql': statement})}" for statement in statements)
+        return results, hours
+
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if self.tables:
+            chosen = self.request.POST.getlist("rules")
+            if not chosen:
+                raise BadRequest("Choose at least one rule.")
             made = invalidate_tables(
-                self.tenant.pk, tables=self.tables, reason=values["reason"], actor=self.actor
+                self.tenant.pk, tables=self.tables, reason=values["reason"], actor=self.actor, only=chosen
             )
-            if not made:
-                raise BadRequest("No rule can have cached results of these tables.")
         else:
             new = NewMarker(
                 marker_id=f"staff-{uuid4().hex[:12]}",
@@ -186,7 +226,20 @@ class InvalidatePage(LogPage, TenantActPage):
         named = ", ".join(self.names[rule_id] for rule_id in rule_ids)
         said = {"tables": self.tables} if self.tables else {}
         ids = [marker.marker_id for marker in made]
-        return f"Invalidated: {named}.", {"markers": ids, "rules": rule_ids, **said}
+        return f"Invalidated: {named}. {self._ended(rule_ids)}", {"markers": ids, "rules": rule_ids, **said}
+
+    def _ended(self, rule_ids: Sequence[str]) -> str:
+        """Return what ended, by the numbers that the user saw in the preview."""
+        try:
+            seen = signing.loads(self.request.POST.get("previewed", ""))
+        except signing.BadSignature:
+            return ""
+        found = [seen[rule_id] for rule_id in rule_ids if rule_id in seen]
+        entries, read = sum(live for live, _ in found), sum(of_tables or 0 for _, of_tables in found)
+        if not entries:
+            return "By the log, no result was cached."
+        what = f", of which {number(read)} read {self.what}" if read else ""
+        return f"That ended {count(entries, 'cached result')}{what}."
 
     def done_at(self) -> str:
         return self.to("tenant-markers")

@@ -7,11 +7,19 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
+from django.core.management import call_command
+
 from accounts.models import Event, Tenant
-from rules.models import Marker
+from analytics.reports.reading import LogReader
+from logs.audit import Reader
+from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
+from tenantadmin.lib.core.timestamps import epoch_ms, from_epoch_ms, now
+from tenantadmin.lib.objectstore import default_store
 from tests.admin.logs import RULE, to
+from tests.admin.reading import text_of
 from tests.admin.staff import page_text
+from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -23,13 +31,59 @@ class TestMarkers:
         assert "What ends if you invalidate orders by the log, just now" in shown
         assert "By the log, no result is cached now." in shown
         assert "orders 0 0 B 0 ms 0" in shown
-        # Each number leads to its SQL.
+        # Staff without access cannot run SQL.
         html = support.get(to("tenant-invalidate", tenant), {"rule": "orders"}).content.decode()
-        links = re.findall(rf'href="{to("tenant-sql", tenant)}\?sql=([^"]+)"', html)
-        assert len(links) == 2
-        assert unquote_plus(links[0]).startswith("SELECT\n    count(*) AS entries,")
-        assert unquote_plus(links[1]).startswith("SELECT day, count(DISTINCT cacheKey) AS keys")
+        assert to("tenant-sql", tenant) + "?" not in html
         assert not Marker.objects.exists()
+
+    def test_the_results_of_a_table_are_told_from_the_others(self, access: Client, tenant: Tenant) -> None:
+        rules = [
+            {"id": name, "conditions": {"userName": name}, "ttlSeconds": 3600}
+            for name in ("most", "none", "some")
+        ]
+        write_ruleset(tenant_id=tenant.pk, document={"rules": rules}, actor="owner@example.org")
+        Ruleset.objects.update(modified_at=now() - timedelta(minutes=30))
+        at = epoch_ms(now()) - 60_000
+        reads = {"some": ["catalog.products", "finance.ledger"], "none": ["finance.ledger"] * 3}
+        entries = [
+            {
+                "logId": f"{rule} {index}",
+                "timestamp": at,
+                "cacheStatus": "MISS",
+                "cacheKey": f"{rule} {index}",
+                "matchedRule": rule,
+                "tables": f'["{table}"]',
+            }
+            for rule, names in reads.items()
+            for index, table in enumerate(names)
+        ]
+        day = from_epoch_ms(at).date()
+        save_entries(tenant.pk, day, entries)
+        call_command("rebuild", tenant=tenant.pk)
+        address = to("tenant-invalidate", tenant)
+        html = access.get(address, {"tables": "catalog.products"}).content.decode()
+        shown = text_of(html)
+        assert "This ends 2 cached results of 1 rule, 0 B: 1 reads catalog.products." in shown
+        assert "1 of its 2 results reads catalog.products. The other 1 ends too." in shown
+        assert "No cached result of catalog.products, only 3 others." in shown
+        assert "No cached result. It could have one of catalog.products." in shown
+        boxes = re.findall(r'name="rules" value="(\w+)" aria-label="[^"]+"( checked)?', html)
+        assert boxes == [("some", " checked"), ("most", ""), ("none", "")]
+        # The number leads to the results themselves.
+        links = re.findall(rf'href="{to("tenant-sql", tenant)}\?sql=([^"]+)"', html)
+        assert len(links) == 6
+        log = LogReader(default_store(), tenant.pk, Reader("x@example.org", ""))
+        listed = log.rows(unquote_plus(links[0]))
+        assert sorted(row["tables"] for row in listed) == ['["catalog.products"]', '["finance.ledger"]']
+
+        previewed = re.search(r'name="previewed" value="([^"]+)"', html)
+        assert previewed is not None
+        form = {"tables": "catalog.products", "reason": "x", "previewed": previewed[1]}
+        assert access.post(address, form).status_code == 400
+        assert access.post(address, {**form, "rules": ["some"]}).status_code == 302
+        assert [marker.target_rule_id for marker in Marker.objects.all()] == ["some"]
+        said = "Invalidated: some. That ended 2 cached results, of which 1 read catalog.products."
+        assert said in text_of(access.get(to("tenant-markers", tenant)).content.decode())
 
     def test_support_invalidates_with_a_reason(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-invalidate", tenant)
@@ -64,7 +118,8 @@ class TestMarkers:
         form = {"tables": "SALES.orders, sales.items", "reason": "backfill"}
         shown = page_text(support, address, tables=form["tables"])
         assert "What ends if you invalidate SALES.orders, sales.items" in shown
-        assert "orders It decides uses sales.orders 0 0 B 0 ms 0" in shown
+        assert "orders No cached result. It could have one of these tables. 0 0 B 0 ms 0" in shown
+        form["rules"] = "orders"
         assert support.post(address, form).status_code == 302
         marker = Marker.objects.get()
         assert (marker.target_rule_id, marker.metadata) == ("orders", {"reason": "backfill"})

@@ -122,11 +122,27 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         page.click("section:has-text('By table') >> text=Preview")
         page.wait_for_selector("dialog [aria-label='What it ends'] tbody tr")
         assert not made.exists()
+        # One reads from the heading on.
+        expect(page.locator("dialog h2")).to_be_focused()
+        assert page.locator("dialog").evaluate("it => it.scrollTop") == 0
+        # Rules with results of the tables come first, and are chosen.
+        rows = page.locator("dialog tbody tr")
+        read = [" read SALES.*." in text or " reads SALES.*." in text for text in rows.all_inner_texts()]
+        assert read == sorted(read, reverse=True)
+        assert [box.is_checked() for box in page.locator("dialog [name=rules]").all()] == read
+        for box in page.locator("dialog [name=rules]").all():
+            box.uncheck()
+        page.click("dialog .danger")
+        page.wait_for_selector("dialog >> text=Choose at least one rule.")
+        rows.first.locator("[name=rules]").check()
+        ends = page.inner_text("dialog .stack > p:first-child")
         page.fill("dialog input[name=reason]", "nightly load")
         page.click("dialog .danger")
         page.wait_for_selector(".callout:has-text('Invalidated:')")
+        # What ended is what the preview said.
+        assert ends.removeprefix("This ends") in page.inner_text(".callout:has-text('Invalidated:')")
         by_table = list(made.order_by("target_rule_id"))
-        assert by_table
+        assert len(by_table) == 1
         assert {marker.metadata["reason"] for marker in by_table} == {"nightly load"}
         row = page.locator("[aria-label=Markers] tbody tr:has-text('nightly load')")
         expect(row.first).to_contain_text("tenant-admin@example.org")

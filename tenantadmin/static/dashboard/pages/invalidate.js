@@ -1,11 +1,10 @@
 // Make cached results stale: by table or by rule, after a look at what that ends. Who made which marker.
 
 import { call } from "../api.js";
-import { asSentence } from "../conditions.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { names } from "../forms.js";
-import { a, age, area, ask, badge, beside, button, empty, field, fine, h, input, nextOf, notify, num, pageHead, panel, ruleLink, select, table, tablePanel, tabs, text, to } from "../ui.js";
+import { a, age, area, ask, badge, beside, button, checkbox, empty, fill, field, fine, h, input, nextOf, notify, num, pageHead, panel, ruleLink, select, table, tablePanel, tabs, text, to } from "../ui.js";
 
 /** Markers of a page. */
 const PAGE = 100;
@@ -25,13 +24,11 @@ export async function show({ tenant, query, reload, onLeave }) {
   const next = nextOf({ _links });
   const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
   const name = (/** @type {string} */ id) => rules.find((rule) => rule.id === id)?.name || id;
-  /** Why a rule can have results of a table. */
-  const why = (/** @type {string} */ id) => `It decides ${asSentence(rules.find((rule) => rule.id === id)?.conditions)}`;
   onLeave(() => { done = null; });
   return h("div",
     pageHead("Invalidate", "Mark cached results as stale. The record of it is a marker on the rule: the Gateway serves no result of the rule that is older."),
     done,
-    caching.length ? h("div.columns", byTable(tenant, name, reload, why), byRule(tenant, caching, wanted, name, reload))
+    caching.length ? h("div.columns", byTable(tenant, name, reload), byRule(tenant, caching, wanted, name, reload))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
     tabs([[to(tenant, "invalidate", { rule: wanted }), "Active markers", !isPast], [to(tenant, "invalidate", { rule: wanted, show: "past" }), "Past markers", isPast]]),
     wanted && h("p.small", `Of ${name(wanted)} alone. `, a(to(tenant, "invalidate", { show: kept }), "Of all rules")),
@@ -49,8 +46,8 @@ function by(tenant, { targetRuleId, createdBy, invalidatedBy: { ruleId, statemen
   return [createdBy && h("div", createdBy), beside(triggeredBy), statement && [h("div.sql.two", statement), ruleId && ruleId !== targetRuleId && h("div.small", "by ", ruleLink(tenant, ruleId))]];
 }
 
-/** @param {string} tenant @param {(id: string) => string} name @param {() => void} reload @param {(id: string) => Child} why */
-function byTable(tenant, name, reload, why) {
+/** @param {string} tenant @param {(id: string) => string} name @param {() => void} reload */
+function byTable(tenant, name, reload) {
   const text = area("tables", "", { placeholder: "sales.orders\nref.*" });
   const look = async () => {
     const tables = names(text.value);
@@ -61,9 +58,9 @@ function byTable(tenant, name, reload, why) {
       return;
     }
     await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { at: found.at, ids: found.ruleIds, targets: found.targets },
-      (reason) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason } }), why);
+      (reason, ruleIds) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason, ruleIds } }), tables.length > 1 ? "these tables" : tables[0]);
   };
-  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. Every rule that can have cached their results gets a marker."), button("Preview", look, "primary")));
+  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. You see which rules have cached their results before anything ends."), button("Preview", look, "primary")));
 }
 
 /** @param {string} tenant @param {Contract.Rule[]} caching @param {string} wanted @param {(id: string) => string} name @param {() => void} reload */
@@ -77,27 +74,53 @@ function byRule(tenant, caching, wanted, name, reload) {
   return panel("By rule", null, h("div.pad", field("Rule", rule, "Rules that cache; those that are off come last."), button("Preview", look, "primary")));
 }
 
-/** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason?: string) => any, why?: (id: string) => Child) => Promise<any>} say what markers would end, and make them with a reason */
-const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make, why) => {
+/** @type {(target: Contract.PreviewTarget, what: string) => string} what the results of a rule have to do with tables */
+function why({ entries, tableEntries: read }, what) {
+  if (read === undefined) return `It could have results of ${what}.`;
+  const others = entries - read;
+  if (!read) return others ? `No cached result of ${what}, only ${f.count(others, "other")}.` : `No cached result. It could have one of ${what}.`;
+  return `${f.number(read)} of its ${f.count(entries, "result")} ${read === 1 ? "reads" : "read"} ${what}.${others ? ` The other ${f.number(others)} ${others === 1 ? "ends" : "end"} too.` : ""}`;
+}
+
+/** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */
+const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make, what = "") => {
   const reason = input("reason", "", { maxlength: 2000 });
-  const full = targets.filter((one) => one.entries);
+  // In doubt, a result counts as one of the tables; rules that were not looked at are chosen.
+  const chosen = new Set(ids.filter((id) => targets.find((one) => one.ruleId === id)?.tableEntries !== 0));
   const more = ids.length - targets.length;
-  const sum = (/** @type {"entries" | "bytes" | "refillMs"} */ key) => full.reduce((all, one) => all + one[key], 0);
-  const ended = `${f.count(sum("entries"), "cached result")} of ${f.count(full.length, "rule")}`;
+  const head = h("p");
+  /** @param {string} ends what the chosen rules end */
+  const ended = (ends) => {
+    const full = targets.filter((one) => chosen.has(one.ruleId) && one.entries);
+    const sum = (/** @type {"entries" | "tableEntries" | "bytes" | "refillMs"} */ key) => full.reduce((all, one) => all + (one[key] ?? 0), 0);
+    const read = sum("tableEntries");
+    if (!full.length) return [h("strong", what && !chosen.size ? `By the log, no cached result reads ${what}.` : "By the log, no result is cached now."), what && !chosen.size && " You can still choose rules that could have one."];
+    return [h("strong", `${ends} ${f.count(sum("entries"), "cached result")} of ${f.count(full.length, "rule")}, ${f.bytes(sum("bytes"))}${read ? `: ${f.number(read)} read${read === 1 ? "s" : ""} ${what}` : ""}.`),
+      read > 0 && read < sum("entries") && " Invalidation ends all results of a rule.",
+      ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}.`];
+  };
+  const draw = () => fill(head, ...ended("This ends"));
+  const choice = (/** @type {Contract.PreviewTarget} */ { ruleId: id }) => checkbox("rules", chosen.has(id), { "aria-label": `Invalidate ${name(id)}`, onchange: () => {
+    if (!chosen.delete(id)) chosen.add(id);
+    draw();
+  } });
+  draw();
   await ask({
     title, wide: true, danger: true, action: "Invalidate",
-    body: h("div.stack", h("p", h("strong", full.length ? `This ends ${ended}, ${f.bytes(sum("bytes"))}.` : "By the log, no result is cached now."),
-      full.length > 0 && ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}.`),
+    body: h("div.stack", head,
     targets.length > 0 && table([
-      text("Rule", "ruleId", name), why && { ...text("Why", "ruleId", why), class: "value" },
+      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", name), what !== "" && { head: "Why", cell: (row) => why(row, what), class: "value" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
-    ].flatMap((one) => one || []), targets, { label: "What it ends", sorted: why ? 2 : 1 }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
-    fine(`By the log, ${f.when(at)}. A rule without a result by the log gets a marker too: the newest requests may not be in the log yet.`),
+    ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
+    fine(`By the log, ${f.when(at)}: the newest requests may not be in it yet.`),
     field("Reason", reason, "Optional. It stays with the marker.")),
-    run: () => make(reason.value.trim() || undefined),
+    run: () => {
+      if (!chosen.size) throw new Error("Choose at least one rule.");
+      return make(reason.value.trim() || undefined, [...chosen]);
+    },
     then: () => {
       reload();
-      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${f.count(ids.length, "rule")}.`), ` ${full.length ? `That ended ${ended}. ` : ""}Gateways hear of it within seconds. The markers are below; `,
+      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map(name).join(", ")}.`), " ", ended("That ended"), " Gateways hear of it within seconds. The markers are below; ",
         a(to(tenant, "traffic", { status: "MISS" }), "Requests"), " shows the misses that follow."));
     },
   });
