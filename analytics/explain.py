@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
+from logs.audit import REQUEST_KEY, record_read, storable
 from logs.columns import CACHE_STATUSES
 from logs.models import Partition
 from logs.queries import query_rows
@@ -158,7 +159,7 @@ def explain_logged(
 ) -> LoggedExplanationAnswer:
     """Explain a logged request by the rules in force at its timestamp, or by a revision or a draft.
 
-    Each query of the log is audited under the name of ``reader`` before it runs.
+    The read of the request, and each query of the log, are audited under the name of ``reader`` before.
 
     Args:
         day: default: the newest of the last `SEARCHED_DAYS` days of the log that has the entry.
@@ -172,6 +173,7 @@ def explain_logged(
     statement = (
         f"SELECT * FROM proxy_logs WHERE {days} AND logId = {quote_value(log_id)} ORDER BY day DESC LIMIT 1"  # noqa: S608
     )
+    record_read(reader, tenant=tenant, key=storable(f"{REQUEST_KEY}{log_id}")[:1024])
     rows = query_rows(store, tenant=tenant, statement=statement, reader=reader)
     if not rows:
         raise LoggedRequestNotFound

@@ -51,8 +51,14 @@ class Reader:
     address: str
 
 
+#: The key of a read of one request: this, and its id. Keys of objects begin with their tenant.
+REQUEST_KEY: Final = "request "
+#: The key of a read of a list of requests: this, and its days.
+REQUESTS_KEY: Final = "requests "
+
+
 def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
-    """Write the audit row for a read of ``key``, an object or a prefix. Call this before reading the data."""
+    """Write the audit row for a read of ``key``: an object, a prefix or requests. Call it before reading."""
     LogRead.objects.create(
         tenant_id=tenant,
         email=reader.email,
@@ -77,7 +83,7 @@ def begin_query(reader: Reader, *, tenant: UUID, statement: str, by_service: boo
     values: dict[str, Any] = {
         "tenant": tenant,
         "email": reader.email,
-        "statement": _storable(statement),
+        "statement": storable(statement),
         "request": current_request_id(),
         "address": reader.address,
         "at": at,
@@ -104,11 +110,11 @@ def end_query(
         if result
         else (None, None, False, "")
     )
-    values = [outcome, round(seconds * 1000), _storable(message), *made, run.pk, run.at]
+    values = [outcome, round(seconds * 1000), storable(message), *made, run.pk, run.at]
     with connection.cursor() as cursor:
         cursor.execute(_END_QUERY, values)
 
 
-def _storable(text: str) -> str:
+def storable(text: str) -> str:
     """Return ``text`` without NUL characters and lone surrogates, which PostgreSQL does not store."""
     return text.replace("\0", "␀").encode(errors="replace").decode()

@@ -180,7 +180,7 @@ class LogRead(MonthlyModel):
 
     tenant_id = models.UUIDField()
     email = models.CharField(max_length=320)
-    #: The object's key, or the prefix whose children were listed.
+    #: The object's key, the prefix whose children were listed, or what `logs.audit` writes of requests.
     key = models.CharField(max_length=1024)
     request_id = models.CharField(max_length=128)
     client_address = models.CharField(max_length=45, blank=True)

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Final
 
-from logs.audit import Reader, record_read
+from logs.audit import Reader, record_read, storable
 from logs.jsonvalue import is_one_value
 from logs.layout import logs_prefix, parse_raw_key
 from tenantadmin.lib.core.errors import NotFound
@@ -72,7 +72,7 @@ def read_object(
         NotFound: there is no such object.
     """
     key = logs_prefix(tenant) + "/".join((*path, file))
-    record_read(reader, tenant=tenant, key=key[:1024].replace("\0", "␀"))
+    record_read(reader, tenant=tenant, key=storable(key)[:1024])
     if parse_raw_key(key) is None:
         raise NotFound("There is no such log object.")
     try:

@@ -13,6 +13,7 @@ from msgspec import Meta
 from accounts.cursors import invalid_cursor, read_cursor, write_cursor
 from analytics.explain import show_time
 from analytics.summaries.statements import NO_RULE
+from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
 from logs.quoting import quote_value
 from rules.conditions.casefold import fold_case, fold_case_sql
@@ -197,6 +198,7 @@ def list_traffic(
         BadRequest: the cursor is invalid.
     """
     place = None if cursor is None else _Place.read(cursor)
+    record_read(log.reader, tenant=log.tenant, key=f"{REQUESTS_KEY}{window.first} to {window.last}")
     conditions = [f"day BETWEEN '{window.first}' AND '{window.last}'", *matching.conditions()]
     if place is not None:
         conditions.append(place.condition())

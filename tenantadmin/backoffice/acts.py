@@ -12,6 +12,7 @@ from django.urls import reverse
 from accounts.admin.telling import tell_changes, tell_event
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
+from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from rules.admin.history import sentence
 from tenantadmin.backoffice.audit import Entry, Source
 
@@ -126,6 +127,8 @@ def phrase_of(entry: Entry) -> tuple[str, str]:
         return tell_event(row)
     if entry.source is Source.REVISION:
         return row.done, "" if row.kind == RevisionKind.ACCOUNT else "of"
+    if entry.source is Source.READ and row.key.startswith((REQUEST_KEY, REQUESTS_KEY)):
+        return "read the request" if row.key.startswith(REQUEST_KEY) else "read requests", "of"
     return _FIGURES if getattr(row, "by_service", False) else _SOURCES[entry.source], "of"
 
 

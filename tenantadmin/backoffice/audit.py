@@ -19,6 +19,7 @@ from django.db.models.functions import Left
 from accounts.cursors import older_than, read_cursor, write_cursor
 from accounts.models import Event, Revision, Tenant
 from accounts.models.events import EventKind
+from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from logs.models import LogRead, QueryRun
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import BadRequest
@@ -79,7 +80,7 @@ KIND_CHOICES: Final = (
             ("staff", "Acts of staff"),
             ("other-events", "Other events"),
             ("documents", "Changes of documents"),
-            ("raw-reads", "Raw-log reads"),
+            ("raw-reads", "Reads of raw logs and requests"),
             ("queries", "SQL that people wrote"),
             ("figures", "Figures of pages"),
         ),
@@ -323,7 +324,7 @@ def _of_read(row: LogRead) -> Entry:
         row.email,
         "",
         "",
-        code=row.key.removeprefix(f"{row.tenant_id}/"),
+        code=row.key.removeprefix(f"{row.tenant_id}/").removeprefix(REQUEST_KEY).removeprefix(REQUESTS_KEY),
         address=row.client_address,
         request_id=row.request_id,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
@@ -80,6 +80,8 @@ _REASONS: Final = {
 class ChosenRulesForm(forms.Form):
     """The rules that decide the traced request."""
 
+    #: Which rules decide without a choice.
+    default: ClassVar[str] = "Empty: the rules in force now decide."
     seq = forms.IntegerField(
         label="Under the rules of a revision",
         required=False,
@@ -91,6 +93,7 @@ class ChosenRulesForm(forms.Form):
     def __init__(self, *args: Any, drafts: Iterable[RuleDraft], **options: Any) -> None:
         super().__init__(*args, **options)
         names = [(str(draft.pk), draft.title) for draft in drafts]
+        self.fields["seq"].help_text = self.default
         self.fields["draft"].choices = [("", "none"), *names]  # type: ignore[attr-defined]  # of a choice
 
     def clean(self) -> dict[str, Any]:
@@ -113,8 +116,9 @@ class PastedForm(ChosenRulesForm):
 
 
 class LoggedForm(ChosenRulesForm):
-    """A logged request. By default, the rules in force at its time decide."""
+    """A logged request."""
 
+    default: ClassVar[str] = "Empty: the rules that were in force at the time of the request decide."
     log_id = forms.CharField(label="Its id (logId)", max_length=1000, strip=False)
     day = forms.DateField(
         label="Day (UTC)",
@@ -237,7 +241,7 @@ _FACTS: Final = {
     "cacheTtlSeconds": "Kept for",
     "warehouseExecutionTimeMs": "Time in the warehouse",
     "standardizedSql": "Statement",
-    "reconstructed": "Found out from earlier requests",
+    "reconstructed": "Where the reason is from",
     "revision.seq": "Revision of the rules",
     "revision.changedAt": "The rules were written",
     "cacheKeyVersion": "Version of the keys in the cache",
@@ -262,6 +266,8 @@ _FACTS: Final = {
 
 def _show(name: str, value: Any) -> Any:
     """Return a value as text: times and durations as on every page, True and False as words."""
+    if name == "reconstructed":
+        return "earlier requests in the log" if value else "what the Gateway logged of this request"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if name == "ttlNeeded":

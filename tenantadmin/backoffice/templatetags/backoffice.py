@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
 from django.conf import settings
-from django.utils.html import format_html, json_script
+from django.utils.html import conditional_escape, format_html, json_script
+from django.utils.safestring import mark_safe
 
 from analytics.advice.wording import purpose_of, show_rows
 from rules.wording import label_of, say
@@ -40,6 +42,19 @@ _CAVEATS: Final = {
     "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
     "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
 }
+
+
+#: As `formats.exact_time` writes it.
+_EXACT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+
+
+@register.filter
+def with_moments(text: str) -> SafeString:
+    """Show a text; the times in it are in the reader's zone, as those beside it."""
+    shown = _EXACT.sub(
+        lambda found: moment(found[0].removesuffix(" UTC") + "Z"), str(conditional_escape(text))
+    )
+    return mark_safe(shown)  # noqa: S308  # escaped
 
 
 @register.filter

@@ -15,7 +15,7 @@ from analytics.admin.completion import rule_words, sql_words
 from analytics.admin.facets import Facets, Grouping, names_day, write_sql
 from analytics.admin.pages.trace import EXAMPLE
 from analytics.models import TenantHealth
-from logs.models import QueryRun
+from logs.models import LogRead, QueryRun
 from rules.conditions.keys import CONDITION_KEYS
 from rules.drafts import create_draft
 from rules.write import write_ruleset
@@ -40,6 +40,11 @@ class TestTrace:
         assert 'name="log_id" value="log-0"' in linked
         assert "orders decides: cache" in text_of(linked)
         assert QueryRun.objects.exists()
+        # The answer comes first, and the read is an act.
+        assert (
+            linked.index('id="trace"') < linked.index("Explain another request") < linked.index('id="logged"')
+        )
+        assert LogRead.objects.get().key == "request log-0"
         answer = access.post(address, {"log_id": "log-0", "day": DAY.isoformat(), "seq": "1"})
         page = text_of(answer.content.decode())
         assert "orders decides: cache by revision 1" in page
@@ -58,7 +63,8 @@ class TestTrace:
         sent = {"log_id": "log-1", "day": DAY.isoformat()}
         page = text_of(access.post(to("tenant-rules-trace", tenant), sent).content.decode())
         assert (
-            "The stored result had expired. Found out from earlier requests no logId of the last store log-0 "
+            "The stored result had expired. Where the reason is from what the Gateway logged of this request "
+            "logId of the last store log-0 "
             "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Kept for 1 min "
             "Kept for so long, it would have been a hit 1.5 min"
         ) in page

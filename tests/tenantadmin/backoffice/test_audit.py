@@ -18,6 +18,7 @@ from accounts.admin.telling import ACTS, EVENTS
 from accounts.limited_access import take_access
 from accounts.models import AuditView, Event, Revision, User
 from accounts.models.events import EventKind
+from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from logs.models import LogRead, QueryRun
 from tenantadmin.backoffice.audit import (
     EVENT_GROUPS,
@@ -257,6 +258,11 @@ class TestPage:
         text = page_text(staff, AUDIT)
         assert "made ada@example.org owner role: member → owner" in text
         assert "read the raw log of Warehouse logs/2026" in text
+        make_read(tenant_id=world.tenant.pk, key=f"{REQUEST_KEY}log-7")
+        make_read(tenant_id=world.tenant.pk, key=f"{REQUESTS_KEY}2026-03-01 to 2026-03-02")
+        text = page_text(staff, AUDIT)
+        assert "read the request of Warehouse log-7" in text
+        assert "read requests of Warehouse 2026-03-01 to 2026-03-02" in text
 
     def test_records_of_one_request_are_one_act(self, staff: Client, world: factories.World) -> None:
         of = {"tenant_id": world.tenant.pk, "account_id": world.account.pk, "request_id": "one"}
@@ -278,8 +284,12 @@ class TestPage:
         make_event(kind=EventKind.PAT_CREATED, after={**token, **dates}, tenant_id=world.tenant.pk)
         assert (
             "created a personal access token on Warehouse name: CI; by hand: yes; "
-            "expires at: 2026-12-01 00:00:00 UTC; may: run SQL; tenants: Warehouse, everything"
+            "expires at: 2026-12-01 00:00:00 UTC ; may: run SQL; tenants: Warehouse, everything"
         ) in page_text(staff, AUDIT)
+        # The page's script shows it in the reader's zone, as the time of the act.
+        assert (
+            '<time class="moment " datetime="2026-12-01T00:00:00.000Z"' in staff.get(AUDIT).content.decode()
+        )
 
     def test_the_fields_of_a_document_are_told_in_words(self, staff: Client, world: factories.World) -> None:
         summary = {"fields": ["/billingEmail", "/owners"], "comment": "left"}
