@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Count, F, Func, IntegerField, OuterRef, Subquery
+from django.db.models import Count, F, Func, IntegerField, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
+from django.urls import reverse
 
+from accounts.admin.telling import tell_changes, tell_event
 from accounts.billing.domains import challenge_of
-from accounts.models import Account, Domain, Fqdn, Revision, Tenant
+from accounts.models import Account, Domain, Event, Fqdn, Revision, Tenant
 from accounts.models.billing import Plan
-from accounts.models.history import RevisionKind
+from accounts.models.events import EventKind
+from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Sequence
     from uuid import UUID
 
@@ -29,6 +34,8 @@ _TENANTS: Final = 50
 #: In an account with more tenants, the page does not search for the tenants that use the most.
 _MANY: Final = 500
 _CHANGES: Final = 10
+#: The records of one request are at most this far apart.
+_NEAR: Final = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +76,24 @@ class AccountDomain:
 
 
 @dataclass(frozen=True, slots=True)
+class AccountChange:
+    """What was done to an account: by whom, what, its details, and why."""
+
+    at: dt.datetime
+    user: str
+    what: str
+    detail: str
+    reason: str
+    #: The revision that it made, or the event.
+    record: Revision | Event
+
+    @property
+    def href(self) -> str:
+        kind = "revision" if isinstance(self.record, Revision) else "event"
+        return reverse(f"admin:accounts_{kind}_change", args=[self.record.pk])
+
+
+@dataclass(frozen=True, slots=True)
 class AccountView:
     """Data of an account's page."""
 
@@ -78,7 +103,7 @@ class AccountView:
     tenant_uses: Sequence[TenantUse]
     has_many: bool
     domains: Sequence[AccountDomain]
-    changes: Sequence[Revision]
+    changes: Sequence[AccountChange]
 
     @property
     def most_fqdns(self) -> TenantUse | None:
@@ -112,12 +137,39 @@ def read_account_view(account: Account) -> AccountView:
         domains=[
             AccountDomain(domain, challenge_of(domain), taken.get(domain.name, "")) for domain in domains
         ],
-        changes=list(
-            Revision.objects.filter(kind=RevisionKind.ACCOUNT, account_id=account.pk)
-            .defer("document")
-            .order_by("-changed_at", "-pk")[:_CHANGES]
-        ),
+        changes=_read_changes(account.pk),
     )
+
+
+def _read_changes(account_id: UUID) -> list[AccountChange]:
+    """Return the newest acts on the account itself in the words of the audit: one for each request."""
+    revisions = Revision.objects.filter(kind=RevisionKind.ACCOUNT, account_id=account_id)
+    written = list(revisions.defer("document").order_by("-changed_at", "-pk")[:_CHANGES])
+    # Offboarding is an act on a person, and changes accounts. The moments keep the search in an index.
+    of_account = Q(account_id=account_id, tenant_id=None)
+    around = Q(pk=None)
+    for it in written:
+        around |= Q(at__range=(it.changed_at - _NEAR, it.changed_at + _NEAR), request_id=it.request_id)
+    acted = Event.objects.filter(around, kind=EventKind.STAFF_ACTED).order_by("-at", "-pk")[:_CHANGES]
+    events = [*acted, *Event.objects.filter(of_account).order_by("-at", "-pk")[:_CHANGES]]
+    found: list[tuple[str, bool, AccountChange]] = []
+    for it in written:
+        detail = it.text if it.action in {RevisionAction.UPDATE, RevisionAction.RESTORE} else ""
+        told = (it.done, detail, it.summary.get("comment", ""))
+        found.append((it.request_id, False, AccountChange(it.changed_at, it.user, *told, it)))
+    for event in events:
+        told = (tell_event(event)[0], tell_changes(event, {}), event.reason)
+        is_act = event.kind == EventKind.STAFF_ACTED
+        found.append((event.request_id, is_act, AccountChange(event.at, event.actor, *told, event)))
+    changes: dict[str, AccountChange] = {}
+    # An act of staff says what was done and why, and the revision what changed.
+    for number, (request, _, change) in enumerate(sorted(found, key=lambda it: it[1])):
+        key = request if request not in {"", "-"} else str(number)
+        known = changes.get(key)
+        if known is not None and isinstance(known.record, Revision):
+            change = replace(change, detail=known.detail, record=known.record)
+        changes[key] = change
+    return sorted(changes.values(), key=lambda it: it.at, reverse=True)[:_CHANGES]
 
 
 def _heaviest(live: QuerySet[Tenant]) -> QuerySet[Any]:

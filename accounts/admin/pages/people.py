@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
@@ -319,17 +320,17 @@ class OffboardPage(PersonScope, ActPage):
         }
         # One new owner for everything, if there are several things; each may get another one.
         is_one = len(owned) > 1
-        same = {heirs.get(key, "") for key in owned}
-        heir = same.pop() if is_one and len(same) == 1 else ""
+        heir = next(iter(Counter(heirs[key] for key in owned if key in heirs).most_common(1)), ("",))[0]
         fields: dict[str, forms.Field] = {}
         if is_one:
-            fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir, required=False)
+            fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir)
             fields[
                 _EVERYTHING
             ].help_text = "Leave the others empty, or choose another owner for some of them."
         for key, name in owned.items():
             label = f"{name[0].upper()}{name[1:]}" if is_one else f"New owner of {name}"
-            initial = "" if heir else heirs.get(key, "")
+            own = heirs.get(key, "")
+            initial = "" if is_one and own == heir else own
             fields[str(key)] = _heir_field(label, initial=initial, required=not is_one)
         billed = accounts_billed_to(self.person).order_by("name", "pk").values_list("name", flat=True)
         if names := ", ".join(billed):
@@ -362,15 +363,20 @@ class OffboardPage(PersonScope, ActPage):
         )
         ended = {"membership": done.memberships, "grant": done.grants, "token": done.tokens}
         said = ", ".join(formats.count(number, what) for what, number in ended.items() if number)
-        new = ", ".join(sorted(set(heirs.values())))
+        names = names_of(heirs)
+        owns: defaultdict[str, list[str]] = defaultdict(list)
+        for key, heir in heirs.items():
+            owns[heir].append(names[key][1] if key in names else str(key))
         message = f"{self.person.email} is offboarded."
         if said:
             message += f" Ended: {said}."
-        return f"{message} New owner: {new}." if new else message, msgspec.to_builtins(done)
+        for heir in sorted(owns):
+            message += f" {heir} now owns {', '.join(owns[heir])}."
+        return message, msgspec.to_builtins(done)
 
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         """Show a problem at the field that was filled in: of one thing, or of everything."""
-        if form.cleaned_data.get(_EVERYTHING):
+        if _EVERYTHING in form.cleaned_data:
             of_all = [it for it in error.details if not form.cleaned_data.get(it.path.strip("/"))]
             for message in dict.fromkeys(it.message for it in of_all):
                 form.add_error(_EVERYTHING, message)
@@ -385,9 +391,10 @@ _EVERYTHING: Final = "everything"
 _BILLING: Final = "billing"
 
 
-def _heir_field(label: str, *, initial: str, required: bool) -> forms.CharField:
+def _heir_field(label: str, *, initial: str, required: bool = True) -> forms.CharField:
     return forms.CharField(
         label=label,
+        error_messages={"required": "There is no other owner. Name a new one."},
         max_length=400,
         initial=initial,
         required=required,

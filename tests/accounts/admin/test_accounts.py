@@ -167,6 +167,9 @@ class TestChange:
         event = Event.objects.get(kind="staff.acted")
         assert (event.account_id, event.reason) == (world.account.pk, "ticket 4")
         assert event.after == {"act": "account.changed", "seq": 1, "plan": "enterprise"}
+        assert "admin@example.org changed the account changed plan ticket 4" in page_text(
+            staff, page_of(world.account)
+        )
 
     def test_an_account_without_owner_gets_one(self, staff: Client, world: factories.World) -> None:
         world.account.owners.clear()
@@ -234,6 +237,8 @@ class TestDomain:
                 {"act": "domain.verified", "domain": "acme.example", "byHand": True},
             ),
         ]
+        told = "admin@example.org verified the domain acme.example by hand by hand: yes call with the owner"
+        assert page_text(staff, page_of(waiting.account)).count(told) == 1
         assert "The domain is verified already." in page_text(staff, address, status=409)
 
     def test_the_dns_is_asked_now(

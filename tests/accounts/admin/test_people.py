@@ -460,8 +460,9 @@ class TestMember:
 class TestOffboarding:
     def form(self, world: factories.World, **changes: str) -> dict[str, str]:
         return {
-            str(world.account.pk): "tenant-admin@example.org",
-            str(world.tenant.pk): "tenant-admin@example.org",
+            "everything": "tenant-admin@example.org",
+            str(world.account.pk): "",
+            str(world.tenant.pk): "",
             "reason": "left the company",
             **changes,
         }
@@ -480,7 +481,8 @@ class TestOffboarding:
         assert "Shared" not in text.partition("What ends")[0]
         answer = staff.post(address, self.form(world), follow=True)
         told = (
-            "owner@example.org is offboarded. Ended: 1 membership, 1 grant, 1 token. New owner: tenant-admin@"
+            "owner@example.org is offboarded. Ended: 1 membership, 1 grant, 1 token. "
+            "tenant-admin@example.org now owns Acme, Warehouse."
         )
         assert told in text_of(answer.content.decode())
         owner.refresh_from_db()
@@ -500,6 +502,8 @@ class TestOffboarding:
                 "tokens": 1,
             }
         ]
+        account = page_text(staff, reverse("admin:account", args=[world.account.pk]))
+        assert "admin@example.org offboarded owner@example.org changed owners left the company" in account
         reasons = Event.objects.filter(actor="admin@example.org").values_list("reason", flat=True)
         assert set(reasons) == {"left the company"}
         kinds = set(Event.objects.filter(subject="owner@example.org").values_list("kind", flat=True))
@@ -525,7 +529,6 @@ class TestOffboarding:
     @pytest.mark.parametrize(
         ("heir", "said"),
         [
-            ("", "There is no other owner. Name a new one."),
             ("unknown@example.org", "There is no other active user 'unknown@example.org'."),
             ("owner@example.org", "There is no other active user 'owner@example.org'."),
             ("gone@example.org", "There is no other active user 'gone@example.org'."),
@@ -543,6 +546,13 @@ class TestOffboarding:
         assert world.owner.is_active
         assert [it.email for it in world.account.owners.all()] == ["owner@example.org"]
         assert acts() == []
+
+    def test_a_new_owner_of_everything_is_required(self, staff: Client, world: factories.World) -> None:
+        form = self.form(world, everything="")
+        answer = staff.post(of(world.owner, "person-offboard"), form)
+        assert answer.status_code == 400
+        assert answer.context["form"].errors == {"everything": ["There is no other owner. Name a new one."]}
+        assert text_of(answer.content.decode()).count("There is no other owner.") == 1
 
     def test_each_wrong_heir_is_told_at_its_field(self, staff: Client, world: factories.World) -> None:
         fields = {str(world.tenant.pk): "a@example.org", str(world.account.pk): "b@example.org"}
@@ -624,7 +634,7 @@ class TestOffboarding:
         assert staff.post(address, {"reason": "left"}).status_code == 400
         assert len(acts()) == 1
 
-    def test_a_tenant_gained_after_the_page_was_shown_needs_an_heir_too(
+    def test_a_tenant_gained_after_the_page_was_shown_has_the_owner_of_everything(
         self, staff: Client, world: factories.World
     ) -> None:
         """A tenant that the person got after the page was shown is not left without owner."""
@@ -634,9 +644,8 @@ class TestOffboarding:
             world.owner, stored={}, added={tenant.pk: "owner"}, removed=(), actor="x@example.org"
         )
         answer = staff.post(of(world.owner, "person-offboard"), form)
-        assert answer.status_code == 400
-        world.owner.refresh_from_db()
-        assert world.owner.is_active
+        assert answer.status_code == 302
+        assert tenant.memberships.get(role="owner").user == world.tenant_admin
 
 
 class TestPerson:
