@@ -16,12 +16,11 @@ from analytics.replay.billed import (
     bill_executions,
     compare_bills,
 )
-from analytics.replay.calibration import calibrate
+from analytics.replay.calibration import Bounds, calibrate
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Ruleset
 from analytics.replay.replay import (
-    Bounds,
     GainCounts,
     Player,
     ReplayCounts,
@@ -164,6 +163,7 @@ class Measurer:
             against=against,
             counts=subject,
             billed=billed,
+            position=position,
             caveats=self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
         )
         return prediction, result

@@ -67,7 +67,7 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
                 FROM {table} WHERE is_cached AND kind <> 'exact'
                 GROUP BY rule, restart, vary, pair
             )
-            SELECT rule, mean_ms, hits, has_open, requests - coalesce(
+            SELECT rule, restart, vary, pair, mean_ms, hits, has_open, requests - coalesce(
                     certain.misses,
                     CASE WHEN has_open THEN greatest(own_misses, coalesce(open_misses, 0))
                         ELSE coalesce(known_misses, 0) END
@@ -77,6 +77,15 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
             LEFT JOIN certain USING (rule, restart, vary, pair)
             """  # noqa: S608
         )
+    # The share of a group's open misses that are hits at the upper bound.
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE chance_of_{table} AS
+        SELECT n, least((high - hits) / count(*) OVER (PARTITION BY rule, restart, vary, pair), 1) AS chance
+        FROM {table} JOIN bounded_group USING (rule, restart, vary, pair)
+        WHERE has_open AND high > hits AND is_cached AND is_counted AND kind = 'open' AND status = 'MISS'
+        """  # noqa: S608
+    )
     rows = connection.execute(
         """
         SELECT rule, sum(high - hits)::BIGINT, sum((high - hits) * mean_ms)::BIGINT

@@ -41,6 +41,14 @@ _WHY: Final = """
 """
 
 
+class Bounds(JsonStruct):
+    """What is certain, what is likely, and what is possible where the log hides literals."""
+
+    low: Count
+    likely: Count | None
+    high: Count
+
+
 class LoggedReplayed(JsonStruct):
     logged: Count
     replayed: Count
@@ -75,8 +83,11 @@ class MovedRequests(JsonStruct):
 
     from_: str
     to: str
-    count: Count
+    count: Annotated[Count, Meta(description="Where the log hides literals, as if all of them differed.")]
     examples: Annotated[list[str], Meta(description="`logId`s, at most three.")]
+    bounds: Annotated[
+        Bounds | None, Meta(description="Of the count, as of hits. Absent in replays of earlier releases.")
+    ] = None
 
 
 def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
@@ -166,18 +177,46 @@ def _grade(share: float | None) -> ReplayGrade:
     return "good" if share >= _GOOD else "fair"
 
 
-def find_moved(connection: DuckDBPyConnection, before: str, after: str) -> list[MovedRequests]:
-    """Count the counted requests whose status differs between two tables of outcomes."""
+def find_moved(
+    connection: DuckDBPyConnection, before: str, after: str, *, position: float | None
+) -> list[MovedRequests]:
+    """Count the counted requests whose status differs between two tables of outcomes.
+
+    A miss with hidden literals is in part a hit (``chance_of_…``), so that the rows agree with the hits.
+
+    Args:
+        position: where the truth lies between the bounds.
+    """
     rows = connection.execute(
         f"""
-        SELECT old.status, new.status, count(*),
+        WITH request_of_both AS (
+            SELECT n, log_id, old.status AS was, new.status AS becomes, coalesce(old_chance.chance, 0) AS a,
+                coalesce(new_chance.chance, 0) AS b
+            FROM {before} AS old JOIN {after} AS new USING (n) JOIN request USING (n)
+            LEFT JOIN chance_of_{before} AS old_chance USING (n)
+            LEFT JOIN chance_of_{after} AS new_chance USING (n)
+            WHERE new.is_counted
+        ), part AS (
+            SELECT n, log_id, was, becomes, 1 AS least, 1 - greatest(a, b) AS most FROM request_of_both
+            UNION ALL SELECT n, NULL, was, 'HIT', 0, b - a FROM request_of_both WHERE b > a
+            UNION ALL SELECT n, NULL, 'HIT', becomes, 0, a - b FROM request_of_both WHERE a > b
+        )
+        SELECT was, becomes, sum(least)::BIGINT AS count, sum(most)::DOUBLE,
             list_slice(list(log_id ORDER BY n) FILTER (log_id IS NOT NULL), 1, 3)
-        FROM {before} AS old JOIN {after} AS new USING (n) JOIN request USING (n)
-        WHERE new.is_counted AND old.status <> new.status
-        GROUP BY old.status, new.status ORDER BY count(*) DESC, old.status, new.status
+        FROM part WHERE was <> becomes
+        GROUP BY was, becomes HAVING greatest(count, sum(most)) >= 0.5 ORDER BY count DESC, was, becomes
         """  # noqa: S608
     ).fetchall()
     return [
-        MovedRequests(from_=old, to=new, count=count, examples=examples or [])
-        for old, new, count, examples in rows
+        MovedRequests(
+            from_=old, to=new, count=count, examples=examples or [], bounds=_bound(count, most, position)
+        )
+        for old, new, count, most, examples in rows
     ]
+
+
+def _bound(count: int, most: float, position: float | None) -> Bounds:
+    """Return the bounds of a count at the lower and at the upper bound of the hits."""
+    low, high = sorted((count, int(most + 0.5)))
+    likely = None if position is None else int(count + position * (most - count) + 0.5)
+    return Bounds(low=low, likely=likely, high=high)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: Raise it when a replay of the same input has another result. Then earlier results are not reused.
-_VERSION: Final = 2
+_VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

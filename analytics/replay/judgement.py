@@ -149,11 +149,9 @@ def _say_cost(hits: float, saved: float, then: Mapping[str, Any], now: Mapping[s
     """Say what closing a leak costs, or None if it costs no hits."""
     if hits > -_NO_CHANGE or saved > 0:
         return None
-    cost = f"That costs {_about(then['hits'], now['hits'])}{count(round(-hits), 'hit')}"
-    if saved:
-        about = _about(then["savedMs"], now["savedMs"])
-        cost += f" and {about}{duration(round(-saved))} of warehouse time"
-    return f"{cost}{_say_rate(then, now)}."
+    about = _about(then["hits"], now["hits"], then["savedMs"], now["savedMs"])
+    time = f" and {duration(round(-saved))} of warehouse time" if saved else ""
+    return f"That costs {about}{count(round(-hits), 'hit')}{time}{_say_rate(then, now)}."
 
 
 def _requests(counts: Mapping[str, Any]) -> str:

@@ -14,7 +14,14 @@ import msgspec
 from msgspec import Meta
 
 from analytics.replay.billed import KEPT, ReplayBilled, compare_bills, execution_sql
-from analytics.replay.calibration import Calibration, MovedRequests, ReplayGrade, calibrate, find_moved
+from analytics.replay.calibration import (
+    Bounds,
+    Calibration,
+    MovedRequests,
+    ReplayGrade,
+    calibrate,
+    find_moved,
+)
 from analytics.replay.counts import MISS_REASONS, Counts, count_outcome
 from analytics.replay.evidence import EvidenceQuery, replay_evidence
 from analytics.replay.gateway import find_other_gateways, learn_gateway
@@ -50,14 +57,6 @@ class Caveat(StrEnum):
     CALIBRATION_FAIR = "calibration-fair"
     CALIBRATION_POOR = "calibration-poor"
     CACHE_DISABLED = "cache-disabled"
-
-
-class Bounds(JsonStruct):
-    """What is certain, what is likely, and what is possible where the log hides literals."""
-
-    low: Count
-    likely: Count | None
-    high: Count
 
 
 class RiskCount(JsonStruct):
@@ -203,6 +202,7 @@ def replay(
         against=render_counts(current_counts, job.current, position),
         counts=render_counts(counts, job.subject, position),
         billed=compare_bills(bills_of(counts), bills_of(current_counts), job.pricing),
+        position=position,
         caveats=caveats,
     )
 
@@ -217,6 +217,7 @@ def compare_rulesets(
     against: ReplayRuleset,
     counts: ReplayRuleset,
     billed: ReplayBilled,
+    position: float | None,
     caveats: list[str],
 ) -> ReplayResult:
     """Return the result of a replay.
@@ -225,6 +226,7 @@ def compare_rulesets(
         outcomes: under the current ruleset and under the replayed one.
         against: the counts of the current ruleset.
         counts: the counts of the replayed one.
+        position: where the truth lies between the bounds.
     """
     current, subject = outcomes
     return ReplayResult(
@@ -234,7 +236,7 @@ def compare_rulesets(
         rules=counts.rules,
         against=against,
         billed=billed,
-        moved=find_moved(connection, current.table, subject.table),
+        moved=find_moved(connection, current.table, subject.table, position=position),
         leaks=compare_leaks(connection, current, subject, per_user_tables=job.per_user_tables or ()),
         publish_cost=estimate_publish_cost(
             connection, subject.table, first_day=job.first_day, last_day=job.last_day, hour=job.hour

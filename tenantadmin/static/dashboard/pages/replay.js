@@ -172,7 +172,7 @@ function byRule(tenant, run) {
 function moved(tenant, run) {
   return tablePanel("Requests that end differently", null, [
     text("Was", "from", status), text("Becomes", "to", status),
-    num("Requests", "count"),
+    { head: "Requests", number: true, sort: (row) => row.count, cell: (row) => (row.bounds ? f.range(row.bounds, f.number) : f.number(row.count)) },
     { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },
   ], run.moved ?? [], { limit: 10, sorted: 2, none: "Every request ends as before." });
 }
