@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 from msgspec import Meta
 
 from analytics.replay.billed import bill_executions
+from analytics.replay.calibration import Bounds
 from analytics.replay.placing import NUMBER_OF
 from analytics.replay.publish_cost import round_half_up
-from analytics.replay.replay import Bounds, replay
+from analytics.replay.replay import replay
 from analytics.replay.window import load_requests
 from logs.quoting import quote_texts
 from tenantadmin.lib.core.structs import Count, JsonStruct

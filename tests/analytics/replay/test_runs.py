@@ -115,7 +115,9 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
     assert run.progress == 1
     assert result(run)["total"]["hits"] == {"low": 2, "likely": None, "high": 2}
     assert result(run)["against"]["total"]["hits"] == {"low": 1, "likely": None, "high": 1}
-    assert result(run)["moved"] == [{"from": "MISS", "to": "HIT", "count": 1, "examples": ["a120"]}]
+    assert [(row["from"], row["to"], row["count"], row["bounds"]) for row in result(run)["moved"]] == [
+        ("MISS", "HIT", 1, {"low": 1, "likely": None, "high": 1})
+    ]
     assert result(run)["calibration"]["grade"] == "good"
     assert describe_replay(run)["judgement"]["next"] == "Publish them."
     assert not run_next(default_store(), tenant_id=tenant)
