@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from msgspec import Meta
 
 from accounts.access.scopes import Scope
 from accounts.cursors import cut_page, older_than, read_cursor, write_cursor
-from accounts.models import Revision
+from accounts.models import Revision, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
@@ -22,7 +22,7 @@ from tenantadmin.lib.database.plans import planned_for_values
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -51,6 +51,16 @@ class DocumentHistory:
             .filter(kind=self.kind, document_key=self.id)
             .order_by("-seq")
         )
+
+
+def read_last_changes(tenants: Iterable[UUID]) -> Mapping[UUID, dt.datetime | None]:
+    """Return when the newest revision of each tenant's rules or configuration was made, in one query.
+
+    ``Tenant.modified_at`` is for pollers: it is later if a change was dated back.
+    """
+    newest = Revision.objects.filter(tenant_id=OuterRef("pk")).values("changed_at")[:1]
+    rows = Tenant.objects.filter(pk__in=[*tenants]).order_by()
+    return dict(rows.values_list("pk", Subquery(newest)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,10 @@ from msgspec import Meta
 from accounts.access.scopes import Scope
 from accounts.cursors import cut_page, invalid_cursor, read_cursor, write_cursor
 from accounts.models import Tenant
+from accounts.revisions import read_last_changes
 from analytics.models import TenantHealth
 from tenantadmin.lib.core.structs import Count, JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +30,9 @@ class TenantWeek(JsonStruct):
     requests: Count
     hit_rate: Annotated[float | None, Meta(ge=0, le=1, description="The hits of all requests.")]
     warehouse_ms: Annotated[int, Meta(ge=0, description="How long the warehouse worked.")]
+    changed_at: Annotated[
+        Timestamp | None, Meta(description="When the rules or the configuration were last changed.")
+    ] = None
 
 
 def read_health(tenants: Iterable[UUID]) -> Mapping[UUID, TenantHealth]:
@@ -49,6 +54,7 @@ def list_weeks(
     if cursor is not None:
         rows = rows.filter(pk__gt=_read_id(cursor))
     page, more = cut_page(rows.only("pk"), limit)
+    changes = read_last_changes(row.pk for row in page)
     weeks = [
         TenantWeek(
             tenant_id=tenant,
@@ -56,6 +62,7 @@ def list_weeks(
             requests=health.requests_7,
             hit_rate=health.rate_7,
             warehouse_ms=health.warehouse_ms_7,
+            changed_at=None if (at := changes.get(tenant)) is None else format_timestamp(at),
         )
         for tenant, health in read_health(row.pk for row in page).items()
     ]

@@ -13,6 +13,7 @@ from accounts.admin.model_admins import MembershipInline, StateFilter
 from accounts.admin.names import NamingAdmin, revisions_address
 from accounts.models import Membership, Tenant
 from accounts.models.users import MembershipRole
+from accounts.revisions import read_last_changes
 from analytics.alerts.documents import describe_channel
 from analytics.digest.stored import render_digest
 from analytics.digest.verdict import find_open
@@ -40,6 +41,7 @@ from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping, Sequence
 
     from django.db.models import Field, Model, Q, QuerySet
@@ -151,11 +153,11 @@ class TenantAdmin(ReadOnlyAdmin):
     creating_page = "admin:tenant-new"
     list_display = (
         *("name", "state", "account_and_plan", "owner"),
-        *("hit_rate", "requests", "warehouse_time", "last_day", "modified_at"),
+        *("hit_rate", "requests", "warehouse_time", "last_day", "last_change"),
     )
     list_filter = (("deleted_at", StateFilter),)
     list_select_related = ("account",)
-    sortable_by = ("name", "hit_rate", "requests", "warehouse_time", "last_day", "modified_at")
+    sortable_by = ("name", "hit_rate", "requests", "warehouse_time", "last_day", "last_change")
     sorted_by_others: ClassVar[Mapping[str, tuple[type[Model], str]]] = {
         "hit_rate": (TenantHealth, "rate_7"),
         "requests": (TenantHealth, "requests_7"),
@@ -178,7 +180,9 @@ class TenantAdmin(ReadOnlyAdmin):
             .values_list("pk", Subquery(owners.values("user__email")[:1]))
         )
         findings = find_open(key for key in keys if health[key].has_findings)
+        changes = read_last_changes(keys)
         for row in rows:
+            row.changed_at = changes.get(row.pk)
             row.health = health[row.pk]
             row.findings = findings.get(row.pk, ())
             row.owner_email = emails.get(row.pk)
@@ -223,6 +227,11 @@ class TenantAdmin(ReadOnlyAdmin):
     def last_day(self, tenant: Any) -> str:
         day = tenant.health.last_day
         return formats.NONE if day is None else day.isoformat()
+
+    @admin.display(description="last change", ordering="modified_at")
+    def last_change(self, tenant: Any) -> dt.datetime | None:
+        changed_at: dt.datetime | None = tenant.changed_at
+        return changed_at
 
     def matching(self, term: str) -> Q:
         return tenants_matching(term)

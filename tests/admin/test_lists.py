@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,11 +13,12 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.events import record_event
-from accounts.models import Account, Event, Tenant, User
+from accounts.models import Account, Event, Revision, Tenant, User
 from accounts.models.events import EventKind
 from analytics.models import TenantHealth
 from logs.models import QueryRun
 from rules.models import Marker
+from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import cells
@@ -158,6 +160,15 @@ def test_tenants_show_their_health(staff: Client, world: factories.World) -> Non
     )
     factories.make_tenant(world.account, "Without")
     listed = staff.get(address_of(Tenant), {"account": str(world.account.pk)}).content.decode()
+    # The newest revision, and not the time that pollers see, which differs if a change has another date.
+    at = now() + timedelta(days=2)
+    write_ruleset(tenant_id=world.tenant.pk, document={"rules": [{"id": "r"}]}, actor="x", changed_at=at)
+    changed = staff.get(address_of(Tenant), {"account": str(world.account.pk)}).context["cl"].result_list
+    revisions = Revision.objects.filter(tenant_id__in=[row.pk for row in changed]).order_by("changed_at")
+    assert {row.pk: row.changed_at for row in changed} == dict(
+        revisions.values_list("tenant_id", "changed_at")
+    )
+    assert at in {row.changed_at for row in changed}
     names = ("state", "account_and_plan", "owner", "hit_rate", "requests", "warehouse_time", "last_day")
     texts = [text for _, text in cells(listed, *names)]
     assert texts[:7] == ["live", "Acme, Team", "owner@example.org", "42.0%", "1,200", "1.5 min", "2026-03-01"]
@@ -180,6 +191,8 @@ def test_tenants_are_sorted_by_their_health(staff: Client, world: factories.Worl
     by_requests = walk(staff, Tenant, o=str(names.index("requests")))
     assert by_requests == sorted(tenant.pk for tenant in made)
     assert walk(staff, Tenant, q="T0", o=str(column)) == [made[1].pk]
+    by_change = walk(staff, Tenant, o=str(names.index("last_change")))
+    assert by_change == [*Tenant.objects.order_by("modified_at").values_list("pk", flat=True)]
     # A page that begins behind a row of another order.
     wrong = staff.get(address_of(Tenant), {"o": str(column), "p": "WyJ4IiwgInkiXQ=="})
     assert wrong.status_code == 302

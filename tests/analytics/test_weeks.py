@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from accounts.models import Revision
 from accounts.tenants.lifecycle import delete_tenant
 from analytics.models import TenantHealth
+from tenantadmin.lib.core.timestamps import format_timestamp
 from tests import factories
 from tests.conftest import ApiClient
 
@@ -34,6 +36,11 @@ def test_each_live_tenant_of_the_token_has_its_week(world: World) -> None:
     none = {"lastDay": None, "requests": 0, "hitRate": None, "warehouseMs": 0}
     full = {"lastDay": "2026-03-01", "requests": 8, "hitRate": 0.25, "warehouseMs": 500}
     found = {week.pop("tenantId"): week for week in answer["weeks"]}
+    newest = Revision.objects.filter(tenant_id=new.pk).latest("changed_at").changed_at
+    assert {it.pop("changedAt") for id_, it in found.items() if id_ == str(new.pk)} == {
+        format_timestamp(newest)
+    }
+    del found[ids[0]]["changedAt"]
     assert found == {ids[0]: full, ids[1]: none}
     assert str(unnamed.pk) not in found
     assert {(it["name"], it["href"]) for it in answer["_links"]["items"]} == {

@@ -76,7 +76,7 @@ class LightList(_ChangeList):
             return super().get_ordering(request, queryset)
         if column is not None:
             sign = "-" if self.params[ORDER_VAR].startswith("-") else ""
-            return [f"{sign}{column}", f"{sign}pk"]
+            return [f"{sign}{self.get_ordering_field(column)}", f"{sign}pk"]
         self.params.pop(ORDER_VAR, None)
         return super().get_ordering(request, queryset)
 
@@ -104,6 +104,8 @@ class LightList(_ChangeList):
             listed = Exists(rows.order_by().filter(pk=OuterRef("pk")))
             others = model._default_manager.filter(listed).order_by(f"{sign}{column}", f"{sign}pk")
             rows = others.only(column)
+        else:
+            column = str(self.get_ordering_field(column))
         return rows.exclude(**{column: None}) if rows.model._meta.get_field(column).null else rows
 
     def get_results(self, request: HttpRequest) -> None:

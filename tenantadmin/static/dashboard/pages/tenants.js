@@ -21,7 +21,7 @@ export async function show({ query, signal, reload }) {
   const draw = (/** @type {Contract.TenantWeek[]} */ weeks) => fill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: the last 7 days of the log. Last change: of rules or configuration."), [
     { head: "Tenant", cell: (row) => a(to(row.id, "overview"), h("strong", row.name)), sort: (row) => row.name },
     text("Your role", "role", (role) => badge(role, role === "owner" ? "info" : "")),
-    num("Hit rate", "hitRate", f.percent), num("Requests", "requests"), num("Warehouse time", "warehouseMs", f.duration), text("Last log", "lastDay", (day) => (day ? f.dayShort(day) : f.NONE)), age("Last change", "modifiedAt"),
+    num("Hit rate", "hitRate", f.percent), num("Requests", "requests"), num("Warehouse time", "warehouseMs", f.duration), text("Last log", "lastDay", (day) => (day ? f.dayShort(day) : f.NONE)), age("Last change", "changedAt"),
   ], all.map((one) => ({ ...one, ...weeks.find((week) => week.tenantId === one.id) })), { label: "Tenants" }));
   draw([]);
   const mine = all.filter((one) => one.role !== "granted").slice(0, MOST).map((one) => one.id);
