@@ -457,6 +457,11 @@ class TestMember:
         assert Membership.objects.get(user=world.member).role == "member"
 
 
+def test_the_reader_is_seen_now(staff: Client, world: factories.World) -> None:
+    shown = page_text(staff, of(world.platform_admin))
+    assert re.search("permanent now .*may say up to 1 h ago", shown)
+
+
 class TestOffboarding:
     def form(self, world: factories.World, **changes: str) -> dict[str, str]:
         return {

@@ -57,7 +57,7 @@ def test_a_token_is_made_shown_once_and_revoked(demo: Demo, home: str, open_as: 
         page.wait_for_selector("dialog", state="detached")
         row.locator("text=Revoke").click()
         page.click("dialog .danger")
-        page.wait_for_selector("tr:has-text('this one')")
+        page.wait_for_selector("tr:has-text('this one'):has-text('now')")
         row.wait_for(state="detached")
 
 

@@ -60,6 +60,7 @@ export async function show({ query, reload }) {
   const add = () => create(all, reload);
   whenAsked(query, add);
   const [ours, own] = [true, false].map((isOurs) => tokens.filter((one) => (one.name === NAME) === isOurs));
+  const used = age("Last used", "lastUsedAt");
   const name = input("displayName", who.name === who.email ? "" : who.name, { "aria-label": "Your name", maxlength: 200 });
   return h("div",
     pageHead("Your account", who.email, name, button("Save", rename)),
@@ -71,7 +72,7 @@ export async function show({ query, reload }) {
       { head: "Name", cell: (row) => [h("strong", row.name), " ", h("code.muted.small", `${row.prefix}…`)], sort: (row) => row.name },
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
       { head: "Tenants", cell: where },
-      age("Last used", "lastUsedAt"),
+      used,
       age("Ends", "expiresAt"),
       acts((row) => [button("Renew", () => rotate(row), "quiet small"), button("Revoke", () => revoke(row), "quiet small")]),
     ], own, { none: "You have none. Programs use them in place of signing in." }),
@@ -79,11 +80,11 @@ export async function show({ query, reload }) {
       { head: "Browser", cell: (row) => [browser(row.userAgent), row.current && [" ", badge("this one", "info")]] },
       text("Address", "address"),
       { head: "Through", cell: (row) => row.provider || "mailed link" },
-      age("Last used", "lastUsedAt"),
+      { ...used, cell: (row) => (row.current ? "now" : used.cell(row)) },
       acts((row) => !row.current && button("End", () => end(row), "quiet small")),
     ], sessions, { sorted: 3 }),
     ours.length > 0 && h("details.as-table", h("summary", `${f.count(ours.length, "token")} of these sessions. The dashboard makes one for each tenant that you open; it ends with the session, or after a day.`),
-      table([{ head: "Tenants", cell: (row) => where(row), class: "value" }, age("Last used", "lastUsedAt"), age("Ends", "expiresAt"), acts((row) => button("Revoke", () => revoke(row), "quiet small"))], ours, { label: "Tokens of the dashboard" })));
+      table([{ head: "Tenants", cell: (row) => where(row), class: "value" }, used, age("Ends", "expiresAt"), acts((row) => button("Revoke", () => revoke(row), "quiet small"))], ours, { label: "Tokens of the dashboard" })));
 }
 
 /** @param {Contract.DigestPreference} preference */
