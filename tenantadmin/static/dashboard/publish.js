@@ -11,12 +11,12 @@ import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } fro
 
 /**
  * Ask before a document is replaced: the difference, lint, the last replay, the cheapest hour, warnings; the comment is beside the button.
- * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, isReplayOf?: (replay: Contract.ReplaySummary) => boolean, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
+ * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
  */
-export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, isReplayOf, run, then }) {
+export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, isReplayOf, prediction, run, then }) {
   const comment = commentInput();
   const isRules = kind === "rules";
-  const figures = isRules && await predict(tenant, isReplayOf).catch((error) => fine(`The last replay could not be read: ${sentence(error)}`));
+  const figures = isRules && await predict(tenant, isReplayOf, prediction).catch((error) => fine(`The last replay could not be read: ${sentence(error)}`));
   let seq = 0;
   await ask({
     title, wide: true, action, beside: comment.field,
@@ -39,14 +39,14 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
 const findings = ({ errors, warnings }) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
   [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.message)));
 
-/** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] what the last replay of the rules says, and when publishing costs least */
-async function predict(tenant, isOf) {
+/** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
+async function predict(tenant, isOf, prediction) {
   const done = (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.state === "done");
   const own = isOf && done.find(isOf);
   const last = own ?? done[0];
   const [run, shown] = await Promise.all([last && call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId }), import("./pages/replay.js")]);
   const [judgement, tiles] = own && run ? shown.outcome(run) : [];
-  return h("div", judgement, tiles ?? h("div.callout", "These rules were not replayed as they are now, so it is not known what they would do. A draft can be replayed on past requests first."),
+  return h("div", judgement, tiles ?? prediction ?? h("div.callout", "These rules were not replayed as they are now, so it is not known what they would do. A draft can be replayed on past requests first."),
     run ? shown.publishCost(run) : fine(EMPTIES));
 }
 

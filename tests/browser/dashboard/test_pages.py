@@ -353,6 +353,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         expect(page.locator(".callout.warn")).to_have_count(0)
         page.click(f"{card.format('accepted')} >> tr:has-text('per user') >> button:text('Accept')")
         expect(page.locator("dialog pre")).to_contain_text('"varyBy"')
+        expect(page.locator("dialog")).to_contain_text("Predicted by a replay of")
         page.click("dialog .primary")
         page.wait_for_selector("text=Earlier (2)")
         page.wait_for_selector("text=Its effect is measured after three whole days.")

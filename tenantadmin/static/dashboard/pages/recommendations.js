@@ -106,7 +106,7 @@ async function accept(context, one, way) {
   const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
   await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
     difference: ruleDiff(compareRules(rules, edited(rules, way.patch))),
-    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId,
+    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted({ ...one, predicted: way.predicted }),
     run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
     then: () => go(to(tenant, "recommendations", { show: "past" })) });
 }
