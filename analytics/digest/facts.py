@@ -21,6 +21,9 @@ Wordings: TypeAlias = tuple[str, ...]
 FELL: Final = "fell"
 #: The section of leaks names at most this many.
 MOST_LEAKS: Final = 5
+#: A hit rate fell if it is this many points below the usual one, with so many requests now or usually.
+FALL_POINTS: Final = 5.0
+FALL_REQUESTS: Final = 50
 #: An ``{id}`` in a text.
 PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
@@ -129,6 +132,15 @@ def show_fact(fact: Mapping[str, Any]) -> str:
             return formats.number(value) if value == int(value) else f"{value:,.2f}"
         case _:
             return formats.duration(value)
+
+
+def has_fallen(values: Mapping[str, float | None]) -> bool:
+    """Return True if the hit rate fell, from the values of the totals by id."""
+    rate, usual = values.get("hit-rate"), values.get("hit-rate-median")
+    requests = max(values.get("requests") or 0, values.get("requests-median") or 0)
+    return (
+        rate is not None and usual is not None and usual - rate >= FALL_POINTS and requests >= FALL_REQUESTS
+    )
 
 
 def show_values(

@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
-from analytics.digest.facts import FELL, MOST_LEAKS
+from analytics.digest.facts import FELL, MOST_LEAKS, has_fallen
 from analytics.models import Digest, TenantHealth
 from tenantadmin.lib.core.formats import duration, percent
 from tenantadmin.lib.core.structs import JsonStruct
@@ -252,22 +252,21 @@ def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_Fall]:
     return falls
 
 
-def _rates_of(digest: Digest) -> tuple[float | None, float | None]:
-    """Return the hit rate of a digest and the usual one, in percent."""
-    facts = {fact["id"]: fact["value"] for fact in digest.document["facts"]}
-    return facts.get("hit-rate"), facts.get("hit-rate-median")
+def _facts_of(digest: Digest) -> dict[str, float | None]:
+    return {fact["id"]: fact["value"] for fact in digest.document["facts"]}
 
 
 def _has_recovered(digest: Digest) -> bool:
     """Return True if the last digest has its usual hit rate. On weekends the usual one may be small."""
-    rate, usual = _rates_of(digest)
+    facts = _facts_of(digest)
+    rate, usual = facts.get("hit-rate"), facts.get("hit-rate-median")
     return _fall_of(digest) is None and not (rate is not None and usual and rate < usual / 2)
 
 
 def _fall_of(digest: Digest) -> _Fall | None:
-    rate, usual = _rates_of(digest)
-    sections = {section["id"] for section in digest.document["sections"]}
-    if rate is None or usual is None or FELL not in sections:
+    facts = _facts_of(digest)
+    rate, usual = facts.get("hit-rate"), facts.get("hit-rate-median")
+    if rate is None or usual is None or not has_fallen(facts):
         return None
     return _Fall(digest.last_day, usual, rate, digest.document)
 

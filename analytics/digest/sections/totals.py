@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.changes import find_last_write
-from analytics.digest.facts import FELL, FactQuery, Section, Unit, percent_sql
+from analytics.digest.facts import (
+    FALL_POINTS,
+    FALL_REQUESTS,
+    FELL,
+    FactQuery,
+    Section,
+    Unit,
+    has_fallen,
+    percent_sql,
+)
 from analytics.digest.sections.moved import find_start
 
 if TYPE_CHECKING:
@@ -21,10 +30,6 @@ if TYPE_CHECKING:
 
 #: Requests or warehouse time are unusual if they differ from the median by more than this share of it.
 _PART: Final = 0.3
-#: A hit rate is unusual if it differs from the median by this many points.
-_POINTS: Final = 5.0
-#: A period with fewer requests is never unusual.
-_MIN_REQUESTS: Final = 50
 
 _HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
 _COUNTED: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH'))"
@@ -59,7 +64,7 @@ def fell_section(
 ) -> Section | None:
     """Return the hit rate that fell, and the newest write of the rules shortly before; None if it did not."""
     rate, usual = facts["hit-rate"].value, facts["hit-rate-median"].value
-    if rate is None or usual is None or usual - rate < _POINTS or _has_few(facts):
+    if rate is None or usual is None or not has_fallen({name: it.value for name, it in facts.items()}):
         return None
     sentences: list[Wordings] = [
         (
@@ -135,14 +140,10 @@ def read_totals(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
     return {fact.id: fact for fact in log.read_facts(queries)}
 
 
-def _has_few(facts: Mapping[str, Fact]) -> bool:
-    return max(facts["requests"].value or 0, facts["requests-median"].value or 0) < _MIN_REQUESTS
-
-
 def _is_unusual(facts: Mapping[str, Fact]) -> bool:
     values = {name: fact.value for name, fact in facts.items()}
     requests, usual = values["requests"] or 0, values["requests-median"]
-    if usual is None or _has_few(facts):
+    if usual is None or max(requests, usual) < FALL_REQUESTS:
         return False
     if abs(requests - usual) > _PART * usual:
         return True
@@ -150,7 +151,7 @@ def _is_unusual(facts: Mapping[str, Fact]) -> bool:
     if abs(warehouse - usual_warehouse) > _PART * usual_warehouse:
         return True
     rate, usual_rate = values["hit-rate"], values["hit-rate-median"]
-    return rate is not None and usual_rate is not None and abs(rate - usual_rate) >= _POINTS
+    return rate is not None and usual_rate is not None and abs(rate - usual_rate) >= FALL_POINTS
 
 
 def _named(facts: Mapping[str, Fact], sentences: Sequence[Wordings]) -> list[Fact]:

@@ -48,12 +48,10 @@ def make_digest(
 ) -> Digest:
     """Store the digest of a day, with what the verdict reads of it."""
     day = TODAY - dt.timedelta(days=ago)
-    facts: list[dict[str, Any]] = [{"id": "hit-rate", "value": rate}]
+    facts: list[dict[str, Any]] = [{"id": "hit-rate", "value": rate}, {"id": "requests", "value": 50}]
     if usual is not None:
         facts.append({"id": "hit-rate-median", "value": usual})
     names = [{"id": "moved-1-write", "kind": "revision", "value": cause}] if cause else []
-    if usual is not None and usual - rate >= 5:
-        sections = ("fell", *sections)
     document = {"facts": facts, "names": names, "sections": [{"id": it} for it in ("totals", *sections)]}
     return Digest.objects.create(
         tenant_id=tenant, period=day.isoformat(), first_day=day, last_day=day, document=document
