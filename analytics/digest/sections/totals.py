@@ -19,11 +19,12 @@ from analytics.digest.facts import (
     percent_sql,
 )
 from analytics.digest.sections.moved import find_start
+from analytics.digest.times import day_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analytics.digest.changes import Changes
+    from analytics.digest.changes import Changes, RulesWrite
     from analytics.digest.facts import Fact, Name, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
@@ -74,7 +75,9 @@ def fell_section(
     ]
     names: list[Name] = []
     start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_COUNTED)
-    write = None if start is None else find_last_write(changes, start=start)
+    write = _find_write(log, period, changes, middle=(rate + usual) / 200)
+    if write is None and start is not None:
+        write = find_last_write(changes, start=start)
     if write is not None:
         name = write.as_name(f"{FELL}-write")
         told, rules = write.describe(FELL)
@@ -87,6 +90,26 @@ def fell_section(
             )
         )
     return Section(FELL, "The hit rate fell", sentences, _named(facts, sentences), names)
+
+
+def _find_write(
+    log: DigestLog, period: DigestPeriod, changes: Changes, *, middle: float
+) -> RulesWrite | None:
+    """Return the write of the period after which the hit rate fell the most, to below ``middle``."""
+    falls: list[tuple[float, RulesWrite]] = []
+    for write in changes.writes:
+        if not period.first <= day_of(write.at) <= period.last:
+            continue
+        rows = log.rows(
+            f"SELECT timestamp >= {write.at} AS isAfter, {_HITS} / {_COUNTED} AS rate FROM proxy_logs "
+            f"WHERE {period.sql} AND timestamp IS NOT NULL GROUP BY isAfter HAVING {_COUNTED} > 0"
+        )
+        rates = {row["isAfter"]: row["rate"] for row in rows}
+        after = rates.get(True, 1.0)
+        fall = rates.get(False, 1.0) - after
+        if after < middle and 100 * fall >= FALL_POINTS:
+            falls.append((fall, write))
+    return max(falls, key=lambda it: it[0], default=(0.0, None))[1]
 
 
 def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
