@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from analytics.reports.leak_sql import leak_findings_sql, leak_totals_sql
 from analytics.reports.reading import ReportHead, ReportQuery
+from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class LeaksReport(ReportHead):
     keys: Annotated[Count, Meta(description="All cache keys that were served.")]
     shared_keys: Annotated[Count, Meta(description="Those served to several users, of any statement.")]
     findings: list[LeakFinding]
+    text: Annotated[str, Meta(description="What was found, in a sentence without a full stop.")]
 
 
 def leaks_report(log: LogReader, *, window: Window, per_user_tables: Sequence[str]) -> LeaksReport:
@@ -60,23 +62,40 @@ def leaks_report(log: LogReader, *, window: Window, per_user_tables: Sequence[st
         "findings": leak_findings_sql(first=first, last=last, per_user_tables=per_user_tables),
         "totals": leak_totals_sql(first=first, last=last),
     }
-    findings, (totals,) = (log.rows(sql) for sql in statements.values())
+    rows, (totals,) = (log.rows(sql) for sql in statements.values())
+    findings = [
+        LeakFinding(
+            grade=row["grade"],
+            rule_id=row["ruleId"],
+            statement=row["statement"],
+            keys=row["keys"],
+            served=row["served"],
+            users=row["users"][:_MAX_USERS],
+            user_count=len(row["users"]),
+        )
+        for row in rows
+    ]
     return LeaksReport(
         from_=window.first,
         to=window.last,
         keys=totals["keys"],
         shared_keys=totals["sharedKeys"],
-        findings=[
-            LeakFinding(
-                grade=row["grade"],
-                rule_id=row["ruleId"],
-                statement=row["statement"],
-                keys=row["keys"],
-                served=row["served"],
-                users=row["users"][:_MAX_USERS],
-                user_count=len(row["users"]),
-            )
-            for row in findings
-        ],
+        findings=findings,
+        text=_say(findings),
         queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
     )
+
+
+def _say(findings: Sequence[LeakFinding]) -> str:
+    """Return what was found, in a sentence: certain findings first, then likely ones."""
+    said = []
+    for grade, one, several in (("certain", "depends", "depend"), ("likely", "may depend", "may depend")):
+        found = [finding for finding in findings if finding.grade == grade]
+        if found:
+            users = max(finding.user_count for finding in found)
+            said.append(
+                f"{count(len(found), 'statement')} {one if len(found) == 1 else several} on the user and "
+                f"{'was served to' if len(found) == 1 else 'were served to up to'} {count(users, 'user')}, "
+                f"{count(sum(finding.served for finding in found), 'time')}"
+            )
+    return "; ".join(said) or "No result that depends on the user was served to several users"

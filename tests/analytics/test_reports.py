@@ -229,6 +229,10 @@ class TestLeaks:
             {"grade": "certain", "statement": own, **common},
             {"grade": "likely", "statement": random, **common},
         ]
+        assert body["text"] == (
+            "1 statement depends on the user and was served to 2 users, 2 times; "
+            "1 statement may depend on the user and was served to 2 users, 2 times"
+        )
 
     def test_a_shared_result_of_a_table_that_differs_per_user_is_a_leak(self, world: World) -> None:
         config = TenantConfig.objects.get(pk=world.tenant.pk)
@@ -252,6 +256,9 @@ class TestLeaks:
         )
         found = [(leak["grade"], leak["statement"]) for leak in self.report(world)["findings"]]
         assert found == [("certain", "SELECT 'k1'"), ("certain", "SELECT 'k2'")]
+        assert self.report(world)["text"] == (
+            "2 statements depend on the user and were served to up to 2 users, 4 times"
+        )
 
     def test_at_most_ten_users_are_named(self, world: World) -> None:
         put(world, *(self.entry("k", f"u{number:02}", "SELECT SESSION_USER") for number in range(12)))

@@ -48,14 +48,15 @@ async function leaks(tenant, from, last) {
   const rule = ruleColumn(tenant);
   const report = await call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last });
   return [
-    tiles([["Results", f.compact(report.keys)], ["Served to several users", f.compact(report.sharedKeys), f.ratio(report.sharedKeys, report.keys)], ["Findings", f.number(report.findings.length)]]),
-    tablePanel("Served to several users although they depend on the user", null, [
+    h("div", { class: `callout ${report.findings.length ? "bad" : "good"}` }, h("p.strong", report.text, "."),
+      fine(`Of ${f.count(report.keys, "cached result")}, ${f.number(report.sharedKeys)} went to several users. That is what a cache is for: only results that depend on the user are a problem.`)),
+    report.findings.length > 0 && tablePanel("Served to several users although they depend on the user", null, [
       text("How sure", "grade", (grade) => badge(grade, grade === "certain" ? "bad" : "warn")),
       { ...text("Statement", "statement", (sql) => h("div.sql", sql ?? f.NONE)), class: "wide-cell" },
       rule("Rule", "ruleId"),
       { head: "Users", cell: (row) => `${row.users.slice(0, 3).join(", ")}${row.userCount > 3 ? ` and ${row.userCount - 3} more` : ""}` },
       num("Served", "served"),
-    ], report.findings, { label: "Results that depend on the user", sorted: 4, none: "No such result was served." }),
+    ], report.findings, { label: "Results that depend on the user", sorted: 4 }),
     sources(tenant, report.queries),
   ];
 }
