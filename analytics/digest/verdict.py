@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from django.db.models import DateTimeField, ExpressionWrapper, F, OuterRef, Subquery
+from django.db.models import DateTimeField, ExpressionWrapper, F, Max, OuterRef, Subquery
 from msgspec import Meta
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from analytics.digest.facts import FELL, MOST_LEAKS, has_fallen
 from analytics.models import Digest, TenantHealth
+from logs.models import PendingBuild
 from tenantadmin.lib.core.formats import duration, percent
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
@@ -113,7 +114,7 @@ def read_verdict(tenant_id: UUID) -> Verdict:
 
 
 def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
-    """Return how each tenant is, in at most three queries."""
+    """Return how each tenant is, in at most three queries, and one more if a log is late."""
     wanted = list(tenants)
     health = TenantHealth.objects.filter(pk__in=wanted, last_day__isnull=False)
     last_days = dict(health.values_list("pk", "last_day"))
@@ -129,12 +130,30 @@ def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
     for digest in recent.order_by("-last_day") if last_days else ():
         digests[digest.tenant_id].append(digest)
     histories = _read_histories(digests)
+    yesterday = days_before(now().date(), 1)
+    pending = _read_pending(it for it in wanted if last_days.get(it, dt.date.min) < yesterday)
     return {
-        tenant: _judge(day, digests[tenant], histories[tenant])
+        tenant: _judge(day, digests[tenant], histories[tenant], pending=pending.get(tenant))
         if (day := last_days.get(tenant))
-        else Verdict(VerdictState.NO_LOG_YET, "No log yet", None, [])
+        else _judge_without_log(pending.get(tenant))
         for tenant in wanted
     }
+
+
+def _read_pending(tenants: Iterable[UUID]) -> Mapping[UUID, dt.date]:
+    """Return the last day of tenants whose log has arrived and is not built yet."""
+    days = PendingBuild.objects.filter(tenant_id__in=list(tenants), day__isnull=False)
+    return dict(days.order_by().values_list("tenant_id").annotate(Max("day")))
+
+
+def _judge_without_log(pending: dt.date | None) -> Verdict:
+    if pending is not None:
+        return Verdict(*_being_summarised(pending), [])
+    return Verdict(VerdictState.NO_LOG_YET, "No log yet", None, [])
+
+
+def _being_summarised(day: dt.date) -> tuple[VerdictState, str, dt.date]:
+    return VerdictState.NOT_JUDGED_YET, f"The log of the days up to {day} is being summarised", day
 
 
 def find_open(tenants: Iterable[UUID]) -> Mapping[UUID, Sequence[VerdictSentence]]:
@@ -176,20 +195,24 @@ def _read_histories(digests: Mapping[UUID, Sequence[Digest]]) -> Mapping[UUID, S
     return histories
 
 
-def _judge(last_day: dt.date, digests: Sequence[Digest], history: Sequence[Revision]) -> Verdict:
+def _judge(
+    last_day: dt.date, digests: Sequence[Digest], history: Sequence[Revision], *, pending: dt.date | None
+) -> Verdict:
     """Return the verdict on a log that ends with ``last_day``. The digests are the newest first."""
-    found = sorted(_find_all(last_day, digests, history), key=lambda it: STATES.index(it.state))
+    found = sorted(_find_all(last_day, digests, history, pending), key=lambda it: STATES.index(it.state))
     worst, *more = found or [VerdictSentence(VerdictState.HEALTHY, "Healthy", last_day)]
     return Verdict(worst.state, worst.text, worst.day, more)
 
 
 def _find_all(
-    last_day: dt.date, digests: Sequence[Digest], history: Sequence[Revision]
+    last_day: dt.date, digests: Sequence[Digest], history: Sequence[Revision], pending: dt.date | None
 ) -> Iterator[VerdictSentence]:
     """Yield what can be said of a log that ends with ``last_day``, apart from that all is well."""
     today = now().date()
     yesterday = today - dt.timedelta(days=1)
-    if last_day < yesterday:
+    if pending is not None and pending > last_day:
+        yield VerdictSentence(*_being_summarised(pending))
+    elif last_day < yesterday:
         yield VerdictSentence(VerdictState.LOG_LATE, f"No log since {_name(last_day, today)}", last_day)
     elif last_day == yesterday and not (digests and digests[0].last_day == yesterday):
         text = f"Not judged yet: there is no digest of {_name(yesterday, today)} yet"

@@ -5,14 +5,11 @@ import { a, fill, h, to } from "./ui.js";
 
 /** @type {Record<Contract.Verdict["state"], string>} */
 const STATES = { healthy: "good", "finding-closed": "", "hit-rate-recovered": "", "hit-rate-fell": "bad", finding: "bad", "log-late": "bad", "no-log-yet": "", "not-judged-yet": "" };
-/** Further findings that are not closed. */
-const SHOWN = 2;
 
 /** @param {string} tenant its page does not wait for the verdict */
 export function verdict(tenant) {
   const line = h("div.verdict", { role: "status" });
-  const said = (/** @type {Contract.VerdictSentence} */ { state, text, day }) => h("p", h("strong", { class: STATES[state] }, text), day && /hit-rate|finding/.test(state) && a(to(tenant, "digest", { day }), "Digest of that day"));
-  call("GET /tenants/{tenant}/verdict", { tenant }).then(({ more = [], ...worst }) => fill(line, said(worst), more.slice(0, SHOWN).map(said),
-    more.length > SHOWN && h("details", h("summary", `${more.length - SHOWN} more`), more.slice(SHOWN).map(said))), () => line.remove());
+  const said = (/** @type {Contract.VerdictSentence} */ { state, text, day }) => h("p", h("strong", { class: STATES[state] }, text), day && /hit-rate|finding/.test(state) && [" ", a(to(tenant, "digest", { day }), "Digest of that day")]);
+  call("GET /tenants/{tenant}/verdict", { tenant }).then(({ more = [], ...worst }) => fill(line, [worst, ...more].map(said)), () => line.remove());
   return line;
 }

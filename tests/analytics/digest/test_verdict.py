@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Revision
 from analytics.digest.verdict import VerdictState, find_open, note_findings, read_verdict, read_verdicts
 from analytics.models import Digest, TenantHealth
+from logs.models import PendingBuild
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,6 +93,19 @@ def test_a_tenant_without_a_log() -> None:
 def test_a_log_that_stopped(tenant: UUID, last_day: str, text: str) -> None:
     TenantHealth.objects.update(last_day=last_day)
     assert read_verdict(tenant).text == text
+
+
+@pytest.mark.parametrize("last_day", [None, "2026-11-18"])
+def test_a_log_whose_first_days_are_being_built(tenant: UUID, last_day: str | None) -> None:
+    TenantHealth.objects.update(last_day=last_day)
+    for day in (YESTERDAY, YESTERDAY - dt.timedelta(days=1), None):
+        PendingBuild.objects.create(tenant_id=tenant, day=day)
+    verdict = read_verdict(tenant)
+    assert (verdict.state, verdict.day) == (VerdictState.NOT_JUDGED_YET, YESTERDAY)
+    assert verdict.text == "The log of the days up to 2026-11-24 is being summarised"
+    # A day before the last that has requests is no news of later ones.
+    PendingBuild.objects.update(tenant_id=uuid4())
+    assert read_verdict(tenant).text == ("No log since 2026-11-18" if last_day else "No log yet")
 
 
 def test_a_hit_rate_as_usual(tenant: UUID) -> None:
@@ -226,7 +240,7 @@ def test_a_leak_of_which_the_digest_does_not_name_all_rules_stays_open(tenant: U
     assert read_verdict(tenant).state is VerdictState.FINDING
 
 
-def test_it_takes_three_queries_for_all_tenants(tenant: UUID) -> None:
+def test_it_takes_four_queries_for_all_tenants(tenant: UUID) -> None:
     write(tenant, 2, hours=10)
     for ago in range(1, 7):
         make_digest(tenant, ago=ago, rate=7.0, usual=40.0, cause="revision 2 (2026-11-23 10:00 UTC)")
@@ -235,5 +249,6 @@ def test_it_takes_three_queries_for_all_tenants(tenant: UUID) -> None:
     make_digest(other, ago=31, rate=7.0, usual=40.0)
     with CaptureQueriesContext(connection) as captured:
         verdicts = read_verdicts([tenant, other])
-    assert len(captured) == 3
+    # The last is for the tenant whose log is late.
+    assert len(captured) == 4
     assert verdicts[other].more[0].text == "Hit rate fell from 40.0% to 7.0% on 2026-10-25"
