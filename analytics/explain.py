@@ -78,6 +78,8 @@ class LoggedRequest(JsonStruct):
     cache_ttl_seconds: int | None
     warehouse_execution_time_ms: int | None
     standardized_sql: str | None
+    status_code: Annotated[int | None, Meta(description="What the consumer got.")] = None
+    query_id: Annotated[str | None, Meta(description="The warehouse's own id of the query.")] = None
 
 
 class Disagreement(JsonStruct):
