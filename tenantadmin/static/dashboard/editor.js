@@ -48,12 +48,21 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
 
   /** @type {number[]} */
   let markers = [];
+  let mark = 0;
   return {
     element,
     value: () => editor.getValue(),
     set: (value) => { editor.setValue(value, -1); },
     insert: (value) => { editor.insert(value); editor.focus(); },
-    goTo: (line) => { editor.gotoLine(line, 0, true); editor.scrollToLine(line - 1, true, true); editor.focus(); },
+    goTo(line, last) {
+      if (last) {
+        editor.session.removeMarker(mark);
+        mark = editor.session.addMarker(new (ace.require("ace/range").Range)(line - 1, 0, last - 1, 1), "lint-changed", "fullLine");
+        editor.session.once("change", () => editor.session.removeMarker(mark));
+      }
+      editor.gotoLine(line, 0, true); editor.scrollToLine(line - 1, true, true);
+      editor.focus();
+    },
     annotate(notes) {
       const Range = ace.require("ace/range").Range;
       markers.forEach((marker) => editor.session.removeMarker(marker));

@@ -1,12 +1,16 @@
 // The editor of a ruleset: JSON with the service's lint as one types.
 
 import { ApiError, call } from "./api.js";
+import { compareRules } from "./diff.js";
 import { createEditor } from "./editor.js";
 import { linesOf, lineOf } from "./jsonlines.js";
 import { askForRule } from "./ruleform.js";
 import { badge, beside, button, fill, h, lintBadges, panel, sentence } from "./ui.js";
 
 const PAUSE_MS = 400;
+
+/** @param {Difference} difference @returns {NamedRule | undefined} the rule to look at first */
+export const firstChange = ({ added, changed }) => added[0] ?? changed[0];
 
 /** @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}} options `begin`: tables of a rule to begin with */
 export async function rulesetEditor({ rules, label, context, readOnly, begin }) {
@@ -57,9 +61,24 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     timer = setTimeout(lint, PAUSE_MS);
   };
 
+  const said = h("span.small", { role: "status" }, "The first enabled rule that matches decides.");
+  /** @param {string | undefined} id @param {string} what go to a rule, and say what was done with it */
+  const point = (id, what) => {
+    const now = read();
+    const at = now.findIndex((one) => one.id === id);
+    if (at < 0) return;
+    const lines = linesOf(editor.value());
+    const line = lineOf(lines, `/${at}`);
+    editor.goTo(line, (lines.get(`/${at + 1}`) ?? editor.value().trimEnd().split("\n").length) - 1);
+    fill(said, h("strong", `${what}: ${now[at].name || id}, line ${line}. Not published yet.`));
+  };
   const byForm = async (/** @type {string[]} */ tables = []) => {
-    const made = await askForRule(read(), undefined, tables);
-    if (made) editor.set(JSON.stringify(made, null, 2));
+    const before = read();
+    const made = await askForRule(before, undefined, tables);
+    if (!made) return;
+    editor.set(JSON.stringify(made, null, 2));
+    const difference = compareRules(before, made);
+    point(firstChange(difference)?.id, difference.added.length ? "Added" : "Changed");
   };
   const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, onLeave: context.onLeave });
   context.guard(() => editor.value() !== saved);
@@ -67,9 +86,10 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   lint();
   if (begin?.length && !readOnly) byForm(begin);
   return {
-    element: h("div.split", panel("Rules", [beside("The first enabled rule that matches decides."), !readOnly && button("Add or edit by form", () => byForm(), "small")], editor.element),
+    element: h("div.split", panel("Rules", [said, !readOnly && button("Add or edit by form", () => byForm(), "small")], editor.element),
       panel("Lint", state, list)),
     read,
+    point,
     isChanged: () => editor.value() !== saved,
     markSaved: () => { saved = editor.value(); },
   };

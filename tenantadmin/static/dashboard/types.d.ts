@@ -34,7 +34,7 @@ type Mark = { index: number; text: string };
 // The editor (editor.js).
 type Annotation = { line: number; severity: string; message: string };
 type Editor = {
-  element: HTMLElement; value: () => string; set: (text: string) => void; annotate: (notes: Annotation[]) => void; goTo: (line: number) => void; insert: (text: string) => void;
+  element: HTMLElement; value: () => string; set: (text: string) => void; annotate: (notes: Annotation[]) => void; goTo: (line: number, last?: number) => void; insert: (text: string) => void;
 };
 
 // Differences (diff.js).

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tests.browser.dashboard.demo import Demo
 
+EDITOR = "ace.edit(document.querySelector('.ace_editor'))"
 pytestmark = pytest.mark.browser
 
 
@@ -101,6 +102,10 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
         assert "USD" in tiles["Saved on the bill"]
         assert "of the warehouse time" in page.inner_text("#view")
         assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
+        page.click("nav[aria-label='Length of the period'] >> text=Last 30 days")
+        page.wait_for_selector("text=Billed by day")
+        since = re.compile(rf" to .*, with requests since .* {demo.last_day.year}\.")
+        expect(page.locator(".page-head p")).to_have_text(since)
         page.click("nav[aria-label='Length of the period'] >> text=Year")
         page.wait_for_selector("text=Billed by month")
         dashboard.go(f"/t/{demo.tenant}/savings?period=2020-01")
@@ -194,6 +199,12 @@ def test_a_simple_rule_is_made_and_changed_by_form(
             "varyBy": ["userName"],
         }
         assert rules_in_editor(page) == [*before[:at], made, *before[at:]]
+        line = next(number for number, text in enumerate(editor_text(page).split("\n")) if made["id"] in text)
+        expect(page.locator(".panel [role=status] >> nth=0")).to_have_text(
+            f"Added: Orders, two hours, line {line}. Not published yet."
+        )
+        assert page.evaluate(f"{EDITOR}.getCursorPosition().row") == line - 1
+        expect(page.locator(".lint-changed").first).to_be_visible()
         page.click("text=Add or edit by form")
         page.select_option("dialog select[name=rule]", "orders-two-hours")
         assert page.input_value("dialog input[name=tables]") == "sales.orders, sales.lines"
@@ -210,6 +221,7 @@ def test_a_simple_rule_is_made_and_changed_by_form(
             "isReadOnly": True,
         }
         assert rules_in_editor(page) == [*before[:at], made, *before[at:]]
+        expect(page.locator(".panel [role=status] >> nth=0")).to_contain_text("Changed: Orders, two hours")
         page.click("text=Review and publish")
         expect(page.locator("dialog h3")).to_contain_text("Orders, two hours orders-two-hours")
         page.click("dialog >> text=Publish >> nth=-1")
@@ -248,8 +260,12 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         row.locator("summary").click()
         row.locator("text=Remove the rule").click()
         expect(bar).to_contain_text("2 changes, not published")
-        page.click("text=Discard")
+        expect(page.locator(".panel-head h2")).to_be_focused()
+        page.locator(".handle").first.press("Escape")
+        expect(page.locator("text=Discard")).to_be_focused()
+        page.keyboard.press("Enter")
         expect(page.locator("[data-id]")).to_have_count(len(ids))
+        expect(page.locator(".panel-head h2")).to_be_focused()
         row.locator("[role=switch]").click()
         handle = page.locator(f"[data-id='{second}'] .handle")
         handle.press("ArrowUp")
@@ -303,10 +319,13 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
 def rules_in_editor(page: Page) -> list[dict[str, Any]]:
     page.wait_for_selector("dialog", state="detached")
     page.wait_for_selector(".ace_editor")
-    rules: list[dict[str, Any]] = json.loads(
-        page.evaluate("ace.edit(document.querySelector('.ace_editor')).getValue()")
-    )
+    rules: list[dict[str, Any]] = json.loads(editor_text(page))
     return rules
+
+
+def editor_text(page: Page) -> str:
+    text: str = page.evaluate(f"{EDITOR}.getValue()")
+    return text
 
 
 def test_recommendations_are_drafted_accepted_and_dismissed(

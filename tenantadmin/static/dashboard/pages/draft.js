@@ -77,9 +77,12 @@ export async function show(context) {
   const isDirty = () => editor.isChanged() || name.value !== stored.name;
   context.guard(() => mayWrite && isDirty());
   context.title(stored.name || "Draft");
+  const replays = await replaysOf();
   if (mayWrite && context.query.has("review")) setTimeout(review);
+  const kept = context.query.get("rule");
+  if (kept) setTimeout(() => editor.point(kept, "Kept as a draft"));
   return h("div",
     pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],
       mayWrite && [button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),
-    editor.element, listReplays(tenant, await replaysOf()));
+    editor.element, listReplays(tenant, replays));
 }

@@ -9,7 +9,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { keepAsDraft, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
-import { a, badge, button, checkbox, code, facts, failure, fill, h, pageHead, panel, skeleton, stepper, to } from "../ui.js";
+import { a, badge, beside, button, checkbox, code, facts, failure, fill, h, pageHead, panel, skeleton, stepper, to } from "../ui.js";
 
 /** @type {Texts} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -41,12 +41,17 @@ export async function show(context) {
     }));
     const number = changes();
     bar.hidden = !number;
-    fill(bar, number > 0 && [h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`),
-      button("Discard", done, "quiet"), button("Keep as a draft", () => keepAsDraft(tenant, stored, rules, done)),
+    fill(bar, number > 0 && [h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`, beside(" Esc leads here")),
+      button("Discard", () => setAndLeave(inForce), "quiet"), button("Keep as a draft", () => keepAsDraft(tenant, stored, rules, done)),
       button("Review and publish", () => reviewRules(context, stored, rules, done), "primary")]);
     if (id) /** @type {HTMLElement | null} */ (list.querySelector(`[data-id="${CSS.escape(id)}"] ${part}`))?.focus();
   };
   const done = () => set(inForce);
+  /** @param {Contract.Rule[]} next without the button that was pressed: the list's head gets the focus */
+  const setAndLeave = (next) => {
+    set(next);
+    panelOfRules.querySelector("h2")?.focus();
+  };
   /** @param {string} [id] */
   const edit = async (id = "") => {
     const made = await askForRule(rules, id) ?? rules;
@@ -63,7 +68,7 @@ export async function show(context) {
     const name = rule.name || rule.id;
     const isOn = rule.enabled !== false;
     const details = describe(tenant, rule, effects.get(rule.id), year, query.get("rule") === rule.id, blame,
-      mayWrite && button("Remove the rule", () => set(rules.filter((one) => one !== rule)), "danger small"));
+      mayWrite && button("Remove the rule", () => setAndLeave(rules.filter((one) => one !== rule)), "danger small"));
     if (!mayWrite) return h("div.rule-row", details);
     const toggle = checkbox("enabled", isOn, { role: "switch", "aria-label": `${name} is on`, title: isOn ? "On: turn it off" : "Off: turn it on", onchange: () => {
       toggle.checked = isOn;
@@ -87,14 +92,17 @@ export async function show(context) {
     });
     return element;
   };
+  list.addEventListener("keydown", (event) => event.key === "Escape" && bar.querySelector("button")?.focus());
+  const panelOfRules = panel("In order: the first enabled match decides", [h("span.muted.small", `Requests, hits and saved warehouse time in ${year}`), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
+    h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
+      h("span", { class: index > 2 && "num" }, name)))), list);
+  panelOfRules.querySelector("h2")?.setAttribute("tabindex", "-1");
   set(rules);
   context.guard(() => changes() > 0);
   return h("div",
     pageHead("Rules", [`Revision ${stored.seq}, published ${f.ago(stored.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
       mayWrite && [h("a.button", { href: to(tenant, "rules/edit") }, "Edit as JSON"), button("Add a rule", () => edit(), "primary")]),
-    rules.length ? panel("In order: the first enabled match decides", [h("span.muted.small", `Requests, hits and saved warehouse time in ${year}`), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
-      h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
-        h("span", { class: index > 2 && "num" }, name)))), list)
+    rules.length ? panelOfRules
       : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."),
     bar);
 }
