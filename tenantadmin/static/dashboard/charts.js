@@ -4,6 +4,8 @@ import { loadScript } from "./config.js";
 import { duration } from "./format.js";
 import { h, table, text } from "./ui.js";
 
+const UNITS = /** @type {[number, string][]} */ ([[36e5, "h"], [6e4, "min"], [1e3, "s"]]);
+
 /** Load Chart.js, once. */
 export const loadCharts = () => loadScript("unfold/js/chart/chart.js");
 
@@ -76,7 +78,7 @@ function settings(labels, series, marks, press) {
       scales: {
         x: { stacked: true, grid: { display: false }, border: { color: grid }, ticks },
         left: { stacked: series.some((one) => one.stack), beginAtZero: true, position: "left", border: { display: false },
-          grid: { color: grid }, ticks: { ...ticks, maxTicksLimit: 6, callback: left && ((/** @type {number} */ value) => left.show(value)) },
+          grid: { color: grid }, ticks: { ...ticks, maxTicksLimit: 6, callback: left && ((/** @type {number} */ value, /** @type {number} */ _, /** @type {{value: number}[]} */ all) => (left.show === duration ? inUnitOf(all[all.length - 1].value, value) : left.show(value))) },
           beforeBuildTicks: (/** @type {any} */ axis) => { if (left?.show === duration) axis.options.ticks.stepSize = stepOf(axis.max); } },
         ...(right && { right: { min: 0, max: 1, position: "right", border: { display: false }, grid: { display: false },
           ticks: { ...ticks, stepSize: 0.25, callback: (/** @type {number} */ value) => right.show(value) } } }),
@@ -121,4 +123,10 @@ function markLines(marks) {
       ctx.restore();
     },
   };
+}
+
+/** @param {number} top the last tick @param {number} value milliseconds, in one unit for the whole axis */
+function inUnitOf(top, value) {
+  const [size, unit] = UNITS.find(([it]) => top >= it) ?? [1, "ms"];
+  return `${(value / size).toLocaleString("en-US", { maximumFractionDigits: 1 })} ${unit}`;
 }

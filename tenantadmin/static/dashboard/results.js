@@ -4,8 +4,8 @@ import { send } from "./api.js";
 import { Exact, parseExact, writeExact } from "./exactjson.js";
 import * as f from "./format.js";
 import { can } from "./people.js";
-import { meaning } from "./statuses.js";
-import { a, button, go, h, table, to } from "./ui.js";
+import { STATUSES, meaning } from "./statuses.js";
+import { a, beside, button, go, h, table, to } from "./ui.js";
 
 /** @param {string} tenant @param {string} sql @param {AbortSignal} signal @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact` */
 export async function run(tenant, sql, signal) {
@@ -38,7 +38,7 @@ export const ruleButton = (tenant, day, column, value) => can(tenant, "write") &
 function cell(tenant, name, value, day) {
   if (value === null) return h("span.muted", "NULL");
   if (name === "logId" && day) return a(to(tenant, "explain", { logId: value, day }), value);
-  if (name === "cacheStatus") return h("span", { title: meaning(value) }, value);
+  if (name === "cacheStatus") return h("span", { title: meaning(value) }, value, beside(` ${STATUSES[value]?.[0] ?? ""}`));
   if (name === "timestamp" && value instanceof Exact) return h("span", { title: f.when(Number(value)) }, value.text);
   return typeof value === "string" ? value : writeExact(value);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -79,6 +80,13 @@ def test_requests_are_filtered_turned_over_and_explained(
         page.wait_for_url("**statement=SELECT**")
         dashboard.settle()
         page.click("tbody tr >> nth=0 >> td >> nth=1", force=True)
+        # The numbers of a statement add up, and its hit rate is of those that the overview counts.
+        said = page.inner_text("tr:has(details[open]) + tr")
+        requests, hits, misses, not_cached, others, of_hits, counted = (
+            int(number.replace(",", "")) for number in re.findall(r"[\d,]+\b", said.split(": it does")[0])
+        )
+        assert requests == hits + misses + not_cached + others
+        assert (of_hits, counted) == (hits, requests - others)
         page.click("text=Make a rule of this")
         page.wait_for_selector("dialog input[name=tables]")
         page.click("dialog >> text=Cancel")

@@ -7,7 +7,8 @@ import { can } from "../people.js";
 import { a, fine, h, pageHead, panel, ruleLink, tabs, to } from "../ui.js";
 
 /** @type {Show} */
-export async function show({ tenant, query }) {
+export async function show(context) {
+  const { tenant, query } = context;
   const isWeek = query.get("kind") === "week";
   const { days, lastDay } = await readActivity(tenant);
   const day = query.get("day") ?? days.filter((one) => one.day < f.today()).at(-1)?.day ?? f.yesterday();
@@ -20,18 +21,22 @@ export async function show({ tenant, query }) {
   const views = tabs([[to(tenant, "digest", { day }), "Day", !isWeek], [to(tenant, "digest", { day, kind: "week" }), "Week", isWeek]]);
   const none = (/** @type {string} */ title, /** @type {string} */ note) => h("div", head, views, emptyDay(tenant, title, lastDay && lastDay < from ? lastDay : null, at, note));
   const name = isWeek ? "this week" : f.periodName(day);
+  const newest = query.get("newest") ?? (query.has("day") ? null : day);
+  const earlier = newest && days.filter((one) => one.day < from).at(-1)?.day;
   if (!(await readActivity(tenant, from, until)).days.length) return none(`There are no requests ${isWeek ? "in" : "on"} ${name}.`, "A digest says what happened in a day or a week with requests.");
   const ready = `${f.addDays(until, 1)}T01:00Z`;
-  const notYet = () => none(`The digest of ${name} is not made yet.`, `It is made when the log is complete: ${f.ago(ready)}, at ${f.when(ready)}.`);
+  // Without a day in the address, the newest digest that is there.
+  const before = () => earlier && show({ ...context, query: new URLSearchParams({ ...kind, day: earlier, newest }) });
+  const notYet = () => before() || none(`The digest of ${name} is not made yet.`, `It is made when the log is complete: ${f.ago(ready)}, at ${f.when(ready)}.`);
   if (until >= f.today()) return notYet();
   try {
     const digest = await load(tenant, day, isWeek);
-    return h("div", head, views, digest.sections.map((section) => panel(section.heading, section.id === "recommendations" && a(to(tenant, "recommendations"), "Recommendations"), h("div.pad.prose",
+    return h("div", head, views, newest && newest > until && fine(`The digest of ${isWeek ? "the week of " : ""}`, a(at(newest), f.periodName(newest)), " is not made yet."), digest.sections.map((section) => panel(section.heading, section.id === "recommendations" && a(to(tenant, "recommendations"), "Recommendations"), h("div.pad.prose",
       section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line)))))),
     fine("Each number is a link to the SQL that gives it. ", digest.sections.some((section) => /usual/.test(section.text)) && `“Usual” is the median of ${isWeek ? "the weeks before" : "the same day of the week in the weeks before"}. `, digest.sections.some((section) => /Coincides/.test(section.text)) && "“Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!hasStatus(error, 404)) throw error;
-    return Date.now() < Date.parse(ready) ? notYet() : none(`The digest of ${name} is being made.`, "It takes some minutes after the log is complete. Reload the page then.");
+    return Date.now() < Date.parse(ready) ? notYet() : before() || none(`The digest of ${name} is being made.`, "It takes some minutes after the log is complete. Reload the page then.");
   }
 }
 

@@ -13,21 +13,28 @@ import { sources } from "./reports.js";
 export async function show({ tenant, query, onLeave }) {
   const [today, period] = [f.today(), query.get("period") ?? f.yesterday().slice(0, 7)];
   const isYear = period.length === 4;
-  const [from, end] = [`${period}${isYear ? "-01" : ""}-01`, f.addDays(`${shift(period, 1)}${isYear ? "-01" : ""}-01`, -1)];
-  const at = (/** @type {string} */ value) => to(tenant, "savings", { period: value });
-  const head = pageHead("Savings", `${f.periodName(period)}. Days and hours are in UTC.`,
-    tabs([[at(period.slice(0, 4)), "Year", isYear], [at(isYear ? `${period}-${today.slice(5, 7)}` : period), "Month", !isYear]], "Length of the period", "segments"),
-    stepper("Period", at, shift(period, -1), shift(period, 1)));
-  if (from > today) return h("div", head, empty("This period has not begun."));
+  // A day is the last of so many.
+  const days = period.length === 10 ? Number(query.get("days")) || 1 : 0;
+  const [from, end] = days ? [f.addDays(period, 1 - days), period] : [`${period}${isYear ? "-01" : ""}-01`, f.addDays(`${shift(period, 1)}${isYear ? "-01" : ""}-01`, -1)];
+  const at = (/** @type {string} */ value, length = days) => to(tenant, "savings", { period: value, ...(value.length === 10 && { days: String(length) }) });
+  const name = days ? `${f.periodName(from)} to ${f.periodName(end)}` : f.periodName(period);
+  const head = (since = from) => pageHead("Savings", `${name}${since > from ? `, with requests since ${f.periodName(since)}` : ""}. Days and hours are in UTC.`,
+    tabs([[at(f.yesterday(), 7), "Last 7 days", days === 7], [at(f.yesterday(), 30), "Last 30 days", days === 30], [at(isYear ? `${period}-${today.slice(5, 7)}` : period.slice(0, 7)), "Month", period.length === 7],
+      [at(period.slice(0, 4)), "Year", isYear]], "Length of the period", "segments"),
+    stepper("Period", at, shift(period, -(days || 1)), shift(period, days || 1)));
+  if (from > today) return h("div", head(), empty("This period has not begun."));
   const savings = await call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" });
   const { total, currency, pricing } = savings;
-  if (!total.without.busyMs) return h("div", head, nothingYet(tenant, "first-request", `There are no requests in ${f.periodName(period)}.`, "What the cache saves stands here, in time and money."));
+  if (!total.without.busyMs) return h("div", head(), nothingYet(tenant, "first-request", `There are no requests in ${days ? "these days" : name}.`, "What the cache saves stands here, in time and money."));
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
   const stacked = (/** @type {string} */ label, /** @type {any[][]} */ rows) => chart({ label, labels: rows.map((row) => row[0]), onLeave,
     series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) });
-  return h("div", head,
+  const without = new Set(savings.window.daysWithoutData);
+  let since = from;
+  while (without.has(since)) since = f.addDays(since, 1);
+  return h("div", head(since),
     tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Warehouse time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),

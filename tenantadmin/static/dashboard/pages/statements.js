@@ -31,7 +31,7 @@ export async function show({ tenant, query }) {
       tabs(LENGTHS.map(([length, name]) => [at({ days: String(length) }), name, days === String(length)]), "Length of the period", "segments"), dayPicker(tenant, "statements", day, lastDay, chosen)),
     form(".panel", (given) => go(at(/** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short",
       field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
-      field("Rule", input("rule", rule, { placeholder: "an id, or none", maxlength: 128 })), field("Last status", select("status", statusChoices, chosen.status ?? "")),
+      field("Last rule", input("rule", rule, { placeholder: "an id, or none", maxlength: 128 })), field("Last status", select("status", statusChoices, chosen.status ?? "")),
       field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order)), h("div.field.end", h("button.button.primary", "Show")))),
     found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, day), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
       found.total > found.statements.length && fine(`These are the first ${found.statements.length}. Filter by a part of the statement to see others.`))
@@ -45,7 +45,7 @@ const columns = (tenant, until) => [
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
-  { ...text("Rule", "matchedRule", (id) => ruleLink(tenant, id)), class: "nowrap" },
+  { ...text("Last rule", "matchedRule", (id) => ruleLink(tenant, id)), class: "nowrap" },
   { ...text("Last status", "cacheStatus", (name) => name && status(name)), class: "nowrap" },
 ];
 
@@ -56,11 +56,18 @@ const rate = ({ hits, storedMisses, notCached }) => (hits + storedMisses + notCa
 function statement(tenant, until, row) {
   const shown = h("div.sql.two", row.statement);
   const details = h("details.statement", h("summary", shown));
-  details.addEventListener("toggle", () => shown.classList.toggle("two"));
+  const counted = row.hits + row.storedMisses + row.notCached;
+  /** @type {HTMLElement | undefined} a row of the whole width */
+  let more;
   details.addEventListener("toggle", () => {
-    details.append(can(tenant, "member") ? h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")) : "",
-      fine(`${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached · first ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · last result ${f.bytes(row.responseSize)}`),
-      row.cacheStatus ? fine("Last status: ", meaning(row.cacheStatus)) : "");
-  }, { once: true });
+    shown.classList.toggle("two");
+    more ??= h("tr", h("td", { colspan: 7 }, can(tenant, "member") && h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")),
+      fine(`${f.count(row.requests, "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached, ${f.number(row.requests - counted)} others (such as waited, failed or refused). `,
+        counted > 0 && `The hit rate is ${f.number(row.hits)} of ${f.number(counted)}: it does not count the others.`),
+      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · last result ${f.bytes(row.responseSize)}`),
+      row.cacheStatus && fine("Last status: ", meaning(row.cacheStatus))));
+    if (details.open) details.closest("tr")?.after(more);
+    else more.remove();
+  });
   return details;
 }
