@@ -131,7 +131,7 @@ def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
         digests[digest.tenant_id].append(digest)
     histories = _read_histories(digests)
     yesterday = days_before(now().date(), 1)
-    pending = _read_pending(it for it in wanted if last_days.get(it, dt.date.min) < yesterday)
+    pending = _read_pending(it for it in wanted if (last_days.get(it) or dt.date.min) < yesterday)
     return {
         tenant: _judge(day, digests[tenant], histories[tenant], pending=pending.get(tenant))
         if (day := last_days.get(tenant))

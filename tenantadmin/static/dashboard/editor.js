@@ -60,6 +60,8 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
         mark = editor.session.addMarker(new (ace.require("ace/range").Range)(line - 1, 0, last - 1, 1), "lint-changed", "fullLine");
         editor.session.once("change", () => editor.session.removeMarker(mark));
       }
+      // It may be new in the page, without a size yet.
+      editor.resize(true);
       editor.gotoLine(line, 0, true); editor.scrollToLine(line - 1, true, true);
       editor.focus();
     },

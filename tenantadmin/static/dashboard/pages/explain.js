@@ -76,7 +76,7 @@ function request(tenant, { logged: row, miss, disagreement, decision: { varyBy }
   return panel("What the log says", row.cacheStatus && status(row.cacheStatus),
     facts([
       row.cacheStatus !== null && ["Status", meaning(row.cacheStatus)],
-      row.cacheStatus === "ERROR" && ["Error", [`The client got ${row.statusCode ?? "no status code"}. The log has no text of the error`, row.queryId ? ["; the warehouse names it for its query ", h("code", row.queryId)] : "", "."]],
+      row.cacheStatus === "ERROR" && ["Error", [row.statusCode && `The client got ${row.statusCode}. `, "The log has no text of the error", row.queryId ? ["; the warehouse names it for its query ", h("code", row.queryId)] : "", "."]],
       ["When", f.when(row.timestamp)], ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
       row.cacheAgeSeconds !== null && ["Age of the result", `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`],
       row.warehouseExecutionTimeMs !== null && ["In the warehouse", f.duration(row.warehouseExecutionTimeMs)],

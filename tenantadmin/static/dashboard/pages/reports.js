@@ -48,7 +48,7 @@ async function leaks(tenant, from, last) {
   const rule = ruleColumn(tenant);
   const report = await call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last });
   return [
-    h("div", { class: `callout ${report.findings.length ? "bad" : "good"}` }, h("p.strong", report.text, "."),
+    h("div", { class: `callout ${report.findings.length ? "bad" : "good"}` }, report.text && h("p.strong", report.text, "."),
       fine(`Of ${f.count(report.keys, "cached result")}, ${f.number(report.sharedKeys)} went to several users. That is what a cache is for: only results that depend on the user are a problem.`)),
     report.findings.length > 0 && tablePanel("Served to several users although they depend on the user", null, [
       text("How sure", "grade", (grade) => badge(grade, grade === "certain" ? "bad" : "warn")),

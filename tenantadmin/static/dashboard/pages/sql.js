@@ -6,7 +6,7 @@ import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import * as results from "../results.js";
 import { STATUSES } from "../statuses.js";
-import { badge, beside, button, facts, failure, fill, h, notify, pageHead, panel, replaceAddress, skeleton, to } from "../ui.js";
+import { badge, beside, button, failure, fill, h, notify, pageHead, panel, replaceAddress, skeleton, to } from "../ui.js";
 
 /** @typedef {{name: string, sql: string}} Kept */
 
@@ -41,7 +41,7 @@ export async function show(context) {
     fill(columnList, h("dl.columns-list", schema.columns.map((one) => [
       h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(quoted(one.name)) }, one.name), beside(` ${one.type}`)),
       h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
-        one.name === "cacheStatus" && facts(Object.entries(STATUSES).map(([name, [text, , meaning]]) => [h("code", name), `${text}. ${meaning}`])))])));
+        one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, , meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))])));
   }, (error) => fill(columnList, failure(error)));
 
   let running = new AbortController();
