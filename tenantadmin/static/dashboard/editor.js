@@ -28,14 +28,15 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
     fontSize: 13, wrap: true, highlightActiveLine: !readOnly, enableKeyboardAccessibility: true, scrollPastEnd: 0.2,
     fontFamily: "var(--mono)",
   });
-  editor.session.setMode(`ace/mode/${mode}`);
+  const { session } = editor;
+  session.setMode(`ace/mode/${mode}`);
   const dress = () => editor.setTheme(`ace/theme/${theme()}`);
   dress();
   dark.addEventListener("change", dress);
   const area = editor.textInput.getElement();
   area.setAttribute("aria-label", label);
   area.setAttribute("spellcheck", "false");
-  if (change) editor.session.on("change", change);
+  if (change) session.on("change", change);
   if (run) editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: run });
   if (words) complete(ace, editor, words);
   const resize = new ResizeObserver(() => editor.resize());
@@ -49,6 +50,7 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   /** @type {number[]} */
   let markers = [];
   let mark = 0;
+  const { Range } = ace.require("ace/range");
   return {
     element,
     value: () => editor.getValue(),
@@ -56,9 +58,9 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
     insert: (value) => { editor.insert(value); editor.focus(); },
     goTo(line, last) {
       if (last) {
-        editor.session.removeMarker(mark);
-        mark = editor.session.addMarker(new (ace.require("ace/range").Range)(line - 1, 0, last - 1, 1), "lint-changed", "fullLine");
-        editor.session.once("change", () => editor.session.removeMarker(mark));
+        session.removeMarker(mark);
+        mark = session.addMarker(new Range(line - 1, 0, last - 1, 1), "lint-changed", "fullLine");
+        session.once("change", () => session.removeMarker(mark));
       }
       // It may be new in the page, without a size yet.
       editor.resize(true);
@@ -66,10 +68,9 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
       editor.focus();
     },
     annotate(notes) {
-      const Range = ace.require("ace/range").Range;
-      markers.forEach((marker) => editor.session.removeMarker(marker));
-      markers = notes.map((note) => editor.session.addMarker(new Range(note.line - 1, 0, note.line - 1, 1), `lint-${note.severity}`, "fullLine"));
-      editor.session.setAnnotations(notes.map((note) => ({ row: note.line - 1, text: note.message, type: note.severity })));
+      markers.forEach((marker) => session.removeMarker(marker));
+      markers = notes.map((note) => session.addMarker(new Range(note.line - 1, 0, note.line - 1, 1), `lint-${note.severity}`, "fullLine"));
+      session.setAnnotations(notes.map((note) => ({ row: note.line - 1, text: note.message, type: note.severity })));
     },
   };
 }

@@ -4,7 +4,7 @@ import { ApiError, call, hasStatus } from "./api.js";
 import { compareRules, isSame, ruleDiff } from "./diff.js";
 import { count } from "./format.js";
 import { EMPTIES, commentInput } from "./forms.js";
-import { firstChange, validate } from "./ruleset.js";
+import { validate } from "./ruleset.js";
 import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } from "./ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
@@ -73,8 +73,8 @@ export async function reviewRules({ tenant, signal }, stored, rules, saved) {
 export async function keepAsDraft(tenant, stored, rules, saved) {
   const draft = await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: { rules, baseSeq: stored.seq } });
   saved();
-  const first = firstChange(compareRules(stored.rules, rules));
-  go(to(tenant, `drafts/${draft.draftId}`, first && { rule: first.id }));
+  const { added: [added], changed: [changed] } = compareRules(stored.rules, rules);
+  go(to(tenant, `drafts/${draft.draftId}`, { rule: (added ?? changed)?.id }));
 }
 
 /** @template T @param {(confirmDeletes?: string) => Promise<T>} run publish; ask again where rules with active markers go @returns {Promise<T>} */

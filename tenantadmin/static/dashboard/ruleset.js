@@ -9,9 +9,6 @@ import { badge, beside, button, fill, h, lintBadges, panel, sentence } from "./u
 
 const PAUSE_MS = 400;
 
-/** @param {Difference} difference @returns {NamedRule | undefined} the rule to look at first */
-export const firstChange = ({ added, changed }) => added[0] ?? changed[0];
-
 /** @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}} options `begin`: tables of a rule to begin with */
 export async function rulesetEditor({ rules, label, context, readOnly, begin }) {
   let saved = JSON.stringify(rules, null, 2);
@@ -62,10 +59,10 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   };
 
   const said = h("span.small", { role: "status" }, "The first enabled rule that matches decides.");
-  /** @param {string | undefined} id @param {string} what go to a rule, and say what was done with it */
+  /** @param {string | null | undefined} id @param {string} what go to a rule, and say what was done with it */
   const point = (id, what) => {
     const now = read();
-    const at = now.findIndex((one) => one.id === id);
+    const at = now.findIndex((one) => one?.id === id);
     if (at < 0) return;
     const lines = linesOf(editor.value());
     const line = lineOf(lines, `/${at}`);
@@ -77,8 +74,8 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     const made = await askForRule(before, undefined, tables);
     if (!made) return;
     editor.set(JSON.stringify(made, null, 2));
-    const difference = compareRules(before, made);
-    point(firstChange(difference)?.id, difference.added.length ? "Added" : "Changed");
+    const { added: [added], changed: [changed] } = compareRules(before, made);
+    point((added ?? changed)?.id, added ? "Added" : "Changed");
   };
   const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, onLeave: context.onLeave });
   context.guard(() => editor.value() !== saved);

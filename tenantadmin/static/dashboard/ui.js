@@ -59,6 +59,12 @@ export const empty = (title, ...more) => h("div.state", h("p.strong", title), ..
 /** @param {number} [lines] */
 export const skeleton = (lines = 6) => h("div.skeleton", { role: "status", "aria-label": "Loading" }, Array.from({ length: lines }, () => h("div.bone")));
 
+/** @param {() => Promise<Child>} load @param {Element} output */
+export async function showIn(load, output) {
+  fill(output, skeleton(3));
+  await load().then((shown) => fill(output, shown), (error) => fill(output, failure(error)));
+}
+
 /** @type {(title: Child, below?: Child, ...acts: Child[]) => HTMLElement} the head of a page: what it is, and what one does here */
 export const pageHead = (title, below, ...acts) =>
   h("header.page-head", h("div", typeof title === "string" ? h("h1", title) : title, below && h("p.muted", below)), acts.flat().some(Boolean) && h("div.row", acts));
@@ -222,8 +228,7 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
       try {
         await run();
       } catch (error) {
-        fill(problem, failure(error));
-        return;
+        return fill(problem, failure(error));
       }
       done = true;
       dialog.close();
@@ -235,10 +240,7 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
     const dialog = h("dialog", { class: wide && "wide", "aria-label": title, onclose: () => { dialog.remove(); resolve(done); } },
       h("h2", { tabindex: -1 }, title), h("div.dialog-body", body), problem,
       h("div.row.end", more, cancel && button(cancel, () => dialog.close()), act));
-    dialog.addEventListener("keydown", (event) => {
-      const { target } = event;
-      if (event.key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox") act.click();
-    });
+    dialog.addEventListener("keydown", ({ key, target }) => key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox" && act.click());
     document.body.appendChild(dialog).showModal();
     // The browser focuses what can be first, also a table below: one reads from the heading on.
     if (dialog.scrollTop || document.activeElement?.matches("[tabindex], [type=checkbox]")) dialog.querySelector("h2")?.focus({ preventScroll: true });

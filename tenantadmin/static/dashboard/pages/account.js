@@ -83,7 +83,7 @@ export async function show({ query, reload }) {
       { ...used, cell: (row) => (row.current ? "now" : used.cell(row)) },
       acts((row) => !row.current && button("End", () => end(row), "quiet small")),
     ], sessions, { sorted: 3 }),
-    ours.length > 0 && h("details.as-table", h("summary", `${f.count(ours.length, "token")} of these sessions. The dashboard makes one for each tenant that you open; it ends with the session, or after a day.`),
+    ours.length > 0 && h("details.as-table", h("summary", `${f.count(ours.length, "token")} of these sessions. The dashboard makes one for the list of tenants and one for each tenant that you open; it ends with the session, or after a day.`),
       table([{ head: "Tenants", cell: (row) => where(row), class: "value" }, used, age("Ends", "expiresAt"), acts((row) => button("Revoke", () => revoke(row), "quiet small"))], ours, { label: "Tokens of the dashboard" })));
 }
 

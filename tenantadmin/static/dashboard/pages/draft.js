@@ -79,8 +79,7 @@ export async function show(context) {
   context.title(stored.name || "Draft");
   const replays = await replaysOf();
   if (mayWrite && context.query.has("review")) setTimeout(review);
-  const kept = context.query.get("rule");
-  if (kept) setTimeout(() => editor.point(kept, "Kept as a draft"));
+  setTimeout(() => editor.point(context.query.get("rule"), "Kept as a draft"));
   return h("div",
     pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],
       mayWrite && [button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),

@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { form } from "../forms.js";
 import { can } from "../people.js";
 import { meaning, status } from "../statuses.js";
-import { a, area, badge, beside, button, facts, failure, field, fill, h, input, pageHead, panel, replaceAddress, ruleLink, skeleton, tablePanel, tabs, text, to } from "../ui.js";
+import { a, area, badge, beside, button, facts, field, fill, h, input, pageHead, panel, replaceAddress, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
 import { ACTION } from "./rules.js";
 
 /** @type {Record<string, [string, string]>} */
@@ -25,16 +25,6 @@ export async function show(context) {
     isLogged ? logged(context) : invented(tenant));
 }
 
-/** @param {() => Promise<Child>} load @param {HTMLElement} output */
-async function show_(load, output) {
-  fill(output, skeleton(3));
-  try {
-    fill(output, await load());
-  } catch (error) {
-    fill(output, failure(error));
-  }
-}
-
 /** @param {Context} context */
 function logged({ tenant, query }) {
   const day = input("day", query.get("day"), { type: "date" });
@@ -43,10 +33,10 @@ function logged({ tenant, query }) {
   const run = () => {
     const body = { logId: logId.value.trim(), day: day.value || undefined };
     replaceAddress(to(tenant, "explain", body));
-    show_(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body })), output);
+    showIn(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body })), output);
   };
   if (logId.value) run();
-  else show_(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), status: "MISS", limit: 10 })), output);
+  else showIn(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), status: "MISS", limit: 10 })), output);
   return h("div", panel("Request", null, form(".row.pad", run, h("label.row", "Its id (logId)", logId),
     h("label.row", "Day, if known", day), h("button.button.primary", "Explain"))), output);
 }
@@ -61,7 +51,7 @@ const newest = (tenant, { requests }) => tablePanel("The newest misses", a(to(te
 function invented(tenant) {
   const text = area("request", JSON.stringify(INVENTED, null, 2), { rows: 9 });
   const output = h("div", { "aria-live": "polite" });
-  const run = () => show_(async () => {
+  const run = () => showIn(async () => {
     const answer = await call("POST /config/tenants/{tenant}/rules/explain", { tenant, body: { request: JSON.parse(text.value) } });
     return decision(tenant, answer.ruleset, answer.decision, answer.rules);
   }, output);
@@ -76,7 +66,7 @@ function request(tenant, { logged: row, miss, disagreement, decision: { varyBy }
   return panel("What the log says", row.cacheStatus && status(row.cacheStatus),
     facts([
       row.cacheStatus !== null && ["Status", meaning(row.cacheStatus)],
-      row.cacheStatus === "ERROR" && ["Error", [row.statusCode && `The client got ${row.statusCode}. `, "The log has no text of the error", row.queryId ? ["; the warehouse names it for its query ", h("code", row.queryId)] : "", "."]],
+      row.cacheStatus === "ERROR" && ["Error", [row.statusCode, ", without a text in the log. Query: ", h("code", row.queryId ?? f.NONE)]],
       ["When", f.when(row.timestamp)], ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
       row.cacheAgeSeconds !== null && ["Age of the result", `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`],
       row.warehouseExecutionTimeMs !== null && ["In the warehouse", f.duration(row.warehouseExecutionTimeMs)],

@@ -14,8 +14,7 @@ export async function show({ tenant, query }) {
   const mayUsers = can(tenant, "write");
   const kind = mayUsers && query.get("kind") === "leaks" ? "leaks" : "stale";
   const again = () => first.value && until.value && go(to(tenant, "reports", { kind, from: first.value, to: until.value }));
-  const first = input("from", from, { type: "date", max: last, "aria-label": "First day", onchange: again });
-  const until = input("to", last, { type: "date", min: from, "aria-label": "Last day", onchange: again });
+  const [first, until] = [["First day", from], ["Last day", last]].map(([label, day]) => input("day", day, { type: "date", "aria-label": label, onchange: again }));
   const link = (/** @type {string} */ name) => to(tenant, "reports", { kind: name, from, to: last });
   const { days, lastDay } = await readActivity(tenant, from, last);
   return h("div",
@@ -49,7 +48,7 @@ async function leaks(tenant, from, last) {
   const report = await call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last });
   return [
     h("div", { class: `callout ${report.findings.length ? "bad" : "good"}` }, report.text && h("p.strong", report.text, "."),
-      fine(`Of ${f.count(report.keys, "cached result")}, ${f.number(report.sharedKeys)} went to several users. That is what a cache is for: only results that depend on the user are a problem.`)),
+      fine(`Of ${f.count(report.keys, "cached result")}, ${f.number(report.sharedKeys)} went to several users: only results that depend on the user are a problem.`)),
     report.findings.length > 0 && tablePanel("Served to several users although they depend on the user", null, [
       text("How sure", "grade", (grade) => badge(grade, grade === "certain" ? "bad" : "warn")),
       { ...text("Statement", "statement", (sql) => h("div.sql", sql ?? f.NONE)), class: "wide-cell" },

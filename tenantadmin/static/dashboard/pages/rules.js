@@ -9,7 +9,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { keepAsDraft, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
-import { a, badge, beside, button, checkbox, code, facts, failure, fill, h, pageHead, panel, skeleton, stepper, to } from "../ui.js";
+import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, showIn, stepper, to } from "../ui.js";
 
 /** @type {Texts} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -50,7 +50,7 @@ export async function show(context) {
   /** @param {Contract.Rule[]} next without the button that was pressed: the list's head gets the focus */
   const setAndLeave = (next) => {
     set(next);
-    panelOfRules.querySelector("h2")?.focus();
+    head?.focus();
   };
   /** @param {string} [id] */
   const edit = async (id = "") => {
@@ -93,16 +93,17 @@ export async function show(context) {
     return element;
   };
   list.addEventListener("keydown", (event) => event.key === "Escape" && bar.querySelector("button")?.focus());
-  const panelOfRules = panel("In order: the first enabled match decides", [h("span.muted.small", `Requests, hits and saved warehouse time in ${year}`), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
+  const all = panel("In order: the first enabled match decides", [h("span.muted.small", `Requests, hits and saved warehouse time in ${year}`), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
     h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
       h("span", { class: index > 2 && "num" }, name)))), list);
-  panelOfRules.querySelector("h2")?.setAttribute("tabindex", "-1");
+  const head = all.querySelector("h2");
+  head?.setAttribute("tabindex", "-1");
   set(rules);
   context.guard(() => changes() > 0);
   return h("div",
     pageHead("Rules", [`Revision ${stored.seq}, published ${f.ago(stored.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
       mayWrite && [h("a.button", { href: to(tenant, "rules/edit") }, "Edit as JSON"), button("Add a rule", () => edit(), "primary")]),
-    rules.length ? panelOfRules
+    rules.length ? all
       : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."),
     bar);
 }
@@ -130,10 +131,6 @@ function describe(tenant, rule, effect, year, isOpen, blame, acts) {
   const requests = effect && (effect.requests ?? effect.totalExecutions);
   const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
   const changed = h("div");
-  const open = () => {
-    fill(changed, skeleton(1));
-    blame().then((found) => fill(changed, lastChanges(tenant, rule.id, found)), (error) => fill(changed, failure(error)));
-  };
   const none = (/** @type {any} */ value) => ({ class: value == null ? "num none" : "num" });
   const element = h("details", { class: isOn ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
     h("summary.rule-grid",
@@ -157,6 +154,6 @@ function describe(tenant, rule, effect, year, isOpen, blame, acts) {
       code(rule.conditions, "Conditions"),
       h("div.row", isCache && can(tenant, "cache") && a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results"), acts),
       h("h3", "Last changed by"), changed));
-  element.addEventListener("toggle", open, { once: true });
+  element.addEventListener("toggle", () => showIn(async () => lastChanges(tenant, rule.id, await blame()), changed), { once: true });
   return element;
 }

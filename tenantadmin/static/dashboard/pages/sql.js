@@ -6,7 +6,7 @@ import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import * as results from "../results.js";
 import { STATUSES } from "../statuses.js";
-import { badge, beside, button, failure, fill, h, notify, pageHead, panel, replaceAddress, skeleton, to } from "../ui.js";
+import { badge, beside, button, failure, fill, h, notify, pageHead, panel, replaceAddress, showIn, skeleton, to } from "../ui.js";
 
 /** @typedef {{name: string, sql: string}} Kept */
 
@@ -16,11 +16,11 @@ const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY
 
 /** @param {string} day */
 const examples = (day) => [
-  { name: "How did the requests end?", sql: `SELECT cacheStatus, count(*) AS requests\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC` },
-  { name: "Which statements cost most?", sql: `SELECT standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY ms DESC NULLS LAST\nLIMIT 20` },
-  { name: "Who asks most?", sql: `SELECT userName, count(*) AS requests, count(*) FILTER (cacheStatus = 'HIT') AS hits\nFROM proxy_logs\nWHERE day = '${day}'\nGROUP BY ALL\nORDER BY requests DESC\nLIMIT 20` },
-  { name: "Why were they misses?", sql: `SELECT matchedRule, missReason, count(*) AS misses\nFROM proxy_logs\nWHERE day = '${day}' AND cacheStatus = 'MISS'\nGROUP BY ALL\nORDER BY misses DESC` },
-];
+  ["How did the requests end?", "cacheStatus, count(*) AS requests", "", "requests DESC"],
+  ["Which statements cost most?", "standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms", "", "ms DESC NULLS LAST\nLIMIT 20"],
+  ["Who asks most?", "userName, count(*) AS requests, count(*) FILTER (cacheStatus = 'HIT') AS hits", "", "requests DESC\nLIMIT 20"],
+  ["Why were they misses?", "matchedRule, missReason, count(*) AS misses", " AND cacheStatus = 'MISS'", "misses DESC"],
+].map(([name, what, only, order]) => ({ name, sql: `SELECT ${what}\nFROM proxy_logs\nWHERE day = '${day}'${only}\nGROUP BY ALL\nORDER BY ${order}` }));
 
 /** @type {Show} */
 export async function show(context) {
@@ -36,13 +36,14 @@ export async function show(context) {
     words: () => [...columns.map((value) => ({ value, meta: "column" })), ...WORDS.map((value) => ({ value, meta: "SQL" }))],
     run: () => run(),
   });
-  call("GET /tenants/{tenant}/query/schema", { tenant }).then((schema) => {
+  showIn(async () => {
+    const schema = await call("GET /tenants/{tenant}/query/schema", { tenant });
     columns = schema.columns.map((one) => one.name);
-    fill(columnList, h("dl.columns-list", schema.columns.map((one) => [
+    return h("dl.columns-list", schema.columns.map((one) => [
       h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(quoted(one.name)) }, one.name), beside(` ${one.type}`)),
       h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
-        one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, , meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))])));
-  }, (error) => fill(columnList, failure(error)));
+        one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, , meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))]));
+  }, columnList);
 
   let running = new AbortController();
   const run = async () => {

@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { form } from "../forms.js";
 import { ruleButton } from "../results.js";
 import { status, statusChoices } from "../statuses.js";
-import { a, empty, failure, field, fill, go, h, input, nextOf, pageHead, panel, select, skeleton, to } from "../ui.js";
+import { a, empty, field, fill, go, h, input, nextOf, pageHead, panel, select, showIn, to } from "../ui.js";
 import { explanation } from "./explain.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
@@ -66,13 +66,11 @@ async function open(tenant, row, body) {
     row.logId && ruleButton(tenant, row.day, "logId", row.logId),
     row.logId && a(to(tenant, "explain", { logId: row.logId, day: row.day }), "Link to this request"));
   if (!row.logId) {
-    fill(body, h("p.sql", row.statement), h("p.muted", "The log gives this request no logId, so the rules cannot be traced for it."), acts);
+    fill(body, h("p.sql", row.statement), h("p.muted", "The log gives this request no logId, so the rules cannot be traced."), acts);
     return;
   }
-  fill(body, skeleton(2));
-  try {
-    fill(body, acts, explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body: { logId: row.logId, day: row.day } })));
-  } catch (error) {
-    fill(body, failure(error), acts);
-  }
+  const { logId, day } = row;
+  const output = h("div");
+  fill(body, acts, output);
+  await showIn(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body: { logId, day } })), output);
 }
