@@ -4,8 +4,6 @@ import { loadScript } from "./config.js";
 import { duration } from "./format.js";
 import { h, table, text } from "./ui.js";
 
-const UNITS = /** @type {[number, string][]} */ ([[36e5, "h"], [6e4, "min"], [1e3, "s"]]);
-
 /** Load Chart.js, once. */
 export const loadCharts = () => loadScript("unfold/js/chart/chart.js");
 
@@ -127,6 +125,6 @@ function markLines(marks) {
 
 /** @param {number} top the last tick @param {number} value milliseconds, in one unit for the whole axis */
 function inUnitOf(top, value) {
-  const [size, unit] = UNITS.find(([it]) => top >= it) ?? [1, "ms"];
-  return `${(value / size).toLocaleString("en-US", { maximumFractionDigits: 1 })} ${unit}`;
+  const [size, unit] = /** @type {[number, string][]} */ ([[36e5, "h"], [6e4, "min"], [1e3, "s"]]).find(([it]) => top >= it) ?? [1, "ms"];
+  return `${Math.round(10 * value / size) / 10} ${unit}`;
 }

@@ -38,7 +38,7 @@ export const ruleButton = (tenant, day, column, value) => can(tenant, "write") &
 function cell(tenant, name, value, day) {
   if (value === null) return h("span.muted", "NULL");
   if (name === "logId" && day) return a(to(tenant, "explain", { logId: value, day }), value);
-  if (name === "cacheStatus") return h("span", { title: meaning(value) }, value, beside(` ${STATUSES[value]?.[0] ?? ""}`));
+  if (name === "cacheStatus") return h("span", { title: meaning(value) }, value, beside(" ", STATUSES[value]?.[0]));
   if (name === "timestamp" && value instanceof Exact) return h("span", { title: f.when(Number(value)) }, value.text);
   return typeof value === "string" ? value : writeExact(value);
 }

@@ -58,7 +58,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     timer = setTimeout(lint, PAUSE_MS);
   };
 
-  const said = h("span.small", { role: "status" }, "The first enabled rule that matches decides.");
+  const said = h("span.small", { role: "status" });
   /** @param {string | null | undefined} id @param {string} what go to a rule, and say what was done with it */
   const point = (id, what) => {
     const now = read();

@@ -81,9 +81,9 @@ def test_requests_are_filtered_turned_over_and_explained(
         dashboard.settle()
         page.click("tbody tr >> nth=0 >> td >> nth=1", force=True)
         # The numbers of a statement add up, and its hit rate is of those that the overview counts.
-        said = page.inner_text("tr:has(details[open]) + tr")
+        said = page.inner_text("tr:has(details[open]) + tr:has-text('The hit rate is')")
         requests, hits, misses, not_cached, others, of_hits, counted = (
-            int(number.replace(",", "")) for number in re.findall(r"[\d,]+\b", said.split(": it does")[0])
+            int(number.replace(",", "")) for number in re.findall(r"[\d,]+\b", said.split(", without")[0])
         )
         assert requests == hits + misses + not_cached + others
         assert (of_hits, counted) == (hits, requests - others)

@@ -28,11 +28,11 @@ export async function show(context) {
   // Without a day in the address, the newest digest that is there.
   const before = () => earlier && show({ ...context, query: new URLSearchParams({ ...kind, day: earlier, newest }) });
   const isEarly = Date.now() < Date.parse(ready);
-  const notYet = () => before() || none(`The digest of ${name} is ${isEarly ? "not made yet" : "being made"}.`, isEarly ? `It is made when the log is complete: ${f.ago(ready)}, at ${f.when(ready)}.` : "It takes some minutes. Reload the page then.");
+  const notYet = () => before() || none(`The digest of ${name} is ${isEarly ? "not made yet" : "being made"}.`, isEarly ? `It is made when the log is complete: ${f.ago(ready)}, at ${f.when(ready)}.` : "Reload in a minute.");
   if (until >= f.today()) return notYet();
   try {
     const digest = await load(tenant, day, isWeek);
-    return h("div", head, views, newest && newest > until && fine("Not made yet: ", a(at(newest), f.periodName(newest))), digest.sections.map((section) => panel(section.heading, section.id === "recommendations" && a(to(tenant, "recommendations"), "Recommendations"), h("div.pad.prose",
+    return h("div", head, views, newest && newest > until && fine("Not yet: ", a(at(newest), f.periodName(newest))), digest.sections.map((section) => panel(section.heading, section.id === "recommendations" && a(to(tenant, "recommendations"), "Recommendations"), h("div.pad.prose",
       section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line)))))),
     fine("Each number is a link to the SQL that gives it. ", digest.sections.some((section) => /usual/.test(section.text)) && `“Usual” is the median of ${isWeek ? "the weeks before" : "the same day of the week in the weeks before"}. `, digest.sections.some((section) => /Coincides/.test(section.text)) && "“Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {

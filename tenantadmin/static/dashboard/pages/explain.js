@@ -66,7 +66,7 @@ function request(tenant, { logged: row, miss, disagreement, decision: { varyBy }
   return panel("What the log says", row.cacheStatus && status(row.cacheStatus),
     facts([
       row.cacheStatus !== null && ["Status", meaning(row.cacheStatus)],
-      row.cacheStatus === "ERROR" && ["Error", [row.statusCode, ", without a text in the log. Query: ", h("code", row.queryId ?? f.NONE)]],
+      row.cacheStatus === "ERROR" && ["Error", [row.statusCode, ", without text in the log. Query: ", h("code", row.queryId ?? f.NONE)]],
       ["When", f.when(row.timestamp)], ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
       row.cacheAgeSeconds !== null && ["Age of the result", `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`],
       row.warehouseExecutionTimeMs !== null && ["In the warehouse", f.duration(row.warehouseExecutionTimeMs)],

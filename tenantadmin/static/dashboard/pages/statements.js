@@ -62,10 +62,9 @@ function statement(tenant, until, row) {
   details.addEventListener("toggle", () => {
     shown.classList.toggle("two");
     more ??= h("tr", h("td", { colspan: 7 }, can(tenant, "member") && h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")),
-      fine(`${f.count(row.requests, "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached, ${f.number(row.requests - counted)} others (such as waited, failed or refused). `,
-        counted > 0 && `The hit rate is ${f.number(row.hits)} of ${f.number(counted)}: it does not count the others.`),
-      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} · last result ${f.bytes(row.responseSize)}`),
-      row.cacheStatus && fine("Last status: ", meaning(row.cacheStatus))));
+      fine(`${f.count(row.requests, "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached, ${f.number(row.requests - counted)} others (waited, failed or refused). `,
+        counted > 0 && `The hit rate is ${f.number(row.hits)} of ${f.number(counted)}, without others.`),
+      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}. `, row.cacheStatus && meaning(row.cacheStatus))));
     if (details.open) details.closest("tr")?.after(more);
     else more.remove();
   });
