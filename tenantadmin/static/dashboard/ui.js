@@ -242,8 +242,8 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
       h("div.row.end", more, cancel && button(cancel, () => dialog.close()), act));
     dialog.addEventListener("keydown", ({ key, target }) => key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox" && act.click());
     document.body.appendChild(dialog).showModal();
-    // The browser focuses what can be first, also a table below: one reads from the heading on.
-    if (dialog.scrollTop || document.activeElement?.matches("[tabindex], [type=checkbox]")) dialog.querySelector("h2")?.focus({ preventScroll: true });
+    // One types in the first field, and reads from the heading where there is none.
+    /** @type {HTMLElement} */ (dialog.querySelector(".dialog-body :is(input:not([type=checkbox]), select)") ?? dialog.querySelector("h2")).focus();
     dialog.scrollTop = 0;
   });
 }

@@ -74,6 +74,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         dashboard.go(f"/t/{demo.tenant}/statements")
         page.click("text=7 days")
         page.wait_for_url("**days=7**")
+        dashboard.settle()
         page.select_option("select[name=order]", "requests")
         page.fill("input[name=statement]", "SELECT")
         page.click("main >> text=Show")
