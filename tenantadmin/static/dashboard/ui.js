@@ -242,8 +242,9 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
       h("div.row.end", more, cancel && button(cancel, () => dialog.close()), act));
     dialog.addEventListener("keydown", ({ key, target }) => key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox" && act.click());
     document.body.appendChild(dialog).showModal();
-    // One types in the first field, and reads from the heading where there is none.
-    /** @type {HTMLElement} */ (dialog.querySelector(".dialog-body :is(input:not([type=checkbox]), select)") ?? dialog.querySelector("h2")).focus();
+    // One types in a field that is first, and otherwise reads from the heading on.
+    const first = dialog.querySelector(".dialog-body :is(input, select, [tabindex])");
+    /** @type {HTMLElement} */ (first?.matches("[tabindex], [type=checkbox]") === false ? first : dialog.firstElementChild).focus();
     dialog.scrollTop = 0;
   });
 }

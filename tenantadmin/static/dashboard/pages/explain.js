@@ -44,7 +44,7 @@ function logged({ tenant, query }) {
 /** @param {string} tenant @param {Contract.Traffic} page requests to choose from */
 const newest = (tenant, { requests }) => tablePanel("The newest misses", a(to(tenant, "traffic"), "All requests"), [
   { head: "When", cell: (row) => a(to(tenant, "explain", { logId: row.logId, day: row.day }), f.when(row.at)), class: "nowrap" },
-  text("Status", "cacheStatus", status), { ...text("Statement", "statement"), class: "sql clip" },
+  { ...text("Statement", "statement"), class: "sql clip" },
 ], requests, { none: "There are no misses in the last days." });
 
 /** @param {string} tenant */

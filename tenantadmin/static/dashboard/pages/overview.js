@@ -155,17 +155,15 @@ function fromTimeline(timeline, name, deeper) {
   return /** @type {const} */ ([buckets, marks]);
 }
 
-/** @param {{kind: string, seq: number, text?: string, userId: string}} change */
-const changeText = ({ kind, seq, text: did, userId }) => `${kind === "rules" ? "Rules" : "Configuration"}, revision ${seq}: ${did} (${userId})`;
+/** @param {{kind: string, seq: number, text?: string}} change */
+const changeText = ({ kind, seq, text: did }) => `${kind === "rules" ? "Rules" : "Configuration"}, revision ${seq}: ${did}`;
 
 /** @param {Context} context @param {(Contract.HourActivity | Contract.MonthHourActivity)[]} activity @param {string} note */
 function hours(context, activity, note) {
   return panel("Response times", beside(note), chart({
     label: `Response times ${note}`, short: true, onLeave: context.onLeave, labels: activity.map((one) => f.hour(one.hour)),
-    series: [
-      { label: "From the warehouse", values: activity.map((one) => one.cacheMissAverageResponseTime || null), colour: "miss", kind: "line", show: f.duration },
-      { label: "From the cache", values: activity.map((one) => one.cacheHitAverageResponseTime || null), colour: "hit", kind: "line", show: f.duration },
-    ],
+    series: [{ label: "From the warehouse", values: activity.map((one) => one.cacheMissAverageResponseTime || null), colour: "miss", kind: "line", show: f.duration },
+    { label: "From the cache", values: activity.map((one) => one.cacheHitAverageResponseTime || null), colour: "hit", kind: "line", show: f.duration }],
   }));
 }
 
