@@ -214,6 +214,9 @@ def main() -> None:
                 if name == "dashboard":
                     page.click("button:has-text('Continue as')")
                     page.wait_for_selector(".chart[data-drawn]")
+                    # The page waits neither for its first tile nor for the names of tenants.
+                    page.wait_for_selector(".tiles a")
+                    page.wait_for_selector("select option:text('Retail warehouse')", state="attached")
                 page.screenshot(path=_IMAGES / f"{name}.png")
             take_all(page, address, known)
 
