@@ -101,7 +101,7 @@ def _first_of(*searches: QuerySet[Any]) -> list[Any]:
 
 
 def with_words(rows: QuerySet[Any], term: str, vector: SearchVector) -> QuerySet[Any]:
-    """Return the rows in whose words of ``vector``, an index, words begin with those of ``term``."""
+    """Return the rows in which each word of ``term`` begins a word of ``vector``, which has an index."""
     words = re.findall(r"[^\W_]+", term)
     if not words:
         return rows.none()

@@ -40,7 +40,7 @@ class CompletedInput(forms.TextInput):
         choices = f"{name}-choices"
         more = {
             "list": choices,
-            # A part is no activity. Otherwise its session would overwrite that of a form sent meanwhile.
+            # So this request does not save the session, which would overwrite what a form saved meanwhile.
             "hx-get": f"{reverse('admin:suggestions', args=[self.kind])}?{PART_PARAMETER}=choices",
             "hx-trigger": "input changed delay:200ms",
             "hx-target": f"next #{choices}",

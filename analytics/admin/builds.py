@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from analytics.models import Build
+from analytics.models.summaries import is_day
 from logs.models import Partition, PendingBuild
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ class BuiltPeriod:
             return "pending"
         if self.build is not None and self.build.state == Build.State.FAILED:
             return "failed"
-        return "no log" if self.build is not None and self.is_of_day and self.partition is None else "built"
+        has_no_log = self.build is not None and is_day(self.period) and self.partition is None
+        return "no log" if has_no_log else "built"
 
     @property
     def at(self) -> dt.datetime | None:
@@ -51,10 +53,6 @@ class BuiltPeriod:
     def error(self) -> str:
         """Why the last build failed."""
         return self.build.error if self.build is not None and self.state in {"failed", "pending"} else ""
-
-    @property
-    def is_of_day(self) -> bool:
-        return len(self.period) == len("2026-03-01")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def read_builds(tenant_id: UUID) -> BuildTables:
         row.day.isoformat(): row for row in waiting.exclude(day=None).order_by("day")[:MOST_DAYS] if row.day
     }
     own = Partition.objects.filter(tenant_id=tenant_id).defer("hours")
-    days = {period for period in (*shown, *pending) if len(period) == len("2026-03-01")}
+    days = {period for period in (*shown, *pending) if is_day(period)}
     partitions = {
         row.day.isoformat(): row
         for row in (*own.order_by("-day")[:MOST_DAYS], *own.filter(day__in=map(dt.date.fromisoformat, days)))

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.proposal import Kind
+from analytics.replay.judgement import middle
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def say_possible(undecided: Sequence[Recommendation]) -> str | None:
     for row in undecided:
         counts[purpose_of(row.kind)] += 1
         gain = row.predicted["gain"]
-        milliseconds += max(_middle(gain["savedMs"]), 0)
+        milliseconds += max(middle(gain["savedMs"]), 0)
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
@@ -68,11 +69,6 @@ def say_possible(undecided: Sequence[Recommendation]) -> str | None:
             "alone: together they may save less."
         )
     return " ".join(said) or None
-
-
-def _middle(bounds: dict[str, Any]) -> float:
-    likely: float | None = bounds["likely"]
-    return (bounds["low"] + bounds["high"]) / 2 if likely is None else likely
 
 
 def show_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 _DAY_LENGTH: Final = len("2026-03-01")
 
 
+def is_day(period: str) -> bool:
+    """Return True if a period is a day, not a month, a year or the whole log."""
+    return len(period) == _DAY_LENGTH
+
+
 class DayRollup(models.Model):
     """The rollup files of a day."""
 

@@ -96,7 +96,10 @@ class ActivityBefore(JsonStruct):
 
 
 class ActivityChange(JsonStruct):
-    """The mean of a day with requests, minus that of the period before. Rates and times: the difference."""
+    """How a mean day with requests differs from a mean day of the period before.
+
+    Rates and response times are the difference of the two periods.
+    """
 
     hits: float
     stored_misses: float

@@ -83,7 +83,7 @@ class TextCheck:
     """The findings of lint for a text, and the diff that saving it would make."""
 
     marks: Sequence[LineFinding]
-    #: Ids of removed rules whose removal must be confirmed, and those of them that are.
+    #: Ids of removed rules: which removals the user must confirm, and which the user has confirmed.
     to_confirm: Sequence[str] = ()
     confirmed: Collection[str] = ()
     diff: RulesDiff | None = None

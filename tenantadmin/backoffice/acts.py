@@ -97,7 +97,7 @@ def _tell(entries: Sequence[Entry], names: Names) -> Act:
 
 
 def _rank(entry: Entry) -> int:
-    """Return the place of an entry among those of its request; the lowest tells the act."""
+    """Return the rank of an entry in its request. The entry with the lowest rank tells the act."""
     if entry.source is not Source.EVENT:
         return 1
     if entry.row.kind == EventKind.STAFF_ACTED:

@@ -73,7 +73,7 @@ _ALSO: Final = {
 
 
 def find_pages(term: str) -> list[tuple[str, str, str]]:
-    """Return title, icon and address of each page that has words beginning with those of ``term``."""
+    """Return title, icon and address of the pages in which each word of ``term`` begins a word."""
     return [
         (title, icon, reverse(f"admin:{name}"))
         for _, links in (*_TASKS, ("", _ACTS))

@@ -67,6 +67,9 @@ if TYPE_CHECKING:
 _EVENTS = 20
 #: The query parameter that requests the CSV file instead of the page.
 _CSV = "csv"
+#: Names of fields of `OffboardPage`. The field of an account or a tenant has its id as name.
+_EVERYTHING: Final = "everything"
+_BILLING: Final = "billing"
 
 
 def _latest(**fields: Any) -> list[tuple[Event, str]]:
@@ -391,11 +394,6 @@ class OffboardPage(PersonScope, ActPage):
             if not error.details:
                 return self.show(self.template_name, {"form": form, **self.read()}, status=error.status)
         return super().refused(form, error)
-
-
-#: Fields beside those of accounts and tenants, which have their ids as names.
-_EVERYTHING: Final = "everything"
-_BILLING: Final = "billing"
 
 
 def _heir_field(label: str, *, initial: str, required: bool = True) -> forms.CharField:

@@ -86,7 +86,6 @@ class ChosenRulesForm(forms.Form):
         label="Under the rules of a revision",
         required=False,
         min_value=0,
-        help_text="Without a choice, the rules in force decide.",
     )
     draft = forms.TypedChoiceField(label="Or of a draft", required=False, coerce=UUID, empty_value=None)
 

@@ -8,7 +8,7 @@ import { area, ask, checkbox, field, fill, fine, h, input, select } from "./ui.j
 const NEW = "";
 const UNITS = /** @type {[string, string][]} */ ([["86400", "days"], ["3600", "hours"], ["60", "minutes"], ["1", "seconds"]]);
 const ACTIONS = { cache: "cache the result", bypass: "do not cache", deny: "refuse the statement", invalidate: "make results of other rules stale" };
-const [KEEP, SHARING] = ["keep", { userName: "the user who asked, and nobody else", "": "every user" }];
+const [KEEP, SHARING] = ["keep", { userName: "only the user who asked", "": "every user" }];
 const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
 
 /** @type {Texts} conditions that have a field: lists with their operator, then flags with the value that the form writes */

@@ -12,7 +12,7 @@ import { a, field, fine, go, h, input, num, pageHead, panel, ruleLink, select, t
 /** @typedef {"warehouse" | "requests" | "response" | "hit-rate"} Order */
 
 const LENGTHS = /** @type {const} */ ([[1, "Day"], [7, "7 days"], [28, "28 days"]]);
-/** @type {Record<Order, [string, number]>} what comes first, and its column if that is the most */
+/** @type {Record<Order, [string, number]>} which statements come first, and the column that the table sorts by */
 const ORDERS = { warehouse: ["Most warehouse time", 4], requests: ["Most requests", 1], response: ["Slowest response", 3], "hit-rate": ["Lowest hit rate", -1] };
 
 /** @type {Show} */
