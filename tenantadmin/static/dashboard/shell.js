@@ -38,8 +38,8 @@ export const shell = {
   /** @param {Route | null} route @param {Context} context @param {() => Promise<Node>} load */
   async open(route, context, load) {
     if (!session() && route?.pattern !== "/signin") return askToSignIn();
-    if (session() && mustAcceptTerms() && !OPEN.has(route?.pattern ?? "")) return go(withTarget("/terms"));
     const isPlain = OPEN.has(route?.pattern ?? "");
+    if (session() && mustAcceptTerms() && !isPlain) return go(withTarget("/terms"));
     app.className = isPlain ? "plain" : "";
     if (isPlain) {
       forgetNotices();
@@ -113,12 +113,12 @@ async function drawSide(context, route) {
   const tenant = wanted && await mayOpen(wanted) ? wanted : "";
   if (context.signal.aborted) return;
   const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
-  const toggle = h("button", { type: "button", class: "menu", "aria-label": "Menu",
-    onclick: () => document.body.classList.toggle("menu-open") }, "☰");
+  const focused = side.querySelector(":focus");
   palette = async () => (await import("./palette.js")).openPalette(offers(tenant));
   fill(side,
-    h("div.brand", h("a", { href: "#/" }, h("span.mark", { "aria-hidden": "true" }), "Gateway",
-      tenant && h("span.of", listed().find((entry) => entry.id === tenant)?.name)), toggle),
+    h("div.brand", a("#/", h("span.mark", { "aria-hidden": "true" }), "Gateway",
+      tenant && h("span.of", listed().find(({ id }) => id === tenant)?.name)),
+      h("button.menu", { type: "button", "aria-label": "Menu", onclick: () => document.body.classList.toggle("menu-open") }, "☰")),
     h("div.side-body",
       tenant ? tenantMenu(tenant, page) : null,
       h("button.button.find", { type: "button", onclick: () => palette() }, "Go to…", h("kbd", "Ctrl K")),
@@ -129,6 +129,8 @@ async function drawSide(context, route) {
         h("ul", link("#/account", "account", who.name, route?.pattern === "/account")),
         button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
+  // Names come late: the focus stays where the user put it.
+  /** @type {HTMLElement | undefined} */ ([...side.querySelectorAll("a, button")].find((one) => one.isEqualNode(focused)))?.focus();
 }
 
 /** Open the palette of the present menu. */
@@ -181,7 +183,7 @@ function tenantMenu(tenant, page) {
 
 /** @param {string} tenant @returns {[string, string][]} values and names of the menu of tenants */
 function choices(tenant) {
-  const names = new Map(listed().map((entry) => [entry.id, entry.name]));
+  const names = new Map(listed().map(({ id, name }) => [id, name]));
   if (!names.has(tenant)) names.set(tenant, tenant.slice(0, 8));
   return [...names, ["", "All tenants…"]];
 }
@@ -193,11 +195,7 @@ function changeZone() {
 }
 
 async function leave() {
-  try {
-    await signOut(false);
-  } catch (error) {
-    notify(sentence(error), "error");
-  }
+  await signOut(false).catch((error) => notify(sentence(error), "error"));
   forgetPerson();
   go("/signin");
 }
