@@ -128,7 +128,11 @@ def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..
     with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
         names: list[Route] = []
-        page.route("**/config/tenants/manifest?*", lambda route: names.append(route))
+
+        def hold(route: Route) -> None:
+            names.append(route)
+
+        page.route("**/config/tenants/manifest?*", hold)
         page.goto("about:blank")
         with page.expect_request("**/config/tenants/manifest?*"):
             dashboard.go(f"/t/{demo.tenant}/overview")
