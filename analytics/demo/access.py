@@ -107,6 +107,16 @@ def ensure_access(people: People, tenants: Sequence[tuple[str, str]], *, last_da
     return True
 
 
+def note_last_day(last_day: date) -> None:
+    """Write the last day with logs into the file, if there is one.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    if content := _read(demo_file()):
+        _write(demo_file(), {**content, "lastDay": last_day.isoformat()})
+
+
 def _is_valid(content: Any, tenants_json: list[dict[str, str]]) -> bool:
     match content:
         case {"adminEmail": str(), "adminPassword": str(), "pat": str(pat), "tenants": tenants}:

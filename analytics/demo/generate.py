@@ -73,11 +73,17 @@ def generate(
     days: int,
     entries: int,
     seed: int = SEED,
+    publications: tuple[Publication, ...] | None = None,
 ) -> Iterator[Hour]:
-    """Yield every hour of ``days`` days from ``first_day`` (UTC): at least ``entries`` entries in total."""
+    """Yield every hour of ``days`` days from ``first_day`` (UTC): at least ``entries`` entries in total.
+
+    ``publications`` are the rulesets in order of time, if they are not those of the profile.
+    """
     rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - no secrets
     traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)
-    log = _Log(profile, profile.publications(first_day), tenant_id=tenant_id, rng=rng)
+    if publications is None:
+        publications = profile.publications(first_day)
+    log = _Log(profile, publications, tenant_id=tenant_id, rng=rng)
     for start, due in traffic.hours:
         yield log.simulate(start, traffic.arrivals(start, due=due))
 

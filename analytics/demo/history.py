@@ -18,7 +18,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from uuid import UUID
 
     from analytics.demo.generate import GeneratedMarker
@@ -44,7 +44,7 @@ def write_history(store: ObjectStore, plan: LogPlan, *, actor: str) -> Iterator[
     for publication in plan.publications:
         _publish_rules(plan.tenant_id, publication, actor=actor)
     _name_per_user_tables(plan, actor=actor)
-    _ensure_markers(plan.tenant_id, markers)
+    store_markers(plan.tenant_id, markers)
 
 
 def _publish_rules(tenant_id: UUID, publication: Publication, *, actor: str) -> None:
@@ -78,13 +78,16 @@ def _name_per_user_tables(plan: LogPlan, *, actor: str) -> None:
     )
 
 
-def _ensure_markers(tenant_id: UUID, markers: Iterable[GeneratedMarker]) -> None:
+def store_markers(
+    tenant_id: UUID, markers: Iterable[GeneratedMarker], *, numbers: Mapping[str, int] | None = None
+) -> None:
     """Store the missing markers of a tenant's logs.
 
-    Markers are numbered in order of time, so every run gives them the same ids.
+    Markers are numbered in order of time, so every run gives them the same ids. ``numbers`` are the first
+    numbers by rule, if they are not 0.
     """
     rules = {rule.id: rule for rule in read_rules(read_ruleset(tenant_id).rules)}
-    counts: Counter[str] = Counter()
+    counts: Counter[str] = Counter(numbers)
     changed_at = now()
     rows = []
     for marker in sorted(markers, key=attrgetter("at")):

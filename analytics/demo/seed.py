@@ -20,14 +20,17 @@ from msgspec.structs import replace
 from accounts.models import Account, Membership
 from accounts.models.users import MembershipRole
 from analytics.advice.mining import queue_mining
-from analytics.demo.access import ensure_access
+from analytics.demo.access import ensure_access, note_last_day
 from analytics.demo.advice import ensure_advice
+from analytics.demo.continuing import write_later_day
 from analytics.demo.history import write_history
 from analytics.demo.incidents import ensure_incidents
 from analytics.demo.people import ensure_account, ensure_tenant, ensure_terms, ensure_users
 from analytics.demo.profile import PROFILE_DAYS
 from analytics.demo.reading import DemoDataError
 from analytics.demo.writer import LogPlan
+from analytics.digest.making import make_digest
+from analytics.digest.periods import DigestPeriod
 from analytics.replay.runs import queue_replay
 from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset
@@ -120,6 +123,37 @@ def seed_demo(
             for tenant_id, profile in zip(record.tenant_ids, demo.profiles, strict=True)
         ]
         ensure_access(demo.people, tenants, last_day=record.last_day)
+
+
+def continue_demo(store: ObjectStore, demo: Demo, *, today: date, share: float = 1.0) -> Iterator[Step]:
+    """Write the missing days up to yesterday of a complete demo. Yield a `Step` after each day of a tenant.
+
+    Raises:
+        StoreError, OSError: the object store or ``VAR_DIR`` cannot be written.
+    """
+    with _seed_lock():
+        record = _read_record(store)
+        while record and record.complete and record.last_day < today - timedelta(days=1):
+            record = replace(record, days=record.days + 1)
+            for tenant_id, profile in zip(record.tenant_ids, demo.profiles, strict=True):
+                entries = write_later_day(
+                    store, profile, tenant_id=tenant_id, day=record.last_day, share=share
+                )
+                yield Step(profile.name, entries)
+            _write_record(store, record)
+            note_last_day(record.last_day)
+
+
+def make_last_digests(store: ObjectStore) -> None:
+    """Make the digests of the demo's last day. In the hour after midnight the service would still wait.
+
+    Raises:
+        StoreError, duckdb.Error: the log cannot be read.
+    """
+    record = _read_record(store)
+    if record is not None:
+        for tenant_id in record.tenant_ids:
+            make_digest(store, tenant=tenant_id, period=DigestPeriod.of_day(record.last_day), wait=True)
 
 
 def _seed_documents(record: SeedRecord | None, demo: Demo, *, first_day: date, days: int) -> SeedRecord:

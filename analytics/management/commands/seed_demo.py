@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
@@ -12,9 +13,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from analytics.demo.access import DemoUsersMissing, demo_file
 from analytics.demo.profile import PROFILE_DAYS
 from analytics.demo.reading import DemoDataError, read_demo
-from analytics.demo.seed import seed_demo
+from analytics.demo.seed import continue_demo, seed_demo
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import StoreError, default_store
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser
+    from collections.abc import Iterator
+
+    from analytics.demo.seed import Step
 
 
 class Command(BaseCommand):
@@ -25,7 +32,15 @@ class Command(BaseCommand):
         "to yesterday. A password and a token are written to demo.json in VAR_DIR. Next: manage.py rebuild"
     )
 
-    def handle(self, **_options: Any) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--continue",
+            action="store_true",
+            dest="later",
+            help="also write the days since the demo was seeded, up to yesterday",
+        )
+
+    def handle(self, *, later: bool = False, **_options: Any) -> None:
         console = Console(stderr=True, highlight=False)
         columns = (
             TextColumn("{task.description}"),
@@ -38,7 +53,11 @@ class Command(BaseCommand):
             demo = read_demo()
             with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
                 task = progress.add_task("Demo logs", total=PROFILE_DAYS * len(demo.profiles), visible=False)
-                for step in seed_demo(default_store(), demo, today=datetime.now(UTC).date()):
+                store, today = default_store(), datetime.now(UTC).date()
+                steps: Iterator[Step] = seed_demo(store, demo, today=today)
+                if later:
+                    steps = chain(steps, continue_demo(store, demo, today=today))
+                for step in steps:
                     entries += step.entries
                     progress.update(task, advance=1, visible=True, description=f"{step.tenant}, days")
         except (StoreError, OSError) as error:

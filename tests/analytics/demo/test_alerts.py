@@ -16,8 +16,8 @@ from accounts.models import Tenant
 from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
 from analytics.alerts.storing import create_alert
 from analytics.demo.reading import read_demo
-from analytics.demo.seed import seed_demo
-from analytics.models import AlertFiring, TenantHealth
+from analytics.demo.seed import make_last_digests, seed_demo
+from analytics.models import AlertFiring, Digest, TenantHealth
 from tenantadmin.lib.objectstore import default_store
 
 pytestmark = pytest.mark.django_db
@@ -32,6 +32,9 @@ def test_the_documented_alert_fires_on_the_demo(tmp_path: Path, settings: Any) -
     for _ in seed_demo(default_store(), demo, today=datetime.now(UTC).date(), days=4, share=0.3):
         pass
     call_command("rebuild")
+    make_last_digests(default_store())
+    yesterday = datetime.now(UTC).date() - timedelta(days=1)
+    assert Digest.objects.filter(period=yesterday.isoformat()).count() == 2
     documented = re.search(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
     assert documented is not None
     owner = {"type": "email", "to": demo.people.owner.email}
@@ -48,7 +51,7 @@ def test_the_documented_alert_fires_on_the_demo(tmp_path: Path, settings: Any) -
     settings.SERVICE_ALERT_CHANNELS = ["ops@example.org"]
     evaluate_service()
     assert not AlertFiring.objects.filter(alert__tenant=None).exists()
-    # An hour later: the demo gets no new log.
+    # An hour later: the demo gets a log only at midnight.
     TenantHealth.objects.update(updated_at=F("updated_at") - timedelta(hours=1))
     evaluate_service()
     fired = AlertFiring.objects.values_list("alert__tenant", "alert__kind")

@@ -30,18 +30,19 @@ from analytics.demo import people, writer
 from analytics.demo.access import demo_file
 from analytics.demo.generate import generate
 from analytics.demo.reading import FOLDER, DemoDataError, read_demo
-from analytics.demo.seed import RECORD_KEY, seed_demo
+from analytics.demo.seed import RECORD_KEY, continue_demo, seed_demo
 from analytics.demo.writer import pack_hour
 from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun, TenantHealth
 from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
-from logs.models import QuarantinedEntry
+from logs.models import PendingBuild, QuarantinedEntry
 from rules.errors import RulesetRejected
 from rules.marker_lists import MarkerFilter, list_markers
 from rules.markers import read_marker
 from rules.models import Marker, RuleDraft
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
+from rules.write import write_ruleset
 from tenantadmin.backoffice.home import read_home
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.objectstore import LocalStore, ObjectStore, StoreError, default_store
@@ -586,3 +587,58 @@ def test_the_error_of_a_failed_store_names_it(settings: Any, tmp_path: Path) -> 
     with pytest.raises((CommandError, StoreError), match="run the command again"):
         call_command("seed_demo")
     assert default_store().uri("a") == f"{tmp_path}/full/a"
+
+
+def test_the_log_goes_on_with_the_rules_that_were_published(store: ObjectStore) -> None:
+    seed(store)
+    tenants = [UUID(tenant["tenantId"]) for tenant in demo()["tenants"]]
+    retail = tenants[0]
+    write_ruleset(
+        tenant_id=retail,
+        document={"rules": [{"id": "past", "name": "Past", "action": "bypass", "conditions": {}}]},
+        actor="x",
+        changed_at=datetime(2026, 11, 21, 12, tzinfo=UTC),
+    )
+    before = {key: raw for key, raw in objects(store).items() if parse_raw_key(key)}
+    later = date(2026, 11, 23)
+    assert not list(continue_demo(store, DEMO, today=TODAY, share=SHARE))
+    steps = list(continue_demo(store, DEMO, today=later, share=SHARE))
+    assert [step.tenant for step in steps] == [profile.name for profile in DEMO.profiles] * 2
+    assert all(step.entries > 20 for step in steps)
+    assert demo()["lastDay"] == "2026-11-22"
+    raw = {key: raw for key, raw in objects(store).items() if parse_raw_key(key)}
+    assert raw.items() >= before.items()
+    entries = [
+        (key, json.loads(line)) for key in raw.keys() - before.keys() for line in raw[key].splitlines()
+    ]
+    assert len(entries) == sum(step.entries for step in steps)
+    versions = {
+        (entry["ruleVersion"], entry["matchedRule"] == "past")
+        for key, entry in entries
+        if key.startswith(str(retail)) and entry["matchedRule"]
+    }
+    assert versions == {("1", False), ("2", True)}
+    assert set(PendingBuild.objects.values_list("tenant_id", "day")) == {
+        (tenant, TODAY + timedelta(days=number)) for tenant in tenants for number in (0, 1)
+    }
+    numbers = Marker.objects.filter(number__isnull=False).order_by("target_rule_id", "tenant", "number")
+    times = [(it.target_rule_id, it.tenant_id, it.invalidated_at) for it in numbers]
+    assert times == sorted(times)
+    assert times[-1][2].date() >= TODAY
+
+
+def test_a_later_day_that_was_interrupted_is_written_once(store: ObjectStore) -> None:
+    seed(store)
+    killed = KilledStore(store, last=5, done=True)
+    with pytest.raises(KilledStore.Killed):
+        list(continue_demo(cast("ObjectStore", killed), DEMO, today=TODAY + timedelta(days=1), share=SHARE))
+    steps = list(continue_demo(store, DEMO, today=TODAY + timedelta(days=1), share=SHARE))
+    entries = sum(
+        len(raw.splitlines())
+        for key, raw in objects(store).items()
+        if (parsed := parse_raw_key(key)) and parsed.day == TODAY
+    )
+    assert entries == sum(step.entries for step in steps)
+    Tenant.objects.filter(pk=UUID(demo()["tenants"][0]["tenantId"])).update(deleted_at=datetime.now(UTC))
+    following = list(continue_demo(store, DEMO, today=TODAY + timedelta(days=2), share=SHARE))
+    assert [step.entries > 0 for step in following] == [False, True]

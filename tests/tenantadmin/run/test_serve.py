@@ -9,7 +9,7 @@ import socket
 import subprocess
 import threading
 from contextlib import nullcontext
-from datetime import date
+from datetime import UTC, date, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -246,3 +246,14 @@ def test_the_tour_uses_the_printed_variables(tmp_path: Path) -> None:
     # The commands of manage.py read DJANGO_DEBUG.
     assert used - set_by_the_tour == set(re.findall(r"([A-Z_]+)=", line[1])) - {"DJANGO_DEBUG"}
     assert not re.search(r"20\d\d", "\n".join(commands))
+
+
+def test_the_demo_goes_on_when_a_day_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    days = iter([9, 9, 10, 10, 10, 10])
+    clock = Mock(now=lambda _: datetime(2026, 3, next(days), tzinfo=UTC))
+    monkeypatch.setattr(serve, "datetime", clock)
+    # The first run fails, and is repeated.
+    run = Mock(side_effect=[Mock(returncode=1), Mock(returncode=0)])
+    monkeypatch.setattr("subprocess.run", run)
+    serve.continue_demo(Mock(wait=Mock(side_effect=[False, False, False, False, True])))
+    assert [call.args[0][-2:] for call in run.call_args_list] == [("seed_demo", "--continue")] * 2
