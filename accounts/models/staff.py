@@ -26,13 +26,16 @@ class AuditView(models.Model):
 
 
 class Snooze(models.Model):
-    """A row of Home that a member of staff does not want to see for some days."""
+    """A row of Home that a member of staff does not want to see for some days, or until it changes."""
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="snoozes")
     #: The panel of Home, and the row's key in it.
     panel = models.CharField(max_length=16)
     subject = models.CharField(max_length=64)
     until = models.DateTimeField()
+    #: What the row said when it was acknowledged: a list of texts, or a number. It is shown again when it
+    #: says more. Null: it was snoozed.
+    seen = models.JSONField(null=True)
 
     class Meta:
         ordering = ("pk",)

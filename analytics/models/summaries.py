@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Final
 
 from django.db import models
@@ -116,6 +117,18 @@ class SummaryDocument(models.Model):
         return f"{self.kind} {self.period} of {self.tenant_id}"
 
 
+class TenantHealthQuerySet(models.QuerySet["TenantHealth"]):
+    """Queries of the health of tenants."""
+
+    def current(self, today: dt.date) -> Self:
+        """Return the tenants whose log reaches to the day before ``today``."""
+        return self.filter(last_day__gte=today - dt.timedelta(days=1))
+
+    def late(self, today: dt.date) -> Self:
+        """Return the tenants whose log does not reach so far."""
+        return self.filter(last_day__lt=today - dt.timedelta(days=1))
+
+
 class TenantHealth(models.Model):
     """Recent figures of a tenant in one row, updated by each build of a day. Pages need not read rollups.
 
@@ -142,6 +155,8 @@ class TenantHealth(models.Model):
     updated_at = models.DateTimeField(default=now)
     #: The time of the next check by `refresh_digests`; null: at once. The build of a day sets it to null.
     digests_due_at = models.DateTimeField(null=True, db_index=True)
+
+    objects = TenantHealthQuerySet.as_manager()
 
     class Meta:
         ordering = ("tenant_id",)

@@ -9,27 +9,24 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.core.cache import cache
-from django.core.exceptions import ValidationError
-from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Sum
 
-from accounts.models import Account, Domain, Invitation, Membership, Revision, Snooze, Tenant
+from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.users import MembershipRole
 from analytics.digest.verdict import find_open
 from analytics.models import Build, DayRollup, TenantHealth
 from tenantadmin.backoffice.acts import tell_revision
-from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.backoffice.put_away import read_put_away
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
-    from django.db.models import Field
-
     from accounts.models import User
     from analytics.digest.verdict import VerdictSentence
+    from tenantadmin.backoffice.put_away import PutAway
 
 _ROWS: Final = 10
 #: Of so many tenants with findings, those are shown whose findings are still open.
@@ -37,22 +34,10 @@ _CANDIDATES: Final = 30
 #: A smaller drop of the hit rate, or one over fewer requests, is noise.
 _LEAST_DROP: Final = 0.02
 _LEAST_REQUESTS: Final = 100
-#: A log is late if its last day is before yesterday. If it ended long ago, the tenant has left.
-_LATE_DAYS: Final = 1
-_GONE_DAYS: Final = 60
+#: If a log ended longer ago, the tenant has left.
+_GONE: Final = dt.timedelta(days=60)
 _FAILED_FOR: Final = dt.timedelta(days=7)
 _CHANGED_FOR: Final = dt.timedelta(days=1)
-_SNOOZED_FOR: Final = dt.timedelta(days=7)
-#: The panels whose rows can be snoozed, with the field of the key.
-PANELS: Final[Mapping[str, Field[Any, Any]]] = {
-    "findings": TenantHealth._meta.pk,
-    "drops": TenantHealth._meta.pk,
-    "late": TenantHealth._meta.pk,
-    "stale": TenantHealth._meta.pk,
-    "quarantine": TenantHealth._meta.pk,
-    "failed": Build._meta.pk,
-    "domains": Domain._meta.pk,
-}
 _RESTORED_FOR: Final = dt.timedelta(days=7)
 _TOTALS_KEY: Final = "home-totals"
 _TOTALS_SECONDS: Final = 300
@@ -77,35 +62,40 @@ class Home:
     names: Mapping[UUID, str]
     #: When the rules of a tenant in ``drops`` were last restored, in the last week.
     restored: Mapping[UUID, dt.datetime]
-    #: Number of rows that the reader does not want to see now.
-    snoozed: int
+    #: The rows that the reader does not want to see now.
+    put_away: Sequence[PutAway]
+
+    @property
+    def calm(self) -> Sequence[str]:
+        """What needs no attention, in words."""
+        lists = {
+            "open findings": self.findings,
+            "hit rates": self.drops,
+            "late logs": self.late,
+            "builds": self.failed or self.stale,
+            "quarantine": self.quarantined,
+            "domains": self.domains,
+        }
+        return [words for words, rows in lists.items() if not rows]
 
     @property
     def is_empty(self) -> bool:
         """True if no panel has rows."""
-        lists = (
-            self.findings,
-            self.drops,
-            self.late,
-            self.stale,
-            self.quarantined,
-            self.failed,
-            self.domains,
-        )
-        return not any(lists)
+        lists = (self.findings, self.drops, self.late, self.stale)
+        return not any((*lists, self.quarantined, self.failed, self.domains))
 
 
 def read_home(user: User) -> Home:
     """Return the lists of Home, in a constant number of queries that use indexes.
 
-    Rows that ``user`` snoozed are left out.
+    Rows that ``user`` has put away are left out.
     """
     at = now()
     today = at.date()
-    # Another release may know other panels.
+    put_away = read_put_away(user)
     hidden: defaultdict[str, list[str]] = defaultdict(list)
-    for panel, subject in Snooze.objects.filter(user=user, until__gt=at).values_list("panel", "subject"):
-        hidden[panel].append(subject)
+    for row in put_away:
+        hidden[row.panel].append(row.subject)
     # Logs and builds outlive their tenant.
     is_live = Exists(Tenant.objects.live().filter(pk=OuterRef("tenant_id")))
     health = TenantHealth.objects.filter(is_live)
@@ -117,14 +107,8 @@ def read_home(user: User) -> Home:
     )
     # The same condition as in the index.
     drops = list(fallen.order_by(F("drop").desc(nulls_last=True), "tenant_id")[:_ROWS])
-    late = list(
-        health.filter(
-            last_day__lt=today - dt.timedelta(days=_LATE_DAYS),
-            last_day__gte=today - dt.timedelta(days=_GONE_DAYS),
-        )
-        .exclude(pk__in=hidden["late"])
-        .order_by("-last_day", "tenant_id")[:_ROWS]
-    )
+    stopped = health.late(today).filter(last_day__gte=today - _GONE).exclude(pk__in=hidden["late"])
+    late = list(stopped.order_by("-last_day", "tenant_id")[:_ROWS])
     stale = list(
         health.filter(stale_days__gt=0).exclude(pk__in=hidden["stale"]).order_by("tenant_id")[:_ROWS]
     )
@@ -149,7 +133,6 @@ def read_home(user: User) -> Home:
         **account_names(change.account_id for change in changes if not change.tenant_id),
     }
     restored = _find_restores((row.tenant_id for row in drops), since=at - _RESTORED_FOR)
-    snoozed = sum(map(len, hidden.values()))
     return Home(
         findings=findings,
         drops=drops,
@@ -162,32 +145,8 @@ def read_home(user: User) -> Home:
         domains=domains,
         names=names,
         restored=restored,
-        snoozed=snoozed,
+        put_away=put_away,
     )
-
-
-def snooze(user: User, row: str) -> None:
-    """Leave a row of Home out for this user for some days. ``row`` is its panel and key, as in ``late:…``.
-
-    Raises:
-        BadRequest: there is no such panel, or the key is none of it.
-    """
-    panel, _, subject = row.partition(":")
-    try:
-        key = PANELS[panel].to_python(subject)
-    except (KeyError, ValidationError) as error:
-        raise BadRequest("Home has no such row.") from error
-    at = now()
-    with transaction.atomic():
-        Snooze.objects.filter(user=user, until__lte=at).delete()
-        Snooze.objects.update_or_create(
-            user=user, panel=panel, subject=str(key), defaults={"until": at + _SNOOZED_FOR}
-        )
-
-
-def end_snoozes(user: User) -> None:
-    """Show all rows of Home to this user again."""
-    Snooze.objects.filter(user=user).delete()
 
 
 def _find_restores(tenants: Iterable[UUID], *, since: dt.datetime) -> Mapping[UUID, dt.datetime]:

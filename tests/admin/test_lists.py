@@ -175,6 +175,40 @@ def test_tenants_show_their_health(staff: Client, world: factories.World) -> Non
     assert texts[7:] == ["live", "Acme, Team", "–", "–", "0", "0 ms", "–"]
 
 
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({"findings": "yes"}, [0]),
+        ({"log": "current"}, [0]),
+        ({"log": "late"}, [1, 2, 3]),
+        ({"log": "none"}, [4]),
+        ({"rate": "0"}, [0]),
+        ({"rate": "25"}, [1]),
+        ({"rate": "50"}, []),
+        ({"rate": "75"}, [2]),
+        ({"plan": "enterprise"}, [2, 3, 4]),
+        ({"plan": "team", "log": "late"}, [1]),
+        ({"plan": "x", "rate": "x", "findings": "no"}, [0, 1, 2, 3, 4]),
+    ],
+)
+def test_tenants_are_filtered_by_their_health(
+    filters: dict[str, str], expected: list[int], staff: Client, world: factories.World
+) -> None:
+    made = [world.tenant, factories.make_tenant(world.account, "B")]
+    other = factories.make_account("Other", plan="enterprise")
+    made += [factories.make_tenant(other, name) for name in "CDE"]
+    today = now().date()
+    rows: list[tuple[int, float | None, bool]] = [
+        (1, 0.2, True), (2, 0.25, False), (60, 0.75, False), (61, None, False),
+    ]  # fmt: skip
+    for tenant, (age, rate, has_findings) in zip(made, rows, strict=False):
+        TenantHealth.objects.create(
+            tenant_id=tenant.pk, last_day=today - timedelta(days=age), rate_7=rate, has_findings=has_findings
+        )
+    listed = walk(staff, Tenant, **filters)
+    assert [number for number, tenant in enumerate(made) if tenant.pk in listed] == expected
+
+
 @pytest.mark.usefixtures("short_pages")
 def test_tenants_are_sorted_by_their_health(staff: Client, world: factories.World) -> None:
     made = [world.tenant, *(factories.make_tenant(world.account, f"T{number}") for number in range(4))]

@@ -9,7 +9,8 @@ from django.http import HttpResponseRedirect
 from django.urls import reverse
 
 from accounts.admin.pages.base import PART, StaffPage
-from tenantadmin.backoffice.home import end_snoozes, find_without_owner, read_home, read_totals, snooze
+from tenantadmin.backoffice.home import find_without_owner, read_home, read_totals
+from tenantadmin.backoffice.put_away import acknowledge, bring_back, snooze
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,12 +38,15 @@ class HomePage(StaffPage):
         return {"home": read_home(self.user)}
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        """Snooze a row for the reader, or show all rows again."""
-        if "row" in request.POST:
-            snooze(self.user, request.POST["row"])
+        """Put a row away for the reader, or bring one back, or all."""
+        if "snooze" in request.POST:
+            snooze(self.user, request.POST["snooze"])
             messages.success(request, "You do not see this row for 7 days. Others still do.")
+        elif "acknowledge" in request.POST:
+            acknowledge(self.user, request.POST["acknowledge"])
+            messages.success(request, "You do not see this row until it changes. Others still do.")
         else:
-            end_snoozes(self.user)
+            bring_back(self.user, request.POST.get("back") or None)
         return HttpResponseRedirect(reverse("admin:index"))
 
     def trail(self) -> Trail:

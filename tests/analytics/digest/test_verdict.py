@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -232,6 +233,29 @@ def test_a_leak_is_closed_once_its_rules_keep_users_apart(tenant: UUID) -> None:
     assert TenantHealth.objects.get().has_findings
     publish(5, a=["userName"])
     assert read_verdict(tenant).state is VerdictState.FINDING
+
+
+@pytest.mark.parametrize(
+    ("digest", "is_noted"),
+    [
+        ({"ago": 1, "rate": 42.0, "usual": 42.9}, False),
+        ({"ago": 1, "rate": 42.0, "usual": None}, False),
+        ({"ago": 1, "rate": 42.0, "usual": None, "sections": ("stale",)}, True),
+        ({"ago": 7, "rate": 7.0, "usual": 42.9}, True),
+        ({"ago": 8, "rate": 7.0, "usual": 42.9}, False),
+    ],
+)
+def test_an_upgrade_notes_the_findings_of_earlier_digests(
+    tenant: UUID, digest: dict[str, Any], is_noted: bool
+) -> None:
+    make_digest(tenant, **digest)
+    TenantHealth.objects.create(tenant_id=uuid4(), last_day=YESTERDAY)
+    module: Any = import_module("analytics.migrations.0021_findings_of_earlier_digests")
+    with connection.cursor() as cursor:
+        cursor.execute(module._NOTE_FINDINGS)
+    noted = TenantHealth.objects.filter(has_findings=True).values_list("pk", flat=True)
+    assert list(noted) == ([tenant] if is_noted else [])
+    assert bool(find_open([tenant])) == is_noted
 
 
 def test_a_leak_of_which_the_digest_does_not_name_all_rules_stays_open(tenant: UUID) -> None:
