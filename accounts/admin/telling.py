@@ -113,6 +113,7 @@ ACTS: Final[Mapping[str, str]] = {
     "recommendation.dismissed": "dismissed a recommendation|for",
     "recommendation.reopened": "reopened a recommendation|for",
     "draft.saved": "changed a draft of the rules|of",
+    "draft.rebased": "rebased a draft of the rules|of",
     "draft.published": "published a draft of the rules|of",
     "draft.deleted": "deleted a draft of the rules|of",
     "terms.published": "published terms of service",

@@ -26,6 +26,7 @@ urlpatterns = [
     rules.RuleFormPage.at(f"{_TENANT}rules/edit/", "tenant-rule"),
     trace.TracePage.at(f"{_TENANT}rules/trace/", "tenant-rules-trace"),
     drafts.DraftPage.at(_DRAFT, "tenant-draft"),
+    drafts.RebasePage.at(f"{_DRAFT}rebase/", "tenant-draft-rebase"),
     drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),
     drafts.DeletePage.at(f"{_DRAFT}delete/", "tenant-draft-delete"),
     markers.MarkersPage.at(f"{_TENANT}markers/", "tenant-markers"),

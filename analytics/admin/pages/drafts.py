@@ -76,6 +76,10 @@ class OneDraftPage(LogPage, TenantActPage):
         return self.draft.base_seq != self.current.seq
 
     @property
+    def can_rebase(self) -> bool:
+        return self.is_behind and not self.checked.blocking
+
+    @property
     def why_not(self) -> str:
         """The reason why the draft cannot be published now, or an empty text."""
         if self.checked.blocking:
@@ -83,7 +87,7 @@ class OneDraftPage(LogPage, TenantActPage):
         if self.is_behind:
             return (
                 f"The live rules are at revision {self.current.seq} by now, and the draft began from "
-                f"revision {self.draft.base_seq}. Rebase it first."
+                f"revision {self.draft.base_seq}. First rebase it: apply its changes to the live rules."
             )
         return ""
 
@@ -117,7 +121,7 @@ class DraftForm(RulesTextForm):
 
 
 class DraftPage(OneDraftPage, RulesEditor):
-    """The editor of a draft, its rebase onto the live rules, and its replays."""
+    """The editor of a draft, what changed since it began, and its replays."""
 
     title = "Draft"
     name = "draft.saved"
@@ -125,18 +129,10 @@ class DraftPage(OneDraftPage, RulesEditor):
     form_class = DraftForm
     parts: ClassVar[Mapping[str, str]] = {"replays": "backoffice/tenant/replays.html"}
 
-    @property
-    def is_rebased(self) -> bool:
-        """True if the reader asked to apply the draft's changes to the live rules."""
-        return "rebase" in self.request.GET and self.is_behind and not self.checked.blocking
-
     def initial(self) -> dict[str, Any]:
         draft = self.draft
-        begun: dict[str, Any] = {"rules": rules_text(draft.rules), "base_seq": draft.base_seq}
-        if self.is_rebased:
-            rebased = rebase_draft(self.tenant.pk, base_seq=draft.base_seq, rules=draft.rules)
-            begun = {"rules": rules_text(rebased), "base_seq": self.current.seq}
-        return {**super().initial(), **begun, "draft_name": draft.name}
+        text = {"rules": rules_text(draft.rules), "base_seq": draft.base_seq, "draft_name": draft.name}
+        return {**super().initial(), **text}
 
     def read(self) -> Mapping[str, Any]:
         if self.request.GET.get(PART) in self.parts:
@@ -145,8 +141,7 @@ class DraftPage(OneDraftPage, RulesEditor):
         return {
             "draft": draft,
             "name": draft.title,
-            # The page shows another text than the draft, so check that text.
-            "checked": None if self.is_rebased else self.checked,
+            "checked": self.checked,
             "diff": diff_draft(self.tenant.pk, draft.pk),
             "three": compare_three(self.tenant.pk, base_seq=draft.base_seq, rules=self._rules)
             if self.is_behind
@@ -214,6 +209,46 @@ class SeenDraftForm(ReasonForm):
     """The version of the draft that the reader has seen."""
 
     etag = forms.CharField(widget=forms.HiddenInput)
+
+
+class RebasePage(OneDraftPage):
+    """Apply the changes of a draft to the live rules, which were written since it began."""
+
+    title = "Rebase the draft"
+    name = "draft.rebased"
+    button = "Rebase and save the draft"
+    effect = "The draft is saved with its changes applied to the live rules. The live rules do not change."
+    template_name = "backoffice/tenant/rebase.html"
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    form_class = SeenDraftForm
+
+    @cached_property
+    def rebased(self) -> list[Any]:
+        """The live rules with the changes of the draft.
+
+        Raises:
+            Conflict: lint finds errors in the draft, or another user has rebased it.
+        """
+        if not self.can_rebase:
+            raise Conflict(self.why_not or "The draft begins from the live rules by now.")
+        draft = self.draft
+        return rebase_draft(self.tenant.pk, base_seq=draft.base_seq, rules=draft.rules)
+
+    def read(self) -> Mapping[str, Any]:
+        return {
+            "draft": self.draft,
+            "lines": diff_lines(self.current.rules, self.rebased),
+            "both": diff_draft(self.tenant.pk, self.draft.pk).conflicts,
+        }
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        seq = self.current.seq
+        replace_draft(
+            **self.which,
+            document={"rules": self.rebased, "baseSeq": seq},
+            expected_etag=values["etag"],
+        )
+        return f"Rebased onto revision {seq} and saved. The live rules do not change.", self.after
 
 
 class PublishForm(SeenDraftForm):

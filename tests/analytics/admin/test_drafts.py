@@ -181,7 +181,7 @@ class TestEditing:
         assert "A platform admin saves." in text
         assert "Reason or ticket" not in text
         html = support.get(page_of(draft)).content.decode()
-        for act in ("-publish", "-delete"):
+        for act in ("-rebase", "-publish", "-delete"):
             assert page_of(draft, act) not in html
             assert support.get(page_of(draft, act)).status_code == 403
             assert support.post(page_of(draft, act), fields_of(staff, page_of(draft, act))).status_code == 403
@@ -212,17 +212,19 @@ class TestRebasing:
         assert "Rebase onto revision 2" in text
         publish = page_of(draft, "-publish")
         assert publish not in staff.get(page_of(draft)).content.decode()
-        assert "Rebase it first." in page_text(staff, publish)
+        assert "First rebase it: apply its changes to the live rules." in page_text(staff, publish)
         late = send(staff, publish, etag=fields_of(staff, page_of(draft))["etag"])
         assert late.status_code == 409
         assert "Open the draft, rebase it, and publish it then." in late.content.decode()
         assert "baseSeq" not in late.content.decode()
-        # Nothing is written before the reader saves.
-        rebased = f"{page_of(draft)}?rebase=yes"
-        fields = fields_of(staff, rebased)
-        assert fields["base_seq"] == "2"
+        rebase = page_of(draft, "-rebase")
+        assert rebase in staff.get(page_of(draft)).content.decode()
+        assert '+ "ttlSeconds": 90,' in page_text(staff, rebase)
         assert RuleDraft.objects.get().base_seq == 1
-        assert send(staff, rebased)["Location"] == page_of(draft)
+        assert send(staff, rebase)["Location"] == page_of(draft)
+        assert acts() == [("ticket 4", {"act": "draft.rebased", "draftId": str(draft.pk)})]
+        assert "cannot be published" not in page_text(staff, page_of(draft))
+        assert staff.get(rebase).status_code == 409
         assert "What it changes in the live rules changes orders : /ttlSeconds" in page_text(
             staff, page_of(draft)
         )
@@ -235,9 +237,17 @@ class TestRebasing:
     def test_rules_changed_on_both_sides_are_named(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, LONGER)
         write(tenant, {**RULE, "ttlSeconds": 10})
-        text = page_text(staff, page_of(draft), rebase="yes")
-        assert "Both sides changed: orders" in text
-        assert "what both sides changed is as in the draft" in text
+        assert "Both sides changed: orders" in page_text(staff, page_of(draft))
+        text = page_text(staff, page_of(draft, "-rebase"))
+        assert "The live rules have changed these too since revision 1: orders ." in text
+
+    def test_a_draft_with_errors_is_not_rebased(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, {**RULE, "ttlSeconds": -1})
+        write(tenant, RULE, ADS)
+        assert page_of(draft, "-rebase") not in staff.get(page_of(draft)).content.decode()
+        assert "Lint finds errors in the draft." in text_of(
+            staff.get(page_of(draft, "-rebase")).content.decode()
+        )
 
     @pytest.mark.parametrize(
         ("mine", "theirs", "rebased"),
