@@ -29,6 +29,14 @@ class FieldChange(JsonStruct):
     before: Any = msgspec.field(name="from")
 
 
+class ChangeInWords(JsonStruct):
+    """What changed in a field, for people to read. A dash means that there is no value."""
+
+    field: Annotated[str, Meta(description="Its label on the dashboard.")]
+    before: str = msgspec.field(name="from")
+    after: str = msgspec.field(name="to")
+
+
 def diff_documents(*, before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
     """Compare two documents.
 

@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
-from accounts.diff import FieldChange, diff_documents
+from accounts.diff import ChangeInWords, FieldChange, diff_documents
 from rules.json_text import JsonObject
+from rules.language import complete_rule
+from rules.rule_text import say_rule_changes
 from tenantadmin.lib.core.structs import JsonStruct, sent_as
 
 if TYPE_CHECKING:
@@ -28,7 +31,9 @@ class RuleChange(JsonStruct):
     component = "RuleDifference"
 
     rule_id: str = msgspec.field(name="id")
+    name: Annotated[str | None, Meta(description="Of the later rule.")] = None
     fields: tuple[FieldChange, ...]
+    in_words: tuple[ChangeInWords, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +43,46 @@ class RulesDiff:
     added: tuple[JsonObject, ...]
     removed: tuple[JsonObject, ...]
     changed: tuple[RuleChange, ...]
+    #: The rules that both have are in another order.
+    reordered: bool
 
 
-def diff_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> RulesDiff:
-    """Compare stored rules by id. A different order is not a change."""
+def diff_rules(
+    *, before: Sequence[JsonObject], after: Sequence[JsonObject], in_words: bool = True
+) -> RulesDiff:
+    """Compare stored rules by id."""
     old = {rule["id"]: rule for rule in before}
     new = {rule["id"]: rule for rule in after}
     compared = (
-        RuleChange(rule_id=str(rule_id), fields=diff_documents(before=old[rule_id], after=rule))
+        (old[rule_id], rule, diff_documents(before=old[rule_id], after=rule))
         for rule_id, rule in new.items()
         if rule_id in old
     )
     return RulesDiff(
         added=tuple(rule for rule_id, rule in new.items() if rule_id not in old),
         removed=tuple(rule for rule_id, rule in old.items() if rule_id not in new),
-        changed=tuple(change for change in compared if change.fields),
+        changed=tuple(
+            RuleChange(
+                rule_id=str(rule["id"]),
+                name=str(rule["name"]) if rule.get("name") else None,
+                fields=fields,
+                in_words=say_rule_changes(before_it, rule) if in_words else None,
+            )
+            for before_it, rule, fields in compared
+            if fields
+        ),
+        reordered=is_reordered([*old], [*new]),
     )
+
+
+def complete_rules(rules: Sequence[Any]) -> list[dict[str, object]]:
+    """Return the rules that have an id, with their defaults. Of several with the same id, the last counts."""
+    by_id = {
+        rule["id"]: complete_rule(rule)
+        for rule in rules
+        if isinstance(rule, dict) and isinstance(rule.get("id"), str)
+    }
+    return list(by_id.values())
 
 
 def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> dict[str, Any]:
@@ -61,7 +90,7 @@ def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]
 
     Its shape: ``{rules, added, removed, changed, reordered, names: {added, removed, changed}}``.
     """
-    diff = diff_rules(before=before, after=after)
+    diff = diff_rules(before=before, after=after, in_words=False)
     names = {
         "added": [str(rule["id"]) for rule in diff.added],
         "removed": [str(rule["id"]) for rule in diff.removed],
@@ -70,7 +99,7 @@ def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]
     return {
         "rules": len(after),
         **{kind: len(ids) for kind, ids in names.items()},
-        "reordered": is_reordered([rule["id"] for rule in before], [rule["id"] for rule in after]),
+        "reordered": diff.reordered,
         "names": {kind: ids[:_MAX_NAMES] for kind, ids in names.items() if ids},
     }
 

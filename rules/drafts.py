@@ -20,8 +20,7 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.stored_bytes import count_stored
-from rules.diff import RuleChange, RulesDiff, diff_rules, is_reordered
-from rules.language import complete_rule
+from rules.diff import RuleChange, RulesDiff, complete_rules, diff_rules
 from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.models import RuleDraft, Ruleset
@@ -94,7 +93,6 @@ class DraftDiff:
     base_seq: int
     current_seq: int
     changes: RulesDiff
-    is_reordered: bool
     conflicts: tuple[str, ...]
 
 
@@ -229,7 +227,7 @@ def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
     base, _ = read_pair(
         DocumentHistory(RevisionKind.RULES, tenant_id), earlier=draft.base_seq, later=draft.base_seq
     )
-    base_rules, drafted = base.get("rules", []), _complete(draft.rules)
+    base_rules, drafted = base.get("rules", []), complete_rules(draft.rules)
     changed_here = _changed_ids(diff_rules(before=base_rules, after=drafted))
     changed_there = _changed_ids(diff_rules(before=base_rules, after=current.rules))
     changes = diff_rules(before=current.rules, after=drafted)
@@ -238,7 +236,6 @@ def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
         base_seq=draft.base_seq,
         current_seq=current.seq,
         changes=changes,
-        is_reordered=is_reordered([rule["id"] for rule in current.rules], [rule["id"] for rule in drafted]),
         conflicts=tuple(sorted(changed_here & changed_there & still_different)),
     )
 
@@ -320,7 +317,7 @@ def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
 
 def _name_of(rules: Sequence[Any], current: RulesetState) -> str:
     """Return a name for rules from what they change in the current ones; empty if they change nothing."""
-    drafted = _complete(rules)
+    drafted = complete_rules(rules)
     diff = diff_rules(before=current.rules, after=drafted)
     by_id = {rule["id"]: rule for rule in drafted}
     changes = [
@@ -329,7 +326,7 @@ def _name_of(rules: Sequence[Any], current: RulesetState) -> str:
         *(("Remove", rule) for rule in diff.removed),
     ]
     names = [f"{verb} {rule.get('name') or rule['id']}" for verb, rule in changes]
-    if is_reordered([rule["id"] for rule in current.rules], [*by_id]):
+    if diff.reordered:
         names.append("Change the order")
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     return names[0][:_MAX_NAME] + more if names else ""
@@ -339,16 +336,6 @@ def _verb(change: RuleChange) -> str:
     if [field.path for field in change.fields] == ["/enabled"]:
         return "Turn on" if change.fields[0].after else "Turn off"
     return "Change"
-
-
-def _complete(rules: Sequence[Any]) -> list[dict[str, object]]:
-    """Return the rules that have an id. Valid rules have their defaults filled in."""
-    by_id = {
-        rule["id"]: complete_rule(rule)
-        for rule in rules
-        if isinstance(rule, dict) and isinstance(rule.get("id"), str)
-    }
-    return list(by_id.values())
 
 
 def _changed_ids(diff: RulesDiff) -> set[str]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from rules.lint import FindingDocument, report_lint
 from tenantadmin.lib.core.errors import Detail, ErrorBody, ValidationFailed
 
@@ -30,7 +28,10 @@ class RulesetRejected(ValidationFailed):
         self.report = report_lint(result)
 
     def body(self) -> RulesetRefusal:
-        return RulesetRefusal.of(super().body(), **msgspec.structs.asdict(self.report))
+        report = self.report
+        return RulesetRefusal.of(
+            super().body(), valid=report.valid, errors=report.errors, warnings=report.warnings
+        )
 
 
 def malformed_ruleset(error: GrosslyMalformed) -> ValidationFailed:

@@ -10,7 +10,8 @@ from rest_framework.response import Response
 
 from accounts.access.resources import is_signed_in_owner
 from accounts.api.config import config_response
-from accounts.diff import FieldChange, diff_documents
+from accounts.diff import ChangeInWords, FieldChange, diff_documents
+from accounts.document_text import say_fields
 from accounts.models.history import RevisionKind
 from accounts.revisions import (
     Change,
@@ -72,6 +73,7 @@ class DocumentDiff(DiffHead):
     """The fields that differ between two revisions."""
 
     fields: list[FieldChange]
+    in_words: tuple[ChangeInWords, ...] | None = None
 
 
 class HistoryViewSet(AppViewSet):
@@ -162,7 +164,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
     def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> DiffHead:
         """Return ``head`` with what differs between two documents of this kind."""
         fields = list(diff_documents(before=before, after=after))
-        return DocumentDiff.of(head, fields=fields)
+        return DocumentDiff.of(head, fields=fields, in_words=say_fields(fields))
 
 
 class ConfigHistoryViewSet(DocumentHistoryViewSet):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import models
 from django.db.models.functions import Coalesce
 
+from accounts.document_text import label_of
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -94,15 +94,11 @@ class Revision(models.Model):
         if draft := summary.get("draft"):
             parts.append(f"published the draft “{draft.get('name') or draft['draftId'][:8]}”")
         if fields := summary.get("fields") or summary.get("changedFields"):
-            named = ", ".join(map(_field, fields)) if isinstance(fields, list) else f"{fields} fields"
-            parts.append(f"changed {named}")
+            is_named = isinstance(fields, list)
+            named = [f"“{label_of(path)}”" for path in fields] if is_named else [f"{fields} fields"]
+            parts.append(f"changed {', '.join(named)}")
         text = ", ".join(parts) or "saved it without a difference"
         return text if self.restored_from is None else f"restored revision {self.restored_from}: {text}"
-
-
-def _field(pointer: str) -> str:
-    """Return a place of the document in words: "billing email" for "/billingEmail"."""
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", pointer.strip("/").replace("/", " ")).lower()
 
 
 def _names(summary: Mapping[str, Any], verb: str) -> str:

@@ -17,6 +17,7 @@ from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
 from analytics.models import Mining, Recommendation
 from rules.admin.rules import diff_lines
+from rules.diff import diff_rules
 from rules.ruleset import read_ruleset
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ def read_advice(tenant_id: UUID, *, is_decided: bool, is_live: bool) -> Advice:
     )
 
 
-def diff_recommendation(recommendation: Recommendation) -> list[tuple[str, str]] | None:
-    """Return the diff that accepting would make, or None if the rules were written since.
+def diff_recommendation(recommendation: Recommendation) -> dict[str, Any] | None:
+    """Return what accepting would change, in words and as lines; None if the rules were written since.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -77,7 +78,11 @@ def diff_recommendation(recommendation: Recommendation) -> list[tuple[str, str]]
     current = read_ruleset(recommendation.tenant_id)
     if is_outdated(recommendation, current):
         return None
-    return diff_lines(current.rules, apply_edits(current.rules, read_edits(recommendation.patch)))
+    after = apply_edits(current.rules, read_edits(recommendation.patch))
+    return {
+        "diff": diff_rules(before=current.rules, after=after),
+        "lines": diff_lines(current.rules, after),
+    }
 
 
 @dataclass(frozen=True, slots=True)

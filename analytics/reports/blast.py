@@ -16,6 +16,7 @@ from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 from rules.table_invalidation import find_rules
+from tenantadmin.lib.core.formats import count, number
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
@@ -89,6 +90,9 @@ class PreviewTarget(JsonStruct):
             "too. Only in a preview of tables, and not if their names are very long."
         ),
     ] = None
+    why: Annotated[str | None, Meta(description="What its results have to do with the tables, in words.")] = (
+        None
+    )
     bytes: Count
     refill_ms: Annotated[int, Meta(description="Warehouse time that the last executions took together.")]
     last_store_at: Timestamp | None
@@ -156,6 +160,27 @@ def preview_rules(
     return TableInvalidationPreview.of(found, rule_ids=list(rule_ids))
 
 
+def name_tables(tables: Sequence[str]) -> str:
+    """Return what a sentence calls the tables."""
+    return tables[0] if len(tables) == 1 else "these tables"
+
+
+def _say_why(*, entries: int, read: int | None, what: str) -> str:
+    """Say what the results of a rule have to do with tables. ``read`` is None if they were not counted."""
+    if read is None:
+        return f"It could have results of {what}."
+    others = entries - read
+    if not read and others:
+        return f"No cached result of {what}, only {count(others, 'other')}."
+    if not read:
+        return f"No cached result. It could have one of {what}."
+    reads = f"{'reads' if read == 1 else 'read'} {what}."
+    if not others:
+        return f"Its one result {reads}" if read == 1 else f"All {number(read)} of its results {reads}"
+    also = f"The other {number(others)} {'ends' if others == 1 else 'end'} too."
+    return f"{number(read)} of its {number(entries)} results {reads} {also}"
+
+
 def listing_sql(counting: str) -> str:
     """Return SQL for the list of the results that a query named ``… live`` counts, newest first."""
     return f"{_LISTED.strip()}\n{counting[counting.index('FROM (') :]}\nORDER BY storedAt DESC"
@@ -174,7 +199,15 @@ def _preview_all(
     if len(reads) > _MAX_READS:
         reads = ""
     targets = [
-        _preview(log, rule, now=now, written=ruleset.modified_at, reads=reads, queries=queries)
+        _preview(
+            log,
+            rule,
+            now=now,
+            written=ruleset.modified_at,
+            reads=reads,
+            what=name_tables(tables) if tables else "",
+            queries=queries,
+        )
         for rule in rules
     ]
     targets.sort(key=lambda target: -(target.table_entries or 0))
@@ -188,6 +221,7 @@ def _preview(
     now: dt.datetime,
     written: dt.datetime,
     reads: str,
+    what: str,
     queries: list[ReportQuery],
 ) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
@@ -219,6 +253,7 @@ def _preview(
         rule_id=rule.id,
         entries=row["entries"],
         table_entries=row.get("tableEntries"),
+        why=_say_why(entries=row["entries"], read=row.get("tableEntries"), what=what) if what else None,
         bytes=row["bytes"],
         refill_ms=row["refillMs"],
         last_store_at=None if last_store is None else format_timestamp(from_epoch_ms(last_store)),

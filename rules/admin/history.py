@@ -5,18 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from accounts.diff import diff_documents
+from accounts.document_text import say_fields
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair, read_timeline
 from rules.blaming import blame_ruleset
+from rules.diff import diff_rules
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.http.difference import diff_documents
+from tenantadmin.lib.http.difference import diff_documents as diff_texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from accounts.diff import ChangeInWords
     from accounts.models import Revision
     from accounts.revisions import HistoryPage
+    from rules.diff import RulesDiff
 
 PAGE: Final = 50
 #: The kinds of a tenant's documents.
@@ -41,11 +46,15 @@ def sentence(change: Revision) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two revisions and their diff: lines of (``added``, ``removed``, ``skip`` or empty, text)."""
+    """Two revisions and their diff, in words and as lines of `diff_texts`."""
 
     earlier: int
     later: int
     lines: Sequence[tuple[str, str]]
+    #: Of rules.
+    diff: RulesDiff | None = None
+    #: Of a configuration.
+    fields: Sequence[ChangeInWords] = ()
 
 
 def compare(tenant_id: UUID, kind: RevisionKind, *, earlier: int, later: int) -> Comparison:
@@ -55,7 +64,11 @@ def compare(tenant_id: UUID, kind: RevisionKind, *, earlier: int, later: int) ->
         RevisionNotFound: there is no such revision.
     """
     before, after = read_pair(DocumentHistory(kind, tenant_id), earlier=earlier, later=later)
-    return Comparison(earlier, later, diff_documents(before, after))
+    lines = diff_texts_of(before, after)
+    if kind is RevisionKind.RULES:
+        diff = diff_rules(before=before.get("rules", ()), after=after.get("rules", ()))
+        return Comparison(earlier, later, lines, diff=diff)
+    return Comparison(earlier, later, lines, fields=say_fields(diff_documents(before=before, after=after)))
 
 
 def compare_with_live(tenant_id: UUID, kind: RevisionKind, *, seq: int) -> Comparison:

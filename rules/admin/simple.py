@@ -5,42 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from rules.rule_text import SAID_ACTIONS
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 #: The actions that the form offers. A rule that invalidates others is edited as text.
-ACTIONS: Final = {"cache": "cache the result", "bypass": "do not cache", "deny": "refuse the statement"}
+ACTIONS: Final = {name: text for name, text in SAID_ACTIONS.items() if name != "invalidate"}
 #: The conditions that the form shows: the field, the operator, and the value that it writes.
 _LISTS: Final = {"tables": "containsAny", "userName": "in"}
 _FLAGS: Final = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
 _MAX_ID: Final = 100
-_OPERATORS: Final = {
-    "eq": "is",
-    "ne": "is not",
-    "in": "is one of",
-    "notIn": "is none of",
-    "startsWith": "starts with",
-    "endsWith": "ends with",
-    "regex": "matches",
-    "gt": ">",
-    "gte": "≥",
-    "lt": "<",
-    "lte": "≤",
-    "containsAny": "has any of",
-    "containsAll": "has all of",
-    "cidr": "in",
-}
-#: What is meant if a key is false, and if it is true.
-_SAID_FLAGS: Final = {
-    "isReadOnly": ("does not only read", "only reads"),
-    "isDDL": ("changes no schema", "changes a schema"),
-    "isDataChange": ("changes no data", "changes data"),
-    "hasParameters": ("has no parameters", "has parameters"),
-    "hasNonDeterministicFunctions": (
-        "calls no function such as now()",
-        "calls functions such as now()",
-    ),
-}
 
 
 def is_simple(rule: Mapping[str, Any]) -> bool:
@@ -108,37 +83,3 @@ def free_id(name: str, rules: Sequence[Any]) -> str:
     while (found := stem if number == 1 else f"{stem}-{number}") in taken:
         number += 1
     return found
-
-
-def say_conditions(conditions: Mapping[str, Any]) -> str:
-    """Say conditions in one line, as the dashboard does: ``uses sales.* and only reads``."""
-    return " and ".join(_said(conditions)) or "every request"
-
-
-def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
-    for key, value in conditions.items():
-        if isinstance(value, bool):
-            yield _SAID_FLAGS[key][value] if key in _SAID_FLAGS else key if value else f"not {key}"
-        elif key in {"all", "any"}:
-            joined = " and " if key == "all" else " or "
-            yield f"({joined.join(map(say_conditions, value))})"
-        elif key == "not":
-            yield f"not ({say_conditions(value)})"
-        elif isinstance(value, dict):
-            yield from (
-                _test(key, operator, given) for operator, given in value.items() if operator != "ignoreCase"
-            )
-        else:
-            yield f"{key} is {_text(value)}"
-
-
-def _test(key: str, operator: str, given: Any) -> str:
-    if key == "tables" and operator == "containsAny":
-        return f"uses {_text(given)}"
-    if operator == "exists":
-        return f"{key} {'exists' if given else 'is absent'}"
-    return f"{key} {_OPERATORS.get(operator, operator)} {_text(given)}"
-
-
-def _text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

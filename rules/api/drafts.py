@@ -159,7 +159,7 @@ class DraftViewSet(AppViewSet):
                 added=diff.changes.added,
                 removed=diff.changes.removed,
                 changed=diff.changes.changed,
-                reordered=diff.is_reordered,
+                reordered=diff.changes.reordered,
                 conflicts=diff.conflicts,
             )
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.api.history import DiffHead, DocumentHistoryViewSet
@@ -30,13 +31,16 @@ if TYPE_CHECKING:
 
 
 class RulesDifference(DiffHead):
-    """The differences between two rulesets. Rules are compared by id; their order is not compared."""
+    """The differences between two rulesets. Rules are compared by id."""
 
     component = "RulesDiff"
 
     added: tuple[StoredRule, ...]
     removed: tuple[StoredRule, ...]
     changed: tuple[RuleChange, ...]
+    reordered: Annotated[bool | None, Meta(description="The rules that both have are in another order.")] = (
+        None
+    )
 
 
 class RulesHistoryViewSet(DocumentHistoryViewSet):
@@ -56,7 +60,9 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
 
     def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> RulesDifference:
         diff = diff_rules(before=before.get("rules", ()), after=after.get("rules", ()))
-        return RulesDifference.of(head, added=diff.added, removed=diff.removed, changed=diff.changed)
+        return RulesDifference.of(
+            head, added=diff.added, removed=diff.removed, changed=diff.changed, reordered=diff.reordered
+        )
 
     @operation(
         summary="Find the revision that last changed each value of a tenant's rules",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
+from rules.diff import complete_rules, diff_rules
 from rules.errors import RulesetRefusal
 from rules.lint import RuleLintResult, report_lint
 from rules.ruleset import RulesetState, TenantRules, render_ruleset, ruleset_etag
-from rules.serializers.rulesets import TenantRulesBody, WriteRulesParameters
+from rules.serializers.rulesets import CheckedRulesBody, TenantRulesBody, WriteRulesParameters
 from rules.write import lint_document, write_ruleset
+from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
@@ -89,8 +92,8 @@ class RulesetViewSet(AppViewSet):
     @operation(
         summary="Check a ruleset without writing it",
         budget=LINT,
-        description="The dry run: lint without any tenant.",
-        document=TenantRulesBody,
+        description="The dry run: lint without any tenant. `compareWith`: also what changes in those rules.",
+        document=CheckedRulesBody,
         responses={
             200: RuleLintResult,
             400: OpenApiResponse(
@@ -101,8 +104,17 @@ class RulesetViewSet(AppViewSet):
         examples=[_RULESET],
     )
     def validate_rules(self, request: Request) -> Response:
-        result = lint_document(request.data)
-        return Response(report_lint(result), status=200 if result.valid else 400)
+        document, before = request.data, None
+        if isinstance(document, dict) and "compareWith" in document:
+            document = dict(document)
+            before = document.pop("compareWith")
+            if not isinstance(before, list):
+                raise ValidationFailed.at("/compareWith", "wrong-type", "The rules must be an array.")
+        report = report_lint(lint_document(document))
+        if before is not None:
+            diff = diff_rules(before=complete_rules(before), after=complete_rules(document["rules"]))
+            report = msgspec.structs.replace(report, changed=diff.changed)
+        return Response(report, status=200 if report.valid else 400)
 
 
 def ruleset_response(ruleset: RulesetState) -> Response:

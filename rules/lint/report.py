@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
+from rules.diff import RuleChange
 from rules.json_text import join_pointer
 from rules.lint import checks  # noqa: F401 - importing checks registers their codes
 from rules.lint.finding import Severity, encodable
@@ -33,6 +34,9 @@ class RuleLintResult(JsonStruct):
     valid: bool
     errors: list[FindingDocument]
     warnings: list[FindingDocument]
+    changed: Annotated[
+        tuple[RuleChange, ...] | None, Meta(description="The rules that differ from those in `compareWith`.")
+    ] = None
 
 
 def report_finding(finding: Finding) -> FindingDocument:

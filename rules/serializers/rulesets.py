@@ -70,6 +70,14 @@ class TenantRulesBody(serializers.Serializer[Any]):
     rules = RuleBody(many=True)
 
 
+class CheckedRulesBody(TenantRulesBody):
+    """A ruleset to check."""
+
+    compareWith = RuleBody(
+        many=True, required=False, help_text="Rules as they are now, to be told what changes in them."
+    )
+
+
 class IdListField(StrictCharField):
     """Comma-separated rule ids."""
 

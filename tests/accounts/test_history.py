@@ -60,7 +60,7 @@ def test_a_timeline_starts_at_the_creation_and_lists_the_newest_first(
         "changedAt": first["changedAt"],
         "action": "update",
         "summary": {"changedFields": 1, "fields": ["/tenantName"]},
-        "text": "changed tenant name",
+        "text": "changed “Name”",
     }
     assert [change["action"] for change in body["changes"]] == ["update", "update", "create"]
 
@@ -210,6 +210,10 @@ def test_a_diff_lists_the_fields_that_differ(client: ApiClient, address: str) ->
         "from": 0,
         "to": 2,
         "kind": "config",
+        "inWords": [
+            {"field": "Results live for", "from": "1 d", "to": "1 min"},
+            {"field": "Name", "from": "Warehouse", "to": "Two"},
+        ],
         "_links": {
             "self": {"href": f"{history}/diff?from=0&to=2"},
             "parent": {"href": history},

@@ -477,13 +477,23 @@ class TestPreview:
         assert found("catalog.products") == [("s", 1, 3), ("r", 0, 2)]
         assert found("catalog.*", "FINANCE.*") == [("s", 3, 3), ("r", 1, 2)]
         assert found("x") == [("r", 0, 2), ("s", 0, 3)]
+
+        def why(*tables: str) -> list[str | None]:
+            return [target.why for target in preview_tables(log, tables=tables, now=self.NOW).targets]
+
+        assert why("catalog.*", "FINANCE.*") == [
+            "All 3 of its results read these tables.",
+            "1 of its 2 results reads these tables. The other 1 ends too.",
+        ]
+        assert why("catalog.products")[1] == "No cached result of catalog.products, only 2 others."
         by_rule = preview_invalidation(log, rule_id="r", now=self.NOW)
         by_long_names = preview_tables(log, tables=["x" * 2000 for _ in range(100)], now=self.NOW)
         uncounted = [*by_rule.targets, *by_long_names.targets]
-        assert [(target.entries, target.table_entries) for target in uncounted] == [
-            (2, None),
-            (2, None),
-            (3, None),
+        unknown = "It could have results of these tables."
+        assert [(target.entries, target.table_entries, target.why) for target in uncounted] == [
+            (2, None, None),
+            (2, None, unknown),
+            (3, None, unknown),
         ]
 
     def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:

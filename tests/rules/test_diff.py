@@ -31,13 +31,21 @@ def test_rules_are_compared_by_id() -> None:
                 {"path": "/ttlSeconds", "from": 60, "to": 90},
                 {"path": "/conditions/tables/containsAny", "from": ["x", "y"], "to": ["y"]},
             ],
+            "inWords": [
+                {
+                    "field": "Applies to",
+                    "from": "userName is ann and uses x, y",
+                    "to": "userName is ann and uses y",
+                },
+                {"field": "A result is fresh for", "from": "1 min", "to": "90 s"},
+            ],
         }
     ]
 
 
-def test_another_order_is_not_a_change() -> None:
+def test_another_order_is_no_change_of_a_rule() -> None:
     diff = diff_rules(before=[A, B, C], after=[C, A, B])
-    assert (diff.added, diff.removed, diff.changed) == ((), (), ())
+    assert (diff.added, diff.removed, diff.changed, diff.reordered) == ((), (), (), True)
 
 
 @pytest.mark.parametrize(

@@ -215,7 +215,12 @@ class TestDiff:
         assert (body["from"], body["baseSeq"], body["draftId"]) == (1, 1, draft["draftId"])
         assert [it["id"] for it in body["added"]] == ["c"]
         assert [it["id"] for it in body["removed"]] == ["b"]
-        assert body["changed"] == [{"id": "a", "fields": [{"path": "/ttlSeconds", "from": 86400, "to": 60}]}]
+        (changed,) = body["changed"]
+        assert (changed["id"], changed["fields"]) == (
+            "a",
+            [{"path": "/ttlSeconds", "from": 86400, "to": 60}],
+        )
+        assert changed["inWords"] == [{"field": "A result is fresh for", "from": "1 d", "to": "1 min"}]
         assert (body["reordered"], body["conflicts"]) == (False, [])
 
     def test_a_new_order_is_told(self, client: ApiClient, rules: str) -> None:

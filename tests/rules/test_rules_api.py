@@ -208,6 +208,21 @@ def test_validate_answers_the_lint_result_alone_to_any_caller(world: factories.W
     assert bad.json()["valid"] is False
 
 
+def test_validate_tells_what_changes(world: factories.World) -> None:
+    client = ApiClient(factories.sign_in(world.stranger))
+    before = [{"id": "a", "name": "Orders", "ttlSeconds": 60}, {"id": "b"}]
+    after = [{"id": "a", "name": "Orders", "enabled": False}, {"id": "b", "enabled": True}]
+    found = client.post("/config/rules/validate", {"rules": after, "compareWith": before})
+    (changed,) = found.json()["changed"]
+    assert (found.status_code, changed["id"], changed["name"]) == (200, "a", "Orders")
+    assert changed["inWords"] == [
+        {"field": "A result is fresh for", "from": "1 min", "to": "1 d"},
+        {"field": "Switched on", "from": "yes", "to": "no"},
+    ]
+    wrong = client.post("/config/rules/validate", {"rules": [], "compareWith": {}})
+    assert [it["path"] for it in wrong.json()["details"]] == ["/compareWith"]
+
+
 def test_a_member_reads_and_does_not_write(address: str, world: factories.World) -> None:
     member = ApiClient(factories.sign_in(world.member))
     assert member.get(address).status_code == 200

@@ -47,7 +47,14 @@ def test_a_diff_matches_rules_by_id(client: ApiClient, address: str) -> None:
     assert (body["from"], body["to"], body["kind"]) == (1, 2, "rules")
     assert [it["id"] for it in body["removed"]] == ["b"]
     assert body["added"] == [last["rules"][2]]
-    assert body["changed"] == [{"id": "a", "fields": [{"path": "/ttlSeconds", "from": 86400, "to": 60}]}]
+    assert body["changed"] == [
+        {
+            "id": "a",
+            "name": "a",
+            "fields": [{"path": "/ttlSeconds", "from": 86400, "to": 60}],
+            "inWords": [{"field": "A result is fresh for", "from": "1 d", "to": "1 min"}],
+        }
+    ]
     assert body["_links"]["parent"] == {"href": f"{address}/history"}
 
 
@@ -55,7 +62,7 @@ def test_reordering_alone_is_no_difference(client: ApiClient, address: str) -> N
     write(client, address, rule("a"), rule("b"))
     write(client, address, rule("b"), rule("a"))
     body = client.get(f"{address}/history/diff?from=1&to=2").json()
-    assert (body["added"], body["removed"], body["changed"]) == ([], [], [])
+    assert (body["added"], body["removed"], body["changed"], body["reordered"]) == ([], [], [], True)
     change = client.get(f"{address}/history").json()["changes"][0]
     assert change["summary"] == {
         "rules": 2,

@@ -13,7 +13,7 @@ from django.core import signing
 from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
-from analytics.reports.blast import listing_sql, preview_rules, preview_tables
+from analytics.reports.blast import listing_sql, name_tables, preview_rules, preview_tables
 from analytics.reports.reading import LogReader
 from rules.admin.simple import named_tables, split_names
 from rules.conditions.globs import MAX_GLOB
@@ -112,24 +112,6 @@ class MarkerForm(ReasonForm):
     field_order = ("tables", "rule", "reason")
 
 
-def say_why(target: PreviewTarget, what: str) -> str:
-    """Return what the results of a rule have to do with tables, as the dashboard says it."""
-    read, others = target.table_entries, target.entries - (target.table_entries or 0)
-    if read is None:
-        return f"It could have results of {what}."
-    if not read:
-        return (
-            f"No cached result of {what}, only {count(others, 'other')}."
-            if others
-            else f"No cached result. It could have one of {what}."
-        )
-    also = f" The other {number(others)} {'ends' if others == 1 else 'end'} too." if others else ""
-    return (
-        f"{number(read)} of its {count(target.entries, 'result')} {'reads' if read == 1 else 'read'} {what}."
-        f"{also}"
-    )
-
-
 class InvalidatePage(LogPage, TenantActPage):
     """Preview what ends, of a rule or of all rules that can have results of tables, and end it."""
 
@@ -151,7 +133,7 @@ class InvalidatePage(LogPage, TenantActPage):
         self.names = {rule_id: rule.get("name") or rule_id for rule_id, rule in self.rules.items()}
         sent = self.request.POST or self.request.GET
         self.tables = split_names(sent.get("tables", "").replace("\0", "")[:MAX_GLOB])
-        self.what = self.tables[0] if len(self.tables) == 1 else "these tables"
+        self.what = name_tables(self.tables)
         self.rule_id = sent.get("rule", "")
         if not self.tables and self.rule_id not in self.rules:
             raise RuleNotFound("Name a table, or choose a rule that caches.")
@@ -188,7 +170,7 @@ class InvalidatePage(LogPage, TenantActPage):
                 (
                     target,
                     self.names[target.rule_id],
-                    say_why(target, self.what),
+                    target.why,
                     target.rule_id in ticked,
                     round(mean(hour.requests for hour in target.same_hour)),
                     *self._links(target, {query.name: query.sql for query in preview.queries}),

@@ -23,13 +23,13 @@ from rules.admin.simple import (
     conditions_of,
     free_id,
     is_simple,
-    say_conditions,
     split_names,
     with_rule,
 )
 from rules.drafts import create_draft, list_drafts
 from rules.errors import RulesetRejected
 from rules.markers import RuleNotFound
+from rules.rule_text import say_conditions
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict, Forbidden

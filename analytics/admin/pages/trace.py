@@ -13,13 +13,13 @@ from django import forms
 from analytics.admin.pages.base import LogPage
 from analytics.explain import explain_logged, time_of
 from logs.columns import BY_NAME
-from rules.admin.simple import say_conditions
 from rules.conditions.keys import CONDITION_KEYS
 from rules.conditions.request import InvalidRequest
 from rules.drafts import list_drafts
 from rules.explain import Outcome, explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
+from rules.rule_text import say_conditions
 from rules.ruleset import read_caching
 from tenantadmin.lib.core.errors import ApiError, ValidationFailed
 from tenantadmin.lib.core.formats import duration, span

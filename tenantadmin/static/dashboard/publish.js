@@ -58,9 +58,9 @@ export const restore = (tenant, kind, seq, comment) => (kind === "rules" ? publi
 export async function reviewRules({ tenant, signal }, stored, rules, saved) {
   const difference = compareRules(stored.rules, rules);
   if (isSame(difference)) throw new Error("Nothing differs from the rules in force.");
-  const lint = await validate(rules, signal);
+  const lint = await validate(rules, signal, stored.rules);
   if (!lint.valid) throw new Error(`Correct the ${count(lint.errors.length, "error")} first, or keep the rules as a draft: ${lint.errors[0].message}`);
-  await askToPublish({ tenant, title: "Publish these rules?", action: "Publish", difference: ruleDiff(difference), lint,
+  await askToPublish({ tenant, title: "Publish these rules?", action: "Publish", difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }), lint,
     run: (comment) => publishing((confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }))
       .catch((error) => { throw hasStatus(error, 409) ? new Error("Another user has published other rules meanwhile. Keep yours as a draft: it shows the conflicts.") : error; }),
     then: () => {

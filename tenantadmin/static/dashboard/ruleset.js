@@ -103,10 +103,10 @@ function syntaxError(text) {
   }
 }
 
-/** @param {any[]} rules @param {AbortSignal} signal @returns {Promise<Contract.RuleLintResult>} */
-export async function validate(rules, signal) {
+/** @param {any[]} rules @param {AbortSignal} signal @param {any[]} [compareWith] earlier rules, to be told what changes @returns {Promise<Contract.RuleLintResult>} */
+export async function validate(rules, signal, compareWith) {
   try {
-    return await call("POST /config/rules/validate", { body: { rules } }, { signal });
+    return await call("POST /config/rules/validate", { body: { rules, compareWith } }, { signal });
   } catch (error) {
     if (error instanceof ApiError && error.body?.valid === false) return error.body;
     throw error;

@@ -38,9 +38,8 @@ type Editor = {
 };
 
 // Differences (diff.js).
-type Field = { path: string; from?: any; to?: any };
 type NamedRule = { id: string; name?: string };
-type Difference = { added: NamedRule[]; removed: NamedRule[]; changed: (NamedRule & { fields: Field[] })[]; reordered?: boolean };
+type Difference = { added: NamedRule[]; removed: NamedRule[]; changed: (NamedRule & { inWords?: Contract.ChangeInWords[] })[]; reordered?: boolean };
 
 // Requests and sessions (request.js, session.js). `replace` makes another token after `refused` was answered with 401.
 type Options = { ifMatch?: string; reason?: string; accept?: string; signal?: AbortSignal; anonymous?: boolean };

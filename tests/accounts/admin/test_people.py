@@ -508,7 +508,7 @@ class TestOffboarding:
             }
         ]
         account = page_text(staff, reverse("admin:account", args=[world.account.pk]))
-        assert "admin@example.org offboarded owner@example.org changed owners left the company" in account
+        assert "admin@example.org offboarded owner@example.org changed “Owners” left the company" in account
         reasons = Event.objects.filter(actor="admin@example.org").values_list("reason", flat=True)
         assert set(reasons) == {"left the company"}
         kinds = set(Event.objects.filter(subject="owner@example.org").values_list("kind", flat=True))

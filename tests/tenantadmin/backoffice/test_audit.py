@@ -298,7 +298,7 @@ class TestPage:
         acted: dict[str, Any] = {"after": {"act": "account.changed"}, "reason": "left", "subject": "x"}
         make_event(kind=EventKind.STAFF_ACTED, **acted, **of)
         text = page_text(staff, AUDIT, who=ADA)
-        assert "changed the account Acme changed billing email, owners left" in text
+        assert "changed the account Acme changed “Billing email”, “Owners” left" in text
 
     def test_the_same_act_in_a_row_is_told_once(self, staff: Client, world: factories.World) -> None:
         for number in range(3):

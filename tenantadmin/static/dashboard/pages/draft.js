@@ -50,7 +50,7 @@ export async function show(context) {
       warning: isBehind && h("div.callout.warn", h("p", `The rules are at revision ${difference.from} by now; the draft was made from revision ${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
-      difference: ruleDiff({ ...difference, changed: difference.changed.map((one) => ({ ...one, name: stored.rules.find((rule) => rule?.id === one.id)?.name })) }, difference.conflicts),
+      difference: ruleDiff(difference, difference.conflicts),
       run: async (comment) => {
         if (isBehind) await save(difference.from);
         return publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment }));

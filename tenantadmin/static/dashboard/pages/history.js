@@ -1,7 +1,7 @@
 // The revisions of rules and configuration: what each changed, compare, restore.
 
 import { call } from "../api.js";
-import { compareRules, compareValues, fieldTable, ruleDiff } from "../diff.js";
+import { fieldTable, isSame, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore } from "../publish.js";
@@ -50,13 +50,16 @@ async function showRevision(context, kind, change, newest, detail) {
   const document_ = async (/** @type {number} */ number) => (kind === "rules" ? await call("GET /config/tenants/{tenant}/rules/history/{seq}", { tenant, seq: number })
     : await call("GET /config/tenants/{tenant}/config/history/{seq}", { tenant, seq: number })).document;
   const difference = async (/** @type {number} */ from, /** @type {number} */ last) => {
-    const [before, after] = await Promise.all([document_(from), document_(last)]);
-    const fields = compareValues(before, after, "");
-    return { isSame: !fields.length, after, shown: kind === "rules" ? ruleDiff(compareRules(before?.rules ?? [], after?.rules ?? []))
-      : fields.length ? h("div.diff", fieldTable(fields)) : h("p.pad.muted", "Nothing differs.") };
+    const range = { tenant, from, to: last };
+    if (kind === "rules") {
+      const found = await call("GET /config/tenants/{tenant}/rules/history/diff", range);
+      return { isSame: isSame(found), shown: ruleDiff(found) };
+    }
+    const { inWords } = await call("GET /config/tenants/{tenant}/config/history/diff", range);
+    return { isSame: !inWords?.length, shown: inWords?.length ? h("div.diff", fieldTable(inWords)) : h("p.pad.muted", "Nothing differs.") };
   };
   const ask = async () => {
-    const { after, shown } = await difference(newest, seq);
+    const [{ shown }, after] = await Promise.all([difference(newest, seq), document_(seq)]);
     await askToPublish({
       tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null,
       warning: h("p", `What revision ${seq} says is checked again, and becomes revision ${newest + 1}.`), isReplayOf: (one) => one.subject.seq === seq, run: (comment) => restore(tenant, kind, seq, comment),

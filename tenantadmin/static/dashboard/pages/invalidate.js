@@ -74,14 +74,6 @@ function byRule(tenant, caching, wanted, name, reload) {
   return panel("By rule", null, h("div.pad", field("Rule", rule, "Rules that cache; those that are off come last."), button("Preview", look, "primary")));
 }
 
-/** @type {(target: Contract.PreviewTarget, what: string) => string} what the results of a rule have to do with tables */
-function why({ entries, tableEntries: read }, what) {
-  if (read === undefined) return `It could have results of ${what}.`;
-  const others = entries - read;
-  if (!read) return others ? `No cached result of ${what}, only ${f.count(others, "other")}.` : `No cached result. It could have one of ${what}.`;
-  return `${f.number(read)} of its ${f.count(entries, "result")} ${read === 1 ? "reads" : "read"} ${what}.${others ? ` The other ${f.number(others)} ${others === 1 ? "ends" : "end"} too.` : ""}`;
-}
-
 /** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */
 const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make, what = "") => {
   const reason = input("reason", "", { maxlength: 2000 });
@@ -109,7 +101,7 @@ const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make
     title, wide: true, danger: true, action: "Invalidate",
     body: h("div.stack", head,
     targets.length > 0 && table([
-      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", name), what !== "" && { head: "Why", cell: (row) => why(row, what), class: "value" },
+      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", name), what !== "" && { ...text("Why", "why"), class: "value" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
     ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
     fine(`By the log, ${f.when(at)}: the newest requests may not be in it yet.`),

@@ -5,6 +5,7 @@ import { compareRules, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
+import { validate } from "../ruleset.js";
 import { savedOnBill } from "../savings.js";
 import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
@@ -104,8 +105,10 @@ const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recomm
 async function accept(context, one, way) {
   const { tenant } = context;
   const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
-  await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
-    difference: ruleDiff(compareRules(rules, edited(rules, way.patch))),
+  const after = edited(rules, way.patch);
+  const lint = await validate(after, context.signal, rules);
+  await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint,
+    difference: ruleDiff({ ...compareRules(rules, after), changed: lint.changed ?? [] }),
     isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted({ ...one, predicted: way.predicted }),
     run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
     then: () => go(to(tenant, "recommendations", { show: "past" })) });

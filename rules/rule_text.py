@@ -1,0 +1,136 @@
+"""Say rules, and what a change of a rule changed, in words. No I/O."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from accounts.diff import ChangeInWords, equal_values
+from accounts.document_text import label_of, say_value
+from tenantadmin.lib.core.formats import span
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rules.json_text import JsonObject
+
+SAID_ACTIONS: Final = {
+    "cache": "cache the result",
+    "bypass": "do not cache",
+    "deny": "refuse the statement",
+    "invalidate": "make results of other rules stale",
+}
+_OPERATORS: Final = {
+    "eq": "is",
+    "ne": "is not",
+    "in": "is one of",
+    "notIn": "is none of",
+    "startsWith": "starts with",
+    "endsWith": "ends with",
+    "regex": "matches",
+    "gt": ">",
+    "gte": "≥",
+    "lt": "<",
+    "lte": "≤",
+    "containsAny": "has any of",
+    "containsAll": "has all of",
+    "cidr": "in",
+}
+#: What is meant if a key is false, and if it is true.
+_SAID_FLAGS: Final = {
+    "isReadOnly": ("does not only read", "only reads"),
+    "isDDL": ("changes no schema", "changes a schema"),
+    "isDataChange": ("changes no data", "changes data"),
+    "hasParameters": ("has no parameters", "has parameters"),
+    "hasNonDeterministicFunctions": (
+        "calls no function such as now()",
+        "calls functions such as now()",
+    ),
+}
+
+
+def say_conditions(conditions: Any) -> str:
+    """Say conditions in one line, as the dashboard does: ``uses sales.* and only reads``.
+
+    Those of a draft may have errors: what cannot be said is shown as JSON.
+    """
+    if not isinstance(conditions, dict):
+        return say_value(conditions)
+    return " and ".join(_said(conditions)) or "every request"
+
+
+def _said(conditions: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in conditions.items():
+        if isinstance(value, bool):
+            yield _SAID_FLAGS[key][value] if key in _SAID_FLAGS else key if value else f"not {key}"
+        elif key in {"all", "any"} and isinstance(value, list):
+            joined = " and " if key == "all" else " or "
+            yield f"({joined.join(map(say_conditions, value))})"
+        elif key == "not":
+            yield f"not ({say_conditions(value)})"
+        elif isinstance(value, dict):
+            yield from (
+                _test(key, operator, given) for operator, given in value.items() if operator != "ignoreCase"
+            )
+        else:
+            yield f"{key} is {_text(value)}"
+
+
+def _test(key: str, operator: str, given: Any) -> str:
+    if key == "tables" and operator == "containsAny":
+        return f"uses {_text(given)}"
+    if operator == "exists":
+        return f"{key} {'exists' if given else 'is absent'}"
+    return f"{key} {_OPERATORS.get(operator, operator)} {_text(given)}"
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def say_rule_changes(before: JsonObject, after: JsonObject) -> tuple[ChangeInWords, ...]:
+    """Say what differs between two rules, in the order of the fields of the form."""
+    names = dict.fromkeys([*_FIELDS, *before, *after])
+    return tuple(
+        ChangeInWords(
+            field=_FIELDS.get(name) or label_of(name),
+            before=_say(name, before.get(name)),
+            after=_say(name, after.get(name)),
+        )
+        for name in names
+        if not equal_values(before.get(name), after.get(name))
+    )
+
+
+def _say(name: str, value: Any) -> str:
+    show = _SHOWN.get(name)
+    return say_value(value, show[1] if show and isinstance(value, show[0]) else None)
+
+
+def _say_sharing(columns: Sequence[Any]) -> str:
+    """Say whom a result serves."""
+    if columns == ["userName"]:
+        return "only the user who asked"
+    return f"requests with the same {_text(columns)}" if columns else "every user"
+
+
+#: The fields of a rule with the labels of its form.
+_FIELDS: Final = {
+    "name": "Name",
+    "conditions": "Applies to",
+    "action": "Then",
+    "ttlSeconds": "A result is fresh for",
+    "varyBy": "A result serves",
+    "staleWhileRevalidate": "Then served stale for",
+    "description": "Description",
+    "invalidateRules": "Makes results of these rules stale",
+    "requireInvalidation": "Refused if results cannot be marked as stale",
+    "enabled": "Switched on",
+}
+#: How values of a type are said.
+_SHOWN: Final[Mapping[str, tuple[type, Callable[[Any], str]]]] = {
+    "conditions": (dict, say_conditions),
+    "action": (str, lambda value: SAID_ACTIONS.get(value, value)),
+    "ttlSeconds": (int, span),
+    "staleWhileRevalidate": (int, span),
+    "varyBy": (list, _say_sharing),
+}
