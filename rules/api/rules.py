@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.http import HttpResponse
@@ -104,7 +104,8 @@ class RulesetViewSet(AppViewSet):
         examples=[_RULESET],
     )
     def validate_rules(self, request: Request) -> Response:
-        document, before = request.data, None
+        document: Any = request.data
+        before = None
         if isinstance(document, dict) and "compareWith" in document:
             document = dict(document)
             before = document.pop("compareWith")

@@ -18,6 +18,7 @@ from analytics.digest.verdict import read_verdict
 from rules.language.document import complete_rule
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
+from tenantadmin.lib.core.formats import span
 from tests import factories
 from tests.browser.browsing import faults_of_width
 from tests.browser.dashboard.watching import edit
@@ -149,8 +150,8 @@ def test_rules_are_edited_with_lint_compared_and_published(
         page.click("text=Review and publish")
         # What the last try said holds no longer.
         expect(page.locator(".notice.error")).to_have_count(0)
-        assert page.inner_text("dialog td.was") == was
-        assert page.inner_text("dialog td.now") == now
+        assert page.inner_text("dialog td:has-text('A result is fresh for') + .was") == span(int(was))
+        assert page.inner_text("dialog td.now") == span(int(now))
         page.fill("dialog input[name=comment]", "A minute more")
         page.click("dialog >> text=Publish >> nth=-1")
         page.wait_for_selector(".notice:has-text('is in force.')")
@@ -162,7 +163,7 @@ def test_rules_are_edited_with_lint_compared_and_published(
         newest = int(page.inner_text(".chosen strong").removeprefix("Revision "))
         expect(page.locator(".chosen")).to_contain_text(re.compile("in force.*“A minute more”", re.DOTALL))
         expect(page.locator("main .button:has-text('Restore')")).to_have_count(0)
-        assert page.inner_text("td.now") == now
+        assert page.inner_text("td.now") == span(int(now))
         page.click(f"#seq-{newest - 1} button")
         page.wait_for_selector(f"h2:has-text('Revision {newest - 1}')")
         page.click("main .button:has-text('Restore')")
