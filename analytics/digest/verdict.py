@@ -20,7 +20,7 @@ from accounts.models.history import RevisionAction, RevisionKind
 from analytics.digest.facts import FELL, MOST_LEAKS, has_fallen
 from analytics.models import Digest, TenantHealth
 from logs.models import PendingBuild
-from tenantadmin.lib.core.formats import duration, percent
+from tenantadmin.lib.core.formats import ago, duration, percent
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
 
@@ -99,13 +99,41 @@ class Verdict(VerdictSentence, kw_only=False):
 
 
 @dataclass(frozen=True, slots=True)
-class _Fall:
+class _FallenDay:
     """A day whose hit rate was lower than usual. Rates in percent."""
 
     day: dt.date
     usual: float
     rate: float
     document: Mapping[str, Any]
+
+    @property
+    def depth(self) -> float:
+        return self.usual - self.rate
+
+
+@dataclass(slots=True)
+class _Fall:
+    """The time from a day whose hit rate fell until one whose hit rate is as usual again."""
+
+    #: The newest first. Between them are only days without a log, or with too few requests to judge.
+    days: list[_FallenDay]
+    is_over: bool
+    #: The last judged day before it, if it was read.
+    before: dt.date | None = None
+
+    @property
+    def depth(self) -> float:
+        return max(day.depth for day in self.days)
+
+    @property
+    def start(self) -> _FallenDay:
+        """The first day that fell half as deep as the deepest, or that coincides with a revision."""
+        return next(
+            day
+            for day in reversed(self.days)
+            if 2 * day.depth >= self.depth or _find_cause(day.document) is not None
+        )
 
 
 def read_verdict(tenant_id: UUID) -> Verdict:
@@ -178,7 +206,7 @@ def _read_histories(digests: Mapping[UUID, Sequence[Digest]]) -> Mapping[UUID, S
     concerned = [
         tenant
         for tenant, found in digests.items()
-        if _leaking_rules(found[0]) or any(_find_cause(it.document) for it in found if _fall_of(it))
+        if _leaking_rules(found[0]) or any(map(_fallen_day, found))
     ]
     if concerned:
         since = days_before(min(digests[tenant][-1].first_day for tenant in concerned), 1)
@@ -218,8 +246,9 @@ def _find_all(
         text = f"Not judged yet: there is no digest of {_name(yesterday, today)} yet"
         yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, yesterday)
     if falls := _last_falls(digests, since=days_before(last_day, _DAYS - 1)):
-        worst = max(falls, key=lambda fall: (fall.usual - fall.rate, fall.day))
-        yield _describe(history, worst, today, is_over=_has_recovered(digests[0]))
+        worst = max(falls, key=lambda fall: (not fall.is_over, fall.depth, fall.start.day))
+        judged, logged = digests[0].last_day, max(last_day, pending or last_day)
+        yield _describe(history, worst, today, judged=judged, logged=logged)
     if digests:
         sections = {section["id"] for section in digests[0].document["sections"]}
         day = digests[0].last_day
@@ -267,48 +296,88 @@ def _keeps_apart(revision: Revision, rule_id: str) -> bool:
 
 
 def _last_falls(digests: Sequence[Digest], *, since: dt.date) -> list[_Fall]:
-    """Return the falls since a day, the newest first, each with the days on which it began."""
+    """Return the falls that lasted until ``since`` or longer, the newest first. So are the digests."""
     falls: list[_Fall] = []
-    for fall in filter(None, map(_fall_of, digests)):
-        if fall.day >= since or (falls and falls[-1].day - fall.day == dt.timedelta(days=1)):
-            falls.append(fall)
-    return falls
+    is_over, current = False, None
+    for digest in digests:
+        if day := _fallen_day(digest):
+            if current is None:
+                current = _Fall([], is_over)
+                falls.append(current)
+            current.days.append(day)
+        elif _has_usual_rate(digest):
+            if current is not None:
+                current.before = digest.last_day
+            is_over, current = True, None
+    return [fall for fall in falls if fall.days[0].day >= since]
 
 
 def _facts_of(digest: Digest) -> dict[str, float | None]:
     return {fact["id"]: fact["value"] for fact in digest.document["facts"]}
 
 
-def _has_recovered(digest: Digest) -> bool:
-    """Return True if the last digest has its usual hit rate. On weekends the usual one may be small."""
+def _has_usual_rate(digest: Digest) -> bool:
+    """Return True if a day that did not fall has its usual hit rate, which may be small on weekends."""
     facts = _facts_of(digest)
     rate, usual = facts.get("hit-rate"), facts.get("hit-rate-median")
-    return _fall_of(digest) is None and not (rate is not None and usual and rate < usual / 2)
+    return rate is not None and bool(usual) and 2 * rate >= (usual or 0)
 
 
-def _fall_of(digest: Digest) -> _Fall | None:
+def _fallen_day(digest: Digest) -> _FallenDay | None:
     facts = _facts_of(digest)
     rate, usual = facts.get("hit-rate"), facts.get("hit-rate-median")
     if rate is None or usual is None or not has_fallen(facts):
         return None
-    return _Fall(digest.last_day, usual, rate, digest.document)
+    return _FallenDay(digest.last_day, usual, rate, digest.document)
 
 
-def _describe(history: Sequence[Revision], fall: _Fall, today: dt.date, *, is_over: bool) -> VerdictSentence:
-    usual, rate = percent(fall.usual / 100), percent(fall.rate / 100)
-    text = f"Hit rate fell from {usual} to {rate} on {_name(fall.day, today)}"
-    cause = _find_cause(fall.document)
-    restored = None
-    if cause is not None:
-        text += f" after revision {cause}"
-        restored = _restored_after(history, cause)
-    if restored is not None:
-        text += f", restored {duration(restored / dt.timedelta(milliseconds=1))} later"
-    elif is_over:
+def _describe(
+    history: Sequence[Revision], fall: _Fall, today: dt.date, *, judged: dt.date, logged: dt.date
+) -> VerdictSentence:
+    """Tell a fall. ``judged`` is the day of the last digest, ``logged`` the last day with a log."""
+    start = fall.start
+    usual, rate = percent(start.usual / 100), percent(start.rate / 100)
+    text = f"Hit rate fell from {usual} to {rate} on {_name(start.day, today)}"
+    seq = _find_cause(start.document)
+    if seq is None:
+        seq = _last_write_between(history, fall.before, start.day)
+    if seq is not None:
+        text += f" after revision {seq}"
+    cause = next((it for it in history if it.seq == seq), None)
+    restore = _find_restore(history, cause)
+    if cause is not None and restore is not None and (fall.is_over or judged > restore.changed_at.date()):
+        passed = (restore.changed_at - cause.changed_at) / dt.timedelta(milliseconds=1)
+        text += f", restored {duration(passed)} later"
+        if not fall.is_over:
+            text += ", and is still down"
+    elif restore is not None:
+        text += f"; {tell_restore(restore, logged)}"
+    elif fall.is_over:
         text += ", and has recovered"
-    is_bad = restored is None and not is_over
-    state = VerdictState.HIT_RATE_FELL if is_bad else VerdictState.HIT_RATE_RECOVERED
-    return VerdictSentence(state, text, fall.day)
+    state = VerdictState.HIT_RATE_RECOVERED if fall.is_over else VerdictState.HIT_RATE_FELL
+    return VerdictSentence(state, text, start.day)
+
+
+def tell_restore(restore: Revision, logged: dt.date | None) -> str:
+    """Say which revision restored which, and if the log ends before, with the day ``logged``."""
+    passed = ago(restore.changed_at, now=now())
+    text = f"revision {restore.seq} restored revision {restore.restored_from} {passed}"
+    is_untried = logged is None or logged < restore.changed_at.date()
+    return f"{text}; no requests since" if is_untried else text
+
+
+def tell_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> Mapping[UUID, str]:
+    """Tell the last restore of the rules of tenants, for those with one, in at most two queries."""
+    last_days = {row.pk: row.last_day for row in health}
+    restores = Revision.objects.filter(
+        kind=RevisionKind.RULES,
+        tenant_id__in=last_days,
+        action=RevisionAction.RESTORE,
+        changed_at__gte=since,
+    )
+    last = {it.tenant_id: it for it in restores.defer("document").order_by("changed_at") if it.tenant_id}
+    pending = _read_pending(last) if last else {}
+    return {tenant: tell_restore(it, pending.get(tenant, last_days[tenant])) for tenant, it in last.items()}
 
 
 def _find_cause(document: Mapping[str, Any]) -> int | None:
@@ -321,16 +390,20 @@ def _find_cause(document: Mapping[str, Any]) -> int | None:
     return None
 
 
-def _restored_after(history: Sequence[Revision], seq: int) -> dt.timedelta | None:
-    """Return how long after a revision of the rules an earlier one was restored, or None."""
-    cause = next((it for it in history if it.seq == seq), None)
-    restored = (
-        it
-        for it in history
-        if it.seq > seq and it.action == RevisionAction.RESTORE and (it.restored_from or seq) < seq
-    )
-    restore = next(restored, None)
-    return None if cause is None or restore is None else restore.changed_at - cause.changed_at
+def _last_write_between(history: Sequence[Revision], before: dt.date | None, day: dt.date) -> int | None:
+    """Return the last revision between two days. The digests of both know the writes of their own days."""
+    if before is None:
+        return None
+    written = [it.seq for it in history if before < it.changed_at.date() < day]
+    return written[-1] if written else None
+
+
+def _find_restore(history: Sequence[Revision], cause: Revision | None) -> Revision | None:
+    """Return the revision that restored one from before the cause of a fall, or None."""
+    if cause is None:
+        return None
+    restores = (it for it in history if it.seq > cause.seq and it.action == RevisionAction.RESTORE)
+    return next((it for it in restores if (it.restored_from or 0) < cause.seq), None)
 
 
 def _name(day: dt.date, today: dt.date) -> str:

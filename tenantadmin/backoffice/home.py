@@ -12,9 +12,8 @@ from django.core.cache import cache
 from django.db.models import Exists, F, OuterRef, Sum
 
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
-from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.users import MembershipRole
-from analytics.digest.verdict import find_open
+from analytics.digest.verdict import find_open, tell_restores
 from analytics.models import Build, DayRollup, TenantHealth
 from tenantadmin.backoffice.acts import tell_revision
 from tenantadmin.backoffice.put_away import read_put_away
@@ -60,8 +59,8 @@ class Home:
     told: Mapping[int, str]
     domains: Sequence[Domain]
     names: Mapping[UUID, str]
-    #: When the rules of a tenant in ``drops`` were last restored, in the last week.
-    restored: Mapping[UUID, dt.datetime]
+    #: What restored the rules of a tenant in ``drops``, in the last week.
+    restored: Mapping[UUID, str]
     #: The rows that the reader does not want to see now.
     put_away: Sequence[PutAway]
 
@@ -132,7 +131,6 @@ def read_home(user: User) -> Home:
         **tenant_names([*findings, *(row.tenant_id for row in rows if row.tenant_id)]),
         **account_names(change.account_id for change in changes if not change.tenant_id),
     }
-    restored = _find_restores((row.tenant_id for row in drops), since=at - _RESTORED_FOR)
     return Home(
         findings=findings,
         drops=drops,
@@ -144,21 +142,9 @@ def read_home(user: User) -> Home:
         told={change.pk: tell_revision(change) for change in changes},
         domains=domains,
         names=names,
-        restored=restored,
+        restored=tell_restores(drops, since=at - _RESTORED_FOR),
         put_away=put_away,
     )
-
-
-def _find_restores(tenants: Iterable[UUID], *, since: dt.datetime) -> Mapping[UUID, dt.datetime]:
-    """Return when the rules of these tenants were last restored, in one query."""
-    restores = Revision.objects.filter(
-        kind=RevisionKind.RULES,
-        tenant_id__in=list(tenants),
-        action=RevisionAction.RESTORE,
-        changed_at__gte=since,
-    )
-    rows = restores.order_by("changed_at").values_list("tenant_id", "changed_at")
-    return {tenant_id: changed_at for tenant_id, changed_at in rows if tenant_id is not None}
 
 
 class DaySums(msgspec.Struct, frozen=True):

@@ -140,22 +140,61 @@ def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
 
 
 def test_the_worst_fall_of_a_week_is_told(tenant: UUID) -> None:
-    make_digest(tenant, ago=1, rate=30.0, usual=40.0)
-    make_digest(tenant, ago=3, rate=10.0, usual=40.0)
-    make_digest(tenant, ago=8, rate=0.0, usual=40.0)
+    for ago, rate in enumerate((40.0, 30.0, 40.0, 10.0, 40.0, 40.0, 40.0, 0.0), start=1):
+        make_digest(tenant, ago=ago, rate=rate, usual=40.0)
     verdict = read_verdict(tenant)
-    assert verdict.text == "Hit rate fell from 40.0% to 10.0% on Sunday"
-    assert verdict.state is VerdictState.HIT_RATE_FELL
+    assert verdict.text == "Hit rate fell from 40.0% to 10.0% on Saturday, and has recovered"
+    assert verdict.state is VerdictState.HIT_RATE_RECOVERED
+    # One that goes on is told before a deeper one that is over.
+    Digest.objects.filter(period=YESTERDAY.isoformat()).delete()
+    assert read_verdict(tenant).text == "Hit rate fell from 40.0% to 30.0% on Monday"
 
 
 def test_a_fall_that_began_before_the_week_is_told_from_its_first_day(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=40.0, usual=40.0)
     make_digest(tenant, ago=7, rate=30.0, usual=40.0)
     make_digest(tenant, ago=8, rate=6.5, usual=40.0, cause="revision 2 (2026-11-17 10:00 UTC)")
+    make_digest(tenant, ago=9, rate=40.0, usual=40.0)
     make_digest(tenant, ago=10, rate=0.0, usual=40.0)
     verdict = read_verdict(tenant)
     assert verdict.text.startswith("Hit rate fell from 40.0% to 6.5% on 2026-11-17 after revision 2")
     assert verdict.state is VerdictState.HIT_RATE_RECOVERED
+
+
+def test_a_fall_is_told_from_its_first_day_across_days_without_a_log(tenant: UUID) -> None:
+    # A weekend has nothing to compare with; on the other days no log came.
+    TenantHealth.objects.update(last_day=YESTERDAY - dt.timedelta(days=1))
+    make_digest(tenant, ago=2, rate=0.0, usual=40.0)
+    make_digest(tenant, ago=3, rate=0.0, usual=None)
+    make_digest(tenant, ago=6, rate=2.0, usual=30.0, cause="revision 2 (2026-11-19 00:00 UTC)")
+    # This day fell less, before the revision.
+    make_digest(tenant, ago=7, rate=30.0, usual=35.0)
+    make_digest(tenant, ago=8, rate=31.0, usual=30.0)
+    write(tenant, 1, hours=-500)
+    write(tenant, 2, hours=-96)
+    (verdict,) = read_verdict(tenant).more
+    told = "Hit rate fell from 30.0% to 2.0% on Thursday after revision 2"
+    assert (verdict.text, verdict.day) == (told, dt.date(2026, 11, 19))
+    # The log ends before the restore, which nine minutes passed since.
+    write(tenant, 3, hours=56.85, action="restore", restored_from=1)
+    (verdict,) = read_verdict(tenant).more
+    assert verdict.text == f"{told}; revision 3 restored revision 1 9 minutes ago; no requests since"
+    assert verdict.is_open
+    TenantHealth.objects.update(last_day=TODAY)
+    assert read_verdict(tenant).text == f"{told}; revision 3 restored revision 1 9 minutes ago"
+
+
+def test_a_fall_after_days_without_a_log_names_the_revision_of_these_days(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=7.0, usual=40.0)
+    make_digest(tenant, ago=5, rate=40.0, usual=40.0)
+    for seq, hours in enumerate((-90, -60, 12), start=1):
+        write(tenant, seq, hours=hours)
+    told = "Hit rate fell from 40.0% to 7.0% on Tuesday after revision 3"
+    assert read_verdict(tenant).text == told
+    write(tenant, 4, hours=30, action="restore", restored_from=2)
+    make_digest(tenant, ago=0, rate=9.0, usual=40.0)
+    verdict = read_verdict(tenant)
+    assert (verdict.text, verdict.is_open) == (f"{told}, restored 18 h later, and is still down", True)
 
 
 @pytest.mark.parametrize(

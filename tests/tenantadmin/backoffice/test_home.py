@@ -84,7 +84,7 @@ class TestHome:
         TenantHealth.objects.create(
             tenant_id=tenant.pk, last_day=now().date(), rate_7=0.4, rate_28=0.5, drop=0.1, requests_7=1000
         )
-        assert "rules restored" not in page_text(staff, "/admin/")
+        assert "restored" not in page_text(staff, "/admin/")
         for seq, hours in ((2, 30), (3, 2)):
             Revision.objects.create(
                 kind="rules",
@@ -97,7 +97,9 @@ class TestHome:
                 document={},
                 changed_at=now() - dt.timedelta(hours=hours, minutes=1),
             )
-        assert "Warehouse rules restored 2 hours ago 40.0%" in page_text(staff, "/admin/")
+        assert "Warehouse revision 3 restored revision 0 2 hours ago 40.0%" in page_text(staff, "/admin/")
+        TenantHealth.objects.update(last_day=now().date() - dt.timedelta(days=2))
+        assert "restored revision 0 2 hours ago; no requests since" in page_text(staff, "/admin/")
 
     def test_a_row_is_put_away_for_one_person(self, staff: Client, support: Client, tenant: Tenant) -> None:
         build = Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed", error="no room")
