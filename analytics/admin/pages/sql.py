@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import codecs
-from itertools import chain
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+import math
+from itertools import chain, repeat, starmap
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
 from django.http import HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.utils.html import escape, format_html
+from django.utils.safestring import mark_safe
 
 from accounts.admin.forms import sql_editor
 from accounts.admin.pages.base import PART, TenantActPage
@@ -27,7 +30,7 @@ from logs.saved_queries import (
     list_saved_queries,
     save_query,
 )
-from logs.sql.results import csv_pieces
+from logs.sql.results import csv_pieces, parquet_pieces
 from logs.sql.values import as_text, json_values
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError, BadRequest
@@ -37,17 +40,22 @@ from tenantadmin.lib.http.budgets import QUERY
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django.http import HttpRequest
 
     from logs.sql.protocol import QueryResult
 
-#: Maximum rows, and characters of a value, that the page shows. The CSV has the whole result.
-SHOWN_ROWS: Final = 200
+#: Maximum rows, values, and characters of a value, that the page shows. The files have the whole result.
+SHOWN_ROWS: Final = 10_000
+_SHOWN_VALUES: Final = 100_000
 _SHOWN_CHARACTERS: Final = 300
+#: The page shows this many rows at first, and after each click: a browser lays out 10,000 rows for seconds.
+_PART_ROWS: Final = 500
 #: The page cuts a longer value to one line, which a click opens.
 _LONG: Final = 60
+#: A chart of more rows has no room for their labels.
+_CHART_ROWS: Final = 60
 #: Types of numbers, of both engines.
 _NUMBERS: Final = frozenset(
     [
@@ -93,22 +101,6 @@ class FacetForm(forms.Form):
     )
     rule = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"list": "rule-ids"}))
     table = forms.CharField(required=False, max_length=1000)
-
-
-class Cell(NamedTuple):
-    """A value as text, None for null, and its class on the page. ``time`` says a log's timestamp (UTC)."""
-
-    text: str | None
-    style: str
-    time: str
-
-
-class ShownRow(NamedTuple):
-    """The values of a row, and the id and day of its log entry if it has them."""
-
-    cells: list[Cell]
-    log_id: str | None = None
-    day: str | None = None
 
 
 class SqlPage(LogPage):
@@ -170,9 +162,10 @@ class SqlPage(LogPage):
             if "save" in request.POST:
                 return self._save(statement)
             result, ran = self._run(statement)
-            if "csv" in request.POST:
-                return _csv(result, for_excel=request.POST["csv"] == "excel")
-            more = {"result": result, **_shown(result), "ran": ran, "permalink": self._permalink(statement)}
+            if "file" in request.POST:
+                return _file(result, request.POST["file"])
+            shown = _shown(result, explain=self.to("tenant-rules-trace"))
+            more = {"result": result, **shown, "ran": ran, "permalink": self._permalink(statement)}
             status = 200
         except ApiError as error:
             more, status = {"error": error}, error.status
@@ -210,49 +203,97 @@ class SqlPage(LogPage):
         return HttpResponseRedirect(self.to("tenant-sql"))
 
 
-def _csv(result: QueryResult, *, for_excel: bool) -> StreamingHttpResponse:
-    # By a byte order mark Excel knows that the file is UTF-8.
+def _file(result: QueryResult, kind: str) -> StreamingHttpResponse:
+    """Return the whole result as CSV, as CSV for Excel, or as Parquet."""
+    if kind == "parquet":
+        pieces, content_type, ending = parquet_pieces(result), "application/vnd.apache.parquet", "parquet"
+    else:
+        # By a byte order mark Excel knows that the file is UTF-8.
+        mark = [codecs.BOM_UTF8] if kind == "excel" else []
+        pieces = chain(mark, csv_pieces(result, for_people=True))
+        content_type, ending = "text/csv; charset=utf-8", "csv"
     return StreamingHttpResponse(
-        chain([codecs.BOM_UTF8] if for_excel else [], csv_pieces(result, for_people=True)),
-        content_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
+        pieces,
+        content_type=content_type,
+        headers={"Content-Disposition": f'attachment; filename="proxy_logs.{ending}"'},
     )
 
 
-def _shown(result: QueryResult) -> dict[str, Any]:
-    """Return column names and the first rows for the page."""
+def _shown(result: QueryResult, *, explain: str) -> dict[str, Any]:
+    """Return column names, the first rows as HTML, and a chart.
+
+    ``explain`` is the address of the page that explains a request.
+    """
     names = [column.name for column in result.columns]
-    rows: list[dict[str, Any]] = []
+    rows: list[tuple[Any, ...]] = []
+    limit = min(SHOWN_ROWS, _SHOWN_VALUES // len(names))
     for batch in result.batches:
-        shown = batch.slice(0, SHOWN_ROWS - len(rows))
-        values = zip(*map(json_values, shown.columns), strict=True)
-        rows += [dict(zip(names, row, strict=True)) for row in values]
+        rows += zip(*map(json_values, batch.slice(0, limit - len(rows)).columns), strict=True)
     # A row of these columns is an entry of the log.
     is_entry = {"logId", "day"} <= set(names)
     numbers = {it.name for it in result.columns if it.type.partition("(")[0].upper() in _NUMBERS}
+    links = _links(rows, names.index("logId"), names.index("day"), explain) if is_entry else repeat("")
+    columns = [(name, name in numbers) for name in names]
+    lines = [
+        f"<tr>{link}{''.join(starmap(_cell, zip(row, columns, strict=True)))}</tr>"
+        for row, link in zip(rows, links, strict=False)
+    ]
+    parts = ["\n".join(lines[first : first + _PART_ROWS]) for first in range(0, len(lines), _PART_ROWS)]
     return {
-        "names": [(name, name in numbers) for name in names],
+        "names": columns,
         "is_entry": is_entry,
-        "rows": [
-            ShownRow(
-                [_cell(row[name], name, is_number=name in numbers) for name in names],
-                *((row["logId"], row["day"]) if is_entry else ()),
-            )
-            for row in rows
-        ],
+        "shown": len(rows),
+        # Each value is escaped. A template would take seconds for so many.
+        "parts": [mark_safe(part) for part in parts],  # noqa: S308
+        "part_rows": _PART_ROWS,
+        "chart": _chart(rows, columns) if not result.truncated else None,
     }
 
 
-def _cell(value: Any, name: str, *, is_number: bool) -> Cell:
-    """Return how a value of the column ``name`` is shown: shortened if it is long."""
-    text = None if value is None else as_text(value)
+def _links(rows: Iterable[tuple[Any, ...]], log_id: int, day: int, explain: str) -> Iterator[str]:
+    """Yield the cell that leads to the explanation of each row."""
+    for row in rows:
+        query = urlencode({"log_id": row[log_id] or "", "day": row[day] or ""})
+        link = format_html('<a href="{}?{}">Explain</a>', explain, query) if row[log_id] and row[day] else ""
+        yield f"<td>{link}</td>"
+
+
+def _cell(value: Any, column: tuple[str, bool]) -> str:
+    """Return a value as a cell of the table: shortened if it is long."""
+    name, is_number = column
+    if value is None:
+        return '<td><span class="subtle">null</span></td>'
+    text = as_text(value)
+    style = ' class="number"' if is_number else ' class="long"' if len(text) > _LONG else ""
     time = ""
     if name == "timestamp" and type(value) is int and 0 < value < _MAX_MS:
-        time = from_epoch_ms(value).time().isoformat("milliseconds")
-    if text is not None and len(text) > _SHOWN_CHARACTERS:
+        time = f' <span class="subtle">{from_epoch_ms(value).time().isoformat("milliseconds")}</span>'
+    if len(text) > _SHOWN_CHARACTERS:
         text = f"{text[:_SHOWN_CHARACTERS]}…"
-    style = "number" if is_number else "long" if text is not None and len(text) > _LONG else ""
-    return Cell(text, style, time)
+    return f"<td{style}>{escape(text)}{time}</td>"
+
+
+def _chart(rows: Sequence[tuple[Any, ...]], columns: Sequence[tuple[str, bool]]) -> dict[str, Any] | None:
+    """Return a chart of the first numbers of a short result by its only text, or by its first column."""
+    texts = [index for index, (_, is_number) in enumerate(columns) if not is_number] or [0]
+    numbers = [index for index, (_, is_number) in enumerate(columns) if is_number and index not in texts]
+    if len(texts) > 1 or not numbers or not 1 < len(rows) <= _CHART_ROWS:
+        return None
+    label, number = texts[0], numbers[0]
+    return {
+        "title": f"{columns[number][0]} by {columns[label][0]}",
+        "labels": ["null" if row[label] is None else as_text(row[label])[:_LONG] for row in rows],
+        "bars": [
+            {"label": columns[number][0], "color": "accent", "values": [_number(row[number]) for row in rows]}
+        ],
+        "marks": [],
+    }
+
+
+def _number(value: Any) -> float | None:
+    """Return a number of a result for a chart; None for null and for what no chart can show."""
+    number = math.nan if value is None else float(as_text(value))
+    return number if math.isfinite(number) else None
 
 
 class CancelQueryPage(LogPage, TenantActPage):

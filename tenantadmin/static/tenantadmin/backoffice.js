@@ -169,13 +169,15 @@ async function drawChart(canvas) {
     const data = JSON.parse(document.getElementById(canvas.dataset.chart).textContent);
     const grid = color("--line");
     const text = color("--muted");
+    // Counts are whole. Other numbers of a result are not.
+    const write = (value) => Number.isInteger(value) ? f.number(value) : value;
     Chart.defaults.font.family = "Inter, sans-serif";
     new Chart(canvas, {
         type: "bar",
         data: {
             labels: data.labels,
             datasets: [
-                { type: "line", label: data.line.label, data: data.line.values, yAxisID: "rate", borderColor: color("--rate"), borderWidth: 2, pointRadius: 0, spanGaps: true },
+                ...(data.line ? [{ type: "line", label: data.line.label, data: data.line.values, yAxisID: "rate", borderColor: color("--rate"), borderWidth: 2, pointRadius: 0, spanGaps: true }] : []),
                 ...data.bars.map((bar) => ({ label: bar.label, data: bar.values, backgroundColor: color(`--${bar.color}`), stack: "requests" })),
             ],
         },
@@ -193,14 +195,14 @@ async function drawChart(canvas) {
             plugins: {
                 legend: { labels: { color: text, boxWidth: 12 } },
                 tooltip: { callbacks: {
-                    label: ({ dataset, raw }) => `${dataset.label}: ${dataset.yAxisID === "rate" ? f.percent(raw === null ? null : raw / 100) : f.number(raw)}`,
+                    label: ({ dataset, raw }) => `${dataset.label}: ${dataset.yAxisID === "rate" ? f.percent(raw === null ? null : raw / 100) : write(raw)}`,
                     footer: (items) => data.marks.filter((one) => one.at === items[0].label).map((one) => one.text),
                 } },
             },
             scales: {
                 x: { stacked: true, grid: { display: false }, ticks: { color: text, maxRotation: 0, autoSkipPadding: 12 } },
-                y: { stacked: true, beginAtZero: true, grid: { color: grid }, ticks: { color: text, precision: 0, callback: (value) => f.number(value) } },
-                rate: { position: "right", min: 0, max: 100, grid: { display: false }, ticks: { color: text, callback: (value) => `${value}%` } },
+                y: { stacked: true, beginAtZero: true, grid: { color: grid }, ticks: { color: text, callback: write } },
+                ...data.line && { rate: { position: "right", min: 0, max: 100, grid: { display: false }, ticks: { color: text, callback: (value) => `${value}%` } } },
             },
         },
         plugins: [changeLines],
@@ -216,6 +218,15 @@ function drawCharts(root) {
 
 document.addEventListener("DOMContentLoaded", () => drawCharts(document));
 document.addEventListener("htmx:load", (event) => drawCharts(event.target));
+
+// --- More rows of a result ---
+
+document.addEventListener("click", (event) => {
+    if (!event.target.matches("[data-more]")) return;
+    const [next, ...later] = document.querySelectorAll("#result tbody[hidden]");
+    next.hidden = false;
+    event.target.hidden = !later.length;
+});
 
 // --- What could not be loaded ---
 

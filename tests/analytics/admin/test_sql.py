@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
+import json
 import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pyarrow.parquet as pq
 import pytest
 from django.db import connection
 from django.test import Client
@@ -48,7 +51,7 @@ class TestAccess:
         page = text_of(answer.content.decode())
         assert "SQL over it is for members. Take access for a limited time" in page
         assert "SELECT 1" not in page
-        for sent in ({"statement": "SELECT 1"}, {"statement": "SELECT 1", "csv": "yes"}, {"delete": "1"}):
+        for sent in ({"statement": "SELECT 1"}, {"statement": "SELECT 1", "file": "csv"}, {"delete": "1"}):
             assert staff.post(to("tenant-sql", tenant), sent).status_code == 403
         assert staff.get(to("tenant-sql", tenant), {"part": "running"}).status_code == 403
         cancel = to("tenant-sql-cancel", tenant, run=1)
@@ -123,14 +126,52 @@ class TestRun:
         monkeypatch.setattr(sql_page, "SHOWN_ROWS", 2)
         statement = "SELECT -i AS n, '=1+' || i AS t, NULL AS e, [i] AS l FROM range(3) AS r(i) ORDER BY i"
         page = text_of(access.post(to("tenant-sql", tenant), {"statement": statement}).content.decode())
-        assert "the first 2 are shown, the CSV has all 3 rows of the result" in page
+        assert "the first 2 are shown, the files have all 3 rows of the result" in page
         assert "n t e l 0 =1+0 null [0] -1 =1+1 null [1]" in page
-        answer = access.post(to("tenant-sql", tenant), {"statement": statement, "csv": "yes"})
+        monkeypatch.setattr(sql_page, "_PART_ROWS", 1)
+        html = access.post(to("tenant-sql", tenant), {"statement": statement}).content.decode()
+        assert re.findall("<tbody[^>]*>", html) == ["<tbody>", "<tbody hidden>"]
+        assert "Show 1 more rows" in html
+        answer = access.post(to("tenant-sql", tenant), {"statement": statement, "file": "csv"})
         assert answer["Content-Disposition"] == 'attachment; filename="proxy_logs.csv"'
         text = answer.getvalue().decode()
         assert text == "n,t,e,l\r\n0,'=1+0,,[0]\r\n-1,'=1+1,,[1]\r\n-2,'=1+2,,[2]\r\n"
-        answer = access.post(to("tenant-sql", tenant), {"statement": statement, "csv": "excel"})
+        answer = access.post(to("tenant-sql", tenant), {"statement": statement, "file": "excel"})
         assert answer.getvalue().decode() == f"\N{BYTE ORDER MARK}{text}"
+        answer = access.post(to("tenant-sql", tenant), {"statement": statement, "file": "parquet"})
+        assert answer["Content-Disposition"] == 'attachment; filename="proxy_logs.parquet"'
+        assert pq.read_table(io.BytesIO(answer.getvalue())).column("n").to_pylist() == [0, -1, -2]
+
+    @pytest.mark.parametrize(
+        ("select", "title", "labels", "values"),
+        [
+            ("'x' || i AS a, i * 1.5 AS b, i AS c", "b by a", ["x0", "x1"], [0, 1.5]),
+            ("i AS hour, i * 10 AS n", "n by hour", ["0", "1"], [0, 10]),
+            ("nullif('x' || i, 'x0') AS a, 'inf'::DOUBLE AS b", "b by a", ["null", "x1"], [None, None]),
+        ],
+    )
+    def test_a_short_result_of_numbers_has_a_chart(
+        self, select: str, title: str, labels: list[str], values: list[Any], access: Client, tenant: Tenant
+    ) -> None:
+        sql = f"SELECT {select} FROM range(2) AS r(i) ORDER BY i"
+        html = access.post(to("tenant-sql", tenant), {"statement": sql}).content.decode()
+        data = re.search(r'<script id="result-chart-data"[^>]*>(.*?)</script>', html)
+        assert data is not None
+        chart = json.loads(data[1])
+        assert (chart["title"], chart["labels"], chart["bars"][0]["values"]) == (title, labels, values)
+
+    @pytest.mark.parametrize(
+        "sql",
+        [
+            "SELECT i FROM range(2) AS r(i)",
+            "SELECT 'x' AS a, 'y' AS b, i FROM range(2) AS r(i)",
+            "SELECT 'x' AS a, 1 AS b",
+            "SELECT 'x' AS a, i FROM range(61) AS r(i)",
+        ],
+    )
+    def test_other_results_have_none(self, sql: str, access: Client, tenant: Tenant) -> None:
+        html = access.post(to("tenant-sql", tenant), {"statement": sql}).content.decode()
+        assert "result-chart" not in html
 
     def test_numbers_stand_right_and_timestamps_say_their_time(self, access: Client, tenant: Tenant) -> None:
         sql = f"SELECT {START + 61_002} AS \"timestamp\", 'a' AS b, 1.5 AS c, repeat('x', 70) AS d"
@@ -162,7 +203,7 @@ class TestRun:
     def test_errors_are_shown_beside_the_statement(
         self, access: Client, tenant: Tenant, statement: str, text: str
     ) -> None:
-        for action in ("run", "csv"):
+        for action in ("run", "file"):
             answer = access.post(to("tenant-sql", tenant), {"statement": statement, action: "yes"})
             assert answer.status_code == 400
             html = answer.content.decode()
