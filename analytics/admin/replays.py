@@ -19,15 +19,16 @@ from analytics.replay.judgement import (
     judge,
     middle,
 )
+from analytics.replay.outdated import find_outdated, normalize
 from analytics.replay.replay import GainCounts
 from analytics.replay.runs import list_replays
-from rules.write import lint_document
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from analytics.replay.judgement import ReplayJudgement
+    from analytics.replay.outdated import Outdated
     from rules.models import RuleDraft
 
 _SHOWN: Final = 3
@@ -92,10 +93,10 @@ def _exactly(value: float) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class ShownReplay:
-    """A replay of a draft. ``is_current``: the draft has not changed since."""
+    """A replay of a draft. ``outdated``: what has changed since."""
 
     run: ReplayRun
-    is_current: bool
+    outdated: Outdated | None = None
     #: What the recommendation of these rules is good for.
     purpose: str = ""
 
@@ -115,7 +116,11 @@ class ShownReplay:
     @property
     def judgement(self) -> ReplayJudgement | None:
         """What the replay says about publishing the draft."""
-        return None if self.run.result is None else judge(self.run.result, purpose=self.purpose)
+        return (
+            None
+            if self.run.result is None
+            else (judge(self.run.result, purpose=self.purpose, outdated=self.outdated))
+        )
 
     @property
     def parts(self) -> list[list[ComparedRule]]:
@@ -141,6 +146,12 @@ class ShownReplay:
         return sum(total[name] for name in UNCOUNTED)
 
     @property
+    def before(self) -> str:
+        """The rules that the draft is compared with."""
+        seq = (self.run.result or {})["against"].get("seq")
+        return "the live rules" if seq is None else f"the rules of revision {seq}"
+
+    @property
     def logged_hits(self) -> int:
         """How many hits the log has."""
         rules: list[Mapping[str, Any]] = (self.run.result or {})["calibration"].get("rules", [])
@@ -155,14 +166,13 @@ class ShownReplay:
 
 def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:
     """Return the newest replays of a draft, including replays of the same rules under another name."""
-    normalized = lint_document({"rules": draft.rules}).normalized
-    rules = None if normalized is None else list(normalized)
+    rules = normalize(draft)
     subjects = Q(subject={"draftId": str(draft.pk)})
     if rules is not None:
         subjects |= Q(rules=rules)
     # Unlike lists of all replays, this reads the results.
-    runs = list_replays(tenant_id=draft.tenant_id).filter(subjects).defer(None)[:_SHOWN]
-    return [ShownReplay(run, is_current=run.rules == rules) for run in runs]
+    runs = list(list_replays(tenant_id=draft.tenant_id).filter(subjects).defer(None)[:_SHOWN])
+    return [ShownReplay(*each) for each in zip(runs, find_outdated(runs, draft=draft), strict=True)]
 
 
 def is_under_way(replays: Sequence[ShownReplay]) -> bool:
@@ -171,6 +181,6 @@ def is_under_way(replays: Sequence[ShownReplay]) -> bool:
 
 
 def newest_done(replays: Sequence[ShownReplay]) -> ShownReplay | None:
-    """Return the newest replay of the draft as it is now, or None."""
-    done = (shown for shown in replays if shown.is_current and shown.run.state == ReplayRun.State.DONE)
+    """Return the newest replay of the draft as it is now against the rules in force, or None."""
+    done = (shown for shown in replays if not shown.outdated and shown.run.state == ReplayRun.State.DONE)
     return next(done, None)

@@ -122,7 +122,7 @@ def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
         "progress": 1,
         "error": "",
         "finished_at": moment,
-        "result": make_storable(replay.result),
+        "result": own_input.as_stored(replay.result),
     }
     run, _ = ReplayRun.objects.update_or_create(
         tenant_id=request.tenant_id,

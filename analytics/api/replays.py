@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommendations import purpose_of_replay
 from analytics.models import ReplayRun
+from analytics.replay.outdated import find_outdated
 from analytics.replay.runs import (
     Replay,
     ReplaySummary,
@@ -106,7 +107,7 @@ class ReplayViewSet(AppViewSet):
             # Without a broker the replay stays queued; `watch_replays` starts it.
             transaction.on_commit(lambda: run_replay.delay(str(tenant)), robust=True)
         return Response(
-            describe_replay(run),
+            describe_replay(run, find_outdated([run])[0]),
             status=200 if run.state == ReplayRun.State.DONE else 202,
             headers={"Location": reverse("replay", kwargs={"tenant": tenant, "replayId": run.pk})},
         )
@@ -119,9 +120,10 @@ class ReplayViewSet(AppViewSet):
     def get_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
         """The state of a replay, and its result when it is done."""
         run = read_replay(tenant_id=tenant, replay_id=replayId)
-        etag = replay_etag(run)
+        [outdated] = find_outdated([run])
+        etag = replay_etag(run, outdated)
         return not_modified(request, etag) or Response(
-            describe_replay(run, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}
+            describe_replay(run, outdated, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}
         )
 
     @operation(summary="Cancel a replay, or remove one that has ended", responses={200: Success})

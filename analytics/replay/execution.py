@@ -20,7 +20,6 @@ from analytics.replay.replay import replay
 from analytics.summaries.engine import replay_engine
 from logs.locks import Busy, build_lock
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def _execute(store: ObjectStore, run: ReplayRun) -> None:
         _finish(run.pk, ReplayRun.State.FAILED, error="The replay failed. Request it again.")
         logger.exception("Replay %s of tenant %s failed: %s", run.pk, run.tenant_id, error)  # noqa: TRY401
     else:
-        _finish(run.pk, ReplayRun.State.DONE, result=make_storable(result), progress=1.0)
+        _finish(run.pk, ReplayRun.State.DONE, result=collected.as_stored(result), progress=1.0)
 
 
 def _collect(run: ReplayRun) -> Input:

@@ -17,16 +17,18 @@ from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.models import Marker as StoredMarker
 from rules.ruleset import read_ruleset
+from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
+    from analytics.replay.replay import ReplayResult
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: Raise it when a replay of the same input has another result. Then earlier results are not reused.
-_VERSION: Final = 3
+_VERSION: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class Input:
     #: Day, build, object keys and number of rows of each partition.
     partitions: Sequence[tuple[date, str, Sequence[str], int]]
     current: Sequence[Mapping[str, Any]]
+    #: The revision of the current rules.
+    seq: int
     in_force: Sequence[tuple[int, Sequence[Mapping[str, Any]]]]
     changes: Sequence[int]
     markers: Sequence[tuple[str, int]]
@@ -71,6 +75,11 @@ class Input:
             (_VERSION, self.prices, self.per_user_tables),
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
+
+    def as_stored(self, result: ReplayResult) -> Any:
+        """Return the result of the replay as JSON that the database stores."""
+        against = msgspec.structs.replace(result.against, seq=self.seq)
+        return make_storable(msgspec.structs.replace(result, against=against))
 
     def as_job(self, store: ObjectStore) -> Job:
         request = self.request
@@ -123,6 +132,7 @@ def collect_input(request: Request) -> Input:
         request,
         partitions=[(day.day, day.build, day.files, day.rows) for day in days.defer("hours")],
         current=current,
+        seq=ruleset.seq,
         in_force=_find_rulesets_in_force(request.tenant_id, changes, current=current, start=start),
         changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
         markers=[(marker.target_rule_id, epoch_ms(marker.invalidated_at)) for marker in markers],

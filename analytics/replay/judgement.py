@@ -13,6 +13,8 @@ from tenantadmin.lib.core.structs import JsonStruct
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from analytics.replay.outdated import Outdated
+
 #: What a request can end as that is not cached.
 NOT_CACHED: Final = ("bypassed", "passed")
 #: What a request can end as that counts nowhere, as in docs/words.md.
@@ -21,6 +23,20 @@ UNCOUNTED: Final = ("holds", "blocked", "errors", "invalidationErrors")
 _NO_CHANGE: Final = 0.5
 #: Purposes of recommendations that hits and warehouse time do not show.
 _OTHER_PURPOSES: Final = ("no waiting", "less stored", "simpler rules")
+
+#: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
+_CAVEATS: Final = {
+    "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
+    "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
+    "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
+    "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
+    "days-left-out": "Some days were left out.",
+    "cold-start": "The days before the window have no data: the cache starts cold.",
+    "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
+    "calibration-fair": "The replay of the rules in force differs a little from the log.",
+    "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
+    "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
+}
 
 
 class Tone(StrEnum):
@@ -37,6 +53,15 @@ class ReplayJudgement(JsonStruct):
     tone: Tone
     text: Annotated[str, Meta(description="What the rules would do, in a sentence or two.")]
     next: Annotated[str, Meta(description="What to do now.")]
+    is_outdated: Annotated[
+        bool,
+        Meta(description="True if the draft or the rules in force have changed since. ``text`` says which."),
+    ] = False
+
+
+def say_caveat(code: str) -> str:
+    """Return the sentence for a caveat, or the code if it is unknown."""
+    return _CAVEATS.get(code, code)
 
 
 def middle(bounds: Mapping[str, Any]) -> float:
@@ -75,12 +100,27 @@ def hit_rate(counts: Mapping[str, Any]) -> float | None:
     return middle(counts["hits"]) / requests if requests else None
 
 
-def judge(result: Mapping[str, Any], *, purpose: str = "") -> ReplayJudgement:
+def judge(
+    result: Mapping[str, Any], *, purpose: str = "", outdated: Outdated | None = None
+) -> ReplayJudgement:
     """Judge the result of a replay (`ReplayResult` as JSON).
 
     Args:
         purpose: what the recommendation of these rules is good for, if there is one.
+        outdated: what has changed since the replay.
     """
+    judged = _judge(result, purpose)
+    if not outdated:
+        return judged
+    advice = (
+        "Replay it again before you decide." if outdated.can_repeat else "There is nothing left to decide."
+    )
+    return ReplayJudgement(
+        tone=Tone.WARN, text=f"{outdated.text} {judged.text}", next=advice, is_outdated=True
+    )
+
+
+def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
     then, now = result["total"], result["against"]["total"]
     hits, saved = (middle(then[name]) - middle(now[name]) for name in ("hits", "savedMs"))
     risk = then["risk"]["high"] - now["risk"]["high"]

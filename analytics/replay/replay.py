@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 class Caveat(StrEnum):
-    """Codes of what limits a result. docs/replay.md, the staff page and the dashboard explain them."""
+    """Codes of what limits a result. docs/replay.md and `say_caveat` explain them."""
 
     WRITES_PAST_GATEWAY = "writes-past-gateway-invisible"
     LITERALS_HIDDEN = "literals-hidden"
@@ -101,6 +101,9 @@ class ReplayRuleCounts(ReplayCounts):
 
 
 class ReplayRuleset(JsonStruct):
+    seq: Annotated[
+        Count | None, Meta(description="The revision of the rules. Absent in replays of earlier releases.")
+    ] = None
     total: ReplayCounts
     rules: list[ReplayRuleCounts]
 

@@ -26,7 +26,7 @@ from analytics.replay.calibration import Calibration, MovedRequests
 from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.inputs import Request, collect_input
-from analytics.replay.judgement import ReplayJudgement, judge
+from analytics.replay.judgement import ReplayJudgement, judge, say_caveat
 from analytics.replay.leaks import ReplayLeaks
 from analytics.replay.publish_cost import PublishCost
 from analytics.replay.replay import (
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
     from datetime import date
 
     from django.db.models import QuerySet
+
+    from analytics.replay.outdated import Outdated
 
 
 REPLAY_STATES: Final = ReplayRun.State.values
@@ -102,6 +104,7 @@ class Replay(ReplaySummary):
     )
     publish_cost: PublishCost | None = None
     caveats: list[str] | None = None
+    notes: Annotated[list[str] | None, Meta(description="The caveats in words.")] = None
     evidence: list[EvidenceQuery] | None = None
 
 
@@ -274,16 +277,18 @@ def delete_old_replays() -> None:
         finished.filter(tenant_id=tenant_id).exclude(pk__in=list(kept)).delete()
 
 
-def replay_etag(run: ReplayRun) -> str:
+def replay_etag(run: ReplayRun, outdated: Outdated) -> str:
     """Return the entity tag of a run."""
-    return strong_etag("replay", run.pk, f"{run.state}-{run.progress}-{run.finished_at}")
+    return strong_etag("replay", run.pk, f"{run.state}-{run.progress}-{run.finished_at}", *outdated.reasons)
 
 
-def describe_replay(run: ReplayRun, *, purpose: str = "") -> dict[str, Any]:
-    """Return a `Replay`: a run with its stored result, if it has one, judged by its ``purpose`` (`judge`)."""
-    judged = (
-        {} if run.result is None else {"judgement": msgspec.to_builtins(judge(run.result, purpose=purpose))}
-    )
+def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose: str = "") -> dict[str, Any]:
+    """Return a `Replay`: a run with its stored result, if it has one, judged (`judge`)."""
+    judged: dict[str, Any] = {}
+    if run.result is not None:
+        judgement = judge(run.result, purpose=purpose, outdated=outdated)
+        notes = [say_caveat(code) for code in run.result["caveats"]]
+        judged = {"judgement": msgspec.to_builtins(judgement), "notes": notes}
     return {**msgspec.to_builtins(summarize_replay(run)), **judged, **(complete_gateway(run.result) or {})}
 
 

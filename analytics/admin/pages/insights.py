@@ -143,9 +143,7 @@ class DecisionPage(BelowInsights, TenantActPage):
         )
         run = self.recommendation.replay if self.shows_change else None
         purpose = purpose_of(self.recommendation.kind)
-        shown = (
-            None if run is None or run.result is None else ShownReplay(run, is_current=True, purpose=purpose)
-        )
+        shown = None if run is None or run.result is None else ShownReplay(run, purpose=purpose)
         return {
             "recommendation": self.recommendation,
             "change": change,

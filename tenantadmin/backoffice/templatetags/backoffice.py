@@ -13,6 +13,7 @@ from django.utils.html import conditional_escape, format_html, json_script
 from django.utils.safestring import mark_safe
 
 from analytics.advice.wording import purpose_of, show_rows
+from analytics.replay.judgement import say_caveat
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.core.timestamps import from_epoch_ms
@@ -29,21 +30,6 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
-#: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
-_CAVEATS: Final = {
-    "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
-    "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
-    "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
-    "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
-    "days-left-out": "Some days were left out.",
-    "cold-start": "The days before the window have no data: the cache starts cold.",
-    "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
-    "calibration-fair": "The replay of the rules in force differs a little from the log.",
-    "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
-    "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
-}
-
-
 #: As `formats.exact_time` writes it.
 _EXACT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
 
@@ -57,12 +43,7 @@ def with_moments(text: str) -> SafeString:
     return mark_safe(shown)  # noqa: S308  # escaped
 
 
-@register.filter
-def caveat(code: str) -> str:
-    """Return the sentence for a caveat of a replay or a recommendation, or the code if it is unknown."""
-    return _CAVEATS.get(code, code)
-
-
+register.filter("caveat", say_caveat)
 register.filter("purpose", purpose_of)
 register.filter("shown_rows", show_rows)
 

@@ -403,7 +403,25 @@ class TestReplays:
         note = "of an earlier text of the draft"
         assert note not in page_text(access, page_of(draft))
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
-        assert note in page_text(access, page_of(draft))
+        text = page_text(staff, page_of(draft))
+        assert note in text
+        assert "Replay again: the last 7 days" in text
+        assert "Publish them." not in text
+        assert "Review and publish" not in text
+
+    def test_a_replay_against_earlier_rules_says_so(self, staff: Client, draft: RuleDraft) -> None:
+        replay(staff, draft)
+        assert "“was” is the number under the rules of revision 1." in page_text(staff, page_of(draft))
+        write(draft.tenant, RULE, {**ADS, "id": "others"})
+        text = page_text(staff, page_of(draft))
+        assert "This replay is against revision 1, not the rules in force (revision 2)." in text
+        assert "Replay it again before you decide." in text
+        # A new one advises nothing that cannot be done.
+        ReplayRun.objects.all().delete()
+        replay(staff, draft)
+        text = page_text(staff, page_of(draft))
+        assert "First rebase it: apply its changes to the live rules." in text
+        assert "Publish them." not in text
 
     @pytest.mark.slow
     def test_a_replay_of_the_same_rules_by_another_user_is_shown(
@@ -452,9 +470,9 @@ class TestReplays:
     ) -> None:
         run = replay(access, draft)
         pages = (
-            (access, page_of(draft), 15),
-            (access, f"{page_of(draft)}?part=replays", 6),
-            (staff, page_of(draft, "-publish"), 11),
+            (access, page_of(draft), 16),
+            (access, f"{page_of(draft)}?part=replays", 10),
+            (staff, page_of(draft, "-publish"), 12),
         )
         for digest in ("1", "2"):
             for client, address, queries in pages:

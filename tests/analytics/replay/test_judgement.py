@@ -14,6 +14,7 @@ from analytics.replay.judgement import (
     count_requests,
     judge,
 )
+from analytics.replay.outdated import Outdated
 
 MS = 60_000
 
@@ -58,6 +59,21 @@ def test_what_to_do_next(then: dict[str, Any], now: dict[str, Any], tone: str, a
 def test_a_replay_that_differs_from_the_log_decides_nothing() -> None:
     judged = judge(result(counts(60, 2 * MS), counts(50, MS), "poor"))
     assert (judged.tone, judged.next[:21]) == ("bad", "Do not decide by this")
+
+
+@pytest.mark.parametrize("can_repeat", [True, False])
+def test_a_replay_of_earlier_rules_does_not_advise_to_publish(can_repeat: bool) -> None:
+    outdated = Outdated(
+        ["of an earlier text of the draft", "against revision 3, not the rules in force"], can_repeat
+    )
+    judged = judge(result(counts(60, 2 * MS), counts(50, MS)), outdated=outdated)
+    assert judged.text.startswith(
+        "This replay is of an earlier text of the draft, and against revision 3, not the rules in force. "
+    )
+    assert (judged.tone, judged.is_outdated) == ("warn", True)
+    assert judged.next == (
+        "Replay it again before you decide." if can_repeat else "There is nothing left to decide."
+    )
 
 
 def test_a_gain() -> None:

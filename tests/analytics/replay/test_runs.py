@@ -26,6 +26,7 @@ from analytics.models import ReplayRun
 from analytics.replay import execution, limit, runs
 from analytics.replay.errors import TooLarge, TooManyReplays
 from analytics.replay.execution import fail_lost_replays, run_next
+from analytics.replay.outdated import find_outdated
 from analytics.replay.replay import ReplayResult, replay
 from analytics.replay.runs import (
     cancel_replay,
@@ -38,7 +39,7 @@ from analytics.tasks import WATCH_SECONDS
 from logs.layout import day_start_ms
 from logs.locks import build_lock
 from logs.partitions import GRACE, delete_superseded
-from rules.drafts import create_draft
+from rules.drafts import create_draft, delete_draft, replace_draft
 from rules.write import write_ruleset
 from tenantadmin.celery import app
 from tenantadmin.lib.core.errors import RateLimited
@@ -119,8 +120,55 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
         ("MISS", "HIT", 1, {"low": 1, "likely": None, "high": 1})
     ]
     assert result(run)["calibration"]["grade"] == "good"
-    assert describe_replay(run)["judgement"]["next"] == "Publish them."
+    assert result(run)["against"]["seq"] == 1
+    assert judgement(run) == (False, "Publish them.")
+    assert describe_replay(run)["notes"][0].startswith("Writes past the Gateway are not in the log")
     assert not run_next(default_store(), tenant_id=tenant)
+
+
+def judgement(run: ReplayRun) -> tuple[bool, str]:
+    [outdated] = find_outdated([run])
+    shown = describe_replay(run, outdated)["judgement"]
+    return shown.get("isOutdated", False), shown["next"]
+
+
+def why(run: ReplayRun) -> list[str]:
+    [outdated] = find_outdated([run])
+    return list(outdated.reasons)
+
+
+def write(tenant: UUID, rules: Any) -> None:
+    write_ruleset(tenant_id=tenant, document={"rules": rules}, actor="a@example.org")
+
+
+def test_a_replay_is_outdated_while_other_rules_are_in_force(tenant: UUID) -> None:
+    run = queue(tenant)
+    run_all(tenant)
+    run.refresh_from_db()
+    write(tenant, [*RULES, {**RULES[0], "id": "other"}])
+    assert why(run) == ["against revision 1, not the rules in force (revision 2)"]
+    assert judgement(run) == (True, "Replay it again before you decide.")
+    write(tenant, RULES)
+    assert why(run) == []
+    # A replay of an earlier release does not know its revision.
+    result(run)["against"].pop("seq")
+    assert why(run) == ["against earlier rules, not the rules in force (revision 3)"]
+    run.started_at = now()
+    assert why(run) == []
+
+
+def test_a_replay_is_outdated_once_its_draft_is_other_or_gone(tenant: UUID) -> None:
+    draft = create_draft(tenant_id=tenant, document={"rules": LONGER}, actor="a@example.org")
+    run = queue(tenant, None, draft_id=draft.pk)
+    run_all(tenant)
+    run.refresh_from_db()
+    assert why(run) == []
+    document = {"rules": [*LONGER, {**RULES[0], "id": "other"}]}
+    replace_draft(tenant_id=tenant, draft_id=draft.pk, document=document, actor="a@example.org")
+    assert why(run) == ["of an earlier text of the draft"]
+    delete_draft(tenant_id=tenant, draft_id=draft.pk, actor="a@example.org")
+    assert why(run) == ["of a draft that was published or deleted"]
+    assert judgement(run) == (True, "There is nothing left to decide.")
 
 
 def test_the_same_input_is_one_run_until_it_changes(tenant: UUID) -> None:
@@ -332,9 +380,9 @@ def test_a_replay_has_a_low_priority_and_its_worker_keeps_its_own(tenant: UUID, 
     usual = priority()
     seen = []
 
-    def note_priority(*_: Any, **__: Any) -> dict[str, Any]:
+    def note_priority(*arguments: Any, **options: Any) -> ReplayResult:
         seen.append(priority())
-        return {}
+        return replay(*arguments, **options)
 
     monkeypatch.setattr(execution, "replay", note_priority)
     run = queue(tenant)

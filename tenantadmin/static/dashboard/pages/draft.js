@@ -78,7 +78,8 @@ export async function show(context) {
   context.guard(() => mayWrite && isDirty());
   context.title(stored.name || "Draft");
   const replays = await replaysOf();
-  if (mayWrite && context.query.has("review")) setTimeout(review);
+  const open = context.query.get("open");
+  if (mayWrite && open) setTimeout(open === "replay" ? replay : review);
   setTimeout(() => editor.point(context.query.get("rule"), "Kept as a draft"));
   return h("div",
     pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],

@@ -15,18 +15,6 @@ import { tiles } from "./overview.js";
 const POLL_MS = 1500;
 
 /** @type {Texts} */
-const CAVEATS = {
-  "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
-  "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
-  "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
-  "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
-  "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
-  "days-left-out": "Some days were left out.", "cold-start": "The days before the window have no data: the cache starts cold.",
-  "calibration-fair": "The replay of the rules in force differs a little from the log.",
-  "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
-};
-
-/** @type {Texts} */
 const CAUSES = {
   "other-rule": "The log names another rule.",
   "not-executed": "The Gateway failed before it looked for a result.",
@@ -65,6 +53,7 @@ export async function show(context) {
 /** @param {Context} context @param {Replay} run */
 function page(context, run) {
   const { tenant } = context;
+  const { judgement, subject: { draftId } } = run;
   const isOpen = isUnderWay(run);
   const cancel = async () => {
     await call("DELETE /tenants/{tenant}/replays/{replayId}", { tenant, replayId: run.replayId });
@@ -72,8 +61,9 @@ function page(context, run) {
   };
   const head = pageHead(h("div.row", h("h1", "Replay"), badge(run.state, STATE[run.state])),
     [a(to(tenant, "drafts"), "Drafts and replay"), ` · ${f.dayShort(run.window.from)} – ${f.dayShort(run.window.to)} · `,
-      run.subject.draftId ? a(to(tenant, `drafts/${run.subject.draftId}`), "the draft") : subject(run.subject)],
-    can(tenant, "write") && (isOpen ? button("Cancel", cancel) : run.subject.draftId && h(`a.button${run.judgement?.tone === "bad" ? "" : ".primary"}`, { href: to(tenant, `drafts/${run.subject.draftId}`, { review: 1 }) }, "Review and publish")));
+      draftId ? a(to(tenant, `drafts/${draftId}`), "the draft") : subject(run.subject)],
+    can(tenant, "write") && (isOpen ? button("Cancel", cancel) : draftId && h(`a.button${judgement?.tone === "bad" ? "" : ".primary"}`,
+      { href: to(tenant, `drafts/${draftId}`, { open: judgement?.isOutdated ? "replay" : "review" }) }, judgement?.isOutdated ? "Replay again" : "Review and publish")));
   if (isOpen) {
     return [head, panel(run.state === "queued" ? "Waiting for its turn" : "Running", null, h("div.pad",
       h("progress.progress", { max: 1, value: run.progress, "aria-label": "Progress" })))];
@@ -110,18 +100,21 @@ const exactly = (value) => ({ low: value, likely: value, high: value });
 /** @param {Bounds} bounds @param {(value: number) => string} show the likely value, and its bounds */
 const parts = (bounds, show) => f.range(bounds, show).replace(")", "").split(" (");
 
+/** @type {(run: Replay) => string} */
+const before = ({ against }) => (against?.seq === undefined ? "the rules in force" : `the rules of revision ${against.seq}`);
+
 /** @param {string} tenant @param {Replay} run */
 function result(tenant, run) {
   const { calibration } = run;
   if (!calibration) return [];
   return [
     ...outcome(run),
-    panel("By rule", beside("“was”: under the rules in force; ≈: likely, with its bounds below"), byRule(tenant, run)),
+    panel("By rule", beside(`“was”: under ${before(run)}; ≈: likely, with its bounds below`), byRule(tenant, run)),
     h("div.columns", moved(tenant, run), publishCost(run)),
     calibration.causes.length > 0 && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
-      h("li", `A replay of the rules that were in force gives what the log says for ${f.percent(calibration.share)} of all ${f.number(calibration.rows)} requests. The log has ${f.number(calibration.rules.reduce((sum, { hits }) => sum + hits.logged, 0))} hits; “was” is what the present rules would have done on all of these days.`),
-      (run.caveats ?? []).map((code) => h("li", CAVEATS[code] ?? code)),
+      h("li", `A replay of the rules that were in force gives what the log says for ${f.percent(calibration.share)} of all ${f.number(calibration.rows)} requests. The log has ${f.number(calibration.rules.reduce((sum, { hits }) => sum + hits.logged, 0))} hits; “was” is what ${before(run)} would have done on all of these days.`),
+      run.notes?.map((note) => h("li", note)),
       run.window.daysLeftOut?.map((day) => h("li", `${f.periodName(day)} was left out.`))))),
   ];
 }
