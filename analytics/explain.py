@@ -14,6 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
+from analytics.misses import say_reason
 from logs.audit import REQUEST_KEY, record_read, storable
 from logs.columns import CACHE_STATUSES
 from logs.models import Partition
@@ -139,6 +140,7 @@ class MissExplanation(JsonStruct):
         NearestEntry | UnsetType | None,
         Meta(description="The last store of the same statement and rule with other values."),
     ] = UNSET
+    text: Annotated[str, Meta(description="What the reason means, in plain words.")] = ""
 
 
 class LoggedExplanationAnswer(RequestExplanation):
@@ -188,7 +190,11 @@ def explain_logged(
         of_log = chosen if seq is None and draft_id is None else choose_rules(tenant, at=moment)
         varying = [rule.vary_by or () for rule in read_rules(of_log.rules) if rule.id == entry["matchedRule"]]
         key = ("queryHash", *(varying[0] if varying else ()))
-        miss = _explain_miss(store, tenant, entry, key, day=day, moment=moment, reader=reader)
+        found = _explain_miss(store, tenant, entry, key, day=day, moment=moment, reader=reader)
+        kept = None if found.ttl_seconds is None else (found.ttl_seconds, found.ttl_seconds)
+        miss = msgspec.structs.replace(
+            found, text=say_reason(found.reason, kept=kept, needed=found.ttl_needed)
+        )
     explanation = explain(read_rules(chosen.rules), entry)
     traced, logged = explanation.decision.rule_id, entry["matchedRule"]
     disagreement = None

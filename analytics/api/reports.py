@@ -189,7 +189,15 @@ class ReportViewSet(AppViewSet):
             parent=link(reverse("tenant", kwargs={"tenant": tenant})),
             next=next_page(request, page.cursor),
         )
-        return Response(Traffic(links=links, tenant_id=tenant, requests=page.requests, sql=page.sql))
+        return Response(
+            Traffic(
+                links=links,
+                tenant_id=tenant,
+                requests=page.requests,
+                sql=page.sql,
+                miss_reasons=page.miss_reasons,
+            )
+        )
 
     @property
     def _window(self) -> Window:

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from accounts.cursors import invalid_cursor, read_cursor, write_cursor
 from analytics.explain import show_time
+from analytics.misses import say_reasons
 from analytics.summaries.statements import NO_RULE
 from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
 from logs.quoting import quote_value
 from rules.conditions.casefold import fold_case, fold_case_sql
-from tenantadmin.lib.core.structs import JsonStruct, one_of
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.http.hal import Link, ListLinks
 
@@ -72,6 +73,14 @@ class LoggedTraffic(JsonStruct):
     response_size: int
 
 
+class MissReasonCount(JsonStruct):
+    """How many misses have a reason, and what it means."""
+
+    reason: Annotated[str | None, Meta(description="`missReason` of the log.")]
+    requests: Count
+    text: str
+
+
 class TrafficLinks(ListLinks):
     """``next`` is absent on the last page."""
 
@@ -85,6 +94,10 @@ class Traffic(JsonStruct):
     tenant_id: UUID
     requests: list[LoggedTraffic]
     sql: Annotated[str, Meta(description="The statement that gives the same rows, to run yourself.")]
+    miss_reasons: Annotated[
+        list[MissReasonCount] | UnsetType,
+        Meta(description="On the first page of `status=MISS`: all that fit, by reason, the most first."),
+    ] = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +191,7 @@ class TrafficPage(NamedTuple):
     sql: str
     #: The cursor of the next page, or None.
     cursor: str | None
+    miss_reasons: list[MissReasonCount] | UnsetType
 
 
 def list_traffic(
@@ -223,7 +237,26 @@ def list_traffic(
     following = None
     if len(rows) > limit:
         following = _place_of(page, after=place).cursor()
-    return TrafficPage([_request(row) for row in page], f"{statement}{limit}{offset}", following)
+    reasons = _count_reasons(log, found) if page and place is None and matching.status == "MISS" else UNSET
+    return TrafficPage([_request(row) for row in page], f"{statement}{limit}{offset}", following, reasons)
+
+
+def _count_reasons(log: LogReader, found: str) -> list[MissReasonCount]:
+    """Return why the misses that are found were misses, the most frequent reason first."""
+    rows = log.rows(
+        "SELECT missReason AS reason, count(*) AS requests, min(cacheTtlSeconds) AS least,"
+        f" max(cacheTtlSeconds) AS most {found} GROUP BY missReason ORDER BY requests DESC, reason"
+    )
+    return [
+        MissReasonCount(
+            reason=row["reason"],
+            requests=row["requests"],
+            text=say_reasons(
+                row["reason"], kept=None if row["least"] is None else (row["least"], row["most"])
+            ),
+        )
+        for row in rows
+    ]
 
 
 def _place_of(page: list[dict[str, Any]], *, after: _Place | None) -> _Place:

@@ -107,6 +107,8 @@ def test_the_ttl_expired(explain: Callable[..., Any]) -> None:
         "expiredAt": moment(late),
         "ttlSeconds": TTL,
         "ttlNeeded": TTL + 1,
+        "text": "The stored result had expired: it was kept for 1 h. "
+        "Kept for 1.0 h, it would have been a hit.",
     }
 
 
@@ -145,6 +147,7 @@ def test_a_marker_ended_the_entry(world: World, explain: Callable[..., Any]) -> 
             "invalidatedAt": moment(2000),
             "invalidatedBy": {"ruleId": "written", "statement": "UPDATE t"},
         },
+        "text": "An invalidation had ended the stored result.",
     }
 
 
@@ -159,6 +162,7 @@ def test_a_write_of_the_rules_left_the_cache_behind(world: World, explain: Calla
         "reconstructed": False,
         "revision": {"seq": 2, "changedAt": moment(1000)},
         "lastStore": {"logId": "s", "at": moment(0)},
+        "text": "The cache was emptied after the result was stored, for example when rules were published.",
     }
     assert explain(entry("s", 1000), entry("x", 1500))["miss"]["reason"] == "no-cache-entry"
 
@@ -187,6 +191,7 @@ def test_the_nearest_entry_of_the_same_statement_is_named(explain: Callable[...,
         "reconstructed": False,
         "firstInDays": 7,
         "nearest": {"logId": "o2", "at": moment(2), "parameterValues": "[2]"},
+        "text": "The cache had no result for this request.",
     }
 
 
@@ -260,7 +265,10 @@ def test_the_command_prints_the_same(world: World, explain: Callable[..., Any]) 
         "Decides:  rule (none): PASSTHROUGH",
         "Revision: 1",
         "The log names another rule than the one that decides.",
-        'Miss:     {"reason": "no-cache-entry", "reconstructed": false, "firstInDays": 7, "nearest": null}',
+        (
+            'Miss:     {"reason": "no-cache-entry", "reconstructed": false, "firstInDays": 7, "nearest": '
+            'null, "text": "The cache had no result for this request."}'
+        ),
         "not-matched    sales (distance 1)",
         '    /tables/containsAny: containsAny ["sales.*"], and the value is ["hr.people"]',
     ]

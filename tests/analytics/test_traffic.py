@@ -87,6 +87,34 @@ def test_a_request_has_the_columns_of_its_entry(world: World) -> None:
     ]
 
 
+def test_misses_come_with_their_reasons(world: World) -> None:
+    miss = {"cacheStatus": "MISS", "matchedRule": "sales", "cacheTtlSeconds": 1800}
+    put(
+        world,
+        {**miss, "missReason": "ttl-expired"},
+        {**miss, "missReason": "ttl-expired", "cacheTtlSeconds": 3600},
+        {**miss, "missReason": "no-cache-entry"},
+        {**miss, "missReason": "ttl-expired", "matchedRule": "other"},
+        {"cacheStatus": "HIT", "matchedRule": "sales"},
+    )
+    assert get(world, status="MISS", rule="sales", limit=1)["missReasons"] == [
+        {
+            "reason": "ttl-expired",
+            "requests": 2,
+            "text": "The stored result had expired: it was kept for 30 min to 1 h. "
+            "A longer lifetime makes more of these hits, with results that are less fresh.",
+        },
+        {
+            "reason": "no-cache-entry",
+            "requests": 1,
+            "text": "The cache had no result for this request. It was the first with its values, or the "
+            "cache was emptied since, as publishing does. A longer lifetime changes nothing here.",
+        },
+    ]
+    assert "missReasons" not in get(world, rule="sales")
+    assert "missReasons" not in get(world, status="MISS", rule="none")
+
+
 def test_the_newest_comes_first_and_nulls_last(world: World) -> None:
     put(
         world,

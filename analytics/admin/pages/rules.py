@@ -173,6 +173,8 @@ class RulesPage(PublishingPage, RulesEditor):
                     (rule, said, (effects or {}).get(rule["id"], RuleEffect())) for rule, said in listed
                 ],
                 "effect_days": _EFFECT_DAYS,
+                "effects_from": first,
+                "effects_to": self.last_day,
                 "has_effects": effects is not None,
             }
         return {

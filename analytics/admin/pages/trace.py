@@ -67,14 +67,6 @@ _OUTCOMES: Final = {
     Outcome.NOT_MATCHED: "does not match",
     Outcome.DISABLED: "off",
 }
-#: Explanations of the reasons of a miss.
-_REASONS: Final = {
-    "restart": "The cache was emptied after the result was stored, for example by a write of the rules.",
-    "ttl-expired": "The stored result had expired.",
-    "invalidation-marker": "A marker had ended the stored result.",
-    "not-stored": "The last execution failed, so nothing was stored.",
-    "no-cache-entry": "There was no stored result for this request.",
-}
 
 
 class ChosenRulesForm(forms.Form):
@@ -205,7 +197,7 @@ class TracePage(LogPage):
         return {
             "explained": explained,
             **_in_order(explained.rules),
-            "why_miss": None if miss is None else _REASONS.get(miss.reason, miss.reason),
+            "why_miss": None if miss is None else miss.text,
             "miss_facts": [] if miss is None else _facts(msgspec.to_builtins(miss)),
             "logged_facts": _facts(msgspec.to_builtins(explained.logged)),
         }

@@ -18,6 +18,9 @@ export const STATUSES = {
   EXECUTOR: ["Progress", "", "The client asked about a statement that was running."],
 };
 
+/** @type {Texts} why a request was a miss */
+export const MISSES = { "ttl-expired": "expired", "no-cache-entry": "no result", "invalidation-marker": "invalidated" };
+
 /** @param {string} name what the status means, in a sentence */
 export const meaning = (name) => (STATUSES[name] ? `${STATUSES[name][0]} (${name}): ${STATUSES[name][2]}` : name);
 

@@ -49,7 +49,7 @@ class TestTrace:
         page = text_of(answer.content.decode())
         assert "orders decides: cache by revision 1" in page
         assert "The log says other , and these rules say orders ." in page
-        assert "There was no stored result for this request." in page
+        assert "The cache had no result for this request." in page
         assert "Time 2026-03-01 00:00:00 UTC Status MISS" in page
         assert "Statement SELECT <b>" in page
         runs = QueryRun.objects.values_list("email", "outcome")
@@ -63,7 +63,9 @@ class TestTrace:
         sent = {"log_id": "log-1", "day": DAY.isoformat()}
         page = text_of(access.post(to("tenant-rules-trace", tenant), sent).content.decode())
         assert (
-            "The stored result had expired. Where the reason is from what the Gateway logged of this request "
+            "The stored result had expired: it was kept for 1 min. Kept for 1.5 min, it would have been a "
+            "hit. "
+            "Where the reason is from what the Gateway logged of this request "
             "logId of the last store log-0 "
             "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Kept for 1 min "
             "Kept for so long, it would have been a hit 1.5 min"

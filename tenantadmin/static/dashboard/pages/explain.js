@@ -80,17 +80,13 @@ function request(tenant, { logged: row, miss, disagreement, decision: { varyBy }
 
 /** @param {string} tenant @param {Contract.MissExplanation} miss */
 function whyMiss(tenant, miss) {
-  const guessed = miss.reconstructed ? " (the log gives no reason; this one is reconstructed)" : "";
-  const stored = miss.lastStore?.at ? ` It was last stored ${f.when(miss.lastStore.at)}.` : "";
-  if (miss.reason === "restart") {
-    return ["The cache was emptied", miss.revision ? [" when ", a(to(tenant, "history", { kind: "rules", seq: miss.revision.seq }), `revision ${miss.revision.seq}`), " was published"] : ": the version of its keys rose", `.${stored}${guessed}`];
-  }
-  if (miss.reason === "ttl-expired") return `The result expired ${f.when(miss.expiredAt)}: it was kept for ${f.span(miss.ttlSeconds)}. Kept for ${f.duration(miss.ttlNeeded === undefined || miss.ttlNeeded === null ? null : 1000 * miss.ttlNeeded)}, it would have been a hit.${stored}${guessed}`;
-  if (miss.reason === "invalidation-marker") return [`An invalidation of ${f.when(miss.marker?.invalidatedAt)} ended the result: marker `, h("code", miss.marker?.markerId ?? ""), `.${guessed}`];
-  if (miss.reason === "not-stored") return `The last execution failed, so nothing was stored.${guessed}`;
-  const { nearest } = miss;
-  const near = nearest?.at ? [" The same statement with other values was stored ", nearest.logId ? a(to(tenant, "explain", { logId: nearest.logId }), f.when(nearest.at)) : f.when(nearest.at), ...(nearest.parameterValues ? [": ", h("code", nearest.parameterValues)] : []), "."] : [];
-  return ["Nothing was stored for it in the last days.", ...near, guessed];
+  const { marker, nearest, revision } = miss;
+  const at = (/** @type {Contract.EntryReference} */ it) => (it.logId ? a(to(tenant, "explain", { logId: it.logId }), f.when(it.at)) : f.when(it.at));
+  return h("span", miss.text, miss.lastStore?.at && [" It was last stored ", at(miss.lastStore), "."],
+    revision && [" ", a(to(tenant, "history", { kind: "rules", seq: revision.seq }), `Revision ${revision.seq}`), " was published since."],
+    marker && [` It was ${f.when(marker.invalidatedAt)}: marker `, h("code", marker.markerId), "."],
+    nearest?.at && [" The same statement with other values was stored ", at(nearest), nearest.parameterValues && ": ", nearest.parameterValues && h("code", nearest.parameterValues), "."],
+    miss.reconstructed && " (The log gives no reason: this one is found from earlier requests.)");
 }
 
 /** @param {string} tenant @param {Contract.ChosenRuleset} ruleset @param {Contract.ExplainedDecision} chosen @param {Contract.ExplainedRule[]} rules */

@@ -5,8 +5,8 @@ import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
 import { ruleButton } from "../results.js";
-import { status, statusChoices } from "../statuses.js";
-import { a, empty, field, fill, go, h, input, nextOf, pageHead, panel, select, showIn, to } from "../ui.js";
+import { MISSES, status, statusChoices } from "../statuses.js";
+import { a, beside, empty, facts, field, fill, go, h, input, nextOf, pageHead, panel, select, showIn, to } from "../ui.js";
 import { explanation } from "./explain.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
@@ -26,6 +26,7 @@ export async function show({ tenant, query, signal }) {
   return h("div",
     pageHead("Requests", "Newest first. Days are in UTC, times in your zone.", a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
     filters(tenant, chosen),
+    page.missReasons && panel("Why they were misses", null, facts(page.missReasons.map((one) => [f.number(one.requests), one.text]), ".pad")),
     page.requests.length ? panel(chosen.cursor ? "Older requests" : "Requests", [chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"), next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older")],
       h("div.request-heads", { "aria-hidden": "true" }, ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) => h("span", name))),
       page.requests.map((row) => request(tenant, row)),
@@ -51,7 +52,7 @@ function request(tenant, row) {
   const body = h("div.rule-more");
   const element = h("details.request",
     h("summary", h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
-      h("span", status(row.cacheStatus ?? "none")),
+      h("span", status(row.cacheStatus ?? "none"), row.missReason && [" ", beside(MISSES[row.missReason] ?? row.missReason)]),
       h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", row.matchedRule ?? "no rule"),
       h("span.wide-only.clip", row.userName ?? f.NONE), h("span.wide-only.num", f.duration(row.responseTimeMs))),
     body);
