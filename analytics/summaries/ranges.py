@@ -9,7 +9,7 @@ from analytics.models import DayRollup
 from analytics.summaries.documents.rules import count_rules
 from analytics.summaries.periods import month_of, period_bounds
 from analytics.summaries.rollup_schema import LATEST_ORDER, ROLLUP_VERSION, STATEMENTS
-from analytics.summaries.rollups import Rollups
+from analytics.summaries.rollups import MAIN_RULES, Rollups
 from analytics.summaries.store import read_merged_rollups, table_uris
 
 if TYPE_CHECKING:
@@ -23,13 +23,15 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 _MOST_REQUESTS: Final = f"""
-    SELECT replace(statement::VARCHAR, '-', '') AS hash,
+    SELECT replace(statement::VARCHAR, '-', '') AS hash, top.* EXCLUDE statement, main_rule
+    FROM (SELECT statement,
         sum(hits + misses + bypasses + passthroughs)::BIGINT AS requests,
         sum(hits)::BIGINT AS hits,
         coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms,
         arg_max_null(latest_rule, {LATEST_ORDER}) AS rule,
         arg_max(latest_day, {LATEST_ORDER}) AS day
     FROM <statements> GROUP BY statement ORDER BY requests DESC, statement LIMIT {{most}}
+    ) AS top LEFT JOIN {MAIN_RULES} USING (statement) ORDER BY requests DESC, statement
 """  # noqa: S608  # only constants
 
 
@@ -71,9 +73,10 @@ def rules_of(connection: DuckDBPyConnection, store: ObjectStore, range_files: Ra
 def statements_of(
     connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles, *, most: int
 ) -> list[dict[str, Any]]:
-    """Return the statements with most requests: ``{sql, requests, hits, warehouse_ms, rule, day}``.
+    """Return the statements with most requests.
 
-    ``rule`` and ``day`` describe the latest request.
+    Each is ``{sql, requests, hits, warehouse_ms, rule, main_rule, day}``. ``rule`` and ``day`` describe the
+    latest request, ``main_rule`` is that of `MAIN_RULES`.
     """
     if not range_files.parts:
         return []

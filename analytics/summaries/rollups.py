@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from analytics.summaries.rollup_schema import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
 from logs.quoting import quote_text, quote_texts
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 
     from duckdb import DuckDBPyConnection
 
+#: The main rule of each statement: it gave most of the hits, or without hits decided most of the requests.
+#: The rule of the latest request may have given none of the hits.
+MAIN_RULES: Final = """(
+    SELECT statement, arg_max(rule, row(hits, entries, rule)) AS main_rule FROM (
+        SELECT statement, rule, sum(hits) AS hits, sum(entries) AS entries FROM <rules> GROUP BY ALL
+    ) GROUP BY statement
+)"""
 _IS_USER = "WHERE user_name = getvariable('user_name')"
 
 

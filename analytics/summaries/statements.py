@@ -12,7 +12,7 @@ from analytics.explain import show_time
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range
 from analytics.summaries.rollup_schema import LATEST_ORDER, STATEMENTS
-from analytics.summaries.rollups import Rollups
+from analytics.summaries.rollups import MAIN_RULES, Rollups
 from analytics.summaries.store import table_uris
 from logs.columns import CACHE_STATUSES
 from rules.conditions.casefold import fold_case, fold_case_sql
@@ -53,7 +53,9 @@ _QUERY: Final = f"""
         FROM <statements>
         WHERE {_PART} IS NULL OR contains({fold_case_sql("sql")}, {_PART})
         GROUP BY statement
-    )
+    ) LEFT JOIN (
+        SELECT replace(statement::VARCHAR, '-', '') AS hash, main_rule FROM {MAIN_RULES}
+    ) USING (hash)
     WHERE ({_STATUS} IS NULL OR status = {_STATUS})
         AND ({_RULE} IS NULL OR coalesce(rule, '{NO_RULE}') = {_RULE})
     ORDER BY {{order}}, hash LIMIT {{limit}}
@@ -75,6 +77,10 @@ class StatementActivity(JsonStruct):
         int | None, Meta(description="Null if no request reached the warehouse.")
     ]
     matched_rule: str | None
+    main_rule: Annotated[
+        str | None,
+        Meta(description="The rule that gave most hits, or decided most requests if there are no hits."),
+    ]
     cache_status: Annotated[
         Annotated[str, one_of(CACHE_STATUSES)] | None,
         Meta(description="A value outside the twelve statuses is shown as it was logged."),
@@ -151,6 +157,7 @@ def list_statements(
                 average_response_time=row["response_ms"],
                 warehouse_execution_time_ms=row["warehouse_ms"],
                 matched_rule=row["rule"],
+                main_rule=row["main_rule"],
                 cache_status=row["status"],
                 response_size=row["size"],
                 first_request_time=show_time(row["first_at"]),

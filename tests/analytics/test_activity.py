@@ -157,6 +157,7 @@ class TestStatements:
             "averageResponseTime": 7,
             "warehouseExecutionTimeMs": 30,
             "matchedRule": "r",
+            "mainRule": "r",
             "cacheStatus": "HIT",
             "responseSize": 7,
             "firstRequestTime": "2026-03-27T00:00:00.000Z",

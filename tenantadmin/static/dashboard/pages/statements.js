@@ -45,7 +45,7 @@ const columns = (tenant, until) => [
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
-  { ...text("Last rule", "matchedRule", (id) => ruleLink(tenant, id)), class: "nowrap" },
+  { ...text("Rule", "mainRule", (id) => ruleLink(tenant, id)), class: "nowrap" },
   { ...text("Last status", "cacheStatus", (name) => name && status(name)), class: "nowrap" },
 ];
 
@@ -64,7 +64,7 @@ function statement(tenant, until, row) {
     more ??= h("tr", h("td", { colspan: 7 }, can(tenant, "member") && h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")),
       fine(`${f.count(row.requests, "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached, ${f.number(row.requests - counted)} others (waited, failed or refused). `,
         counted > 0 && `The hit rate is ${f.number(row.hits)} of ${f.number(counted)}, without others.`),
-      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}. `, row.cacheStatus && meaning(row.cacheStatus))));
+      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by ${row.matchedRule ?? "no rule"}. `, row.cacheStatus && meaning(row.cacheStatus))));
     if (details.open) details.closest("tr")?.after(more);
     else more.remove();
   });
