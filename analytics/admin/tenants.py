@@ -69,7 +69,6 @@ class RuleChange:
 
     requests: float
     rate: float
-    saved_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +123,6 @@ def _change_of(
     return RuleChange(
         (rule.requests or 0) / days - (before.requests or 0) / days_before,
         rule.hit_rate - before.hit_rate,
-        rule.warehouse_time_saved_ms / days - before.warehouse_time_saved_ms / days_before,
     )
 
 

@@ -13,7 +13,7 @@ from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from logs.audit import Reader
@@ -53,32 +53,45 @@ class SavingsPage(WindowPage):
                 savings = savings_of(
                     self.tenant.pk, first=days["first"], last=days["last"], reader=self.reader
                 )
-                content |= {"savings": savings, "hours": _chart_of(savings)}
+                is_always_on = savings["pricing"][-1:] and savings["pricing"][-1]["billing"] == "always-on"
+                chart = _chart_of_days(savings) if is_always_on else _chart_of_hours(savings)
+                content |= {"savings": savings, "hours": chart, "is_always_on": is_always_on}
             except ApiError as error:
                 content["error"] = error
         return content
 
 
-def _chart_of(savings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the data of the chart: hours awake by hour of the day, with what the cache spared."""
+def _chart_of_hours(savings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of the chart of hours awake by hour of the day."""
     hours = savings["hours"]
+    labels = [f"{row['hour']:02}:00" for row in hours]
+    return _chart_of("Awake", labels, [(row["awakeMs"], row["awakeWithoutMs"]) for row in hours])
+
+
+def _chart_of_days(savings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the data of the chart of a warehouse that is always on: how long statements ran, by day."""
+    days = savings["days"]
+    busy = [(row["withCache"]["busyMs"], row["without"]["busyMs"]) for row in days]
+    return _chart_of("Warehouse time", [row["day"] for row in days], busy)
+
+
+def _chart_of(label: str, labels: Sequence[str], times: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Return the data of a chart of times with and without the cache, with what the cache spared."""
     return {
-        "labels": [f"{row['hour']:02}:00" for row in hours],
+        "labels": labels,
         "bars": [
-            {"label": "Awake", "color": "miss", "values": [_hours(row["awakeMs"]) for row in hours]},
+            {"label": label, "color": "miss", "values": [_hours(with_cache) for with_cache, _ in times]},
             {
                 "label": "Spared by the cache",
                 "color": "saved",
-                "values": [_hours(row["awakeWithoutMs"] - row["awakeMs"]) for row in hours],
+                "values": [_hours(without - with_cache) for with_cache, without in times],
             },
         ],
         "line": {
             "label": "Spared, %",
             "values": [
-                round(100 - 100 * row["awakeMs"] / row["awakeWithoutMs"], 1)
-                if row["awakeWithoutMs"]
-                else None
-                for row in hours
+                round(100 - 100 * with_cache / without, 1) if without else None
+                for with_cache, without in times
             ],
         },
         "marks": [],

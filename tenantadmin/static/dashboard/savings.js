@@ -6,7 +6,7 @@ import * as f from "./format.js";
 import { to } from "./router.js";
 
 /** @param {Contract.Savings} savings what the bill is less: money, or time without a price */
-export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? f.money(less.money, currency) : `${f.duration(less.billedMs)} awake`);
+export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? f.money(less.money, currency) : `${f.duration(less.billedMs)} less awake`);
 
 /** @param {{billedMs?: Contract.BilledRange | null, money?: Contract.MoneyRange | null}} gain how much less is billed: a gain is below 0 */
 export const savedOnBill = ({ billedMs, money }) => billedMs && [...new Set((money ? [money.high, money.low] : [billedMs.high, billedMs.low]).map((end) => {
@@ -28,7 +28,7 @@ export const savingsTile = (tenant, from, last) => {
   const value = h("dd", f.NONE, from <= today && h("span.note", "…"));
   if (from <= today) {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => fill(value,
-      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", `${f.duration(savings.total.saved.busyMs)} of warehouse time`)),
+      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", `${f.duration(savings.total.saved.busyMs)} of warehouse time`, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")])),
     () => fill(value, f.NONE, h("span.note", "not available")));
   }
   return h("div", h("dt", "Saved on the bill"), value);

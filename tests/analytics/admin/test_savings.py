@@ -69,6 +69,10 @@ def test_a_warehouse_that_is_always_on_saves_no_money(staff: Client, tenant: Ten
     set_price(tenant, billing="always-on")
     shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
     assert "The warehouse is always on, so that saves capacity and no money." in shown
+    # The chart shows what was spared, and that is no time awake.
+    assert "the bill is the same with and without the cache" in shown
+    assert "Day Warehouse time Without the cache 2026-03-01 1 min 3 min" in shown
+    assert "Hours awake" not in shown
 
 
 def test_wrong_days(staff: Client, tenant: Tenant) -> None:
@@ -85,7 +89,7 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     assert 'hx-get="?part=savings&amp;days=28"' in staff.get(page).content.decode()
     part = {"part": "savings", "days": "7"}
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 7 min awake 2 min of warehouse time"
+        "Saved on the bill 7 min less awake 2 min of warehouse time; no price is set"
     )
     set_price(tenant)
     assert (

@@ -93,8 +93,8 @@ export async function show(context) {
     return element;
   };
   list.addEventListener("keydown", (event) => event.key === "Escape" && bar.querySelector("button")?.focus());
-  const all = panel("In order: the first enabled match decides", [h("span.muted.small", `Requests, hits and saved warehouse time in ${year}`), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
-    h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
+  const all = panel("In order: the first enabled match decides", [h("span.muted.small", `Requests and hits in ${year}, and saved warehouse time as estimated from each rule's misses. `, a(to(tenant, "savings"), "Savings"), " counts it by statement."), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
+    h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Saved, about"].map((name, index) =>
       h("span", { class: index > 2 && "num" }, name)))), list);
   const head = all.querySelector("h2");
   head?.setAttribute("tabindex", "-1");

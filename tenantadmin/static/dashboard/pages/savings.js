@@ -29,6 +29,7 @@ export async function show({ tenant, query, onLeave }) {
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
+  const isAlwaysOn = pricing.at(-1)?.billing === "always-on";
   const stacked = (/** @type {string} */ label, /** @type {Child} */ note, /** @type {any[][]} */ rows) => panel(label, note, chart({ label, labels: rows.map((row) => row[0]), onLeave,
     series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) }));
   let since = from;
@@ -38,8 +39,9 @@ export async function show({ tenant, query, onLeave }) {
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),
     currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    stacked("Hours awake, by hour of the day", beside("How long the warehouse was awake, which is what you pay for; all days together"), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
-    stacked(isYear ? "Billed by month" : "Billed by day", null, parts.map((one) => [one.name, one.withCache.billedMs, one.saved.billedMs])),
+    isAlwaysOn ? null : stacked("Hours awake, by hour of the day", beside("How long the warehouse was awake, which is what you pay for; all days together"), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
+    stacked(`${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`, isAlwaysOn && beside("How long statements ran. The bill is the same with and without the cache"),
+      parts.map((one) => (isAlwaysOn ? [one.name, one.withCache.busyMs, one.saved.busyMs] : [one.name, one.withCache.billedMs, one.saved.billedMs]))),
     savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside("It suspends when no statement ran for so long. You set that in the warehouse."), [
       text("Suspends after", "autoSuspendSeconds", (time) => [f.span(time), time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")]]), num("Billed", "billedMs", f.duration),
       money,
