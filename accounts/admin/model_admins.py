@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.db.models import Count
 from django.urls import reverse
+from django.utils.html import format_html
 
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
 from accounts.admin.names import NamingAdmin, revisions_address
+from accounts.billing.domains import challenge_of
 from accounts.grants import end_grant
 from accounts.models import (
     AccessRequest,
@@ -41,8 +43,20 @@ from tenantadmin.lib.http.admin_actions import revocation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django.db.models import QuerySet
+    from django.db.models import Field, QuerySet
     from django.http import HttpRequest
+
+    from tenantadmin.lib.http.admin_lists import Shown
+
+
+@admin.display(description="Challenge")
+def _show_challenge(domain: Domain) -> str:
+    """Return the record that the DNS must hold, whole."""
+    record = challenge_of(domain)
+    return format_html(
+        "{} record of the DNS<br>name <code>{}</code><br>value <code>{}</code>",
+        *(record.type, record.name, record.value),
+    )
 
 
 class StateFilter(WordFilter):
@@ -203,6 +217,14 @@ class DomainAdmin(ReadOnlyAdmin):
     ordering = ("name", "pk")
     search_fields = ("name", "account__name__istartswith", "account__id")
     search_help_text = "The whole domain, the start of the account's name, or its id."
+
+    def shown_as(self, field: Field[Any, Any]) -> Shown:
+        return _show_challenge if field.name == "challenge" else super().shown_as(field)
+
+    def staff_posts(self, request: HttpRequest, obj: Any) -> Sequence[tuple[str, str]]:
+        if obj.verified_at is not None or not request.user.is_superuser:
+            return ()
+        return [("Check the DNS", reverse("admin:domain-check", args=[obj.account_id, obj.name]))]
 
 
 @admin.register(Fqdn)

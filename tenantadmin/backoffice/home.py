@@ -38,7 +38,7 @@ _GONE: Final = dt.timedelta(days=60)
 _FAILED_FOR: Final = dt.timedelta(days=7)
 _CHANGED_FOR: Final = dt.timedelta(days=1)
 _RESTORED_FOR: Final = dt.timedelta(days=7)
-_TOTALS_KEY: Final = "home-totals"
+_TOTALS_KEY: Final = "home-days"
 _TOTALS_SECONDS: Final = 300
 _SPARK_DAYS: Final = 28
 
@@ -231,28 +231,27 @@ def _growth(now_sum: int, sum_before: int, week: Span, before: Span) -> float | 
 
 
 def read_totals() -> Totals:
-    """Return the figures of the service. They scan tables, so they are kept for some minutes."""
+    """Return the figures of the service. The sums of days scan a table, so they are kept for some minutes."""
+    today = now().date()
     kept: bytes | None = cache.get(_TOTALS_KEY)
     if kept is not None:
-        return msgspec.json.decode(kept, type=Totals)
-    found = _sum_up()
-    cache.set(_TOTALS_KEY, msgspec.json.encode(found), _TOTALS_SECONDS)
-    return found
+        days = msgspec.json.decode(kept, type=list[DaySums])
+    else:
+        days = _sum_up(today)
+        cache.set(_TOTALS_KEY, msgspec.json.encode(days), _TOTALS_SECONDS)
+    return Totals(Tenant.objects.live().count(), days, today)
 
 
-def _sum_up() -> Totals:
-    today = now().date()
+def _sum_up(today: dt.date) -> list[DaySums]:
     days = (
         DayRollup.objects.filter(day__range=(today - dt.timedelta(days=_SPARK_DAYS), today))
         .values("day")
         .order_by("day")
         .annotate(sums_hits=Sum("hits"), sums_misses=Sum("misses"), sums_ms=Sum("warehouse_ms"))
     )
-    return Totals(
-        Tenant.objects.live().count(),
-        [DaySums(it["day"], it["sums_hits"] or 0, it["sums_misses"] or 0, it["sums_ms"] or 0) for it in days],
-        today,
-    )
+    return [
+        DaySums(it["day"], it["sums_hits"] or 0, it["sums_misses"] or 0, it["sums_ms"] or 0) for it in days
+    ]
 
 
 @dataclass(frozen=True, slots=True)

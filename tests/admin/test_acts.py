@@ -200,6 +200,11 @@ def test_a_domain_is_verified_by_hand_for_one_account(staff: Client, world: fact
         Domain.objects.create(account=account, name="example.com", challenge="c")
         for account in (world.account, world.stranger_tenant.account)
     )
+    page = reverse("admin:accounts_domain_change", args=[mine.pk])
+    shown = staff.get(page).content.decode()
+    check = reverse("admin:domain-check", args=[world.account.pk, "example.com"])
+    assert f'<form method="post" action="{check}">' in shown
+    assert "name <code>_tenant-admin-challenge.example.com</code><br>value <code>c</code>" in shown
     shown = act(staff, "verify", mine, confirmed=False)
     assert f"Goes to the account Acme ({world.account.pk})." in shown
     assert "Also registered by Elsewhere." in shown
@@ -211,6 +216,10 @@ def test_a_domain_is_verified_by_hand_for_one_account(staff: Client, world: fact
     )
     assert "'example.com' is verified for another account." in act(staff, "verify", theirs)
     assert "It is verified already." in act(staff, "verify", mine)
+    # Nothing is left to do, and what was done is still listed.
+    shown = staff.get(page).content.decode()
+    assert (check in shown, offered(shown)) == (False, [])
+    assert f'href="{reverse("admin:accounts_domain_history", args=[mine.pk])}"' in shown
     assert traces() == [("admin@example.org", "example.com", "Verified by hand.")]
 
 
@@ -303,9 +312,10 @@ def test_a_page_offers_the_actions_of_its_list_and_a_history(staff: Client, worl
     shown = staff.get(address).content.decode()
     assert offered(shown) == ["make_support", "deactivate", "delete"]
     history = reverse("admin:accounts_user_history", args=[world.member.pk])
-    assert f'href="{history}"' in shown
-    assert "No actions on this site yet." in staff.get(history).content.decode()
+    assert f'href="{history}"' not in shown
+    assert "Staff have done nothing to it" in staff.get(history).content.decode()
     act(staff, "deactivate", world.member)
+    assert f'href="{history}" class="historylink">Staff history</a>' in staff.get(address).content.decode()
     assert "<td>Deactivated.</td>" in staff.get(history).content.decode()
 
 

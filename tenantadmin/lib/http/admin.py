@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.options import get_content_type_for_model
 from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import models
 from django.db.models.constants import LOOKUP_SEP
@@ -116,6 +118,15 @@ class ReadOnlyAdmin(_ModelAdmin):
         """Return the address of the revisions of ``obj``, or an empty text if it has none."""
         return ""
 
+    def staff_posts(self, request: HttpRequest, obj: Any) -> Sequence[tuple[str, str]]:  # noqa: ARG002
+        """Return what the page of ``obj`` offers before its actions: words, and the address to post to."""
+        return ()
+
+    def history_view(self, request: HttpRequest, object_id: str, extra_context: Any = None) -> HttpResponse:
+        title = {"title": "Staff history"}
+        response: HttpResponse = super().history_view(request, object_id, {**title, **(extra_context or {})})
+        return response
+
     def matching(self, term: str) -> Q:
         """Return the condition for rows in which one of ``search_fields`` matches ``term``."""
         return admin_search.matching(self.model, self.search_fields, term)
@@ -189,6 +200,11 @@ class ReadOnlyAdmin(_ModelAdmin):
             for name, (run, *_) in self.get_actions(request).items()
             if is_offered(run, request, context["original"])
         ]
+        context["staff_posts"] = self.staff_posts(request, context["original"])
+        entries = LogEntry.objects.filter(
+            content_type=get_content_type_for_model(self.model), object_id=context["original"].pk
+        )
+        context["has_staff_history"] = bool(self.actions) and entries.exists()
         context["from_record"] = FROM_RECORD
         context["action_checkbox_name"] = ACTION_CHECKBOX_NAME
         response: HttpResponse = super().render_change_form(request, context, *args, **kwargs)

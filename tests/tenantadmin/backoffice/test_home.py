@@ -230,6 +230,11 @@ class TestHome:
             "7 whole days until yesterday, 2 of them with a log; against the 7 days before, 1 with a log."
         )
         assert 'points="0.0,15.0 33.3,0.0 66.7,10.0 100.0,7.5"' in html
+        # The sums are kept for some minutes, but not the number of tenants.
+        DayRollup.objects.all().delete()
+        make_row(Tenant, deleted_at=None)
+        text = text_of(staff.get("/admin/", {"part": "totals"}).content.decode())
+        assert text.startswith("Live tenants 3 Requests, 7 days 2,000 ")
 
     def test_without_a_period_before_there_is_no_change(self, staff: Client, tenant: Tenant) -> None:
         cache.clear()
