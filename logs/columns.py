@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from logs.statuses import STATUSES
+
 #: The last millisecond (epoch) of the year 9999. Later timestamps are read as null, and so are negative ones.
 MAX_TIMESTAMP: Final = 253_402_300_799_999
 
@@ -180,17 +182,4 @@ DAY_COLUMN: Final = Column(
 BY_NAME: Final[dict[str, Column]] = {column.name: column for column in COLUMNS}
 
 #: The twelve values of ``cacheStatus``, in the contract's order.
-CACHE_STATUSES: Final[tuple[str, ...]] = (
-    "HIT",
-    "MISS",
-    "BYPASS",
-    "PASSTHROUGH",
-    "SPOOFED",
-    "TELEMETRY",
-    "ERROR",
-    "INVALIDATION_ERROR",
-    "AUTH_ERROR",
-    "EXECUTOR",
-    "HOLD",
-    "BLOCKED",
-)
+CACHE_STATUSES: Final[tuple[str, ...]] = (*STATUSES,)

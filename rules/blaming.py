@@ -11,6 +11,7 @@ from msgspec import Meta
 from accounts.models.history import RevisionKind
 from accounts.revisions import Change, DocumentHistory, RevisionNotFound
 from rules.blame import ORDER, Blame, Place, blame
+from rules.rule_text import label_of_field
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _CHUNK: Final = 20
 
 class BlamedField(JsonStruct):
     path: Annotated[str, Meta(description="JSON Pointer into the rule.")]
+    label: Annotated[str | None, Meta(description="The field's label on the dashboard.")] = None
     seq: Annotated[Count, Meta(description="The revision that last changed the value.")]
     at_most: Annotated[
         bool, Meta(description="True if an older revision, which was not read, may have changed it last.")
@@ -89,4 +91,6 @@ def blame_ruleset(tenant_id: UUID, *, seq: int | None = None) -> RulesBlame:
 
 
 def _field(result: Blame, place: Place) -> BlamedField:
-    return BlamedField(path=place[1], seq=result.seqs[place], at_most=place in result.unknown)
+    return BlamedField(
+        path=place[1], label=label_of_field(place[1]), seq=result.seqs[place], at_most=place in result.unknown
+    )

@@ -92,13 +92,18 @@ def say_rule_changes(before: JsonObject, after: JsonObject) -> tuple[ChangeInWor
     names = dict.fromkeys([*_FIELDS, *before, *after])
     return tuple(
         ChangeInWords(
-            field=_FIELDS.get(name) or label_of(name),
+            field=label_of_field(f"/{name}"),
             before=_say(name, before.get(name)),
             after=_say(name, after.get(name)),
         )
         for name in names
         if not equal_values(before.get(name), after.get(name))
     )
+
+
+def label_of_field(pointer: str) -> str:
+    """Return the label of the field of a rule in which a JSON Pointer ends."""
+    return _FIELDS.get(pointer.split("/")[1]) or label_of(pointer)
 
 
 def _say(name: str, value: Any) -> str:

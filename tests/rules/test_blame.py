@@ -131,7 +131,7 @@ class TestOperation:
             "/ttlSeconds": 3,
             "/requireInvalidation": 1,
         }
-        assert body["order"] == {"path": "/order", "seq": 0, "atMost": False}
+        assert body["order"] == {"path": "/order", "label": "Order", "seq": 0, "atMost": False}
         assert [(change["seq"], change["action"]) for change in body["revisions"]] == [
             (3, "restore"),
             (1, "update"),
@@ -159,8 +159,13 @@ class TestOperation:
     ) -> None:
         monkeypatch.setattr(blaming, "MAX_REVISIONS", 2)
         fields = {it["path"]: it for it in client.get(f"{rules}/blame").json()["rules"][0]["fields"]}
-        assert fields["/ttlSeconds"] == {"path": "/ttlSeconds", "seq": 3, "atMost": False}
-        assert fields["/id"] == {"path": "/id", "seq": 2, "atMost": True}
+        assert fields["/ttlSeconds"] == {
+            "path": "/ttlSeconds",
+            "label": "A result is fresh for",
+            "seq": 3,
+            "atMost": False,
+        }
+        assert fields["/id"] == {"path": "/id", "label": "Id", "seq": 2, "atMost": True}
 
     def test_the_number_of_queries_is_constant(self, client: ApiClient, rules: str) -> None:
         def count() -> int:

@@ -21,7 +21,6 @@ from analytics.admin.completion import sql_words
 from analytics.admin.facets import SHOWN, Facets, Grouping, names_day, write_sql
 from analytics.admin.pages.base import LogPage
 from logs.cancelling import cancel_query, list_running
-from logs.columns import CACHE_STATUSES
 from logs.queries import run_query
 from logs.query_parameters import fill_parameters, parameters_of
 from logs.saved_queries import (
@@ -32,6 +31,7 @@ from logs.saved_queries import (
 )
 from logs.sql.results import csv_pieces, parquet_pieces
 from logs.sql.values import as_text, json_values
+from logs.statuses import STATUSES, say_status
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError, BadRequest
 from tenantadmin.lib.core.serving import disconnection_of
@@ -97,7 +97,8 @@ class FacetForm(forms.Form):
     show = forms.ChoiceField(choices=SHOWN, required=False)
     user = forms.CharField(required=False, max_length=1000, strip=False)
     status = forms.ChoiceField(
-        choices=[("", "any"), *((status, status) for status in CACHE_STATUSES)], required=False
+        choices=[("", "any"), *((status, name) for status, (name, _) in STATUSES.items())],
+        required=False,
     )
     rule = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"list": "rule-ids"}))
     table = forms.CharField(required=False, max_length=1000)
@@ -265,12 +266,15 @@ def _cell(value: Any, column: tuple[str, bool]) -> str:
         return '<td><span class="subtle">null</span></td>'
     text = as_text(value)
     style = ' class="number"' if is_number else ' class="long"' if len(text) > _LONG else ""
-    time = ""
+    beside = ""
     if name == "timestamp" and type(value) is int and 0 < value < _MAX_MS:
-        time = f' <span class="subtle">{from_epoch_ms(value).time().isoformat("milliseconds")}</span>'
+        beside = f' <span class="subtle">{from_epoch_ms(value).time().isoformat("milliseconds")}</span>'
+    if name == "cacheStatus" and text in STATUSES:
+        style = format_html(' title="{}"', say_status(text))
+        beside = format_html(' <span class="subtle">{}</span>', STATUSES[text][0])
     if len(text) > _SHOWN_CHARACTERS:
         text = f"{text[:_SHOWN_CHARACTERS]}…"
-    return f"<td{style}>{escape(text)}{time}</td>"
+    return f"<td{style}>{escape(text)}{beside}</td>"
 
 
 def _chart(rows: Sequence[tuple[Any, ...]], columns: Sequence[tuple[str, bool]]) -> dict[str, Any] | None:

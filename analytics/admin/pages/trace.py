@@ -13,6 +13,7 @@ from django import forms
 from analytics.admin.pages.base import LogPage
 from analytics.explain import explain_logged, time_of
 from logs.columns import BY_NAME
+from logs.statuses import say_status
 from rules.conditions.keys import CONDITION_KEYS
 from rules.conditions.request import InvalidRequest
 from rules.drafts import list_drafts
@@ -267,6 +268,8 @@ def _show(name: str, value: Any) -> Any:
         return span(value)
     if name.endswith("Ms"):
         return duration(value)
+    if name == "cacheStatus":
+        return say_status(value)
     if name == "timestamp":
         at = time_of(value)
         return value if at is None else moment(at)

@@ -13,5 +13,5 @@ export function lastChanges(tenant, ruleId, blame) {
   return h("dl.facts", { "aria-label": "Last changed by" }, changes.map(({ change, its }) => [
     h("dt", a(to(tenant, "history", { kind: "rules", seq: change.seq }), `Revision ${change.seq}`), its.some((one) => one.atMost) && " or before"),
     h("dd", change.userId, " ", h("span.muted", f.ago(change.changedAt), ": "),
-      its.length === fields.length ? "all of it" : its.map((one) => one.path.slice(1).replaceAll("/", ".")).join(", "))]));
+      its.length === fields.length ? "all of it" : [...new Set(its.map((one) => one.label))].join(", "))]));
 }

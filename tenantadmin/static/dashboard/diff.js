@@ -24,7 +24,10 @@ export const isSame = (difference) => !changesIn(difference);
 export const changesIn = ({ added, removed, changed, reordered }) => added.length + removed.length + changed.length + Number(reordered ?? false);
 
 /** @param {Contract.ChangeInWords[]} [fields] */
-export const fieldTable = (fields = []) =>
+export const fieldDiff = (fields = []) => (fields.length ? h("div.diff", fieldTable(fields)) : h("p.pad.muted", "Nothing differs."));
+
+/** @param {Contract.ChangeInWords[]} [fields] */
+const fieldTable = (fields = []) =>
   h("table", h("thead", h("tr", ["Field", "Before", "After"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", fields.map((one) => h("tr", h("td", one.field), h("td.was", one.from), h("td.now", one.to)))));
 
@@ -33,7 +36,7 @@ const titleOf = ({ id, name }) => [name, " ", h("code", id)];
 
 /** @param {Difference} difference @param {string[]} [conflicts] ids of rules that others have changed too */
 export function ruleDiff(difference, conflicts = []) {
-  if (isSame(difference)) return h("p.pad.muted", "Nothing differs.");
+  if (isSame(difference)) return fieldDiff();
   const few = difference.added.length < 4;
   const whole = (/** @type {{id: string}} */ rule, /** @type {boolean} */ open) => h("details", { open }, h("summary.muted.small", "The rule"),
     code(rule));

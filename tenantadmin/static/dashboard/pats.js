@@ -48,14 +48,12 @@ async function mintPat(tenant, scopes) {
   }
   const expiresAt = new Date(Date.now() + 86_400_000).toISOString();
   const body = { name: NAME, scopes: /** @type {any} */ (scopes), tenants: tenant.split(","), expiresAt };
-  let made;
-  try {
-    made = await requestJson("POST /users/{email}/tokens", { email: "me", body });
-  } catch (error) {
+  const make = () => requestJson("POST /users/{email}/tokens", { email: "me", body });
+  const made = await make().catch(async (error) => {
     const isFull = error instanceof ApiError && error.body?.details?.[0]?.code === "too-many-tokens";
     if (!isFull || !(await revokeOldest())) throw error;
-    made = await requestJson("POST /users/{email}/tokens", { email: "me", body });
-  }
+    return make();
+  });
   return exchangePat(tenant, { id: made.id, token: made.token, access: "", expiresAt: 0, scopes: scopes.join(" ") });
 }
 

@@ -106,3 +106,10 @@ setScopeRule(async (tenant) => {
   if (can(tenant, "write") || known?.role === "admin") scopes.push("analytics:users");
   return scopes;
 });
+
+/** @param {string} tenant @param {Contract.TenantConfigRequest} body @param {string} [comment] why it changes */
+export async function putConfig(tenant, body, comment) {
+  await call("PUT /config/tenants/{tenant}/config", { tenant, body, comment });
+  // Their names come from there.
+  forgetTenants();
+}

@@ -3,6 +3,7 @@
 import { ApiError } from "./api.js";
 import { fill, h } from "./dom.js";
 import { NONE, ago, count, number, today, when } from "./format.js";
+import { forgetWrong, isInvalid, labelled, showAtFields } from "./refusals.js";
 import { to } from "./router.js";
 
 export { fill, h } from "./dom.js";
@@ -15,9 +16,11 @@ export function button(label, action, kind = "") {
     element.disabled = true;
     // What the last try said holds no longer.
     forgetNotices(".error");
+    forgetWrong();
     try {
       await action(event);
     } catch (error) {
+      showAtFields(error);
       notify(sentence(error), "error");
     } finally {
       element.disabled = false;
@@ -29,26 +32,19 @@ export function button(label, action, kind = "") {
 /** @param {string} href @param {...Child} children */
 export const a = (href, ...children) => h("a", { href }, ...children);
 
-/** @param {unknown} error @returns {{path: string, message: string}[]} what is wrong in the request, and where */
-const placesOf = (error) => (error instanceof ApiError && error.body?.details) || [];
-
-/** @param {unknown} error whether what the places say is all there is to say */
-const isInvalid = (error) => error instanceof ApiError && error.code === "validation_failed" && placesOf(error).length > 0;
-
 /** @param {unknown} error */
 export function sentence(error) {
   if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error);
-  if (isInvalid(error)) return placesOf(error).map((place) => place.message).join(" ");
+  if (isInvalid(error)) return labelled(error).map((pair) => pair.filter(Boolean).join(": ")).join(" ");
   return error.requestId ? `${error.message} (request ${error.requestId})` : error.message;
 }
 
 /** @param {unknown} error @param {() => void} [retry] what went wrong, and a way to try again */
 export function failure(error, retry) {
   const id = error instanceof ApiError ? error.requestId : "";
-  const places = placesOf(error);
   return h("div.state", { role: "alert" },
     !isInvalid(error) && h("p", error instanceof Error ? error.message : String(error)),
-    places.slice(0, 5).map((place) => h("p.small", place.path && h("code", place.path), " ", place.message)),
+    labelled(error).slice(0, 5).map(([label, message]) => h("p.small", label && h("strong", label, ": "), message)),
     id && h("p.muted.small", "Request ", h("code", id)),
     retry && button("Try again", retry));
 }
@@ -228,7 +224,7 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
       try {
         await run();
       } catch (error) {
-        return fill(problem, failure(error));
+        return void (showAtFields(error) || fill(problem, failure(error)));
       }
       done = true;
       dialog.close();

@@ -50,7 +50,7 @@ class TestTrace:
         assert "orders decides: cache by revision 1" in page
         assert "The log says other , and these rules say orders ." in page
         assert "The cache had no result for this request." in page
-        assert "Time 2026-03-01 00:00:00 UTC Status MISS" in page
+        assert "Time 2026-03-01 00:00:00 UTC Status Miss (MISS): A rule caches this" in page
         assert "Statement SELECT <b>" in page
         runs = QueryRun.objects.values_list("email", "outcome")
         assert set(runs) == {("support@example.org", "ok")}
@@ -179,8 +179,12 @@ class TestFacets:
             show is Grouping.HOURS,
         )
         answer = access.post(to("tenant-sql", tenant), {"statement": statement})
-        expected = "1 row in" if show is Grouping.ENTRIES else "0 rows in"
-        assert expected in text_of(answer.content.decode())
+        shown = answer.content.decode()
+        assert ("1 row in" if show is Grouping.ENTRIES else "0 rows in") in text_of(shown)
+        # The filter and the cells name the status.
+        assert '<option value="HIT" selected>Hit</option>' in html
+        said = 'title="Hit (HIT): The result came from the cache. The warehouse did nothing.">HIT '
+        assert (said in shown) == (show is Grouping.ENTRIES)
 
     def test_bad_days_are_said(self, access: Client, tenant: Tenant) -> None:
         html = access.get(to("tenant-sql", tenant), {"first": "x", "last": ""}).content.decode()

@@ -41,16 +41,17 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         expect(dialog).to_contain_text("In days, at most 7.")
         dialog.get_by_label("Address").fill("stranger@example.org")
         dialog.get_by_role("button", name="Create").click()
-        # A refusal names the place, and keeps the dialog open.
-        expect(dialog.get_by_role("alert")).to_contain_text(
-            "/channels/0/to stranger@example.org is not a member of this tenant."
-        )
+        # A refusal stands at the field, which has the focus.
+        refusal = dialog.locator("fieldset .row").get_by_role("alert")
+        expect(refusal).to_have_text("stranger@example.org is not a member of this tenant.")
+        expect(dialog.get_by_label("Address")).to_be_focused()
         dialog.get_by_label("Address").fill(demo.member.email)
         dialog.get_by_role("button", name="Add a channel").click()
         dialog.get_by_label("Type of channel").nth(1).select_option("webhook")
         dialog.get_by_label("Address").nth(1).fill("https://127.0.0.9/secret")
         dialog.get_by_role("button", name="Create").click()
-        expect(dialog.get_by_role("alert")).to_contain_text("Give a URL whose host is public.")
+        expect(refusal).to_have_text("Give a URL whose host is public.")
+        expect(dialog.get_by_label("Address").nth(1)).to_have_attribute("aria-invalid", "true")
         dialog.get_by_label("Address").nth(1).fill("https://hooks.example.org/secret")
         dialog.get_by_role("button", name="Create").click()
         row = page.locator("[aria-label=Alerts] tbody tr")

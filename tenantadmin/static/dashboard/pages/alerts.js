@@ -135,7 +135,7 @@ function makeForm(kinds, alert, me) {
 /** @param {Contract.AlertChannel} channel */
 function channelRow(channel) {
   const type = select("type", CHANNELS, channel.type, { "aria-label": "Type of channel" });
-  const target = input("target", channel.to ?? channel.url, { "aria-label": "Address", required: true });
+  const target = input("channels", channel.to ?? channel.url, { "aria-label": "Address", required: true });
   const hint = () => target.setAttribute("placeholder", type.value === "email" ? "name@example.com" : "https://hooks.example.com/…");
   type.addEventListener("change", hint);
   hint();

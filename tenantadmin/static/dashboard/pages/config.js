@@ -4,10 +4,9 @@ import { call } from "../api.js";
 import * as f from "../format.js";
 import { SIZES, TIMES, withUnit } from "../forms.js";
 import { patOf } from "../pats.js";
-import { can, person } from "../people.js";
+import { can, person, putConfig } from "../people.js";
 import { priceFields } from "../prices.js";
 import { requestJson } from "../request.js";
-import { putConfig } from "../tenantconfig.js";
 import { a, area, badge, button, checkbox, field, fill, fine, h, input, notify, pageHead, panel, select, to } from "../ui.js";
 
 /** @typedef {Contract.TenantConfig} TenantConfig */

@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { form } from "../forms.js";
 import { can } from "../people.js";
 import { meaning, status } from "../statuses.js";
-import { a, area, badge, beside, button, facts, field, fill, h, input, pageHead, panel, replaceAddress, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
+import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, replaceAddress, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
 import { ACTION } from "./rules.js";
 
 /** @type {Record<string, [string, string]>} */

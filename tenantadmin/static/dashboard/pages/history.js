@@ -1,7 +1,7 @@
 // The revisions of rules and configuration: what each changed, compare, restore.
 
 import { call } from "../api.js";
-import { fieldTable, isSame, ruleDiff } from "../diff.js";
+import { fieldDiff, isSame, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore } from "../publish.js";
@@ -56,7 +56,7 @@ async function showRevision(context, kind, change, newest, detail) {
       return { isSame: isSame(found), shown: ruleDiff(found) };
     }
     const { inWords } = await call("GET /config/tenants/{tenant}/config/history/diff", range);
-    return { isSame: !inWords?.length, shown: inWords?.length ? h("div.diff", fieldTable(inWords)) : h("p.pad.muted", "Nothing differs.") };
+    return { isSame: !inWords?.length, shown: fieldDiff(inWords) };
   };
   const ask = async () => {
     const [{ shown }, after] = await Promise.all([difference(newest, seq), document_(seq)]);

@@ -1,7 +1,7 @@
 // What the miner recommends: look at each, draft, accept or dismiss it; what it did once accepted.
 
 import { call, hasStatus } from "../api.js";
-import { compareRules, ruleDiff } from "../diff.js";
+import { ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
@@ -77,15 +77,6 @@ function predicted({ basedOn: { window }, predicted: { gain } }) {
   ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)}.`));
 }
 
-/** @param {any[]} rules @param {Contract.AdviceChange["patch"]} patch @returns {any[]} the rules with a change */
-const edited = (rules, patch) => patch.reduce((left, { op, ruleId, before, rule }) => {
-  const at = left.findIndex((one) => one.id === ruleId);
-  const others = left.filter((one) => one.id !== ruleId);
-  if (op === "remove") return others;
-  const place = typeof before === "string" ? others.findIndex((one) => one.id === before) : at < 0 ? others.length : at;
-  return [...others.slice(0, place), rule ?? left[at], ...others.slice(place)];
-}, rules);
-
 /** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives */
 function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && !one.outdated && (one.state === "open" || one.state === "drafted");
@@ -105,10 +96,11 @@ const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recomm
 async function accept(context, one, way) {
   const { tenant } = context;
   const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
-  const after = edited(rules, way.patch);
-  const lint = await validate(after, context.signal, rules);
-  await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint,
-    difference: ruleDiff({ ...compareRules(rules, after), changed: lint.changed ?? [] }),
+  const { changed = [] } = await validate(way.rules, context.signal, rules);
+  const having = (/** @type {string} */ op) => way.patch.filter((one) => one.op === op);
+  const gone = having("remove").map((one) => one.ruleId);
+  await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
+    difference: ruleDiff({ added: having("insert").flatMap(({ rule }) => rule ?? []), removed: rules.filter(({ id }) => gone.includes(id)), changed, reordered: having("move").length > 0 }),
     isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted({ ...one, predicted: way.predicted }),
     run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
     then: () => go(to(tenant, "recommendations", { show: "past" })) });

@@ -6,9 +6,8 @@ import { TOOLS, factsOf, howTo, targetOf } from "../connect.js";
 import { STEPS, readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { commentInput, form, invitation, names } from "../forms.js";
-import { can, person } from "../people.js";
+import { can, person, putConfig } from "../people.js";
 import { STARTERS, withStarters } from "../starters.js";
-import { putConfig } from "../tenantconfig.js";
 import { a, area, badge, beside, button, checkbox, copyable, facts, field, fill, fine, h, input, notify, pageHead, select, showToken, to } from "../ui.js";
 
 /** @typedef {(tenant: string, changed: () => void) => Promise<Child>} Step */
