@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from analytics.reports.per_user import reads_tables_sql
 from analytics.reports.reading import ReportQuery
+from logs.partitions import partitions_with_file
 from logs.quoting import quote_value
 from rules.language import read_rules
 from rules.markers import RuleNotFound
@@ -71,6 +72,8 @@ WHERE day IN ({days}) AND matchedRule = {rule} AND cacheKey IS NOT NULL
     AND (timestamp % 86400000 + 86400000) % 86400000 // 3600000 = {hour}
 GROUP BY day ORDER BY day DESC"""
 
+_END: Final = "SELECT max(timestamp) AS at FROM proxy_logs WHERE day = '{day}' AND timestamp <= {now}"
+
 
 class SameHour(JsonStruct):
     day: dt.date
@@ -103,6 +106,9 @@ class PreviewTarget(JsonStruct):
 
 class _PreviewHead(JsonStruct):
     at: Timestamp
+    log_until: Annotated[
+        Timestamp | None, Meta(description="The newest entry of the log. Absent if the log has none.")
+    ] = None
     targets: list[PreviewTarget]
     queries: list[ReportQuery]
 
@@ -118,6 +124,10 @@ class TableInvalidationPreview(_PreviewHead):
     """
 
     rule_ids: Annotated[list[str], Meta(description="The rules that would get a marker.")]
+    note: Annotated[
+        str | None,
+        Meta(description="What rules without results of the tables mean, for people to read."),
+    ] = None
 
 
 def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> InvalidationPreview:
@@ -157,7 +167,13 @@ def preview_rules(
     rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
     shown = [rules[rule_id] for rule_id in rule_ids[:MAX_PREVIEWED] if rule_id in rules]
     found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
-    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids))
+    note = None
+    if any(target.table_entries == 0 for target in found.targets):
+        note = (
+            f"The log knows no result of {name_tables(tables)} in the rules that are not ticked. "
+            "Tick them too to be on the safe side: all of their results end then."
+        )
+    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note)
 
 
 def name_tables(tables: Sequence[str]) -> str:
@@ -211,7 +227,19 @@ def _preview_all(
         for rule in rules
     ]
     targets.sort(key=lambda target: -(target.table_entries or 0))
-    return _PreviewHead(at=format_timestamp(now), targets=targets, queries=queries)
+    return _PreviewHead(
+        at=format_timestamp(now), log_until=_find_end(log, now=now), targets=targets, queries=queries
+    )
+
+
+def _find_end(log: LogReader, *, now: dt.datetime) -> str | None:
+    """Return the time of the newest entry of the log."""
+    days = partitions_with_file(tenant=log.tenant).filter(day__lte=now.date())
+    last = days.values_list("day", flat=True).last()
+    if last is None:
+        return None
+    (row,) = log.rows(_END.format(day=last, now=epoch_ms(now)))
+    return None if row["at"] is None else format_timestamp(from_epoch_ms(row["at"]))
 
 
 def _preview(

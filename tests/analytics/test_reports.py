@@ -486,6 +486,16 @@ class TestPreview:
             "1 of its 2 results reads these tables. The other 1 ends too.",
         ]
         assert why("catalog.products")[1] == "No cached result of catalog.products, only 2 others."
+        some, every = (
+            preview_tables(log, tables=tables, now=self.NOW)
+            for tables in (["catalog.products"], ["catalog.*", "FINANCE.*"])
+        )
+        assert some.note == (
+            "The log knows no result of catalog.products in the rules that are not ticked. "
+            "Tick them too to be on the safe side: all of their results end then."
+        )
+        assert every.note is None
+        assert some.log_until == format_timestamp(moment(eleven + 4))
         by_rule = preview_invalidation(log, rule_id="r", now=self.NOW)
         by_long_names = preview_tables(log, tables=["x" * 2000 for _ in range(100)], now=self.NOW)
         uncounted = [*by_rule.targets, *by_long_names.targets]
@@ -543,5 +553,5 @@ class TestPreview:
             client.post(f"{address}/w/invalidations/preview")
         with CaptureQueriesContext(connection) as of_one:
             client.post(f"{address}/r/invalidations/preview")
-        assert (len(of_two), len(of_one)) == (12, 7)
+        assert (len(of_two), len(of_one)) == (13, 8)
         assert not Marker.objects.exists()

@@ -190,8 +190,8 @@ class InvalidatePage(LogPage, TenantActPage):
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if self.tables:
-            chosen = self.request.POST.getlist("rules")
-            if not chosen:
+            chosen = None if "all" in self.request.POST else self.request.POST.getlist("rules")
+            if chosen == []:
                 raise BadRequest("Choose at least one rule.")
             made = invalidate_tables(
                 self.tenant.pk, tables=self.tables, reason=values["reason"], actor=self.actor, only=chosen

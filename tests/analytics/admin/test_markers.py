@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class TestMarkers:
     def test_the_blast_radius_comes_before_the_reason(self, support: Client, tenant: Tenant) -> None:
         shown = page_text(support, to("tenant-invalidate", tenant), rule="orders")
-        assert "What ends if you invalidate orders by the log, just now" in shown
+        assert "What ends if you invalidate orders by the log" in shown
         assert "By the log, no result is cached now." in shown
         assert "orders 0 0 B 0 ms 0" in shown
         # Staff without access cannot run SQL.
@@ -67,6 +67,9 @@ class TestMarkers:
         assert "1 of its 2 results reads catalog.products. The other 1 ends too." in shown
         assert "No cached result of catalog.products, only 3 others." in shown
         assert "No cached result. It could have one of catalog.products." in shown
+        assert "The log is read up to" in shown
+        assert "The log knows no result of catalog.products in the rules that are not ticked." in shown
+        assert "Invalidate all 3 rules" in shown
         boxes = re.findall(r'name="rules" value="(\w+)" aria-label="[^"]+"( checked)?', html)
         assert boxes == [("some", " checked"), ("most", ""), ("none", "")]
         # The number leads to the results themselves.
@@ -84,6 +87,8 @@ class TestMarkers:
         assert [marker.target_rule_id for marker in Marker.objects.all()] == ["some"]
         said = "Invalidated: some. That ended 2 cached results, of which 1 read catalog.products."
         assert said in text_of(access.get(to("tenant-markers", tenant)).content.decode())
+        assert access.post(address, {**form, "rules": ["some"], "all": "yes"}).status_code == 302
+        assert Marker.objects.count() == 4
 
     def test_support_invalidates_with_a_reason(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-invalidate", tenant)

@@ -9,7 +9,7 @@ import { a, age, area, ask, badge, beside, button, checkbox, empty, fill, field,
 /** Markers of a page. */
 const PAGE = 100;
 
-/** @typedef {{at: string, ids: string[], targets: Contract.PreviewTarget[]}} Preview */
+/** @typedef {{logUntil?: string, note?: string, ids: string[], targets: Contract.PreviewTarget[]}} Preview */
 
 /** @type {HTMLElement | null} what was done last, until the page is left */
 let done = null;
@@ -57,25 +57,25 @@ function byTable(tenant, name, reload) {
       notify("No rule can have cached results of these tables.");
       return;
     }
-    await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { at: found.at, ids: found.ruleIds, targets: found.targets },
+    await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { ...found, ids: found.ruleIds },
       (reason, ruleIds) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason, ruleIds } }), tables.length > 1 ? "these tables" : tables[0]);
   };
-  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. You see which rules have cached their results before anything ends."), button("Preview", look, "primary")));
+  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. The preview shows every rule that can have cached results of them, and ticks the rules that have some by the log. You choose."), button("Preview", look, "primary")));
 }
 
 /** @param {string} tenant @param {Contract.Rule[]} caching @param {string} wanted @param {(id: string) => string} name @param {() => void} reload */
 function byRule(tenant, caching, wanted, name, reload) {
   const rule = select("rule", caching.map((one) => [one.id, `${one.name || one.id}${one.enabled ? "" : " (off)"}`]), wanted);
   const look = async () => {
-    const { at, targets } = await call("POST /tenants/{tenant}/rules/{rule}/invalidations/preview", { tenant, rule: rule.value });
-    await confirmed(`Invalidate ${name(rule.value)}?`, tenant, name, reload, { at, ids: [rule.value], targets }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
+    const found = await call("POST /tenants/{tenant}/rules/{rule}/invalidations/preview", { tenant, rule: rule.value });
+    await confirmed(`Invalidate ${name(rule.value)}?`, tenant, name, reload, { ...found, ids: [rule.value] }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
       tenant, body: { markerId: `dashboard-${crypto.randomUUID()}`, targetRuleId: rule.value, metadata: { reason } } }));
   };
   return panel("By rule", null, h("div.pad", field("Rule", rule, "Rules that cache; those that are off come last."), button("Preview", look, "primary")));
 }
 
 /** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */
-const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make, what = "") => {
+const confirmed = async (title, tenant, name, reload, { logUntil, note, ids, targets }, make, what = "") => {
   const reason = input("reason", "", { maxlength: 2000 });
   // In doubt, a result counts as one of the tables; rules that were not looked at are chosen.
   const chosen = new Set(ids.filter((id) => targets.find((one) => one.ruleId === id)?.tableEntries !== 0));
@@ -86,7 +86,7 @@ const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make
     const full = targets.filter((one) => chosen.has(one.ruleId) && one.entries);
     const sum = (/** @type {"entries" | "tableEntries" | "bytes" | "refillMs"} */ key) => full.reduce((all, one) => all + (one[key] ?? 0), 0);
     const read = sum("tableEntries");
-    if (!full.length) return [h("strong", what && !chosen.size ? `By the log, no cached result reads ${what}.` : "By the log, no result is cached now."), what && !chosen.size && " You can still choose rules that could have one."];
+    if (!full.length) return [h("strong", what && !chosen.size ? `By the log, no cached result reads ${what}.` : "By the log, no result is cached now.")];
     return [h("strong", `${ends} ${f.count(sum("entries"), "cached result")} of ${f.count(full.length, "rule")}, ${f.bytes(sum("bytes"))}${read ? `: ${f.number(read)} read${read === 1 ? "s" : ""} ${what}` : ""}.`),
       read > 0 && read < sum("entries") && " Invalidation ends all results of a rule.",
       ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}.`];
@@ -96,6 +96,10 @@ const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make
     if (!chosen.delete(id)) chosen.add(id);
     draw();
   } });
+  const tickAll = (/** @type {Event} */ { target }) => {
+    const dialog = /** @type {Element} */ (/** @type {Element} */ (target).closest("dialog"));
+    for (const box of dialog.querySelectorAll("[name=rules]:not(:checked)")) /** @type {HTMLElement} */ (box).click();
+  };
   draw();
   await ask({
     title, wide: true, danger: true, action: "Invalidate",
@@ -104,7 +108,7 @@ const confirmed = async (title, tenant, name, reload, { at, ids, targets }, make
       what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", name), what !== "" && { ...text("Why", "why"), class: "value" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
     ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
-    fine(`By the log, ${f.when(at)}: the newest requests may not be in it yet.`),
+    h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, note, " ", note && button("Tick all", tickAll, "small")),
     field("Reason", reason, "Optional. It stays with the marker.")),
     run: () => {
       if (!chosen.size) throw new Error("Choose at least one rule.");
