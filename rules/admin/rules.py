@@ -73,6 +73,7 @@ class LineFinding:
     code: str
     text: str
     suggestion: str | None = None
+    rule_id: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {"row": self.line, "type": self.severity, "text": f"{self.code}: {self.text}"}
@@ -131,6 +132,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             text=say(finding.message),
             # The suggestion for a removal is a parameter of the API; the message names the form field.
             suggestion=None if finding.code == CONFIRMED_CODE else finding.suggestion,
+            rule_id=finding.rule_id,
         )
         for finding in findings
     ]

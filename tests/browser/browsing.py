@@ -63,8 +63,9 @@ FAULTS_OF_WIDTH = """of => {
         const isNarrow = display === "table-cell" && it.clientWidth < 50 && it.clientHeight > 100;
         if (isNarrow && it.innerText.trim().length > 6) faults.push(`${name(it)} is folded`);
     }
-    for (const it of document.querySelectorAll(`${of} :is(.panel, .wide):not(:has(.result))`)) {
-        const isWide = it.scrollWidth > it.clientWidth;
+    const boxes = `${of} :is(.panel, .wide, .table)`;
+    for (const it of document.querySelectorAll(`${boxes}:not(:has(.result), [aria-label=Result])`)) {
+        const isWide = it.innerText && it.scrollWidth > it.clientWidth;
         if (isWide) faults.push(`${name(it)}: ${it.scrollWidth} in ${it.clientWidth}`);
     }
     return faults;

@@ -43,3 +43,9 @@ export function icon(name) {
   svg.append(use);
   return svg;
 }
+
+/** Where a table does not fit in the element that is observed, a row is a block (style.css). */
+export const fitting = new ResizeObserver((changes) => changes.forEach(({ target }) => {
+  target.classList.remove("folded");
+  target.classList.toggle("folded", target.scrollWidth > target.clientWidth);
+}));

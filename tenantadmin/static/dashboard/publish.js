@@ -37,7 +37,7 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
 
 /** @param {Contract.RuleLintResult} lint */
 const findings = ({ errors, warnings }) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
-  [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.message)));
+  [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.ruleId && h("code", one.ruleId), " ", one.message)));
 
 /** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
 async function predict(tenant, isOf, prediction) {

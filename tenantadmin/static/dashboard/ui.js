@@ -1,7 +1,7 @@
 // What pages are built of.
 
 import { ApiError } from "./api.js";
-import { fill, h } from "./dom.js";
+import { fill, fitting, h } from "./dom.js";
 import { NONE, ago, count, number, today, when } from "./format.js";
 import { forgetWrong, isInvalid, labelled, showAtFields } from "./refusals.js";
 import { to } from "./router.js";
@@ -116,18 +116,17 @@ export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
     const key = columns[by]?.sort;
     const sign = down ? -1 : 1;
     const ordered = key ? [...rows].sort((x, y) => sign * compare(key(x), key(y))) : rows;
-    heads.forEach((head, index) => {
-      if (index === by) head.setAttribute("aria-sort", down ? "descending" : "ascending");
-      else head.removeAttribute("aria-sort");
-    });
+    heads.forEach((head, index) => head.setAttribute("aria-sort", index !== by ? "none" : down ? "descending" : "ascending"));
     fill(body, ordered.slice(0, shown).map((row) => h("tr", columns.map((column) =>
-      h("td", { class: `${column.number ? "num" : ""} ${column.class ?? ""}`.trim() || null }, column.cell(row))))));
+      h("td", { class: `${column.number ? "num" : ""} ${column.class ?? ""}`.trim() || null, "data-label": !column.hidden && column.head }, column.cell(row))))));
     const rest = ordered.length - shown;
     fill(more, rest > 0 && button(`Show ${Math.min(rest, limit)} more of ${rest}`, () => { shown += limit; draw(); }));
   };
   draw();
-  return h("div.table", { tabindex: 0, role: "region", "aria-label": label },
+  const box = h("div.table", { tabindex: 0, role: "region", "aria-label": label },
     h("table", h("thead", h("tr", heads)), body), more);
+  if (label !== "Result") fitting.observe(box);
+  return box;
 }
 
 /** @type {(title: string, aside: Child, columns: (Column | false)[], rows: any[], options?: TableOptions) => HTMLElement} a table in a panel of its name */
