@@ -128,7 +128,7 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
     with open_as(demo.admin, home, f"/t/{demo.tenant}/invalidate") as dashboard:
         page = dashboard.page
         page.fill("textarea[name=tables]", "SALES.*")
-        page.click("section:has-text('By table') >> text=Preview")
+        page.click("section:has-text('By table') >> button")
         page.wait_for_selector("dialog [aria-label='What it ends'] tbody tr")
         assert not made.exists()
         # One reads from the heading on.
