@@ -12,6 +12,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
+from tenantadmin.guides import GUIDES
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.negotiation import accepts_gzip
 from tenantadmin.lib.http.pages import wants_page
@@ -36,6 +37,8 @@ class DocsView(SpectacularSwaggerSplitView):
     authentication_classes = ()  # The page is the same for all users; bearer tokens are for the API.
 
     def finalize_response(self, request: Request, response: Response, *args: Any, **kwargs: Any) -> Response:
+        if isinstance(response.data, dict):
+            response.data["guides"] = GUIDES
         answer: Response = super().finalize_response(request, response, *args, **kwargs)
         answer["Referrer-Policy"] = "no-referrer"
         return answer

@@ -165,20 +165,19 @@ class RulesPage(PublishingPage, RulesEditor):
             return {}
         stored = read_ruleset(self.tenant.pk)
         listed = [(rule, say_conditions(rule["conditions"])) for rule in stored.rules]
+        last = self.last_day
+        period = {"first": days_before(last, _EFFECT_DAYS - 1), "last": last}
         if self.request.GET.get(PART) == "list":
-            first = days_before(self.last_day, _EFFECT_DAYS - 1)
-            effects = read_effects(self.tenant.pk, first=first, last=self.last_day)
+            effects = read_effects(self.tenant.pk, **period)
             return {
+                **period,
                 "listed": [
                     (rule, said, (effects or {}).get(rule["id"], RuleEffect())) for rule, said in listed
                 ],
-                "effect_days": _EFFECT_DAYS,
-                "effects_from": first,
-                "effects_to": self.last_day,
                 "has_effects": effects is not None,
             }
         return {
-            "effect_days": _EFFECT_DAYS,
+            **period,
             "seq": stored.seq,
             "modified_at": stored.modified_at,
             "drafts": list_drafts(self.tenant.pk),

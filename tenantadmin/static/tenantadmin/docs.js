@@ -3,6 +3,12 @@ if (/[?#&](access|refresh)_token=/.test(location.search + location.hash)) {
   history.replaceState(null, "", location.pathname);
 }
 
+// Swagger UI is dark by a class.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const useScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", useScheme);
+useScheme();
+
 // Swagger UI filters groups by their name alone. Here each word is looked for in the operations too.
 window.operationFilter = () => ({
   fn: {
