@@ -10,7 +10,7 @@ from rules.rule_text import SAID_ACTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-#: The actions that the form offers. A rule that invalidates others is edited as text.
+#: The actions that the form lets one choose. A rule that invalidates others stays one.
 ACTIONS: Final = {name: text for name, text in SAID_ACTIONS.items() if name != "invalidate"}
 #: The conditions that the form shows: the field, the operator, and the value that it writes.
 _LISTS: Final = {"tables": "containsAny", "userName": "in"}
@@ -18,18 +18,16 @@ _FLAGS: Final = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
 _MAX_ID: Final = 100
 
 
-def is_simple(rule: Mapping[str, Any]) -> bool:
-    """Return True if the form can show all conditions of a rule."""
-    conditions: Mapping[str, Any] = rule.get("conditions", {})
-    return rule["action"] in ACTIONS and all(
-        value is _FLAGS[key]
-        if key in _FLAGS
-        else key in _LISTS
-        and isinstance(value, dict)
-        and [*value] == [_LISTS[key]]
-        and _is_listed(*value.values())
-        for key, value in conditions.items()
-    )
+def others_of(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the conditions that the form has no field for."""
+    return {key: value for key, value in conditions.items() if not _has_field(key, value)}
+
+
+def _has_field(key: str, value: Any) -> bool:
+    if key in _FLAGS:
+        return value is _FLAGS[key]
+    is_list = key in _LISTS and isinstance(value, dict) and [*value] == [_LISTS[key]]
+    return is_list and _is_listed(*value.values())
 
 
 def _is_listed(values: Any) -> bool:

@@ -22,7 +22,7 @@ from rules.admin.simple import (
     ACTIONS,
     conditions_of,
     free_id,
-    is_simple,
+    others_of,
     split_names,
     with_rule,
 )
@@ -213,10 +213,17 @@ class RulesPage(PublishingPage, RulesEditor):
 _UNITS: Final = {"86400": "days", "3600": "hours", "60": "minutes", "1": "seconds"}
 
 
+#: The fields of conditions. Where a rule's condition has another form, it stays as it is.
+_CONDITIONS: Final = {
+    "tables": "tables",
+    "userName": "users",
+    "isReadOnly": "reads",
+    "hasNonDeterministicFunctions": "repeats",
+}
 _GROUPS: Final = {
     "The rule": ("rule_name", "place", "enabled"),
     "Which statements": ("tables", "users", "reads", "repeats"),
-    "What it does": ("action", "keep_for", "unit", "per_user"),
+    "What it does": ("action", "targets", "keep_for", "unit", "per_user"),
     "The change": ("reason", "etag"),
 }
 
@@ -237,6 +244,9 @@ class RuleForm(ReasonForm):
     reads = forms.BooleanField(label="Only statements that read", required=False)
     repeats = forms.BooleanField(label="Without functions such as now()", required=False)
     action = forms.ChoiceField(label="Then", choices=[*ACTIONS.items()])
+    targets = forms.MultipleChoiceField(
+        label="Makes results of these rules stale", widget=forms.CheckboxSelectMultiple
+    )
     keep_for = forms.IntegerField(label="A result is kept for", min_value=1)
     unit = forms.ChoiceField(label="Unit", choices=[*_UNITS.items()])
     per_user = forms.BooleanField(label="Each user gets their own results", required=False)
@@ -278,16 +288,24 @@ class RuleFormPage(PublishingPage):
         return [*super().trail(), ("Rules", self.to("tenant-rules"))]
 
     def read(self) -> Mapping[str, Any]:
-        return {"rule": self.rule, "is_simple": is_simple(self.rule)}
+        others = others_of(self.rule["conditions"])
+        return {"others": say_conditions(others) if others else ""}
 
     def form(self, data: Any = None) -> ReasonForm:
         form = super().form(data)
-        hidden = set()
-        if not is_simple(self.rule):
-            hidden |= {"tables", "users", "reads", "repeats", "action"}
-        if self.rule["action"] != "cache" and not is_simple(self.rule):
-            hidden |= {"keep_for", "unit"}
-        if not is_simple(self.rule) or self.rule.get("varyBy", []) not in ([], ["userName"]):
+        others = others_of(self.rule["conditions"])
+        hidden = {field for key, field in _CONDITIONS.items() if key in others}
+        targets = form.fields["targets"]
+        if self.rule["action"] != "invalidate":
+            hidden.add("targets")
+        elif isinstance(targets, forms.MultipleChoiceField):
+            hidden |= {"action", "keep_for", "unit", "per_user"}
+            targets.choices = [
+                (rule["id"], rule.get("name") or rule["id"])
+                for rule in self.stored.rules
+                if rule["action"] == "cache" or rule["id"] in self.rule["invalidateRules"]
+            ]
+        if self.rule.get("varyBy", []) not in ([], ["userName"]):
             hidden.add("per_user")
         for name in hidden:
             del form.fields[name]
@@ -296,11 +314,12 @@ class RuleFormPage(PublishingPage):
     def initial(self) -> dict[str, Any]:
         rule = self.rule
         conditions = rule["conditions"]
+        others = others_of(conditions)
         seconds = rule["ttlSeconds"]
         unit = next(size for size in _UNITS if seconds % int(size) == 0)
         known = [it["id"] for it in self.stored.rules]
         lists = {
-            name: conditions[key][operator] if is_simple(rule) and key in conditions else ()
+            name: conditions[key][operator] if key in conditions and key not in others else ()
             for name, key, operator in (("tables", "tables", "containsAny"), ("users", "userName", "in"))
         }
         return {
@@ -310,6 +329,7 @@ class RuleFormPage(PublishingPage):
             "reads": "isReadOnly" in conditions,
             "repeats": "hasNonDeterministicFunctions" in conditions,
             "action": rule["action"],
+            "targets": rule.get("invalidateRules", ()),
             "keep_for": seconds // int(unit),
             "unit": unit,
             "per_user": bool(rule.get("varyBy")),
@@ -319,15 +339,20 @@ class RuleFormPage(PublishingPage):
         }
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        changed: dict[str, Any] = {"name": values["rule_name"], "enabled": values["enabled"]}
-        if "action" in values:
-            changed["action"] = values["action"]
-            changed["conditions"] = conditions_of(
-                tables=split_names(values["tables"]),
-                users=split_names(values["users"]),
-                reads=values["reads"],
-                repeats=values["repeats"],
-            )
+        conditions = conditions_of(
+            tables=split_names(values.get("tables", "")),
+            users=split_names(values.get("users", "")),
+            reads=values.get("reads", False),
+            repeats=values.get("repeats", False),
+        )
+        changed: dict[str, Any] = {
+            "name": values["rule_name"],
+            "enabled": values["enabled"],
+            "conditions": conditions | others_of(self.rule["conditions"]),
+            "action": values.get("action", self.rule["action"]),
+        }
+        if "targets" in values:
+            changed["invalidateRules"] = values["targets"]
         rule = {
             **self.rule,
             "id": self.rule.get("id") or free_id(values["rule_name"], self.stored.rules),

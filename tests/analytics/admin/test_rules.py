@@ -206,11 +206,48 @@ class TestRuleForm:
     @pytest.mark.usefixtures("other")
     def test_conditions_that_the_form_cannot_show_stay(self, staff: Client, tenant: Tenant) -> None:
         page = f"{to('tenant-rule', tenant)}?rule=other"
-        assert "The conditions of this rule are edited as text" in page_text(staff, page)
+        said = (
+            "It also applies only if: (only reads or not (changes a schema)) . This form has no field for it"
+        )
+        assert said in page_text(staff, page)
         before = Ruleset.objects.get(pk=tenant.pk).rules[1]
         assert staff.post(page, self.form(tenant, place="2")).status_code == 302
         after = Ruleset.objects.get(pk=tenant.pk).rules[1]
-        assert after == {**before, "name": "Items", "ttlSeconds": 120}
+        listed = {"isReadOnly": True, "tables": {"containsAny": ["sales.items", "b"]}}
+        assert after == {
+            **before,
+            "name": "Items",
+            "ttlSeconds": 120,
+            "varyBy": [],
+            "conditions": {**before["conditions"], **listed},
+        }
+
+    def test_a_rule_that_makes_others_stale(self, staff: Client, tenant: Tenant) -> None:
+        loads = {
+            "id": "loads",
+            "name": "Loads",
+            "action": "invalidate",
+            "conditions": {"isDataChange": True, "tables": {"containsAny": ["sales.orders"]}},
+            "invalidateRules": ["orders"],
+        }
+        rules = [RULE, {**RULE, "id": "items", "name": "Of items"}, loads]
+        write_ruleset(tenant_id=tenant.pk, document={"rules": rules}, actor="owner@example.org")
+        page = f"{to('tenant-rule', tenant)}?rule=loads"
+        shown = page_text(staff, page)
+        assert "It also applies only if: changes data . " in shown
+        assert "Makes results of these rules stale" in shown
+        assert "Of items" in shown
+        assert "A result is kept for" not in shown
+        before = read_ruleset(tenant.pk).rules[2]
+        values = {name: value for name, value in self.form(tenant, place="3").items() if name != "reads"}
+        assert staff.post(page, values).status_code == 400
+        assert staff.post(page, {**values, "targets": ["items"]}).status_code == 302
+        assert read_ruleset(tenant.pk).rules[2] == {
+            **before,
+            "name": "Items",
+            "invalidateRules": ["items"],
+            "conditions": {"isDataChange": True, "tables": {"containsAny": ["sales.items", "b"]}},
+        }
 
     def test_a_changed_rule_is_kept_as_a_draft(self, staff: Client, tenant: Tenant) -> None:
         page = f"{to('tenant-rule', tenant)}?rule=orders"
