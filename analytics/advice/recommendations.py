@@ -23,7 +23,7 @@ from analytics.advice.errors import (
     WrongState,
 )
 from analytics.advice.proposal import Kind, Variant
-from analytics.advice.wording import purpose_of
+from analytics.advice.wording import name_saved_time, purpose_of
 from analytics.models import Mining, Recommendation
 from analytics.replay.replay import complete_gateway
 from rules.diff import StoredRule
@@ -80,6 +80,7 @@ class RecommendationDocument(AdviceChange):
     tenant_id: UUID
     kind: Annotated[str, one_of([kind.value for kind in Kind])]
     purpose: Annotated[str, Meta(description="What it is good for, for people to read.")] = ""
+    saved_time: Annotated[str, Meta(description="What `savedMs` is of, for people to read.")] = ""
     is_outdated: Annotated[
         bool,
         Meta(description="The rules were written since, and differ: draft and accept answer 409."),
@@ -406,6 +407,7 @@ def describe_recommendation(
         recommendation,
         variant=recommendation.variant or None,
         purpose=purpose_of(recommendation.kind),
+        saved_time=name_saved_time(recommendation.kind),
         is_outdated=is_undecided and recommendation.seq in (outdated or ()),
         based_on=RecommendationBase(seq=recommendation.seq, window=window),
         decided_by=recommendation.decided_by or None,

@@ -41,34 +41,48 @@ def purpose_of(kind: str) -> str:
     return _PURPOSES.get(Kind(kind), "saves time")
 
 
+def name_saved_time(kind: str) -> str:
+    """Return what the time is that a recommendation of this kind saves: of users, or of the warehouse."""
+    return "Waiting time saved" if Kind(kind) is Kind.SWR else "Warehouse time saved"
+
+
 def say_possible(undecided: Sequence[Recommendation]) -> str | None:
     """Say what these recommendations could save together, or None if there are none."""
     if not undecided:
         return None
     counts: dict[str, int] = defaultdict(int)
     money: dict[str, Decimal] = defaultdict(Decimal)
-    milliseconds = 0.0
+    times: dict[str, float] = defaultdict(float)
     for row in undecided:
         counts[purpose_of(row.kind)] += 1
         gain = row.predicted["gain"]
-        milliseconds += max(middle(gain["savedMs"]), 0)
+        times[name_saved_time(row.kind)] += max(middle(gain["savedMs"]), 0)
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
     days = max((row.last_day - row.first_day).days + 1 for row in undecided)
     gains = [
         *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
-        *([f"{formats.duration(milliseconds)} of warehouse time"] if milliseconds >= 1000 else []),
+        *(
+            f"{formats.duration(it)} of {name.removesuffix(' saved').lower()}"
+            for name, it in sorted(times.items())
+            if it >= 1000
+        ),
     ]
     said = []
     if counts["privacy"]:
         said.append(f"{formats.count(counts['privacy'], 'privacy leak')} to close.")
     if gains:
         said.append(
-            f"Up to {' and '.join(gains)} could be saved in {formats.count(days, 'day')}. Each was predicted "
+            f"Up to {_listed(gains)} could be saved in {formats.count(days, 'day')}. Each was predicted "
             "alone: together they may save less."
         )
     return " ".join(said) or None
+
+
+def _listed(texts: Sequence[str]) -> str:
+    *first, last = texts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def show_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:

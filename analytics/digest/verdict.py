@@ -407,5 +407,5 @@ def _find_restore(history: Sequence[Revision], cause: Revision | None) -> Revisi
 
 
 def _name(day: dt.date, today: dt.date) -> str:
-    """Return the day of the week of one of the last six days, or the date."""
-    return f"{day:%A}" if 0 <= (today - day).days < _DAYS else day.isoformat()
+    """Return the day as ``Thursday, 26 November``, with the year where it is another one."""
+    return f"{day:%A}, {day.day} {day:%B}" + (f" {day.year}" if day.year != today.year else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -22,7 +23,8 @@ UNCOUNTED: Final = ("holds", "blocked", "errors", "invalidationErrors")
 #: Fewer requests are not worth the cost of emptying the cache.
 _NO_CHANGE: Final = 0.5
 #: Purposes of recommendations that hits and warehouse time do not show.
-_OTHER_PURPOSES: Final = ("no waiting", "less stored", "simpler rules")
+_NO_WAITING: Final = "no waiting"
+_OTHER_PURPOSES: Final = (_NO_WAITING, "less stored", "simpler rules")
 
 #: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
 _CAVEATS: Final = {
@@ -128,11 +130,13 @@ def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
     if abs(hits) < _NO_CHANGE and not saved:
         text = f"These rules would do the same as the rules in force, with all {_requests(then)}."
     else:
-        text = f"{_say_hits(hits, then, now)} and {_say_time(saved, then, now)}{_say_rate(then, now)}."
+        time = _say_time(saved, then, now, waits=purpose == _NO_WAITING)
+        text = f"{_say_hits(hits, then, now)} and {time}{_say_rate(then, now)}."
         if by := _find_cause(hits, result):
             text += f" Most of it is due to {by}."
     if ended := leaks["ended"]:
         text = _say_cost(hits, saved, then, now) or text
+    text += _say_bill(result.get("billed"))
     if risk:
         change = count(abs(risk), f"{'more' if risk > 0 else 'fewer'} hit")
         text += f" Up to {change} may be older than a change of their tables."
@@ -207,12 +211,28 @@ def _say_hits(change: float, then: Mapping[str, Any], now: Mapping[str, Any]) ->
     return f"These rules would answer {about}{requests} from the cache {of}"
 
 
-def _say_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _say_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any], *, waits: bool) -> str:
     if not change:
         return "spare no more warehouse time"
     about = _about(then["savedMs"], now["savedMs"])
     verb = "spare" if change > 0 else "cost"
-    return f"{verb} the warehouse {about}{duration(round(abs(change)))}"
+    time = f"{about}{duration(round(abs(change)))}"
+    return f"{verb} users {time} of waiting" if waits else f"{verb} the warehouse {time}"
+
+
+def _say_bill(billed: Mapping[str, Any] | None) -> str:
+    """Say what of the time is money: little, where the warehouse is awake for other requests anyway."""
+    money = billed and billed["gain"].get("money")
+    if not money:
+        return ""
+    low, high = Decimal(money["low"]), Decimal(money["high"])
+    if low == high == 0:
+        return " What you pay would stay the same."
+    if low < 0 < high:
+        return f" What you pay: from {-low:,f} less to {high:,f} {money['currency']} more."
+    ends = sorted({abs(low), abs(high)})
+    amounts = " to ".join(f"{it:,f}" for it in ends)
+    return f" What you pay would {'fall' if low < 0 else 'rise'} by {amounts} {money['currency']}."
 
 
 def _say_rate(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:

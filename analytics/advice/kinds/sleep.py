@@ -19,7 +19,7 @@ from analytics.advice.saving import find_saving
 from analytics.replay.evidence import EvidenceQuery
 from analytics.savings.sql import SAVINGS_SQL, SUSPENDS, fill_savings
 from logs.quoting import quote_texts
-from tenantadmin.lib.core.formats import duration, number
+from tenantadmin.lib.core.formats import duration, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -106,8 +106,12 @@ def _propose_suspend(awake: Awake, job: Job) -> list[Proposal]:
             f"{duration(awake.ms - gains[then])}."
         ),
         (
-            "It is a setting of the warehouse: change it there, then give the new time as a price in "
-            "warehouse.pricing. From then on its effect is measured."
+            f"First change it in the warehouse. Snowflake: ALTER WAREHOUSE … SET AUTO_SUSPEND = {then}. "
+            f"Databricks: Auto stop of the SQL warehouse, {span(then)} (auto_stop_mins = {then // 60})."
+        ),
+        (
+            f"Then write it in Configuration: under Prices, add a price from today that suspends after "
+            f"{span(then)}. From then on its effect is measured."
         ),
         (
             "The warehouse starts more often. Each start begins with an empty cache of its own, which no "

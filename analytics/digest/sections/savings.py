@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from accounts.tenants.pricing import Pricing
-from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from analytics.savings.sql import SAVINGS_SQL, fill_savings
 from logs.layout import HOUR_MS
 from tenantadmin.lib.core.timestamps import days_before
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from analytics.digest.reading import DigestLog
 
 _HOURS: Final = f"round(sum(awakeMs) / {HOUR_MS}.0, 1)"
+_WITHOUT: Final = "sum(awakeMs) FILTER (scope = 'without')"
+_SPARED: Final = "sum(if(scope = 'without', awakeMs, -awakeMs))"
 
 
 def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
@@ -52,13 +54,16 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     ]
     names = []
     if pricing.on(period.last).per_hour is not None:
-        queries.append(read("saved-money", Unit.MONEY, _money_sql(pricing), "withCache", "without"))
+        queries += [
+            read("saved-money", Unit.MONEY, _money_sql(pricing), "withCache", "without"),
+            read("saved-share", Unit.PERCENT, percent_sql(_SPARED, _WITHOUT), "withCache", "without"),
+        ]
         names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
         sentences.insert(
             0,
             (
-                "Saved on the bill: {saved-money} {currency}.",
-                "The cache saved {saved-money} {currency} on the bill.",
+                "Saved on the bill: {saved-money} {currency}, {saved-share} of it.",
+                "The cache saved {saved-money} {currency}, {saved-share} of the bill.",
             ),
         )
     facts = log.read_facts(queries)

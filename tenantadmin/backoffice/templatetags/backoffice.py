@@ -12,7 +12,7 @@ from django.conf import settings
 from django.utils.html import conditional_escape, format_html, json_script
 from django.utils.safestring import mark_safe
 
-from analytics.advice.wording import purpose_of, show_rows
+from analytics.advice.wording import name_saved_time, purpose_of, show_rows
 from analytics.replay.judgement import say_caveat
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
@@ -45,6 +45,7 @@ def with_moments(text: str) -> SafeString:
 
 register.filter("caveat", say_caveat)
 register.filter("purpose", purpose_of)
+register.filter("saved_time", name_saved_time)
 register.filter("shown_rows", show_rows)
 
 

@@ -15,21 +15,22 @@ export const savedOnBill = ({ billedMs, money }) => billedMs && [...new Set((mon
 }))].join(" to ").replace(` ${money?.currency} to`, " to");
 
 /** @param {Contract.Savings} savings */
-export function explanation({ total, pricing }) {
-  const [billing, busy] = [pricing[pricing.length - 1]?.billing, `The cache spared ${f.ratio(total.saved.busyMs, total.without.busyMs)} of the warehouse time, which is how long statements run`];
-  if (billing === "always-on") return `${busy}. The warehouse is always on, so that saves capacity and no money.`;
-  const both = `${busy}, and ${f.ratio(total.saved.billedMs, total.without.billedMs)} of the time on the bill.`;
-  return billing === "busy" ? both : `${both} A hit saves money only when the warehouse would have been asleep without it; at other times it is awake for other requests anyway.`;
-}
+export const explanation = ({ pricing }) => `The cache spared warehouse time, which is how long statements run.${{ busy: "", "always-on": " The warehouse is always on, so that saves capacity and no money." }[String(pricing.at(-1)?.billing)] ?? " A hit saves money only when the warehouse would have been asleep without it; at other times it is awake for other requests anyway."}`;
 
-/** @type {(tenant: string, from: string, last: string) => HTMLElement} the page does not wait for the savings */
-export const savingsTile = (tenant, from, last) => {
+/** @type {(savings: Contract.Savings) => [string, string]} */
+export const shares = ({ total: { saved: less, without } }) => [`${f.ratio(less.billedMs, without.billedMs)} of the bill`, `${f.ratio(less.busyMs, without.busyMs)} of the warehouse time`];
+
+/** @type {(tenant: string, from: string, last: string) => HTMLElement[]} the page does not wait for the savings */
+export const savingsTiles = (tenant, from, last) => {
   const today = f.today();
-  const value = h("dd", f.NONE, from <= today && h("span.note", "…"));
-  if (from <= today) {
-    call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => fill(value,
-      h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", `${f.duration(savings.total.saved.busyMs)} of warehouse time`, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")])),
-    () => fill(value, f.NONE, h("span.note", "not available")));
+  const [bill, time] = [h("dd", "…"), h("dd", f.NONE)];
+  if (from > today) fill(bill, f.NONE);
+  else {
+    call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => {
+      const [ofBill, ofTime] = shares(savings);
+      fill(bill, h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", ofBill, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")]));
+      fill(time, f.duration(savings.total.saved.busyMs), h("span.note", ofTime, savings.pricing.at(-1)?.billing === "suspending" && "; money only when the warehouse would have slept"));
+    }, () => fill(bill, f.NONE, h("span.note", "not available")));
   }
-  return h("div", h("dt", "Saved on the bill"), value);
+  return [h("div", h("dt", "Saved on the bill"), bill), h("div", h("dt", "Warehouse time saved"), time)];
 };

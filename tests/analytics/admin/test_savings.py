@@ -53,11 +53,11 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
     assert not QueryRun.objects.exists()
     assert f'value="{DAY - timedelta(27)}"' in empty.content.decode()
     shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
-    assert "Saved on the bill 0.35 USD 53.8%" in shown
-    assert "Warehouse time saved 2 min 66.7%" in shown
+    assert "Saved on the bill 0.35 USD 53.8% of the bill" in shown
+    assert "Warehouse time saved 2 min 66.7% of the warehouse time" in shown
     assert (
-        "The cache spared 66.7% of the warehouse time, which is how long statements run, and 53.8% of the "
-        "time on the bill. A hit saves money only when the warehouse would have been asleep" in shown
+        "The cache spared warehouse time, which is how long statements run. A hit "
+        "saves money only when the warehouse would have been asleep" in shown
     )
     assert "orders 2 2 min 7 min 0.35" in shown
     assert "are not counted" not in shown
@@ -89,12 +89,13 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     assert 'hx-get="?part=savings&amp;days=28"' in staff.get(page).content.decode()
     part = {"part": "savings", "days": "7"}
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 7 min less awake 2 min of warehouse time; no price is set"
+        "Saved on the bill 7 min less awake 53.8% of the bill; no price is set Warehouse time saved 2 min "
+        "66.7% of the warehouse time"
     )
     set_price(tenant)
-    assert (
-        text_of(staff.get(page, part).content.decode())
-        == "Saved on the bill 0.35 USD 2 min of warehouse time"
+    assert text_of(staff.get(page, part).content.decode()) == (
+        "Saved on the bill 0.35 USD 53.8% of the bill Warehouse time saved 2 min 66.7% of the warehouse "
+        "time; money only when the warehouse would have slept"
     )
     settings.REPLAY_MAX_ROWS = 1
     assert "These days have 3 log entries; at most 1 can be read." in staff.get(page, part).content.decode()

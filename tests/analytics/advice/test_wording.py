@@ -23,14 +23,15 @@ def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
         one(Kind.LEAK_FIX, saved=-60_000, money=("0.20", "0.50")),
         one(Kind.AUTO_SUSPEND, saved=0, money=("-20.00", "-10.00")),
         one(Kind.CACHE, saved=7_200_000),
+        one(Kind.SWR, saved=3_600_000),
     ]
     assert say_possible(rows) == (
-        "1 privacy leak to close. Up to 15 USD and 2 h of warehouse time could be saved in 14 days. "
-        "Each was predicted alone: together they may save less."
+        "1 privacy leak to close. Up to 15 USD, 1 h of waiting time and 2 h of warehouse time could be "
+        "saved in 14 days. Each was predicted alone: together they may save less."
     )
     assert say_possible(rows[:1]) == "1 privacy leak to close."
     assert say_possible([]) is None
-    assert [purpose_of(row.kind) for row in rows] == ["privacy", "saves money", "saves time"]
+    assert [purpose_of(row.kind) for row in rows] == ["privacy", "saves money", "saves time", "no waiting"]
 
 
 def test_rows_have_words_and_units() -> None:

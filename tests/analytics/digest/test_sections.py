@@ -450,13 +450,13 @@ class TestSavings:
     def test_money_and_hours_come_after_what_was_unusual(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
         assert self.prepare(world, price) == [
-            "Saved on the bill: 0.30 USD.",
+            "Saved on the bill: 0.30 USD, 50.0% of it.",
             "The warehouse was awake for 0.1 h; without the cache: 0.2 h.",
         ]
 
     def test_equal_hours_are_left_out(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
-        assert self.prepare(world, price, hour=12) == ["Saved on the bill: 0 USD."]
+        assert self.prepare(world, price, hour=12) == ["Saved on the bill: 0 USD, 0.1% of it."]
 
     def test_without_a_price_there_are_hours_alone(self, world: World) -> None:
         assert self.prepare(world) == ["The warehouse was awake for 0.1 h; without the cache: 0.2 h."]
@@ -464,4 +464,4 @@ class TestSavings:
     def test_halves_are_rounded_up_and_yen_have_no_digits(self, world: World) -> None:
         """Six minutes at 5 an hour are 0.5."""
         price = {"from": "2026-01-01", "currency": "JPY", "perHour": "5", "billing": "suspending"}
-        assert self.prepare(world, price)[0] == "Saved on the bill: 1 JPY."
+        assert self.prepare(world, price)[0] == "Saved on the bill: 1 JPY, 50.0% of it."

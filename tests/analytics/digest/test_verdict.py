@@ -85,9 +85,9 @@ def test_a_tenant_without_a_log() -> None:
 @pytest.mark.parametrize(
     ("last_day", "text"),
     [
-        ("2026-11-20", "No log since Friday"),
-        ("2026-11-18", "No log since 2026-11-18"),
-        ("2026-11-24", "Not judged yet: there is no digest of Tuesday yet"),
+        ("2026-11-20", "No log since Friday, 20 November"),
+        ("2026-11-18", "No log since Wednesday, 18 November"),
+        ("2026-11-24", "Not judged yet: there is no digest of Tuesday, 24 November yet"),
         ("2026-11-25", "Healthy"),
     ],
 )
@@ -106,7 +106,7 @@ def test_a_log_whose_first_days_are_being_built(tenant: UUID, last_day: str | No
     assert verdict.text == "The log of the days up to 2026-11-24 is being summarised"
     # A day before the last that has requests is no news of later ones.
     PendingBuild.objects.update(tenant_id=uuid4())
-    assert read_verdict(tenant).text == ("No log since 2026-11-18" if last_day else "No log yet")
+    assert read_verdict(tenant).text == ("No log since Wednesday, 18 November" if last_day else "No log yet")
 
 
 def test_a_hit_rate_as_usual(tenant: UUID) -> None:
@@ -119,7 +119,7 @@ def test_a_fall_without_a_known_cause(tenant: UUID) -> None:
     make_digest(tenant, ago=1, rate=7.2, usual=42.9)
     verdict = read_verdict(tenant)
     assert (verdict.state, verdict.day) == (VerdictState.HIT_RATE_FELL, YESTERDAY)
-    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Tuesday"
+    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Tuesday, 24 November"
 
 
 def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
@@ -128,14 +128,20 @@ def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
     write(tenant, 1, hours=-100)
     write(tenant, 2, hours=10)
     verdict = read_verdict(tenant)
-    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Monday after revision 2, and has recovered"
+    assert (
+        verdict.text
+        == "Hit rate fell from 42.9% to 7.2% on Monday, 23 November after revision 2, and has recovered"
+    )
     # Neither another update nor the restore of the revision itself repairs it.
     write(tenant, 3, hours=11)
     write(tenant, 4, hours=12, action="restore", restored_from=2)
     assert read_verdict(tenant).text == verdict.text
     write(tenant, 5, hours=15.5, action="restore", restored_from=1)
     verdict = read_verdict(tenant)
-    assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Monday after revision 2, restored 5.5 h later"
+    assert (
+        verdict.text
+        == "Hit rate fell from 42.9% to 7.2% on Monday, 23 November after revision 2, restored 5.5 h later"
+    )
     assert (verdict.state, verdict.is_bad) == (VerdictState.HIT_RATE_RECOVERED, False)
 
 
@@ -143,11 +149,11 @@ def test_the_worst_fall_of_a_week_is_told(tenant: UUID) -> None:
     for ago, rate in enumerate((40.0, 30.0, 40.0, 10.0, 40.0, 40.0, 40.0, 0.0), start=1):
         make_digest(tenant, ago=ago, rate=rate, usual=40.0)
     verdict = read_verdict(tenant)
-    assert verdict.text == "Hit rate fell from 40.0% to 10.0% on Saturday, and has recovered"
+    assert verdict.text == "Hit rate fell from 40.0% to 10.0% on Saturday, 21 November, and has recovered"
     assert verdict.state is VerdictState.HIT_RATE_RECOVERED
     # One that goes on is told before a deeper one that is over.
     Digest.objects.filter(period=YESTERDAY.isoformat()).delete()
-    assert read_verdict(tenant).text == "Hit rate fell from 40.0% to 30.0% on Monday"
+    assert read_verdict(tenant).text == "Hit rate fell from 40.0% to 30.0% on Monday, 23 November"
 
 
 def test_a_fall_that_began_before_the_week_is_told_from_its_first_day(tenant: UUID) -> None:
@@ -157,7 +163,9 @@ def test_a_fall_that_began_before_the_week_is_told_from_its_first_day(tenant: UU
     make_digest(tenant, ago=9, rate=40.0, usual=40.0)
     make_digest(tenant, ago=10, rate=0.0, usual=40.0)
     verdict = read_verdict(tenant)
-    assert verdict.text.startswith("Hit rate fell from 40.0% to 6.5% on 2026-11-17 after revision 2")
+    assert verdict.text.startswith(
+        "Hit rate fell from 40.0% to 6.5% on Tuesday, 17 November after revision 2"
+    )
     assert verdict.state is VerdictState.HIT_RATE_RECOVERED
 
 
@@ -173,7 +181,7 @@ def test_a_fall_is_told_from_its_first_day_across_days_without_a_log(tenant: UUI
     write(tenant, 1, hours=-500)
     write(tenant, 2, hours=-96)
     (verdict,) = read_verdict(tenant).more
-    told = "Hit rate fell from 30.0% to 2.0% on Thursday after revision 2"
+    told = "Hit rate fell from 30.0% to 2.0% on Thursday, 19 November after revision 2"
     assert (verdict.text, verdict.day) == (told, dt.date(2026, 11, 19))
     # The log ends before the restore, which nine minutes passed since.
     write(tenant, 3, hours=56.85, action="restore", restored_from=1)
@@ -189,7 +197,7 @@ def test_a_fall_after_days_without_a_log_names_the_revision_of_these_days(tenant
     make_digest(tenant, ago=5, rate=40.0, usual=40.0)
     for seq, hours in enumerate((-90, -60, 12), start=1):
         write(tenant, seq, hours=hours)
-    told = "Hit rate fell from 40.0% to 7.0% on Tuesday after revision 3"
+    told = "Hit rate fell from 40.0% to 7.0% on Tuesday, 24 November after revision 3"
     assert read_verdict(tenant).text == told
     write(tenant, 4, hours=30, action="restore", restored_from=2)
     make_digest(tenant, ago=0, rate=9.0, usual=40.0)
@@ -200,9 +208,12 @@ def test_a_fall_after_days_without_a_log_names_the_revision_of_these_days(tenant
 @pytest.mark.parametrize(
     ("sections", "text"),
     [
-        (("errors", "leaks"), "Requests failed in bursts on Tuesday"),
-        (("stale", "leaks"), "Cached results that depend on the user went to several users on Tuesday"),
-        (("stale",), "Hits were older than a change of a table that they read on Tuesday"),
+        (("errors", "leaks"), "Requests failed in bursts on Tuesday, 24 November"),
+        (
+            ("stale", "leaks"),
+            "Cached results that depend on the user went to several users on Tuesday, 24 November",
+        ),
+        (("stale",), "Hits were older than a change of a table that they read on Tuesday, 24 November"),
         (("publishes", "new-statements"), "Healthy"),
     ],
 )
@@ -218,7 +229,7 @@ def test_a_fall_is_not_over_on_a_weekend_with_few_hits(tenant: UUID) -> None:
     verdict = read_verdict(tenant)
     assert (verdict.state, verdict.text) == (
         VerdictState.HIT_RATE_FELL,
-        "Hit rate fell from 40.0% to 0% on Monday",
+        "Hit rate fell from 40.0% to 0% on Monday, 23 November",
     )
 
 
@@ -228,15 +239,15 @@ def test_all_that_was_found_is_told_the_worst_first(tenant: UUID) -> None:
     verdict = read_verdict(tenant)
     said = [verdict.text, *(sentence.text for sentence in verdict.more)]
     assert said == [
-        "Requests failed in bursts on Monday",
-        "Cached results that depend on the user went to several users on Monday",
-        "Hits were older than a change of a table that they read on Monday",
-        "Not judged yet: there is no digest of Tuesday yet",
-        "Hit rate fell from 40.0% to 10.0% on Sunday, and has recovered",
+        "Requests failed in bursts on Monday, 23 November",
+        "Cached results that depend on the user went to several users on Monday, 23 November",
+        "Hits were older than a change of a table that they read on Monday, 23 November",
+        "Not judged yet: there is no digest of Tuesday, 24 November yet",
+        "Hit rate fell from 40.0% to 10.0% on Sunday, 22 November, and has recovered",
     ]
     TenantHealth.objects.update(last_day=YESTERDAY - dt.timedelta(days=1))
     verdict = read_verdict(tenant)
-    assert (verdict.text, len(verdict.more)) == ("No log since Monday", 4)
+    assert (verdict.text, len(verdict.more)) == ("No log since Monday, 23 November", 4)
 
 
 def leak(digest: Digest, *rules: str) -> None:
@@ -257,7 +268,7 @@ def test_a_leak_is_closed_once_its_rules_keep_users_apart(tenant: UUID) -> None:
         write(tenant, seq, hours=24 + seq, rules=stored)
 
     leak(make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",)), "a", "b")
-    told = "Cached results that depend on the user went to several users on Tuesday"
+    told = "Cached results that depend on the user went to several users on Tuesday, 24 November"
     publish(1, a=[], b=[])
     publish(2, a=["userName"], b=[])
     verdict = read_verdict(tenant)
@@ -314,4 +325,4 @@ def test_it_takes_four_queries_for_all_tenants(tenant: UUID) -> None:
         verdicts = read_verdicts([tenant, other])
     # The last is for the tenant whose log is late.
     assert len(captured) == 4
-    assert verdicts[other].more[0].text == "Hit rate fell from 40.0% to 7.0% on 2026-10-25"
+    assert verdicts[other].more[0].text == "Hit rate fell from 40.0% to 7.0% on Sunday, 25 October"

@@ -121,6 +121,26 @@ def test_a_recommendation_is_judged_by_its_purpose() -> None:
     assert (fresher.tone, fresher.next) == ("warn", "Publish them if fresh results are worth that.")
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        ("-1.30", "0.00", "What you pay would fall by 0.00 to 1.30 USD."),
+        ("0.50", "0.50", "What you pay would rise by 0.50 USD."),
+        ("-1.00", "1200.00", "What you pay: from 1.00 less to 1,200.00 USD more."),
+        ("0.00", "0.00", "What you pay would stay the same."),
+    ],
+)
+def test_it_says_what_is_money(low: str, high: str, said: str) -> None:
+    billed = {"gain": {"money": {"currency": "USD", "low": low, "high": high}}}
+    assert judge(result(counts(60, 2 * MS), counts(50, MS)) | {"billed": billed}).text.endswith(said)
+
+
+def test_users_wait_less_where_the_warehouse_runs_as_often() -> None:
+    waits = judge(result(counts(60, 2 * MS), counts(50, MS)), purpose="no waiting")
+    assert "spare users" in waits.text
+    assert "of waiting" in waits.text
+
+
 def test_no_change() -> None:
     assert judge(result(counts(50), counts(50))).text == (
         "These rules would do the same as the rules in force, with all 100 requests."

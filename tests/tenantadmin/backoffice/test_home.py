@@ -68,7 +68,8 @@ class TestHome:
             last_day=yesterday,
             document=document,
         )
-        told = f"Cached results that depend on the user went to several users on {yesterday:%A}"
+        day = f"{yesterday:%A}, {yesterday.day} {yesterday:%B}"
+        told = f"Cached results that depend on the user went to several users on {day}"
         html = staff.get("/admin/").content.decode()
         assert f"Warehouse {told} Acknowledge Snooze" in text_of(html)
         assert f'href="{to("tenant-digests", tenant)}?period={yesterday}"' in html

@@ -55,7 +55,7 @@ function invented(tenant) {
     const answer = await call("POST /config/tenants/{tenant}/rules/explain", { tenant, body: { request: JSON.parse(text.value) } });
     return decision(tenant, answer.ruleset, answer.decision, answer.rules);
   }, output);
-  return h("div", panel("Request", null, h("div.pad", field("What conditions ask of a request, as JSON", text, "Change the values, and see which rule decides."), button("Explain", run, "primary"))), output);
+  return h("div", panel("Request", null, h("div.pad", field("What conditions ask of a request, as JSON", text), button("Explain", run, "primary"))), output);
 }
 
 /** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
@@ -86,7 +86,7 @@ function whyMiss(tenant, miss) {
     revision && [" ", a(to(tenant, "history", { kind: "rules", seq: revision.seq }), `Revision ${revision.seq}`), " was published since."],
     marker && [` It was ${f.when(marker.invalidatedAt)}: marker `, h("code", marker.markerId), "."],
     nearest?.at && [" The same statement with other values was stored ", at(nearest), nearest.parameterValues && ": ", nearest.parameterValues && h("code", nearest.parameterValues), "."],
-    miss.reconstructed && " (The log gives no reason: this one is found from earlier requests.)");
+    miss.reconstructed && " (Found from earlier requests.)");
 }
 
 /** @param {string} tenant @param {Contract.ChosenRuleset} ruleset @param {Contract.ExplainedDecision} chosen @param {Contract.ExplainedRule[]} rules */

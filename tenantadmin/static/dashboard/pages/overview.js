@@ -6,7 +6,7 @@ import { emptyDay, readActivity } from "../days.js";
 import { readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { savingsTile } from "../savings.js";
+import { savingsTiles } from "../savings.js";
 import { a, age, badge, beside, empty, fine, go, h, pageHead, panel, stepper, tablePanel, tabs, text, to } from "../ui.js";
 import { verdict } from "../verdict.js";
 
@@ -56,7 +56,7 @@ export function shift(period, by) {
   return f.isoDay(date).slice(0, 7);
 }
 
-/** @param {[string, string, string?][]} entries @param {HTMLElement} [first] */
+/** @param {[string, string, string?][]} entries @param {HTMLElement[]} [first] */
 export const tiles = (entries, first) =>
   h("dl.tiles", first, entries.map(([name, value, note]) =>
     h("div", h("dt", name), h("dd", value, note && h("span.note", note)))));
@@ -75,7 +75,7 @@ function figures(tenant, { from, to: last, total, change, before }, more) {
     ["Response from the cache", f.duration(total.hitResponseMs), change ? f.durationChange(change.hitResponseMs) : ""],
     ["Response from the warehouse", f.duration(total.missResponseMs), change ? f.durationChange(change.missResponseMs) : ""],
     ["Data from the cache", f.bytes(total.cachedBytes), daily(change?.cachedBytes, bytes)], ...more,
-  ], savingsTile(tenant, from, last)), fine(change ? `Changes compare the mean day with requests: ${f.count(total.days, "day")} here, and ${before.days} from ${before.from} to ${before.to}.`
+  ], savingsTiles(tenant, from, last)), fine(change ? `Changes compare the mean day with requests: ${f.count(total.days, "day")} here, and ${before.days} from ${before.from} to ${before.to}.`
     : `Changes are not shown: ${before.days} of the days from ${before.from} to ${before.to} ${before.days === 1 ? "has" : "have"} requests, too few to compare with.`));
 }
 

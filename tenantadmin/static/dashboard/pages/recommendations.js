@@ -69,10 +69,10 @@ function card(context, one) {
 }
 
 /** @param {Recommendation} one */
-function predicted({ basedOn: { window }, predicted: { gain } }) {
+function predicted({ basedOn: { window }, predicted: { gain }, savedTime = "" }) {
   return h("div", tiles([
     ...(gain.billedMs ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(gain) ?? ""])] : []),
-    ["Warehouse time saved", f.range(gain.savedMs, f.durationChange)], ["Hits", f.range(gain.hits, f.change)],
+    [savedTime, f.range(gain.savedMs, f.durationChange)], ["Hits", f.range(gain.hits, f.change)],
     ["Hits at risk of being stale", f.range({ low: gain.risk.low, high: gain.risk.high }, f.change)],
   ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)}.`));
 }
@@ -126,7 +126,7 @@ function choices(context, one) {
   if (one.state === "dismissed") return h("div.row", button("Open again", reopen));
   if (one.state === "superseded") return null;
   const mayWrite = one.patch.length > 0 && !one.outdated;
-  return h("div.row", mayWrite && button("Accept", () => accept(context, one, one), "primary"),
+  return h("div.row", one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Prices in Configuration"), mayWrite && button("Accept", () => accept(context, one, one), "primary"),
     (mayWrite || one.draftId) && (one.draftId ? h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one))), button("Dismiss", dismiss, "quiet"));
 }
 

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { chart } from "../charts.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
-import { explanation, saved } from "../savings.js";
+import { explanation, saved, shares } from "../savings.js";
 import { a, badge, beside, empty, fine, h, num, pageHead, panel, ruleLink, stepper, tablePanel, tabs, text, to } from "../ui.js";
 import { shift, tiles } from "./overview.js";
 import { sources } from "./reports.js";
@@ -35,7 +35,7 @@ export async function show({ tenant, query, onLeave }) {
   let since = from;
   while (savings.window.daysWithoutData.includes(since)) since = f.addDays(since, 1);
   return h("div", head(since),
-    tiles([["Saved on the bill", saved(savings), f.ratio(total.saved.billedMs, total.without.billedMs)], ["Warehouse time saved", f.duration(total.saved.busyMs), f.ratio(total.saved.busyMs, total.without.busyMs)],
+    tiles([["Saved on the bill", saved(savings), shares(savings)[0]], ["Warehouse time saved", f.duration(total.saved.busyMs), shares(savings)[1]],
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),
     currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),

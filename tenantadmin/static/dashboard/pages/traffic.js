@@ -52,7 +52,7 @@ function request(tenant, row) {
   const body = h("div.rule-more");
   const element = h("details.request",
     h("summary", h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
-      h("span", status(row.cacheStatus ?? "none"), row.missReason && [" ", beside(MISSES[row.missReason] ?? row.missReason)]),
+      h("span", status(row.cacheStatus ?? "none"), row.missReason && [" ", beside(MISSES[row.missReason])]),
       h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", row.matchedRule ?? "no rule"),
       h("span.wide-only.clip", row.userName ?? f.NONE), h("span.wide-only.num", f.duration(row.responseTimeMs))),
     body);
@@ -67,7 +67,7 @@ async function open(tenant, row, body) {
     row.logId && ruleButton(tenant, row.day, "logId", row.logId),
     row.logId && a(to(tenant, "explain", { logId: row.logId, day: row.day }), "Link to this request"));
   if (!row.logId) {
-    fill(body, h("p.sql", row.statement), h("p.muted", "The log gives this request no logId, so the rules cannot be traced."), acts);
+    fill(body, h("p.sql", row.statement), h("p.muted", "Without a logId, the rules cannot be traced."), acts);
     return;
   }
   const { logId, day } = row;
