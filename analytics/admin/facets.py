@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from dataclasses import dataclass
@@ -83,6 +84,11 @@ def write_sql(facets: Facets) -> str:
     where = "\n  AND ".join(conditions)
     end = _ENDS.get(facets.show, _MOST_FIRST)
     return f"SELECT {_SELECTED[facets.show]}\nFROM proxy_logs\nWHERE {where}\n{end}"
+
+
+def hash_statement(statement: str) -> str:
+    """Return the hash of a standardized statement, as `Facets` has it."""
+    return hashlib.md5(statement.encode(), usedforsecurity=False).hexdigest()
 
 
 def names_day(statement: str) -> bool:

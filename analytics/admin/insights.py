@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from analytics.admin.facets import Facets, Grouping, hash_statement, write_sql
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.effects import list_effects
 from analytics.advice.mining import read_mining
 from analytics.advice.recommendations import find_outdated, is_outdated, list_recommendations
 from analytics.advice.wording import say_possible
-from analytics.digest.facts import show_fact
+from analytics.digest.facts import NameKind, show_fact
 from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
 from analytics.models import Mining, Recommendation
@@ -21,7 +23,7 @@ from rules.diff import diff_rules
 from rules.ruleset import read_ruleset
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from uuid import UUID
 
     from analytics.digest.rendering import ShownSection
@@ -108,12 +110,26 @@ def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
     if not period and not periods:
         return DigestPage(periods)
     digest = read_digest(tenant=tenant_id, period=period or periods[0])
-    advice = reverse("admin:tenant-insights", args=[tenant_id])
+    advice, sql = (reverse(f"admin:tenant-{page}", args=[tenant_id]) for page in ("insights", "sql"))
+
+    def link_name(name: Mapping[str, Any]) -> str | None:
+        if name["kind"] == NameKind.RECOMMENDATION:
+            return f"{advice}#r-{name['href'].rsplit('/', 1)[-1]}"
+        if name["kind"] != NameKind.STATEMENT:
+            return None
+        facets = Facets(
+            digest.first_day,
+            digest.last_day,
+            statement=hash_statement(name["value"]),
+            show=Grouping.STATUSES,
+        )
+        return f"{sql}?{urlencode({'sql': write_sql(facets)})}"
+
     sections = as_html_sections(
         digest.document,
         digest.texts,
         link_fact=lambda fact: f"#sql-{fact['id']}",
-        link_recommendation=lambda found: f"{advice}#r-{found}",
+        link_name=link_name,
     )
     facts = [(fact, show_fact(fact)) for fact in digest.document["facts"]]
     return DigestPage(periods, digest, sections, facts)

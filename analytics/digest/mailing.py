@@ -11,7 +11,7 @@ import hashlib
 import logging
 import smtplib
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -21,12 +21,15 @@ from django.template.loader import render_to_string
 from django.urls import reverse
 from django.utils.http import urlencode
 
+from analytics.digest.facts import NameKind
 from analytics.digest.preferences import readable_tenants, unsubscribe_token
 from analytics.digest.rendering import as_html_sections, as_text, digest_title
 from analytics.models import Digest, DigestFrequency, DigestMail, DigestPreference
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from django.db.models import QuerySet
 
     from accounts.models import Tenant
@@ -38,6 +41,8 @@ _MAX_ATTEMPTS: Final = 8
 _FIRST_WAIT: Final = timedelta(minutes=1)
 #: The most mails of one run.
 _MOST: Final = 500
+#: The page of statements filters by no longer part.
+_MOST_CHARACTERS: Final = 1000
 #: Errors that mean that the mail server refused. After any other error it may have accepted the mail.
 _REFUSALS: Final = (
     smtplib.SMTPResponseException,
@@ -119,7 +124,9 @@ def _write_message(mail: DigestMail) -> EmailMultiAlternatives | None:
     title = digest_title(digest.document, tenant=tenant.name)
     context = {
         "title": title,
-        "sections": as_html_sections(digest.document, digest.texts),
+        "sections": as_html_sections(
+            digest.document, digest.texts, link_name=lambda name: _link_statement(digest, name)
+        ),
         "text": as_text(digest.document, digest.texts, tenant=tenant.name),
         "is_rewritten": digest.rewritten is not None,
         "unsubscribe": link,
@@ -138,6 +145,15 @@ def _write_message(mail: DigestMail) -> EmailMultiAlternatives | None:
     )
     message.attach_alternative(render_to_string("mail/digest.html", context), "text/html")
     return message
+
+
+def _link_statement(digest: Digest, name: Mapping[str, Any]) -> str | None:
+    """Return the dashboard's address of a statement, or None for another name."""
+    if name["kind"] != NameKind.STATEMENT:
+        return None
+    days = (digest.last_day - digest.first_day).days + 1
+    chosen = {"day": digest.last_day, "days": days, "statement": name["value"][:_MOST_CHARACTERS]}
+    return f"{settings.DASHBOARD_URL}#/t/{digest.tenant_id}/statements?{urlencode(chosen)}"
 
 
 def _subscriptions(digest: Digest) -> QuerySet[DigestPreference]:

@@ -14,6 +14,8 @@ from analytics.digest.facts import NameKind, fill, show_fact, show_values
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from django.utils.safestring import SafeString
+
 #: The most characters of a statement in a text. The document has the whole statement.
 _STATEMENT: Final = 160
 #: Statements and rule names come from the log and may contain any character.
@@ -65,21 +67,13 @@ def as_html_sections(
     texts: Sequence[str],
     *,
     link_fact: Callable[[Mapping[str, Any]], str] | None = None,
-    link_recommendation: Callable[[str], str] | None = None,
+    link_name: Callable[[Mapping[str, Any]], str | None] | None = None,
 ) -> list[ShownSection]:
     """Return the sections as safe HTML; see `as_text`. Names become elements, everything else is escaped.
 
-    ``link_fact`` returns the link of a fact (as JSON), ``link_recommendation`` of a recommendation (its id).
+    ``link_fact`` returns the link of a fact (as JSON), ``link_name`` of a name, or None.
     """
-    names = {it["id"]: format_html("<code>{}</code>", _text_of(it)) for it in document["names"]}
-    if link_recommendation is not None:
-        names |= {
-            it["id"]: format_html(
-                '<a href="{}">{}</a>', link_recommendation(it["href"].rsplit("/", 1)[-1]), _text_of(it)
-            )
-            for it in document["names"]
-            if it["kind"] == NameKind.RECOMMENDATION
-        }
+    names = {it["id"]: _element_of(it, link_name) for it in document["names"]}
     if link_fact is not None:
         names |= {
             it["id"]: format_html('<a href="{}">{}</a>', link_fact(it), show_fact(it))
@@ -105,6 +99,19 @@ def _text_of(name: Mapping[str, Any]) -> str:
     text = _plain(name["value"])
     is_long = name["kind"] == NameKind.STATEMENT and len(text) > _STATEMENT
     return f"{text[:_STATEMENT]}…" if is_long else text
+
+
+def _element_of(
+    name: Mapping[str, Any], link_name: Callable[[Mapping[str, Any]], str | None] | None
+) -> SafeString:
+    """Return a name as code, or as a link. The title of a recommendation is no code."""
+    text = _text_of(name)
+    code = format_html("<code>{}</code>", text)
+    address = link_name(name) if link_name is not None else None
+    if address is None:
+        return code
+    shown = text if name["kind"] == NameKind.RECOMMENDATION else code
+    return format_html('<a href="{}">{}</a>', address, shown)
 
 
 def _code_of(name: Mapping[str, Any]) -> str:

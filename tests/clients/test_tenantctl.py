@@ -443,7 +443,11 @@ def test_rules_go_from_a_file_to_the_service(tenantctl: Tenantctl, service: Serv
     assert stale in tenantctl("invalidate", "-t", tenant, "orders", "--reason", "loaded").stdout
     assert stale in tenantctl("invalidate", "-t", tenant, "--table", "SALES.*").stdout
     assert stale in tenantctl("invalidate", "-t", tenant, "--table", "hr.people").stdout
-    assert "Give the id" in tenantctl("invalidate", "-t", tenant, status=1).stderr
+    tables = ("invalidate", "-t", tenant, "--table", "sales.*", "--rule")
+    assert stale in tenantctl(*tables, "orders").stdout
+    assert "The rule 'other' cannot have results" in tenantctl(*tables, "other", status=1).stderr
+    for wrong in ((), ("orders", "--rule", "orders")):
+        assert "Give the id" in tenantctl("invalidate", "-t", tenant, *wrong, status=1).stderr
     counted = "SELECT count(*) AS n, 12345678901234567.10 AS exact, NULL AS none, true AS yes FROM proxy_logs"
     cells = ("3", "12345678901234567.10", "", "true")
     assert "│ {} │ {} │ {:4} │ {} │".format(*cells) in tenantctl("sql", "-t", tenant, counted).stdout

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -374,7 +375,12 @@ class TestDigests:
         self.digest(tenant, "2026-W09", 8)
         self.digest(tenant, "2026-03-01", 9)
         html = support.get(address).content.decode()
-        assert 'Hits: <a href="#sql-total-hits">9</a> of <code>&lt;i&gt;</code>' in html
+        # The statement leads to its requests.
+        found = re.search(r'Hits: <a href="#sql-total-hits">9</a> of <a href="([^"]+)">(.*?)</a>', html)
+        assert found is not None
+        assert found[2] == "<code>&lt;i&gt;</code>"
+        assert found[1].startswith(f"{to('tenant-sql', tenant)}?sql=SELECT+cacheStatus")
+        assert f"md5%28standardizedSql%29+%3D+%27{hashlib.md5(b'<i>').hexdigest()}%27" in found[1]  # noqa: S324
         assert 'id="sql-total-hits"' in html
         assert "day = &#x27;2026-03-01&#x27;" in html
         assert re.findall(r"<option[^>]*>([^<]*)<", html) == ["2026-03-01", "2026-W09", "2026-02-28"]

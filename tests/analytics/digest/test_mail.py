@@ -133,6 +133,22 @@ class TestPreference:
 
 
 class TestMail:
+    def test_a_statement_leads_to_the_dashboard(self, world: World, inbox: Inbox, settings: Any) -> None:
+        choose(world, world.member, "daily")
+        make(world)
+        digest = Digest.objects.get()
+        digest.document |= {
+            "names": [{"id": "it", "kind": "statement", "value": "SELECT 1", "href": None}],
+            "sections": [{"id": "leaks", "heading": "Leaks", "text": "Shared: {it}"}],
+        }
+        digest.save()
+        tasks.mail_digests.run()
+        address = f"{settings.DASHBOARD_URL}#/t/{world.tenant.pk}/statements"
+        link = (
+            f'<a href="{address}?day=2026-03-31&amp;days=1&amp;statement=SELECT+1"><code>SELECT 1</code></a>'
+        )
+        assert f"<li>Shared: {link}</li>" in part(inbox.messages[0], "html")
+
     def test_the_content_of_a_mail(self, world: World, inbox: Inbox) -> None:
         choose(world, world.member, "daily")
         make(world)

@@ -15,6 +15,7 @@ from playwright.sync_api import expect
 
 from accounts.models import Tenant
 from analytics.digest.verdict import read_verdict
+from analytics.models import Digest
 from rules.language.document import complete_rule
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
@@ -391,10 +392,15 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
     restore_ruleset(tenant_id=UUID(demo.tenant), seq=seq, actor=demo.owner.email)
 
 
-def test_a_number_of_a_digest_is_the_result_of_its_sql(
+def test_numbers_and_statements_of_a_digest_lead_to_the_log(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
     call_command("digest", "--tenant", demo.tenant, "--day", demo.last_day.isoformat())
+    digest = Digest.objects.get(tenant_id=demo.tenant, period=demo.last_day.isoformat())
+    (total, *others), name = digest.document["sections"], {"id": "it", "kind": "statement", "href": None}
+    digest.document["names"].append({**name, "value": "SELECT"})
+    digest.document["sections"] = [{**total, "text": f"{total['text']}\nOne is {{it}}."}, *others]
+    digest.save()
     with open_as(demo.owner, home, f"/t/{demo.tenant}/digest") as dashboard:
         page = dashboard.page
         link = page.locator("section:has(h2:text('Totals')) .prose a").first
@@ -405,6 +411,11 @@ def test_a_number_of_a_digest_is_the_result_of_its_sql(
         page.wait_for_selector("[aria-label=Result] td")
         assert int(number.replace(",", "")) > 100
         assert page.inner_text("[aria-label=Result] td >> nth=0") == number.replace(",", "")
+        page.go_back()
+        page.click(".prose a:has(code:text-is('SELECT'))")
+        page.wait_for_selector("[aria-label=Statements] tbody tr")
+        expect(page.locator("[name=statement]")).to_have_value("SELECT")
+    digest.delete()
 
 
 def test_values_of_a_result_are_exact(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:

@@ -247,14 +247,18 @@ def invalidate(
     table: Annotated[
         list[str] | None, typer.Option(help="A table, or a pattern such as sales.*; may be repeated.")
     ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--rule", help="With --table: of this rule, and of no other; may be repeated."),
+    ] = None,
     reason: Annotated[str, typer.Option(help="Kept with the markers.")] = "",
 ) -> None:
     """Mark what a rule, or all rules that read tables, have cached as stale."""
-    if (rule is None) is not bool(table):
+    if (rule is None) is not bool(table) or (only and not table):
         _fail("Give the id of a rule or at least one --table.")
     with _client() as client:
         if rule is None:
-            markers = client.invalidate_tables(tenant, table or [], reason=reason)
+            markers = client.invalidate_tables(tenant, table or [], reason=reason, rules=only)
         else:
             name = f"tenantctl-{uuid.uuid4()}"
             markers = [client.invalidate(tenant, rule, marker=name, reason=reason)]

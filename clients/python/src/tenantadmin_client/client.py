@@ -325,15 +325,23 @@ class Client:
         return made
 
     def invalidate_tables(
-        self, tenant: str, tables: list[str], *, reason: str | None = None
+        self,
+        tenant: str,
+        tables: list[str],
+        *,
+        reason: str | None = None,
+        rules: list[str] | None = None,
     ) -> list[dict[str, Any]]:
         """Mark the cached results of tables as stale; return the markers.
 
-        ``tables`` are names or patterns such as ``sales.*``.
+        ``tables`` are names or patterns such as ``sales.*``. With ``rules``, only these of the rules that can
+        have such results get a marker.
         """
         body: dict[str, Any] = {"tables": tables}
         if reason:
             body["reason"] = reason
+        if rules:
+            body["ruleIds"] = rules
         made = self.request("POST", f"/tenants/{_segment(tenant)}/invalidations", json=body).json()
         return list(made["markers"])
 

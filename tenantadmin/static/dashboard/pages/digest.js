@@ -80,6 +80,7 @@ function sentence(tenant, digest, line) {
     if (seq) return [a(to(tenant, "history", { kind: "rules", seq }), `revision ${seq}`), ` (${f.when(at)})`];
     if (name.kind === "rule") return ruleLink(tenant, name.value);
     if (name.kind === "recommendation") return h("a", { href: to(tenant, "recommendations") }, name.value);
-    return name.kind === "statement" ? h("code", name.value) : name.kind === "time" ? f.when(name.value) : name.value;
+    if (name.kind === "statement") return a(to(tenant, "statements", { day: digest.to, days: digest.kind === "week" ? 7 : 1, statement: name.value.slice(0, 1000) }), h("code", name.value));
+    return name.kind === "time" ? f.when(name.value) : name.value;
   });
 }
