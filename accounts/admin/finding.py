@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
@@ -14,8 +15,11 @@ from accounts.models import Account, Domain, Fqdn, Membership, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.words import words_of
 from tenantadmin.lib.core.emails import normalize_email
+from tenantadmin.lib.http.admin_search import MAX_RELATED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from django.db.models import QuerySet
 
 #: Maximum number of results of each kind.
@@ -27,16 +31,58 @@ _MAX_OF_ADDRESS: Final = 100
 _START_OF_ID: Final = re.compile(r"[0-9a-f]{6,32}")
 
 
-def tenants_matching(term: str) -> Q:
-    """Return a filter for tenants whose start of name, id, FQDN or member's email is ``term``.
+@dataclass(frozen=True, slots=True)
+class Search:
+    """A search of rows for a term. Each part uses an index.
 
-    Each part uses an index. FQDN and email are looked up in queries of their own.
+    Attributes:
+        begins: the condition for the rows that are meant most likely.
+        others: searches for other rows.
     """
+
+    rows: QuerySet[Any]
+    begins: Q
+    others: Sequence[QuerySet[Any]]
+
+    def first(self) -> list[Any]:
+        """Return at most `MAX_FOUND` rows, those that are meant most likely first."""
+        return _first_of(self.rows.filter(self.begins), *self.others)
+
+    def condition(self) -> Q:
+        """Return a filter for a list: for all rows that `begins` means, and some of the others."""
+        more = {
+            key
+            for search in self.others
+            for key in search.order_by().values_list("pk", flat=True)[:MAX_RELATED]
+        }
+        return self.begins | Q(pk__in=more) if more else self.begins
+
+
+def search_tenants(term: str) -> Search:
+    """Search tenants, deleted ones too, by name, id, FQDN or a member's email."""
     term = term.strip()
+    # FQDN and email are looked up in queries of their own.
     ids: list[UUID] = list(_tenants_named(term.lower()))
     with suppress(ValueError):
         ids.append(UUID(term))
-    return Q(name_key__startswith=tenant_name_key(term)) | Q(pk__in=ids)
+    every = Tenant.objects.select_related("account")
+    begins = Q(name_key__startswith=tenant_name_key(term)) | Q(pk__in=ids)
+    return Search(every, begins, (with_words(every, term, _NAME), with_start_of_id(every, term)))
+
+
+def search_people(term: str) -> Search:
+    """Search users by name or email."""
+    users, term = User.objects.all(), term.strip()
+    words = SearchVector("display_name", config="simple"), words_of("email")
+    begins = Q(email__startswith=normalize_email(term) if "@" in term else term.lower())
+    return Search(users, begins, [with_words(users, term, vector) for vector in words])
+
+
+def search_accounts(term: str) -> Search:
+    """Search accounts, deleted ones too, by name or id."""
+    every, term = Account.objects.all(), term.strip()
+    others = with_words(every, term, _NAME), with_start_of_id(every, term)
+    return Search(every, Q(name__istartswith=term), others)
 
 
 def _tenants_named(text: str) -> QuerySet[Fqdn, UUID] | QuerySet[Membership, UUID]:
@@ -47,21 +93,13 @@ def _tenants_named(text: str) -> QuerySet[Fqdn, UUID] | QuerySet[Membership, UUI
 
 
 def find_tenants(term: str) -> list[Tenant]:
-    """Return tenants by name, id, FQDN or a member's email; deleted ones too."""
-    every = Tenant.objects.select_related("account")
-    return _first_of(
-        every.filter(tenants_matching(term)), with_words(every, term, _NAME), with_start_of_id(every, term)
-    )
+    """Return the first tenants that a term means."""
+    return search_tenants(term).first()
 
 
 def find_people(term: str) -> list[User]:
-    """Return users by name or email."""
-    users = User.objects.all()
-    return _first_of(
-        users.filter(email__startswith=term.lower()),
-        with_words(users, term, SearchVector("display_name", config="simple")),
-        with_words(users, term, words_of("email")),
-    )
+    """Return the first users that a term means."""
+    return search_people(term).first()
 
 
 def email_meant(text: str) -> str:
@@ -72,11 +110,8 @@ def email_meant(text: str) -> str:
 
 
 def find_accounts(term: str) -> list[Account]:
-    """Return accounts by name or id; deleted ones too."""
-    every = Account.objects.all()
-    return _first_of(
-        every.filter(name__istartswith=term), with_words(every, term, _NAME), with_start_of_id(every, term)
-    )
+    """Return the first accounts that a term means."""
+    return search_accounts(term).first()
 
 
 def find_fqdns(term: str) -> list[Fqdn]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 
-from accounts.admin.finding import tenants_matching
+from accounts.admin.finding import search_tenants
 from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.fqdns import domain_findings
 from accounts.tenants.plans import limits_of
@@ -49,6 +49,11 @@ class FoundFqdn:
     until: dt.datetime | None
     platform_domain: str
     domains: Sequence[Domain]
+
+    @property
+    def allowed(self) -> Sequence[str]:
+        """The accounts whose tenants may claim the name by a verified domain."""
+        return list(dict.fromkeys(it.account.name for it in self.domains if it.verified_at is not None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +103,9 @@ def find_fqdn(text: str) -> FoundFqdn:
 def try_claim(found: FoundFqdn, search: str) -> Claim:
     """Return the answer the tenant would get if it claimed this FQDN.
 
-    ``search`` is the start of the tenant's name, its id, an FQDN or a member's email.
+    ``search`` is words of the tenant's name, its id, an FQDN or a member's email.
     """
-    matching = Tenant.objects.select_related("account", "config").filter(tenants_matching(search))
+    matching = Tenant.objects.select_related("account", "config").filter(search_tenants(search).condition())
     tenants = list(matching[: _MAX_TENANTS + 1])
     if len(tenants) != 1:
         return Claim(tenants)

@@ -15,6 +15,7 @@ from django.utils.html import format_html
 
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
+from accounts.admin.finding import search_accounts, search_people
 from accounts.admin.names import NamingAdmin, revisions_address
 from accounts.billing.domains import challenge_of
 from accounts.grants import end_grant
@@ -43,7 +44,7 @@ from tenantadmin.lib.http.admin_actions import revocation
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django.db.models import Field, QuerySet
+    from django.db.models import Field, Q, QuerySet
     from django.http import HttpRequest
 
     from tenantadmin.lib.http.admin_lists import Shown
@@ -96,11 +97,14 @@ class UserAdmin(ReadOnlyAdmin):
         "last_login",
     )
     list_filter = ("role", "is_support", "is_active")
-    search_fields = ("email__startswith", "display_name__istartswith")
-    search_help_text = "The start of the email or of the name."
+    search_fields = ("email",)
+    search_help_text = "Words of the email or of the name."
     exclude = ("password", "epoch")
     inlines = (MembershipInline,)
     actions = USER_ACTIONS
+
+    def matching(self, term: str) -> Q:
+        return search_people(term).condition()
 
     def page_address(self, obj: Any) -> str:
         return reverse("admin:person", args=[obj.pk])
@@ -187,9 +191,12 @@ class AccountAdmin(ReadOnlyAdmin):
     creating_page = "admin:account-new"
     list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
     list_filter = ("plan", ("deleted_at", StateFilter))
-    search_fields = ("name__istartswith", "id", "owners__email", "billing_email")
-    search_help_text = "The start of the name, the id, the email of an owner or the billing email."
+    search_fields = ("owners__email", "billing_email")
+    search_help_text = "Words of the name, the id or its start, the email of an owner or the billing email."
     inlines = (TenantInline,)
+
+    def matching(self, term: str) -> Q:
+        return super().matching(term) | search_accounts(term).condition()
 
     def prepare(self, rows: Sequence[Any]) -> None:
         live = Tenant.objects.live().filter(account__in=rows).order_by()
@@ -231,7 +238,7 @@ class DomainAdmin(ReadOnlyAdmin):
 class FqdnAdmin(NamingAdmin):
     list_display = ("name", "tenant_id", "claimed_at", "released_at")
     search_fields = ("name__startswith",)
-    search_help_text = "The start of the FQDN or of the tenant's name, or the tenant's id."
+    search_help_text = "The start of the FQDN, words of the tenant's name, or the tenant's id."
 
 
 @admin.register(TenantConfig)
@@ -252,7 +259,7 @@ class RevisionAdmin(NamingAdmin):
     list_display = ("changed_at", "kind", "tenant_id", "account_id", "seq", "action", "user")
     list_filter = ("kind", "action", "changed_at")
     search_fields = ("user",)
-    search_help_text = "The whole email, or the start of the name of a tenant or account, or its id."
+    search_help_text = "The whole email, or words of the name of a tenant or account, or its id."
 
 
 @admin.register(Event)
@@ -266,7 +273,7 @@ class EventAdmin(NamingAdmin):
     )
     list_filter = ("kind", "at")
     search_fields = ("actor", "subject")
-    search_help_text = "The whole email, domain or hash, or the start of the name of a tenant or account."
+    search_help_text = "The whole email, domain or hash, or words of the name of a tenant or account."
     linked_by = named
 
 

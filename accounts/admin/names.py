@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 
-from accounts.admin.finding import tenants_matching
+from accounts.admin.finding import search_accounts, search_tenants
 from accounts.models import Account, Tenant
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin
@@ -68,12 +68,12 @@ class NamingAdmin(ReadOnlyAdmin):
 
 
 def ids_meant(term: str) -> list[UUID]:
-    """Return the ids of tenants and accounts whose id, start of name or FQDN is ``term``."""
+    """Return the ids of tenants and accounts that ``term`` means: by id, name or FQDN."""
     if "@" in term or "\0" in term:
         # An email means rows about the person, not rows of the person's tenants.
         return []
-    tenants = Tenant.objects.filter(tenants_matching(term)).order_by("pk")
-    accounts = Account.objects.filter(name__istartswith=term).order_by("pk")
+    tenants = Tenant.objects.filter(search_tenants(term).condition()).order_by("pk")
+    accounts = Account.objects.filter(search_accounts(term).condition()).order_by("pk")
     found = [
         *tenants.values_list("pk", flat=True)[:MAX_RELATED],
         *accounts.values_list("pk", flat=True)[:MAX_RELATED],

@@ -74,7 +74,8 @@ class TestPages:
             factories.make_user(f"b{number}@example.org", is_active=False)
         found = walk(staff, User, q="a", is_active__exact="1")
         emails = [User.objects.get(pk=key).email for key in found]
-        assert emails == [*(f"a{number}@example.org" for number in range(5)), "admin@example.org"]
+        own = [f"a{number}@example.org" for number in range(5)]
+        assert emails == [*own, "admin@example.org", "tenant-admin@example.org"]
 
     def test_the_slowest_queries(self, staff: Client, world: factories.World) -> None:
         for duration in (3, None, 1, 5, 3):
@@ -125,9 +126,7 @@ def test_a_page_that_no_list_has(staff: Client, world: factories.World, cursor: 
     assert (answer.status_code, answer["Location"]) == (302, f"{address_of(Account)}?e=1")
 
 
-def test_people_tokens_and_accounts_are_found_by_their_beginning(
-    staff: Client, world: factories.World
-) -> None:
+def test_people_tokens_and_accounts_are_found_by_words(staff: Client, world: factories.World) -> None:
     ada = factories.make_user("ada@example.org", display_name="Ada Lovelace")
     factories.pat_token(ada, "config:read", tenants=[str(world.tenant.pk)])
     token = ada.personal_access_tokens.get()
@@ -135,7 +134,7 @@ def test_people_tokens_and_accounts_are_found_by_their_beginning(
         (User, "ADA LOVE", [ada.pk]),
         (User, "ada@", [ada.pk]),
         (User, "Ada@Example.org", [ada.pk]),
-        (User, "lovelace", []),
+        (User, "lovelace", [ada.pk]),
         (type(token), token.prefix[:12], [token.pk]),
         (type(token), "ada@example.org", [token.pk]),
         (Account, "acm", [world.account.pk]),

@@ -291,6 +291,8 @@ class TestFqdn:
         )
         Fqdn.objects.filter(pk=row.pk).update(released_at=at)
         assert "free No tenant holds it." in self.ask(staff, "db.acme.example")
+        verified(world.account, "acme.example")
+        assert "Only tenants of Acme may claim it." in self.ask(staff, "db.acme.example")
 
     def test_a_tenant_that_is_gone(self, staff: Client, db: None) -> None:
         Fqdn.objects.create(name="db.acme.example", tenant_id=uuid4())
@@ -324,10 +326,11 @@ class TestFqdn:
         assert "It is this tenant's own already." in self.ask(staff, name, tenant="warehouse")
 
     def test_a_tenant_that_is_not_clear(self, staff: Client, world: factories.World) -> None:
-        factories.make_tenant(world.account, "Warehouse 2")
+        factories.make_tenant(world.account, "Retail warehouse")
         text = self.ask(staff, "a.gateway.localhost", tenant="warehouse")
-        assert "More than one tenant is meant. Choose: Warehouse of Acme Warehouse 2 of Acme" in text
-        assert "No tenant has this name, id or address." in self.ask(
+        assert "More than one tenant is meant. Choose: Retail warehouse of Acme Warehouse of Acme" in text
+        assert "A claim by Retail warehouse" in self.ask(staff, "a.gateway.localhost", tenant="retail")
+        assert "No tenant has this word in its name, or this id or address." in self.ask(
             staff, "a.gateway.localhost", tenant="zzz"
         )
 

@@ -10,7 +10,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import connection
 from django.urls import reverse
 
-from accounts.admin.finding import tenants_matching, with_words
+from accounts.admin.finding import search_tenants, with_words
 from accounts.models import Account, Domain, Fqdn, Tenant, User
 from accounts.models.words import words_of
 from tests import factories
@@ -64,6 +64,9 @@ class TestFinding:
         found = staff.get("/admin/search/", {"s": term}).content.decode()
         href = reverse(f"admin:{kind}", args=[keys[kind]])
         assert [it for it in re.findall(r'href="([^"]+)"', found) if it == href] == [href]
+        model = {"person": "user"}.get(kind, kind)
+        listed = staff.get(reverse(f"admin:accounts_{model}_changelist"), {"q": term}).content.decode()
+        assert href in re.findall(r'href="([^"?]+)', listed)
 
     @pytest.mark.parametrize("said", ["db.ac", "acme", "DB", "example db"])
     def test_an_fqdn_is_found_by_words(self, staff: Client, tenant: Tenant, said: str) -> None:
@@ -122,7 +125,7 @@ class TestFinding:
                 [account.pk],
             )
             cursor.execute("ANALYZE accounts_tenant")
-        plan = Tenant.objects.filter(tenants_matching("tenant 1234")).explain()
+        plan = Tenant.objects.filter(search_tenants("tenant 1234").condition()).explain()
         assert "Seq Scan on accounts_tenant" not in plan, plan
         assert "tenant_name_start" in plan
         plan = with_words(
