@@ -232,7 +232,7 @@ def _preview_all(
     )
 
 
-def _find_end(log: LogReader, *, now: dt.datetime) -> str | None:
+def _find_end(log: LogReader, *, now: dt.datetime) -> Timestamp | None:
     """Return the time of the newest entry of the log."""
     days = partitions_with_file(tenant=log.tenant).filter(day__lte=now.date())
     last = days.values_list("day", flat=True).last()
