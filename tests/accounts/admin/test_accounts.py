@@ -167,7 +167,7 @@ class TestChange:
         event = Event.objects.get(kind="staff.acted")
         assert (event.account_id, event.reason) == (world.account.pk, "ticket 4")
         assert event.after == {"act": "account.changed", "seq": 1, "plan": "enterprise"}
-        assert "admin@example.org changed the account changed plan ticket 4" in page_text(
+        assert "admin@example.org changed the account changed “Plan” ticket 4" in page_text(
             staff, page_of(world.account)
         )
 
