@@ -73,6 +73,12 @@ FAULTS_OF_WIDTH = """of => {
 WIDTHS = (1280, 1024, 768, 390)
 
 
+def resize(page: Page, width: int) -> None:
+    """Give the window this width, and wait until the page's tables fit: that is in the next frame."""
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 def faults_of_width(page: Page, of: str) -> dict[int, list[str]]:
     """Return what does not fit in the part that ``of`` selects, by the width of the window.
 
@@ -82,9 +88,7 @@ def faults_of_width(page: Page, of: str) -> dict[int, list[str]]:
     assert own is not None
     found = {}
     for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 900})
-        # Staff pages fit their tables in the next frame.
-        page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        resize(page, width)
         if faults := page.evaluate(FAULTS_OF_WIDTH, of):
             found[width] = faults
     page.set_viewport_size(own)

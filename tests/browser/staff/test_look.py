@@ -22,7 +22,7 @@ from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.advice import recommend
-from tests.browser.browsing import faults_of_width
+from tests.browser.browsing import faults_of_width, resize
 from tests.browser.staff.tasks import RULE, pages_of, replayed, signed_in, staff_pages
 from tosapp.publishing import publish
 
@@ -90,7 +90,7 @@ def test_axe_finds_nothing_serious(
             page.goto(f"{service}{address}")
             page.wait_for_load_state("load")
             for width in (1280, 390):
-                page.set_viewport_size({"width": width, "height": 900})
+                resize(page, width)
                 serious = [
                     f"{it['id']}: {it['nodes'][0]['html'][:150]}"
                     for it in Axe().run(page).response["violations"]
