@@ -65,26 +65,36 @@ def _chart_of_hours(savings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of the chart of hours awake by hour of the day."""
     hours = savings["hours"]
     labels = [f"{row['hour']:02}:00" for row in hours]
-    return _chart_of("Awake", labels, [(row["awakeMs"], row["awakeWithoutMs"]) for row in hours])
+    times = [(row["awakeMs"], row["awakeWithoutMs"]) for row in hours]
+    return _chart_of("Awake", labels, times, unit=3_600_000)
 
 
 def _chart_of_days(savings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the data of the chart of a warehouse that is always on: how long statements ran, by day."""
     days = savings["days"]
     busy = [(row["withCache"]["busyMs"], row["without"]["busyMs"]) for row in days]
-    return _chart_of("Warehouse time", [row["day"] for row in days], busy)
+    return _chart_of("Warehouse time", [row["day"] for row in days], busy, unit=60_000)
 
 
-def _chart_of(label: str, labels: Sequence[str], times: Sequence[tuple[int, int]]) -> dict[str, Any]:
-    """Return the data of a chart of times with and without the cache, with what the cache spared."""
+def _chart_of(
+    label: str, labels: Sequence[str], times: Sequence[tuple[int, int]], *, unit: int
+) -> dict[str, Any]:
+    """Return the data of a chart of times with and without the cache, with what the cache spared.
+
+    ``unit`` is in milliseconds, as the times are.
+    """
     return {
         "labels": labels,
         "bars": [
-            {"label": label, "color": "miss", "values": [_hours(with_cache) for with_cache, _ in times]},
+            {
+                "label": label,
+                "color": "miss",
+                "values": [round(with_cache / unit, 1) for with_cache, _ in times],
+            },
             {
                 "label": "Spared by the cache",
                 "color": "saved",
-                "values": [_hours(without - with_cache) for with_cache, without in times],
+                "values": [round((without - with_cache) / unit, 1) for with_cache, without in times],
             },
         ],
         "line": {
@@ -96,7 +106,3 @@ def _chart_of(label: str, labels: Sequence[str], times: Sequence[tuple[int, int]
         },
         "marks": [],
     }
-
-
-def _hours(ms: int) -> float:
-    return round(ms / 3_600_000, 1)
