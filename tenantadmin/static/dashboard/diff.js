@@ -37,13 +37,12 @@ const titleOf = ({ id, name }) => [name, " ", h("code", id)];
 /** @param {Difference} difference @param {string[]} [conflicts] ids of rules that others have changed too */
 export function ruleDiff(difference, conflicts = []) {
   if (isSame(difference)) return fieldDiff();
-  const few = difference.added.length < 4;
   const whole = (/** @type {{id: string}} */ rule, /** @type {boolean} */ open) => h("details", { open }, h("summary.muted.small", "The rule"),
     code(rule));
   return h("div.diff",
     difference.reordered && h("p", badge("order", "info"), " The rules are in another order."),
     difference.changed.map((one) => h("section", h("h3", badge("changed", "info"), titleOf(one),
       conflicts.includes(one.id) && badge("changed by others too", "warn")), h("div.table", { tabindex: 0, role: "region", "aria-label": one.id }, fieldTable(one.inWords)))),
-    difference.added.map((rule) => h("section", h("h3", badge("added", "good"), titleOf(rule)), whole(rule, few))),
+    difference.added.map((rule) => h("section", h("h3", badge("added", "good"), titleOf(rule)), whole(rule, difference.added.length < 4))),
     difference.removed.map((rule) => h("section", h("h3", badge("removed", "bad"), titleOf(rule)), whole(rule, false))));
 }

@@ -62,7 +62,7 @@ async function revokeOldest() {
   const { tokens } = await requestJson("GET /users/{email}/tokens", { email: "me" });
   const oldest = tokens.filter((one) => one.name === NAME).pop();
   if (oldest) await requestJson("DELETE /users/{email}/tokens/{pat_id}", { email: "me", pat_id: oldest.id });
-  return oldest !== undefined;
+  return oldest;
 }
 
 /** @param {string} tenant @param {Pat} pat */

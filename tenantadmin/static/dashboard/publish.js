@@ -73,8 +73,8 @@ export async function reviewRules({ tenant, signal }, stored, rules, saved) {
 export async function keepAsDraft(tenant, stored, rules, saved) {
   const draft = await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: { rules, baseSeq: stored.seq } });
   saved();
-  const { added: [added], changed: [changed] } = compareRules(stored.rules, rules);
-  go(to(tenant, `drafts/${draft.draftId}`, { rule: (added ?? changed)?.id }));
+  const { added, changed } = compareRules(stored.rules, rules);
+  go(to(tenant, `drafts/${draft.draftId}`, { rule: [...added, ...changed][0]?.id }));
 }
 
 /** @template T @param {(confirmDeletes?: string) => Promise<T>} run publish; ask again where rules with active markers go @returns {Promise<T>} */

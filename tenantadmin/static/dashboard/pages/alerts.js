@@ -146,6 +146,8 @@ function channelRow(channel) {
 
 /** @param {Element} row @returns {Contract.AlertChannel} */
 function readChannel(row) {
-  const [type, target] = [row.querySelector("select"), row.querySelector("input")].map((one) => one?.value.trim());
+  /** @type {NodeListOf<HTMLInputElement>} */
+  const inputs = row.querySelectorAll("[name]");
+  const [type, target] = [...inputs].map((one) => one.value.trim());
   return type === "email" ? { type, to: target } : { type: /** @type {"webhook" | "slack"} */ (type), url: target };
 }

@@ -98,9 +98,8 @@ async function accept(context, one, way) {
   const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
   const { changed = [] } = await validate(way.rules, context.signal, rules);
   const having = (/** @type {string} */ op) => way.patch.filter((one) => one.op === op);
-  const gone = having("remove").map((one) => one.ruleId);
   await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
-    difference: ruleDiff({ added: having("insert").flatMap(({ rule }) => rule ?? []), removed: rules.filter(({ id }) => gone.includes(id)), changed, reordered: having("move").length > 0 }),
+    difference: ruleDiff({ added: having("insert").flatMap(({ rule }) => rule ?? []), removed: rules.filter(({ id }) => having("remove").some((one) => one.ruleId === id)), changed, reordered: having("move").length > 0 }),
     isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted({ ...one, predicted: way.predicted }),
     run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
     then: () => go(to(tenant, "recommendations", { show: "past" })) });
