@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Annotated, Final
 
+import msgspec
 from msgspec import Meta
 
-from analytics.digest.facts import Fact, Name
+from analytics.digest.facts import Fact, Name, NameKind
 from analytics.digest.periods import DigestKind
 from analytics.digest.sections.errors import errors_section
 from analytics.digest.sections.leaks import leaks_section
@@ -23,6 +24,7 @@ from analytics.digest.sections.totals import (
     read_totals,
     totals_section,
 )
+from logs.quoting import quote_value
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -93,9 +95,26 @@ def make_document(
         quiet=quiet is not None,
         # Two sections may tell the same fact.
         facts=list({fact.id: fact for section in sections for fact in section.facts}.values()),
-        names=[name for section in sections for name in section.names],
+        names=_label_rules(log, period, [name for section in sections for name in section.names]),
         sections=[
             SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections
         ],
     )
     return document, sections
+
+
+def _label_rules(log: DigestLog, period: DigestPeriod, names: list[Name]) -> list[Name]:
+    """Return the names, each of a rule with what the log of the period calls the rule."""
+    ids = {name.value for name in names if name.kind is NameKind.RULE}
+    if not ids:
+        return names
+    listed = ", ".join(map(quote_value, sorted(ids)))
+    rows = log.rows(
+        "SELECT matchedRule AS id, arg_max(matchedRuleName, timestamp) AS label FROM proxy_logs"  # noqa: S608
+        f" WHERE {period.sql} AND matchedRule IN ({listed}) GROUP BY matchedRule"
+    )
+    labels = {row["id"]: row["label"] for row in rows}
+    return [
+        msgspec.structs.replace(name, label=labels.get(name.value) if name.kind is NameKind.RULE else None)
+        for name in names
+    ]

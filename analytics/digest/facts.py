@@ -87,6 +87,7 @@ class Name(JsonStruct):
     kind: NameKind
     value: str
     href: Annotated[str | None, Meta(description="Where to read more.")]
+    label: Annotated[str | None, Meta(description="The name of a rule, in the log of the period.")] = None
 
 
 @dataclass(frozen=True, slots=True)

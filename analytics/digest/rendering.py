@@ -96,7 +96,7 @@ def _filled(
 
 
 def _text_of(name: Mapping[str, Any]) -> str:
-    text = _plain(name["value"])
+    text = _plain(name.get("label") or name["value"])
     is_long = name["kind"] == NameKind.STATEMENT and len(text) > _STATEMENT
     return f"{text[:_STATEMENT]}…" if is_long else text
 

@@ -130,21 +130,22 @@ class TestTotals:
 
 
 class TestMovedRules:
-    def prepare(self, world: World, *, before: tuple[int, int], now: tuple[int, int]) -> None:
+    def prepare(self, world: World, *, before: tuple[int, int], now: tuple[int, int], **fields: Any) -> None:
         for day in earlier():
             put(world, day, served(day, hits=before[0] // 4, misses=before[1] // 4))
-        put(world, DAY, served(DAY, hits=now[0], misses=now[1]))
+        put(world, DAY, served(DAY, hits=now[0], misses=now[1], **fields))
         rebuild(world)
 
     @pytest.mark.slow
     def test_a_rate_that_fell(self, world: World) -> None:
-        self.prepare(world, before=(320, 80), now=(50, 50))
+        self.prepare(world, before=(320, 80), now=(50, 50), matchedRuleName="Sales figures")
         digest = make(world)
         assert lines(digest, "Hit rates that moved") == [
-            "The hit rate of sales fell from 80.0% to 50.0%, over 100 requests."
+            "The hit rate of Sales figures fell from 80.0% to 50.0%, over 100 requests."
         ]
         (name,) = digest.document["names"]
-        assert name == {"id": "moved-1-rule", "kind": "rule", "value": "sales", "href": None}
+        rule = {"id": "moved-1-rule", "kind": "rule", "value": "sales", "href": None}
+        assert name == {**rule, "label": "Sales figures"}
 
     @pytest.mark.slow
     @pytest.mark.parametrize(
