@@ -125,7 +125,7 @@ function choices(context, one) {
   if (one.state === "dismissed") return h("div.row", button("Open again", reopen));
   if (one.state === "superseded") return null;
   const mayWrite = one.patch.length > 0 && !one.outdated;
-  return h("div.row", one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Prices in Configuration"), mayWrite && button("Accept", () => accept(context, one, one), "primary"),
+  return h("div.row", one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Configuration"), mayWrite && button("Accept", () => accept(context, one, one), "primary"),
     (mayWrite || one.draftId) && (one.draftId ? h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one))), button("Dismiss", dismiss, "quiet"));
 }
 

@@ -67,7 +67,7 @@ async function open(tenant, row, body) {
     row.logId && ruleButton(tenant, row.day, "logId", row.logId),
     row.logId && a(to(tenant, "explain", { logId: row.logId, day: row.day }), "Link to this request"));
   if (!row.logId) {
-    fill(body, h("p.sql", row.statement), h("p.muted", "Without a logId, the rules cannot be traced."), acts);
+    fill(body, h("p.sql", row.statement), h("p.muted", "Without a logId, rules cannot be traced."), acts);
     return;
   }
   const { logId, day } = row;
