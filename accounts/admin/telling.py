@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from accounts.access.scopes import ABILITIES, ALL_SCOPES, Scope
@@ -13,10 +13,12 @@ from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import parse_timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from accounts.admin.names import Names
     from accounts.models import Event
+
+Record = TypeVar("Record")
 
 #: What was done, by the kind of event. Of the square brackets, the text is left out if the actor is the
 #: subject. After the bar is what leads to the name of the tenant or account.
@@ -126,8 +128,30 @@ _SAID: Final = frozenset(
     {"act", "role", "domain", "person", "seq", "pat", "session", "invitation", "request"}
 )
 _LABELS: Final = {"scopes": "may", "permissions": "may", "provider": "by"}
+_NO_REQUEST: Final = frozenset({"", "-"})
 _IDENTIFIER: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+
+
+def group_requests(records: Iterable[Record], request_of: Callable[[Record], Any]) -> list[list[Record]]:
+    """Group records by their request and actor, in the order of the first of each group.
+
+    Args:
+        request_of: returns id of the request and actor; None: the record is alone.
+    """
+    groups: dict[Any, list[Record]] = {}
+    for number, record in enumerate(records):
+        request = request_of(record)
+        is_alone = request is None or request[0] in _NO_REQUEST
+        groups.setdefault(number if is_alone else request, []).append(record)
+    return list(groups.values())
+
+
+def rank_event(row: Event) -> int:
+    """Return the rank of an event in its request. The one with the lowest rank tells what was done."""
+    if row.kind == EventKind.STAFF_ACTED:
+        return 0
+    return 3 if row.kind in {EventKind.TOKEN_MINTED, EventKind.USER_CREATED} else 2
 
 
 def tell_event(row: Event) -> tuple[str, str]:

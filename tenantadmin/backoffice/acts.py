@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django.urls import reverse
 
-from accounts.admin.telling import tell_changes, tell_event
-from accounts.models.events import EventKind
+from accounts.admin.telling import group_requests, rank_event, tell_changes, tell_event
 from accounts.models.history import RevisionKind
 from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from rules.admin.history import sentence
@@ -27,7 +25,6 @@ _FIGURES: Final = "looked at figures"
 _VALUE: Final = 200
 #: What a sentence about a revision says that its verb says already.
 _NO_MORE: Final = frozenset({"created it", "deleted it with the tenant"})
-_NO_REQUEST: Final = frozenset({"", "-"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +57,11 @@ class Act:
 
 def tell_acts(entries: Sequence[Entry], names: Names) -> list[Act]:
     """Return the acts of a page of the timeline, newest first. Records of one request are one act."""
-    requests: defaultdict[Any, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        is_alone = entry.request_id in _NO_REQUEST or entry.source is Source.READ
-        requests[entry.order if is_alone else (entry.request_id, entry.who)].append(entry)
+    requests = group_requests(
+        entries, lambda entry: None if entry.source is Source.READ else (entry.request_id, entry.who)
+    )
     acts: list[Act] = []
-    for act in (_tell(found, names) for found in requests.values()):
+    for act in (_tell(found, names) for found in requests):
         if acts and acts[-1].is_like(act):
             acts[-1] = replace(acts[-1], times=acts[-1].times + 1)
         else:
@@ -100,9 +96,7 @@ def _rank(entry: Entry) -> int:
     """Return the rank of an entry in its request. The entry with the lowest rank tells the act."""
     if entry.source is not Source.EVENT:
         return 1
-    if entry.row.kind == EventKind.STAFF_ACTED:
-        return 0
-    return 3 if entry.row.kind in {EventKind.TOKEN_MINTED, EventKind.USER_CREATED} else 2
+    return rank_event(entry.row)
 
 
 def _whole(entry: Entry, names: Names) -> str:

@@ -42,7 +42,7 @@ from accounts.admin.rights import (
     rights_of,
     rights_on,
 )
-from accounts.admin.telling import tell_event
+from accounts.admin.telling import group_requests, rank_event, tell_event
 from accounts.deletion import owned_alone
 from accounts.events import record_event
 from accounts.invitations import invitations_into
@@ -73,8 +73,10 @@ _BILLING: Final = "billing"
 
 
 def _latest(**fields: Any) -> list[tuple[Event, str]]:
-    """Return the newest events, each with what was done, and to which tenant or account."""
-    events = list(Event.objects.filter(**fields).order_by("-at", "-id")[:_EVENTS])
+    """Return the newest acts: the event that tells it, what was done, and to which tenant or account."""
+    found = Event.objects.filter(**fields).order_by("-at", "-id")[:_EVENTS]
+    requests = group_requests(found, lambda event: (event.request_id, event.actor))
+    events = [min(request, key=rank_event) for request in requests]
     names = names_of(key for it in events for key in (it.tenant_id, it.account_id) if key)
     told = []
     for event in events:

@@ -118,7 +118,7 @@ class TestKeeping:
 class TestEditing:
     def test_saving(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
-        assert "adds ads" in page_text(staff, page_of(draft))
+        assert "What it changes in the live rules Adds ads" in page_text(staff, page_of(draft))
         answer = send(staff, page_of(draft), rules=json.dumps([RULE]), draft_name="Less")
         assert answer["Location"] == page_of(draft)
         draft.refresh_from_db()
@@ -129,6 +129,8 @@ class TestEditing:
         )
         assert acts() == [("ticket 4", {"act": "draft.saved", "draftId": str(draft.pk)})]
         assert Event.objects.get(kind="draft.changed").reason == "ticket 4"
+        # Two events of one request are one act.
+        assert page_text(staff, to("tenant-people", tenant)).count("changed a draft of the rules") == 1
         assert read_ruleset(tenant.pk).seq == 1
 
     @pytest.mark.parametrize("changes", [{"reason": ""}, {"rules": "["}, {"rules": "{}"}])
@@ -225,9 +227,7 @@ class TestRebasing:
         assert acts() == [("ticket 4", {"act": "draft.rebased", "draftId": str(draft.pk)})]
         assert "cannot be published" not in page_text(staff, page_of(draft))
         assert staff.get(rebase).status_code == 409
-        assert "What it changes in the live rules changes orders : /ttlSeconds" in page_text(
-            staff, page_of(draft)
-        )
+        assert "What it changes in the live rules Changes orders" in page_text(staff, page_of(draft))
         assert send(staff, publish)["Location"] == to("tenant-rules", tenant)
         assert [(rule["id"], rule["ttlSeconds"]) for rule in read_ruleset(tenant.pk).rules] == [
             ("orders", 90),
