@@ -160,7 +160,7 @@ class TestEditing:
     def test_lint_is_shown_and_stands_in_the_way(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, {**RULE, "ttlSeconds": -1})
         text = page_text(staff, page_of(draft))
-        assert "error line 11 out-of-range" in text
+        assert "error line 11 orders out-of-range" in text
         assert "It cannot be published now. Lint finds errors in the draft." in text
         assert "It can be replayed when lint finds no error in it." in text
         assert "Replay the last 7 days" not in text
