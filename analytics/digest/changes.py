@@ -22,23 +22,28 @@ _MOST_RULES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RulesWrite:
-    """A write of the ruleset: its time (epoch ms), and the ids of added or changed and of removed rules."""
+    """A write of the ruleset: its time (epoch ms), and the ids of added, removed and changed rules."""
 
     seq: int
     at: int
-    rule_ids: frozenset[str]
     href: str
+    added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
 
     def as_name(self, name_id: str) -> Name:
         text = f"revision {self.seq} ({format_minute(self.at)})"
         return Name(id=name_id, kind=NameKind.REVISION, value=text, href=self.href)
 
     def describe(self, prefix: str) -> tuple[str, list[Name]]:
-        """Return which rules it changed and removed, as ``it changed {…}`` or nothing, and their names."""
+        """Return what it did to which rules, as ``it added {…}`` or nothing, and their names.
+
+        The verbs and their order are those of the history (`Revision.text`).
+        """
         parts = []
         names: list[Name] = []
-        for verb, rule_ids in (("changed", self.rule_ids), ("removed", self.removed)):
+        for verb in ("added", "removed", "changed"):
+            rule_ids: frozenset[str] = getattr(self, verb)
             shown = sorted(rule_ids)[:_MOST_RULES]
             own = [
                 Name(id=f"{prefix}-{verb}-{number}", kind=NameKind.RULE, value=rule_id, href=None)
@@ -48,7 +53,7 @@ class RulesWrite:
                 listed = ", ".join(f"{{{name.id}}}" for name in own)
                 parts.append(f"{verb} {listed}" + (" and others" if len(rule_ids) > len(own) else ""))
             names += own
-        return (f"it {' and '.join(parts)}" if parts else ""), names
+        return (f"it {', '.join(parts)}" if parts else ""), names
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ def find_coincidence(
         [
             change
             for change in changes.writes
-            if (rule_id in change.rule_ids or not has_risen) and _fits(change.at, start)
+            if (rule_id in change.added | change.changed or not has_risen) and _fits(change.at, start)
         ]
     )
     if marker is not None and (write is None or marker.at > write.at):
@@ -121,11 +126,12 @@ def find_coincidence(
     if write is None:
         return [], []
     name = write.as_name(f"{prefix}-write")
-    mechanism = (
-        "it changed this rule"
-        if rule_id in write.rule_ids
-        else "a write of the rules leaves the cache behind"
-    )
+    if rule_id in write.added:
+        mechanism = "it added this rule"
+    elif rule_id in write.changed:
+        mechanism = "it changed this rule"
+    else:
+        mechanism = "a write of the rules leaves the cache behind"
     return [
         (
             f"Coincides with the rules of {{{name.id}}}: {mechanism}.",

@@ -28,6 +28,7 @@ from analytics.digest.verdict import note_findings
 from analytics.models import Digest, Recommendation, TenantHealth
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
+from rules.diff import diff_rules
 from rules.models import Marker
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.storable import make_storable
@@ -225,18 +226,20 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
     )
     numbers = {number for seq, _ in writes for number in (seq - 1, seq)}
     rules = {
-        seq: {rule["id"]: rule for rule in (document or {}).get("rules", [])}
+        seq: (document or {}).get("rules", [])
         for seq, document in history.filter(seq__in=numbers).values_list("seq", "document")
     }
-    return [
-        RulesWrite(
-            seq,
-            to_milliseconds(changed_at),
-            frozenset(
-                rule_id for rule_id, rule in rules[seq].items() if rule != rules.get(seq - 1, {}).get(rule_id)
-            ),
-            reverse("rules-revision", kwargs={"tenant": tenant, "seq": seq}),
-            removed=frozenset(rules.get(seq - 1, {}).keys() - rules[seq].keys()),
+    found = []
+    for seq, changed_at in writes:
+        diff = diff_rules(before=rules.get(seq - 1, []), after=rules[seq])
+        found.append(
+            RulesWrite(
+                seq,
+                to_milliseconds(changed_at),
+                reverse("rules-revision", kwargs={"tenant": tenant, "seq": seq}),
+                added=frozenset(str(rule["id"]) for rule in diff.added),
+                removed=frozenset(str(rule["id"]) for rule in diff.removed),
+                changed=frozenset(change.rule_id for change in diff.changed),
+            )
         )
-        for seq, changed_at in writes
-    ]
+    return found

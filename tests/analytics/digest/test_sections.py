@@ -99,7 +99,8 @@ class TestTotals:
         )
 
     def test_a_hit_rate_that_fell_leads_with_the_rules_that_were_published(self, world: World) -> None:
-        seq = TestMovedRules().write(world, "r", at=at(DAY))
+        TestMovedRules().write(world, "old", "r", at=at(DAY) - 48 * HOUR)
+        seq = TestMovedRules().write(world, "r", "new", at=at(DAY), ttl=60)
         for day in earlier():
             put(world, day, served(day, hits=60, misses=40))
         put(
@@ -113,7 +114,10 @@ class TestTotals:
         assert headings(digest) == ["The hit rate fell", "Bursts of errors", "Published rules", "Totals"]
         assert lines(digest, "The hit rate fell") == [
             "The hit rate fell to 0%; usual: 60.0%.",
-            f"Coincides with the rules of revision {seq} (2026-03-31 12:00 UTC): it changed r.",
+            (
+                f"Coincides with the rules of revision {seq} (2026-03-31 12:00 UTC): "
+                "it added new, removed old, changed r."
+            ),
         ]
         health = TenantHealth.objects.get()
         assert (health.tenant_id, health.has_findings) == (world.tenant.pk, True)
@@ -381,7 +385,7 @@ class TestPublishes:
         rebuild(world)
         assert lines(make(world), "Published rules") == [
             (
-                f"Rules were published with revision {seq} (2026-03-31 12:00 UTC): it changed r, "
+                f"Rules were published with revision {seq} (2026-03-31 12:00 UTC): it added r, "
                 "and emptied the cache. "
                 "Results that were still valid and ran again: 1, in 1.5 s of warehouse time."
             )
