@@ -44,7 +44,7 @@ class SessionDocument(JsonStruct):
     address: Annotated[str, Meta(description="The network address that signed in.")]
     user_agent: Annotated[str, Meta(description="The browser that signed in.")]
     created_at: Timestamp
-    last_used_at: Annotated[Timestamp, Meta(description="When it last got an access token, to the minute.")]
+    last_used_at: Annotated[Timestamp, Meta(description="When it was last used, to the minute.")]
     expires_at: Timestamp | None
     amr: Annotated[list[ProofDocument], Meta(description="How it was proven, the latest way first.")]
     current: Annotated[bool, Meta(description="True for the session of the token that asks.")]

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from accounts.access.assurance import UNPROVEN, Assurance
 from accounts.access.principal import WILDCARD, Rights
-from accounts.access.rights import rights_of, rights_on_session
+from accounts.access.rights import LAST_USE_STEP, rights_of, rights_on_session
 from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
@@ -40,8 +40,6 @@ _VISIBLE_CHARACTERS = 8
 #: An IPv6 address with a zone has no limit of its own.
 _MAX_ADDRESS: Final = 64
 _MAX_USER_AGENT: Final = 400
-#: The last use of a session is written at most once in this time.
-_LAST_USE_STEP: Final = dt.timedelta(minutes=1)
 #: The advisory lock that serializes sign-ins of one address. Any constant will do.
 _SIGN_IN_LOCK: Final = 4_202_303
 
@@ -295,7 +293,7 @@ def exchange_refresh_token(text: str) -> IssuedToken:
     issued = mint_for_sign_in(row)
     moment = now()
     with transaction.atomic():
-        if row.last_used_at is None or moment - row.last_used_at >= _LAST_USE_STEP:
+        if row.last_used_at is None or moment - row.last_used_at >= LAST_USE_STEP:
             RefreshToken.objects.filter(pk=row.pk).update(last_used_at=moment)
         minted = {"session": row.pk, "scopes": issued.scope.split()}
         record_event(EventKind.TOKEN_MINTED, actor=row.user.email, subject=row.user.email, after=minted)

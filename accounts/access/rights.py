@@ -3,10 +3,13 @@
 Each process caches the rights behind a verified token for `PRINCIPAL_CACHE_SECONDS`. Changes of roles,
 memberships and grants, deactivation, deletion, the end of a session and the revocation of a PAT apply to
 existing tokens after that time.
+
+Reading them also notes the use of the session or PAT, at most once a minute.
 """
 
 from __future__ import annotations
 
+import datetime as dt
 import threading
 import time
 from dataclasses import replace
@@ -22,7 +25,7 @@ from accounts.access.principal import Claims, Principal, Rights
 from accounts.access.reach import NO_SCOPES, Reach
 from accounts.access.scopes import GRANTABLE, Scope
 from accounts.access.tokens import verify_access_token
-from accounts.models import RefreshToken, User
+from accounts.models import PersonalAccessToken, RefreshToken, User
 from accounts.models.billing import GrantResource
 from accounts.models.users import PrimaryRole
 from tenantadmin.lib.core.errors import InvalidToken
@@ -30,6 +33,9 @@ from tenantadmin.lib.core.timestamps import now
 
 _principal_cache: TTLCache[str, Principal] = TTLCache(maxsize=4096, ttl=settings.PRINCIPAL_CACHE_SECONDS)
 _cache_lock = threading.Lock()
+
+#: The use of a session or a PAT is noted at most this often.
+LAST_USE_STEP: Final = dt.timedelta(minutes=1)
 
 #: `RevocableQuerySet.in_force` in SQL, for grants, PATs and sessions.
 _IN_FORCE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > asked.at)"
@@ -46,6 +52,10 @@ _RIGHTS: Final = f"""
               FROM accounts_permissiongrant g
              WHERE g.grantee_id = u.id AND {_IN_FORCE}),
            (SELECT r.second_factor_id FROM accounts_refreshtoken r WHERE r.id = asked.session),
+           coalesce((SELECT coalesce(r.last_used_at, r.created_at)
+                       FROM accounts_refreshtoken r WHERE r.id = asked.session),
+                    (SELECT coalesce(p.last_used_at, p.created_at)
+                       FROM accounts_personalaccesstoken p WHERE p.id = asked.pat)),
            (SELECT p.endpoints::json
               FROM accounts_personalaccesstoken p
              WHERE p.id = asked.pat AND p.owner_id = u.id AND {_IN_FORCE}
@@ -55,7 +65,8 @@ _RIGHTS: Final = f"""
            (SELECT %s::timestamptz AS at, %s::bigint AS session, %s::bigint AS pat, %s::int AS secret)
            AS asked
 """  # noqa: S608 - all parts are constants
-#: The place of the PAT's endpoints in a row. They are None if the PAT has ended.
+#: Places in a row: the last use, and the PAT's endpoints, which are None if the PAT has ended.
+_LAST_USE: Final = -2
 _ENDPOINTS: Final = -1
 _RIGHTS_OF_USER: Final = f"{_RIGHTS} WHERE u.id = %s::bigint"
 #: A token that names no epoch counts until the row of its user changes.
@@ -87,7 +98,7 @@ def authenticate_token(text: str, *, is_write: bool = False) -> Principal:
     if cached is not None and is_usable and cached.claims.expires_at > time.time():
         return cached
     claims = verify_access_token(text)
-    principal = Principal(claims=claims, rights=read_rights(claims))
+    principal = Principal(claims=claims, rights=read_rights(claims, is_use=True))
     with _cache_lock:
         _principal_cache[text] = principal
     return principal
@@ -110,8 +121,8 @@ def clear_principal_cache() -> None:
         _principal_cache.clear()
 
 
-def read_rights(claims: Claims) -> Rights:
-    """Read what the database allows the subject of ``claims`` now.
+def read_rights(claims: Claims, *, is_use: bool = False) -> Rights:
+    """Read what the database allows the subject of ``claims`` now; note that its token is used, if it is.
 
     Raises:
         InvalidToken: the user is deleted or inactive, or has a new epoch; the session or PAT is deleted,
@@ -120,7 +131,8 @@ def read_rights(claims: Claims) -> Rights:
     pat = claims.personal_access_token
     asked = (claims.session, pat, claims.secret_number)
     named = (claims.epoch, claims.minted_at)
-    row = _fetch_one(_RIGHTS_OF_TOKEN, now(), *asked, *named, claims.subject)
+    moment = now()
+    row = _fetch_one(_RIGHTS_OF_TOKEN, moment, *asked, *named, claims.subject)
     if row is None:
         raise InvalidToken("The session of this token has ended, or its user is deleted or not active.")
     rights = _read(row, is_session=pat is None)
@@ -131,7 +143,16 @@ def read_rights(claims: Claims) -> Rights:
         row[_ENDPOINTS] is None or (claims.has_wildcard and rights.role != PrimaryRole.ADMIN)
     ):
         raise InvalidToken("The personal access token behind this token has ended.")
+    if is_use and row[_LAST_USE] is not None and moment - row[_LAST_USE] >= LAST_USE_STEP:
+        _note_use(claims, moment)
     return rights
+
+
+def _note_use(claims: Claims, moment: dt.datetime) -> None:
+    if claims.personal_access_token is None:
+        RefreshToken.objects.filter(pk=claims.session).update(last_used_at=moment)
+    else:
+        PersonalAccessToken.objects.filter(pk=claims.personal_access_token).update(last_used_at=moment)
 
 
 def rights_of(user: User) -> Rights:
@@ -159,7 +180,7 @@ def _fetch_one(sql: str, *parameters: Any) -> tuple[Any, ...] | None:
 
 def _read(row: tuple[Any, ...], *, is_session: bool = False) -> Rights:
     """Return the rights in a row. A session that is not proven enough holds the role of an admin back."""
-    user_id, email, role, extra_scopes, memberships, account_ids, grants, second_factor, endpoints = row
+    user_id, email, role, extra_scopes, memberships, account_ids, grants, second_factor, _, endpoints = row
     granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
     for resource, text, permissions in grants:
         by_id, resource_id = granted[resource], UUID(text)

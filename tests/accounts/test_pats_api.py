@@ -67,7 +67,13 @@ def test_made_shown_once_listed_used_and_revoked(world: factories.World) -> None
     }
     minted = ApiClient(exchange(text).json()["access_token"])
     assert minted.get("/users").status_code == 403
-    assert owner.get(OWN).json()["tokens"][0]["lastUsedAt"] is not None
+    used = owner.get(OWN).json()["tokens"][0]["lastUsedAt"]
+    assert used is not None
+    # A request with its access token is a use of it too.
+    hour = now() - dt.timedelta(hours=1)
+    PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=hour)
+    assert minted.get("/users").status_code == 403
+    assert owner.get(OWN).json()["tokens"][0]["lastUsedAt"] >= used
 
     gone = owner.delete(f"{OWN}/{pat.pk}")
     assert (gone.status_code, gone.json()) == (

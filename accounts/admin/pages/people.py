@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
 import msgspec
 from django import forms
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpResponseRedirect
 from django.urls import reverse
@@ -92,11 +90,6 @@ class RightsPage(StaffPage):
 
     #: The name of the CSV file.
     file_name: ClassVar[str]
-
-    @property
-    def noted_every_ms(self) -> float:
-        """How long a session is used with one access token. Its use is noted with the next."""
-        return settings.ACCESS_TOKEN_LIFETIME / timedelta(milliseconds=1)
 
     def rights(self, *, limit: int | None) -> Rights:
         """Return the rights that the page shows."""

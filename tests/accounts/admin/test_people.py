@@ -459,7 +459,7 @@ class TestMember:
 
 def test_the_reader_is_seen_now(staff: Client, world: factories.World) -> None:
     shown = page_text(staff, of(world.platform_admin))
-    assert re.search("permanent now .*may say up to 1 h ago", shown)
+    assert re.search("permanent now .*Uses are noted once a minute", shown)
 
 
 class TestOffboarding:
