@@ -94,11 +94,10 @@ def check_operand(node: Operation, _context: Context) -> Iterator[Problem]:
     wrong_elements = find_wrong_elements(node.key, node.operator, node.operand)
     if wrong_elements is None:
         expected = describe_shape(node.key, node.operator)
-        yield Problem(
-            node.path,
-            f"{node.operator} on {node.key.name} takes {expected}, not {name_type(node.operand)}."
-            + _hint(node),
-        )
+        key = node.key.name
+        # A plain value has no operator in the text.
+        test = key if node.path[-1] == key else f"{node.operator} on {key}"
+        yield Problem(node.path, f"{test} takes {expected}, not {name_type(node.operand)}." + _hint(node))
     for index in wrong_elements or ():
         element = node.operand[index] if is_array(node.operand) else None
         expected = describe_shape(node.key, node.operator).rpartition("array of ")[2]

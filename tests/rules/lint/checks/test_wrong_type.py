@@ -89,7 +89,8 @@ def test_conditions_of_a_wrong_type_are_reported(conditions: dict[str, Any], pla
 @pytest.mark.parametrize(
     ("conditions", "message"),
     [
-        ({"userName": 1}, "eq on userName takes a string, not a number."),
+        ({"userName": 1}, "userName takes a string, not a number."),
+        ({"userName": {"eq": 1}}, "eq on userName takes a string, not a number."),
         ({"userName": {"startsWith": None}}, "startsWith on userName takes a string, not null."),
         ({"userName": {"in": "a"}}, "in on userName takes an array of strings, not a string."),
         ({"userName": {"in": ["a", 1]}}, "in on userName takes only strings, not a number."),
@@ -117,7 +118,7 @@ def test_a_whole_number_has_no_fraction() -> None:
 
 def test_the_message_says_how_to_match_null() -> None:
     message = find_one(CODE, rule_with({"userName": None})).message
-    assert message == 'eq on userName takes a string, not null. To match null, write {"exists": false}.'
+    assert message == 'userName takes a string, not null. To match null, write {"exists": false}.'
 
 
 def test_the_message_says_how_to_match_several_values() -> None:
