@@ -46,7 +46,8 @@ def launched(chromium: str) -> Iterator[Browser]:
             browser.close()
 
 
-#: Says what of a page is off to the side, and which texts are cut, or folded nearly letter by letter.
+#: Says what of a page is off to the side, which texts are cut or folded nearly letter by letter, which words
+#: of tables are broken, and which columns of text are narrow beside free space.
 #: The SQL result of a page may be wider than its place, which scrolls.
 FAULTS_OF_WIDTH = """of => {
     const name = (it) => `${it.tagName.toLowerCase()}.${it.className} “${it.innerText.slice(0, 40)}”`;
@@ -62,6 +63,38 @@ FAULTS_OF_WIDTH = """of => {
         }
         const isNarrow = display === "table-cell" && it.clientWidth < 50 && it.clientHeight > 100;
         if (isNarrow && it.innerText.trim().length > 6) faults.push(`${name(it)} is folded`);
+    }
+    const range = document.createRange();
+    const broken = (it) => {
+        const texts = document.createTreeWalker(it, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) {
+            for (const word of texts.currentNode.data.matchAll(/(?<!\\S)\\p{L}{2,12}(?!\\S)/gu)) {
+                range.setStart(texts.currentNode, word.index);
+                range.setEnd(texts.currentNode, word.index + word[0].length);
+                if (new Set([...range.getClientRects()].map((it) => it.top)).size > 1) return word[0];
+            }
+        }
+    };
+    const room = (it) => {
+        const {paddingLeft, paddingRight} = getComputedStyle(it);
+        return it.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+    };
+    const free = (it) => {
+        range.selectNodeContents(it);
+        return room(it) - range.getBoundingClientRect().width;
+    };
+    for (const row of document.querySelectorAll(`${of} tr`)) {
+        if (row.closest(".result, .hidden, [aria-label=Result]")) continue;
+        const isCell = (it) => it.clientWidth && getComputedStyle(it).display === "table-cell";
+        const cells = [...row.cells].filter(isCell);
+        for (const it of cells) {
+            if (broken(it)) faults.push(`${name(it)}: “${broken(it)}” is broken`);
+            const twelve = 6 * parseFloat(getComputedStyle(it).fontSize);
+            const isNarrow = it.innerText.length > 24 && it.clientHeight > 60 && room(it) < twelve;
+            if (isNarrow && cells.some((other) => free(other) > 40)) {
+                faults.push(`${name(it)} is ${room(it)} wide beside free space`);
+            }
+        }
     }
     const boxes = `${of} :is(.panel, .wide, .table)`;
     for (const it of document.querySelectorAll(`${boxes}:not(:has(.result), [aria-label=Result])`)) {

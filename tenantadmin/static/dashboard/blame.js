@@ -1,7 +1,7 @@
 // Which revision last changed the values of a rule.
 
 import * as f from "./format.js";
-import { a, h, to } from "./ui.js";
+import { h, revisionLink } from "./ui.js";
 
 /** @param {string} tenant @param {string} ruleId @param {Contract.RulesBlame} blame the revisions that made a rule what it is, newest first */
 export function lastChanges(tenant, ruleId, blame) {
@@ -11,7 +11,7 @@ export function lastChanges(tenant, ruleId, blame) {
     return its.length ? [{ change, its }] : [];
   });
   return h("dl.facts", { "aria-label": "Last changed by" }, changes.map(({ change, its }) => [
-    h("dt", a(to(tenant, "history", { kind: "rules", seq: change.seq }), `Revision ${change.seq}`), its.some((one) => one.atMost) && " or before"),
+    h("dt", revisionLink(tenant, change.seq, `Revision ${change.seq}`), its.some((one) => one.atMost) && " or before"),
     h("dd", change.userId, " ", h("span.muted", f.ago(change.changedAt), ": "),
       its.length === fields.length ? "all of it" : [...new Set(its.map((one) => one.label))].join(", "))]));
 }

@@ -45,13 +45,15 @@ function asTable(label, labels, series, marks) {
     details.append(table([
       text("Time", "name"),
       ...series.map((one) => ({ head: one.label, number: true, cell: (/** @type {any} */ row) => one.show(one.values[row.index]) })),
-      ...(marks.length ? [{ head: "Changes", cell: (/** @type {any} */ row) =>
-        marks.filter((mark) => mark.index === row.index).map((mark) => mark.text).join("; ") }] : []),
+      marks.length > 0 && { head: "Changes", cell: (row) => textsAt(marks, row.index).join("; ") },
     ], rows, { label }));
   };
   details.addEventListener("toggle", build, { once: true });
   return details;
 }
+
+/** @type {(marks: Mark[], index: number) => string[]} */
+const textsAt = (marks, index) => marks.filter((mark) => mark.index === index).map((mark) => mark.text);
 
 /** @param {string[]} labels @param {Series[]} series @param {Mark[]} marks @param {((index: number) => void) | undefined} press */
 function settings(labels, series, marks, press) {
@@ -85,7 +87,7 @@ function settings(labels, series, marks, press) {
         legend: { align: "end", labels: { color: ink, boxWidth: 10, boxHeight: 10, padding: 14 } },
         tooltip: { callbacks: {
           label: (/** @type {any} */ item) => ` ${item.dataset.label}: ${series[item.datasetIndex].show(item.raw)}`,
-          footer: (/** @type {any[]} */ items) => marks.filter((mark) => mark.index === items[0]?.dataIndex).map((mark) => mark.text),
+          footer: (/** @type {any[]} */ items) => textsAt(marks, items[0]?.dataIndex),
         } },
       },
     },

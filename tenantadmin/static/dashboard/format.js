@@ -122,9 +122,11 @@ export function range({ low, likely = null, high }, show = number) {
 
 const ZONE_KEY = "times";
 
+/** The zone of the browser. */
+const ownZone = () => Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
+
 /** The zone in which the reader wants times: UTC, or the zone of the browser. */
-export const zone = () =>
-  (localStorage.getItem(ZONE_KEY) === "UTC" ? "UTC" : Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
+export const zone = () => localStorage.getItem(ZONE_KEY) ?? ownZone();
 
 /** @param {boolean} isUtc */
 export const chooseUtc = (isUtc) =>
@@ -164,8 +166,7 @@ export function when(value, inZone = zone()) {
 export function inBothZones(value) {
   const date = new Date(value ?? NaN);
   if (Number.isNaN(date.getTime())) return "";
-  const own = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
-  return [...new Set(["UTC", own])].map((it) => `${timeIn(date, it)[0]} ${it}`).join("\n");
+  return [...new Set(["UTC", ownZone()])].map((it) => `${timeIn(date, it)[0]} ${it}`).join("\n");
 }
 
 /**

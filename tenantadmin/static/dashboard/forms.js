@@ -4,9 +4,6 @@ import { call } from "./api.js";
 import { ROLES } from "./people.js";
 import { field, h, input, notify, select, sentence } from "./ui.js";
 
-/** What a publication does besides. */
-export const EMPTIES = "The Gateway starts with an empty cache under the new rules.";
-
 /** @param {string} text names or patterns, on lines or behind commas */
 export const names = (text) => text.split(/[,\n]/).map((one) => one.trim()).filter(Boolean);
 

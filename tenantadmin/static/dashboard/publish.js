@@ -3,7 +3,7 @@
 import { ApiError, call, hasStatus } from "./api.js";
 import { compareRules, isSame, ruleDiff } from "./diff.js";
 import { count } from "./format.js";
-import { EMPTIES, commentInput } from "./forms.js";
+import { commentInput } from "./forms.js";
 import { validate } from "./ruleset.js";
 import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } from "./ui.js";
 
@@ -47,7 +47,7 @@ async function predict(tenant, isOf, prediction) {
   const [run, shown] = await Promise.all([last && call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId }), import("./pages/replay.js")]);
   const [judgement, tiles] = own && run ? shown.outcome(run) : [];
   return h("div", judgement, tiles ?? prediction ?? h("div.callout", "These rules were not replayed as they are now, so it is not known what they would do. A draft can be replayed on past requests first."),
-    run ? shown.publishCost(run) : fine(EMPTIES));
+    run ? shown.publishCost(run) : fine("The Gateway starts with an empty cache under the new rules."));
 }
 
 /** @type {(tenant: string, kind: Kind, seq: number, comment: string) => Promise<{seq: number}>} */

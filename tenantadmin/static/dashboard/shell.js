@@ -114,6 +114,7 @@ async function drawSide(context, route) {
   if (context.signal.aborted) return;
   const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
   const focused = side.querySelector(":focus");
+  const top = side.querySelector("nav")?.scrollTop ?? 0;
   palette = async () => (await import("./palette.js")).openPalette(offers(tenant));
   fill(side,
     h("div.brand", a("#/", h("span.mark", { "aria-hidden": "true" }), "Gateway",
@@ -129,6 +130,8 @@ async function drawSide(context, route) {
         h("ul", link("#/account", "account", who.name, route?.pattern === "/account")),
         button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
+  side.querySelector("nav")?.scrollTo(0, top);
+  side.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest" });
   // Names come late: the focus stays where the user put it.
   /** @type {HTMLElement | undefined} */ ([...side.querySelectorAll("a, button")].find((one) => one.isEqualNode(focused)))?.focus();
 }

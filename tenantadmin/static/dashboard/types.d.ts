@@ -2,7 +2,7 @@
 
 // What elements are made of (dom.js).
 type Leaf = Node | string | number | null | undefined | false;
-type Child = Leaf | Leaf[] | (Leaf | Leaf[])[];
+type Child = Leaf | Child[];
 type Named<N extends string> = N extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[N] : HTMLElement;
 type Made<T extends string> = T extends `${infer N}.${string}` ? Named<N> : Named<T>;
 type Texts = Record<string, string>;

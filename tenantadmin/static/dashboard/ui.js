@@ -89,12 +89,10 @@ export const acts = (cell) => ({ head: "Actions", hidden: true, number: true, ce
 /** @type {(tenant: string, id: string | null | undefined, text?: Child) => Child} a link to a rule */
 export const ruleLink = (tenant, id, text = id) => (id ? a(to(tenant, "rules", { rule: id }), text) : h("span.muted", "no rule"));
 
-/**
- * A table, or what `none` says. A click on a heading sorts, where the column has `sort`.
- * @param {(Column | false)[]} wanted
- * @param {any[]} rows
- * @param {TableOptions} options
- */
+/** @type {(tenant: string, seq: number | string, text?: Child) => HTMLElement} a link to a revision of the rules */
+export const revisionLink = (tenant, seq, text = `revision ${seq}`) => a(to(tenant, "history", { kind: "rules", seq }), text);
+
+/** @type {(wanted: (Column | false)[], rows: any[], options: TableOptions) => HTMLElement} a table, or what `none` says; a click on a heading sorts, where the column has `sort` */
 export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
   if (none && !rows.length) return h("p.pad.muted", none);
   const columns = wanted.flatMap((one) => one || []);

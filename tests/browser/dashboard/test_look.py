@@ -151,6 +151,24 @@ def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..
         expect(page.locator(".rule[open]")).to_have_count(1)
 
 
+def test_the_whole_menu_is_in_view_and_the_present_page_in_a_low_window(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/rules") as dashboard:
+        page = dashboard.page
+        page.set_viewport_size({"width": 1280, "height": 800})
+        menu = page.locator("nav[aria-label=Pages]")
+        # There is room for the first steps, which the demo has done.
+        menu.evaluate("it => it.prepend(it.querySelector('ul').firstChild.cloneNode(true))")
+        assert menu.evaluate("it => it.scrollHeight - it.clientHeight") == 0
+        page.set_viewport_size({"width": 1280, "height": 500})
+        menu.locator("text=Members").click()
+        page.wait_for_selector("h1:has-text('Members')")
+        dashboard.settle()
+        expect(menu.locator("[aria-current]")).to_have_text("Members")
+        expect(menu.locator("[aria-current]")).to_be_in_viewport(ratio=0.9)
+
+
 def test_the_first_view_is_small(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
     loaded: list[str] = []
     with open_as(demo.owner, home) as dashboard:

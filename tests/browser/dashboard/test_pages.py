@@ -241,8 +241,14 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
     before = Ruleset.objects.get(tenant_id=demo.tenant)
     ids = [rule["id"] for rule in before.rules]
     [first, second] = ids[:2]
-    with open_as(demo.owner, home, f"/t/{demo.tenant}/rules") as dashboard:
+    # Digests and logs lead to rules that are no longer in force.
+    with open_as(demo.owner, home, f"/t/{demo.other}/rules?rule=month-end") as dashboard:
         page = dashboard.page
+        gone = page.locator("#view .callout")
+        expect(gone).to_have_text("The rule month-end is not in force: revision 3 removed it.")
+        href = f"#/t/{demo.other}/history?kind=rules&seq=3"
+        expect(gone.locator("a")).to_have_attribute("href", href)
+        dashboard.go(f"/t/{demo.tenant}/rules")
         bar = page.locator(".bar")
         row = page.locator("[data-id='payroll-from-hr-only']")
         # A rule that never caches has requests too, and no hit rate.

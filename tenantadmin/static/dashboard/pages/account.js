@@ -71,20 +71,20 @@ export async function show({ query, reload }) {
     tablePanel("Personal access tokens", button("New token", add, "small"), [
       { head: "Name", cell: (row) => [h("strong", row.name), " ", h("code.muted.small", `${row.prefix}…`)], sort: (row) => row.name },
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
-      { head: "Tenants", cell: where },
+      { head: "Tenants", cell: where, class: "value" },
       used,
       age("Ends", "expiresAt"),
       acts((row) => [button("Renew", () => rotate(row), "quiet small"), button("Revoke", () => revoke(row), "quiet small")]),
     ], own, { none: "You have none. Programs use them in place of signing in." }),
     tablePanel("Sessions", button("Sign out everywhere", everywhere, "small danger"), [
-      { head: "Browser", cell: (row) => [browser(row.userAgent), row.current && [" ", badge("this one", "info")]] },
+      { head: "Browser", class: "value", cell: (row) => [browser(row.userAgent), row.current && [" ", badge("this one", "info")]] },
       text("Address", "address"),
       { head: "Through", cell: (row) => row.provider || "mailed link" },
       { ...used, cell: (row) => (row.current ? "now" : used.cell(row)) },
       acts((row) => !row.current && button("End", () => end(row), "quiet small")),
     ], sessions, { sorted: 3 }),
     ours.length > 0 && h("details.as-table", h("summary", `${f.count(ours.length, "token")} of these sessions. The dashboard makes one for the list of tenants and one for each tenant that you open; it ends with the session, or after a day.`),
-      table([{ head: "Tenants", cell: (row) => where(row), class: "value" }, used, age("Ends", "expiresAt"), acts((row) => button("Revoke", () => revoke(row), "quiet small"))], ours, { label: "Tokens of the dashboard" })));
+      table([{ head: "Tenants", cell: where, class: "value" }, used, age("Ends", "expiresAt"), acts((row) => button("Revoke", () => revoke(row), "quiet small"))], ours, { label: "Tokens of the dashboard" })));
 }
 
 /** @param {Contract.DigestPreference} preference */

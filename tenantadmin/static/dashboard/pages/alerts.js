@@ -45,7 +45,7 @@ export async function show({ tenant, query, reload }) {
     run: () => call("DELETE /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: id }) });
   const test = async (/** @type {Alert} */ alert) => {
     const { deliveries } = await call("POST /tenants/{tenant}/alerts/{alertId}/test", { tenant, alertId: alert.id });
-    notify(`${count(deliveries.length, "test message")} sent within seconds. “Messages” shows how that ends.`);
+    notify(`${count(deliveries.length, "test message")} will be sent within seconds. “Messages” shows how that ends.`);
   };
 
   return h("div",
@@ -53,7 +53,7 @@ export async function show({ tenant, query, reload }) {
     alerts.length ? tablePanel(`${number(alerts.length)} of ${number(limit)} alerts`, null, [
       { head: "Alert", cell: (row) => [h("strong", row.name), fine(`Fires when: ${say(kindOf(row.kind), row.window, row.threshold)}`)], class: "value", sort: (row) => row.name },
       { head: "State", cell: (row) => (row.enabled ? [badge(...STATES[/** @type {Alert["state"]} */ (row.state)]), fine(now(row))] : badge("off")), sort: (row) => row.state },
-      { head: "Last fired", class: "nowrap", cell: (row) => { const last = firings.find((one) => one.alertId === row.id); return last ? ago(last.startedAt) : "never"; } },
+      { head: "Last fired", class: "nowrap", cell: ({ id }) => firings.filter((one) => one.alertId === id).map((one) => ago(one.startedAt))[0] ?? "never" },
       { head: "Who hears", cell: (row) => row.channels.map((/** @type {Contract.AlertChannel} */ channel) => h("p.small", where(channel))) },
       acts((row) => h("div.row.end",
         button("Messages", () => go(to(tenant, "alerts", { alert: row.id })), "quiet small"),

@@ -4,7 +4,7 @@ import { call, hasStatus } from "../api.js";
 import { dayPicker, emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { a, fine, h, pageHead, panel, ruleLink, tabs, to } from "../ui.js";
+import { a, fine, h, pageHead, panel, revisionLink, ruleLink, tabs, to } from "../ui.js";
 
 /** @type {Show} */
 export async function show(context) {
@@ -77,7 +77,7 @@ function sentence(tenant, digest, line) {
     const name = index % 2 ? names.get(part) : undefined;
     if (!name) return part;
     const [, seq, at] = (name.kind === "revision" && /^revision (\d+) \((.+)\)$/.exec(name.value)) || [];
-    if (seq) return [a(to(tenant, "history", { kind: "rules", seq }), `revision ${seq}`), ` (${f.when(at)})`];
+    if (seq) return [revisionLink(tenant, seq), ` (${f.when(at)})`];
     if (name.kind === "rule") return ruleLink(tenant, name.value, name.label);
     if (name.kind === "recommendation") return h("a", { href: to(tenant, "recommendations") }, name.value);
     if (name.kind === "statement") return a(to(tenant, "statements", { day: digest.to, days: digest.kind === "week" ? 7 : 1, statement: name.value.slice(0, 1000) }), h("code", name.value));

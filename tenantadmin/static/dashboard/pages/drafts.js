@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { a, acts, age, ask, badge, button, go, h, lintBadges, pageHead, tablePanel, text, to } from "../ui.js";
+import { a, acts, age, ask, badge, button, go, h, lintBadges, pageHead, revisionLink, tablePanel, text, to } from "../ui.js";
 
 /** @type {Texts} */
 export const STATE = { queued: "", running: "info", done: "good", failed: "bad", cancelled: "warn" };
@@ -22,7 +22,7 @@ export async function show({ tenant, reload }) {
     tablePanel("Drafts", null, [
       { head: "Draft", cell: (row) => a(to(tenant, `drafts/${row.draftId}`), h("strong", row.name || NEW)) },
       text("Lint", "lint", (lint) => lintBadges(lint.errors.length, lint.warnings.length)),
-      text("Made from", "baseSeq", (seq) => a(to(tenant, "history", { kind: "rules", seq }), `revision ${seq}`)),
+      text("Made from", "baseSeq", (seq) => revisionLink(tenant, seq)),
       age("Changed", "modifiedAt"), text("By", "modifiedBy"),
       mayWrite && acts((row) => button("Delete", () => remove(row), "quiet small")),
     ], drafts, { none: "There are no drafts." }),

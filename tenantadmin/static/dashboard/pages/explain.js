@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { form } from "../forms.js";
 import { can } from "../people.js";
 import { meaning, status } from "../statuses.js";
-import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, replaceAddress, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
+import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, replaceAddress, revisionLink, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
 import { ACTION } from "./rules.js";
 
 /** @type {Record<string, [string, string]>} */
@@ -71,7 +71,7 @@ function request(tenant, { logged: row, miss, disagreement, decision: { varyBy }
       row.cacheAgeSeconds !== null && ["Age of the result", `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`],
       row.warehouseExecutionTimeMs !== null && ["In the warehouse", f.duration(row.warehouseExecutionTimeMs)],
       row.cacheKey !== null && ["Key", [h("code", row.cacheKey), varyBy && Object.keys(varyBy).length > 0 && [", apart by ",
-        ...Object.entries(varyBy).flatMap(([name, value]) => [h("code", `${name} = ${value ?? "null"}`), " "])]]],
+        Object.entries(varyBy).map(([name, value]) => [h("code", `${name} = ${value ?? "null"}`), " "])]]],
       ["Statement", h("div.sql", row.standardizedSql ?? f.NONE)], miss && ["Why a miss", whyMiss(tenant, miss)],
     ], ".pad"),
     disagreement && h("div.pad", h("div.callout.warn",
@@ -83,9 +83,9 @@ function whyMiss(tenant, miss) {
   const { marker, nearest, revision } = miss;
   const at = (/** @type {Contract.EntryReference} */ it) => (it.logId ? a(to(tenant, "explain", { logId: it.logId }), f.when(it.at)) : f.when(it.at));
   return h("span", miss.text, miss.lastStore?.at && [" It was last stored ", at(miss.lastStore), "."],
-    revision && [" ", a(to(tenant, "history", { kind: "rules", seq: revision.seq }), `Revision ${revision.seq}`), " was published since."],
+    revision && [" ", revisionLink(tenant, revision.seq, `Revision ${revision.seq}`), " was published since."],
     marker && [` It was ${f.when(marker.invalidatedAt)}: marker `, h("code", marker.markerId), "."],
-    nearest?.at && [" The same statement with other values was stored ", at(nearest), nearest.parameterValues && ": ", nearest.parameterValues && h("code", nearest.parameterValues), "."],
+    nearest?.at && [" The same statement with other values was stored ", at(nearest), nearest.parameterValues && [": ", h("code", nearest.parameterValues)], "."],
     miss.reconstructed && " (Found from earlier requests.)");
 }
 

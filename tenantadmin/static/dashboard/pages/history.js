@@ -40,15 +40,13 @@ export async function show(context) {
 }
 
 /** @param {string} tenant @param {Kind} kind @param {string} [cursor] */
-const load = (tenant, kind, cursor) => (kind === "rules" ? call("GET /config/tenants/{tenant}/rules/history", { tenant, cursor })
-  : call("GET /config/tenants/{tenant}/config/history", { tenant, cursor }));
+const load = (tenant, kind, cursor) => call(/** @type {"GET /config/tenants/{tenant}/rules/history"} */ (`GET /config/tenants/{tenant}/${kind}/history`), { tenant, cursor });
 
 /** @param {Context} context @param {Kind} kind @param {Contract.Change} change @param {number} newest @param {HTMLElement} detail */
 async function showRevision(context, kind, change, newest, detail) {
   const { tenant } = context;
   const { seq } = change;
-  const document_ = async (/** @type {number} */ number) => (kind === "rules" ? await call("GET /config/tenants/{tenant}/rules/history/{seq}", { tenant, seq: number })
-    : await call("GET /config/tenants/{tenant}/config/history/{seq}", { tenant, seq: number })).document;
+  const document_ = async (/** @type {number} */ number) => (await call(/** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (`GET /config/tenants/{tenant}/${kind}/history/{seq}`), { tenant, seq: number })).document;
   const difference = async (/** @type {number} */ from, /** @type {number} */ last) => {
     const range = { tenant, from, to: last };
     if (kind === "rules") {

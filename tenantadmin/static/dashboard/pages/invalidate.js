@@ -53,10 +53,7 @@ function byTable(tenant, name, reload) {
     const tables = names(text.value);
     if (!tables.length) throw new Error("Name a table.");
     const found = await call("POST /tenants/{tenant}/invalidations/preview", { tenant, body: { tables } });
-    if (!found.ruleIds.length) {
-      notify("No rule can have cached results of these tables.");
-      return;
-    }
+    if (!found.ruleIds.length) return notify("No rule can have cached results of these tables.");
     await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { ...found, ids: found.ruleIds },
       (reason, ruleIds) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason, ruleIds } }), tables.length > 1 ? "these tables" : tables[0]);
   };

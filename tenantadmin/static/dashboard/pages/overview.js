@@ -66,7 +66,6 @@ function figures(tenant, { from, to: last, total, change, before }, more) {
   /** @type {(value: Value, show: (value: Value) => string) => string} of the mean day */
   const daily = (value, show) => (change ? `${show(value)} a day` : "");
   const requests = total.hits + total.storedMisses + total.notCached;
-  const bytes = (/** @type {Value} */ value) => f.difference(value, f.bytes);
   return h("div", tiles([
     ["Requests", f.compact(requests), daily(change?.requests, f.change)], ["Hit rate", f.percent(total.hitRate), change ? f.points(change.hitRate) : ""],
     ["Hits", f.compact(total.hits), daily(change?.hits, f.change)], ["Misses", f.compact(total.storedMisses), daily(change?.storedMisses, f.change)],
@@ -74,7 +73,7 @@ function figures(tenant, { from, to: last, total, change, before }, more) {
     ["Warehouse time spent", f.duration(total.warehouseMs), daily(change?.warehouseMs, f.durationChange)],
     ["Response from the cache", f.duration(total.hitResponseMs), change ? f.durationChange(change.hitResponseMs) : ""],
     ["Response from the warehouse", f.duration(total.missResponseMs), change ? f.durationChange(change.missResponseMs) : ""],
-    ["Data from the cache", f.bytes(total.cachedBytes), daily(change?.cachedBytes, bytes)], ...more,
+    ["Data from the cache", f.bytes(total.cachedBytes), daily(change?.cachedBytes, (value) => f.difference(value, f.bytes))], ...more,
   ], savingsTiles(tenant, from, last)), fine(change ? `Changes compare the mean day with requests: ${f.count(total.days, "day")} here, and ${before.days} from ${before.from} to ${before.to}.`
     : `Changes are not shown: ${before.days} of the days from ${before.from} to ${before.to} ${before.days === 1 ? "has" : "have"} requests, too few to compare with.`));
 }
@@ -171,10 +170,10 @@ function hours(context, activity, note) {
 function changes(tenant, timeline) {
   const rows = timeline.buckets.flatMap((one) => one.changes).reverse();
   const markers = timeline.buckets.flatMap((one) => Object.values(one.markers)).reduce((sum, count) => sum + count, 0);
-  return tablePanel("Changes", can(tenant, "cache") ? a(to(tenant, "invalidate", { show: "past" }), `${f.count(markers, "time")} results were marked as stale`) : null, [
+  return tablePanel("Changes", can(tenant, "cache") && a(to(tenant, "invalidate", { show: "past" }), `${f.count(markers, "time")} results were marked as stale`), [
       age("When", "changedAt"),
-      { head: "What", cell: (row) => [h("div.row", badge(row.kind, row.kind === "rules" ? "info" : ""),
+      { head: "What", class: "value", cell: (row) => [h("div.row", badge(row.kind, row.kind === "rules" ? "info" : ""),
         a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `Revision ${row.seq}`)), h("div.does", row.text)] },
-      { ...text("Who", "userId"), class: "clip" },
+      text("Who", "userId"),
     ], rows, { limit: 8, none: "No changes of rules or configuration." });
 }

@@ -7,7 +7,7 @@ import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
 import { validate } from "../ruleset.js";
 import { savedOnBill } from "../savings.js";
-import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
+import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, revisionLink, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
 import { tiles } from "./overview.js";
 import { statements } from "./reports.js";
@@ -60,7 +60,7 @@ function card(context, one) {
       h("ul.prose", one.why.map((line) => h("li", line))),
       one.caveats.includes("row-level-security-invisible") && h("div.callout.warn", "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user."),
       one.state !== "accepted" && predicted(one),
-      one.decidedAt && facts([["Decided", [`${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`, one.acceptedSeq && [", as ", a(to(tenant, "history", { kind: "rules", seq: one.acceptedSeq }), `revision ${one.acceptedSeq}`)]]]]),
+      one.decidedAt && facts([["Decided", [`${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`, one.acceptedSeq && [", as ", revisionLink(tenant, one.acceptedSeq)]]]]),
       one.alternatives.length > 0 && otherWays(context, one),
       h("details", h("summary.muted.small", "The rules, and the evidence"),
         code(one.rules),
@@ -131,13 +131,13 @@ function choices(context, one) {
 
 /** @param {string} tenant @param {Recommendation} one what it did, measured against a replay of the rules without it */
 function effect(tenant, one) {
-  const box = h("div", skeleton(1));
+  const [box, later] = [h("div", skeleton(1)), h("p.muted", "Its effect is measured after three whole days.")];
   call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", { tenant, recommendationId: one.recommendationId }).then((found) => {
     const { hits, savedMs, billedMs, period } = found;
-    if (!period || !(hits || billedMs)) return fill(box, predicted(one), h("p.muted", "Its effect is measured after three whole days."));
+    if (!period || !(hits || billedMs)) return fill(box, predicted(one), later);
     const line = (/** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("strong", f.difference(it.measured, show)), ` (predicted for these days: ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")]];
     fill(box, facts([["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`], hits && ["Hits", line(hits, f.number)], savedMs && ["Time saved", line(savedMs, f.duration)],
       billedMs && ["Time on the bill", line(billedMs, f.duration)]]));
-  }, (error) => fill(box, predicted(one), hasStatus(error, 404) ? h("p.muted", "Its effect is measured after three whole days.") : failure(error)));
+  }, (error) => fill(box, predicted(one), hasStatus(error, 404) ? later : failure(error)));
   return box;
 }

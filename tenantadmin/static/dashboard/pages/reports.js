@@ -20,19 +20,18 @@ export async function show({ tenant, query }) {
   return h("div",
     pageHead("Stale risk and leaks", "From the log, at most 31 days (UTC).", first, "to", until),
     mayUsers && tabs([[link("stale"), "Stale results", kind === "stale"], [link("leaks"), "Results that depend on the user", kind === "leaks"]]),
-    ...(!days.length ? [emptyDay(tenant, "There are no requests in these days.", lastDay, (day) => to(tenant, "reports", { kind, from: f.addDays(day, -6), to: day }))] : kind === "stale" ? await stale(tenant, from, last) : await leaks(tenant, from, last)));
+    !days.length ? emptyDay(tenant, "There are no requests in these days.", lastDay, (day) => to(tenant, "reports", { kind, from: f.addDays(day, -6), to: day })) : await (kind === "stale" ? stale : leaks)(tenant, from, last));
 }
 
 /** @param {string} tenant @param {string} from @param {string} last */
 async function stale(tenant, from, last) {
-  const rule = ruleColumn(tenant);
   const report = await call("GET /tenants/{tenant}/reports/stale", { tenant, from, to: last });
   return [
     tiles([["Hits", f.compact(report.hits)], ["At risk", f.number(report.atRisk), f.ratio(report.atRisk, report.hits)], ["Rules with such hits", f.number(report.rules.filter((rule) => rule.atRisk).length)]]),
     tablePanel("Served although a table had changed", null, [
-      rule("Rule", "ruleId"),
+      rule(tenant, "Rule", "ruleId"),
       text("Table", "table", (name) => h("code", name)),
-      rule("Changed by", "changedBy"),
+      rule(tenant, "Changed by", "changedBy"),
       num("Hits", "hits"),
       num("Longest", "longestMs", f.duration),
       { head: "Last", cell: (row) => (row.example && can(tenant, "member") ? a(to(tenant, "explain", { logId: row.example, day: f.isoDay(new Date(row.lastAt)) }), f.when(row.lastAt)) : f.when(row.lastAt)), sort: (row) => row.lastAt },
@@ -44,7 +43,6 @@ async function stale(tenant, from, last) {
 
 /** @param {string} tenant @param {string} from @param {string} last */
 async function leaks(tenant, from, last) {
-  const rule = ruleColumn(tenant);
   const report = await call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last });
   return [
     h("div", { class: `callout ${report.findings.length ? "bad" : "good"}` }, report.text && h("p.strong", report.text, "."),
@@ -52,7 +50,7 @@ async function leaks(tenant, from, last) {
     report.findings.length > 0 && tablePanel("Served to several users although they depend on the user", null, [
       text("How sure", "grade", (grade) => badge(grade, grade === "certain" ? "bad" : "warn")),
       { ...text("Statement", "statement", (sql) => h("div.sql", sql ?? f.NONE)), class: "wide-cell" },
-      rule("Rule", "ruleId"),
+      rule(tenant, "Rule", "ruleId"),
       { head: "Users", cell: (row) => `${row.users.slice(0, 3).join(", ")}${row.userCount > 3 ? ` and ${row.userCount - 3} more` : ""}` },
       num("Served", "served"),
     ], report.findings, { label: "Results that depend on the user", sorted: 4 }),
@@ -60,8 +58,8 @@ async function leaks(tenant, from, last) {
   ];
 }
 
-/** @type {(tenant: string) => (head: string, key: string) => Column} */
-const ruleColumn = (tenant) => (head, key) => text(head, key, (id) => ruleLink(tenant, id));
+/** @type {(tenant: string, head: string, key: string) => Column} */
+const rule = (tenant, head, key) => text(head, key, (id) => ruleLink(tenant, id));
 
 /** @type {(tenant: string, queries: {name: string, sql: string}[]) => Child[]} published statements, to run again */
 export const statements = (tenant, queries) => queries.map((one) => h("div", h("div.row", h("h3", one.name), can(tenant, "member") && a(to(tenant, "sql", { sql: one.sql }), "Run it")), code(one.sql)));

@@ -9,7 +9,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { keepAsDraft, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
-import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, showIn, stepper, to } from "../ui.js";
+import { a, badge, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, showIn, stepper, to } from "../ui.js";
 
 /** @type {Texts} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -41,7 +41,7 @@ export async function show(context) {
     }));
     const number = changes();
     bar.hidden = !number;
-    fill(bar, number > 0 && [h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`, beside(" Esc leads here")),
+    fill(bar, number > 0 && [h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`),
       button("Discard", () => setAndLeave(inForce), "quiet"), button("Keep as a draft", () => keepAsDraft(tenant, stored, rules, done)),
       button("Review and publish", () => reviewRules(context, stored, rules, done), "primary")]);
     if (id) /** @type {HTMLElement | null} */ (list.querySelector(`[data-id="${CSS.escape(id)}"] ${part}`))?.focus();
@@ -103,6 +103,7 @@ export async function show(context) {
   return h("div",
     pageHead("Rules", [`Revision ${stored.seq}, published ${f.ago(stored.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
       mayWrite && [h("a.button", { href: to(tenant, "rules/edit") }, "Edit as JSON"), button("Add a rule", () => edit(), "primary")]),
+    query.has("rule") && !inForce.some(({ id }) => id === query.get("rule")) && await gone(tenant, query.get("rule")),
     rules.length ? all
       : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."),
     bar);
@@ -117,6 +118,13 @@ async function effectsOf(tenant, year) {
     if (hasStatus(error, 403, 404)) return new Map();
     throw error;
   }
+}
+
+/** @param {string} tenant @param {string | null} id of a rule that is not in force, to which something old leads */
+async function gone(tenant, id) {
+  const { changes } = await call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 200 });
+  const last = changes.find(({ summary }) => summary.names?.removed?.includes(id));
+  return h("p.callout", "The rule ", h("code", id), " is not in force", last && [": ", revisionLink(tenant, last.seq), " removed it"], ".");
 }
 
 /** @param {Contract.Rule} rule whose result may serve whom */

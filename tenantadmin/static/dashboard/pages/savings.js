@@ -38,8 +38,8 @@ export async function show({ tenant, query, onLeave }) {
     tiles([["Saved on the bill", saved(savings), shares(savings)[0]], ["Warehouse time saved", f.duration(total.saved.busyMs), shares(savings)[1]],
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", explanation(savings)),
-    currency ? null : h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    isAlwaysOn ? null : stacked("Hours awake, by hour of the day", beside("How long the warehouse was awake, which is what you pay for; all days together"), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
+    !currency && h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
+    !isAlwaysOn && stacked("Hours awake, by hour of the day", beside("How long the warehouse was awake, which is what you pay for; all days together"), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
     stacked(`${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`, isAlwaysOn && beside("How long statements ran. The bill is the same with and without the cache"),
       parts.map((one) => (isAlwaysOn ? [one.name, one.withCache.busyMs, one.saved.busyMs] : [one.name, one.withCache.billedMs, one.saved.billedMs]))),
     savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside("It suspends when no statement ran for so long. You set that in the warehouse."), [

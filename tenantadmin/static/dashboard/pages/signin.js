@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { API, HOME, MAIL_FOLDER } from "../config.js";
 import { form } from "../forms.js";
 import { beginSignIn, session } from "../session.js";
-import { button, failure, fill, go, h, input, replaceAddress } from "../ui.js";
+import { button, failure, field, fill, go, h, input, replaceAddress } from "../ui.js";
 
 /** @type {Show} */
 export async function show(context) {
@@ -34,7 +34,7 @@ function providerAddress(provider, target) {
 function linkForm(target, query) {
   const email = input("email", query.get("email"), { type: "email", required: true, autocomplete: "email", placeholder: "you@example.com" });
   const send = h("button.button.primary.wide", "Mail me a sign-in link");
-  const ask = h("div", h("label.field", h("span.label", "Email"), email), send);
+  const ask = h("div", field("Email", email), send);
   const outcome = h("div", { "aria-live": "polite" });
   const other = () => {
     ask.hidden = false;

@@ -61,16 +61,12 @@ function request(tenant, row) {
 }
 
 /** @param {string} tenant @param {Row} row @param {HTMLElement} body */
-async function open(tenant, row, body) {
-  const same = row.queryHash ? { queryHash: row.queryHash } : row.statement ? { statement: row.statement.slice(0, LONGEST) } : null;
+async function open(tenant, { queryHash, statement, logId, day }, body) {
+  const same = queryHash ? { queryHash } : statement ? { statement: statement.slice(0, LONGEST) } : null;
   const acts = h("div.row", same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
-    row.logId && ruleButton(tenant, row.day, "logId", row.logId),
-    row.logId && a(to(tenant, "explain", { logId: row.logId, day: row.day }), "Link to this request"));
-  if (!row.logId) {
-    fill(body, h("p.sql", row.statement), h("p.muted", "Without a logId, rules cannot be traced."), acts);
-    return;
-  }
-  const { logId, day } = row;
+    logId && ruleButton(tenant, day, "logId", logId),
+    logId && a(to(tenant, "explain", { logId, day }), "Link to this request"));
+  if (!logId) return fill(body, h("p.sql", statement), h("p.muted", "Without a logId, rules cannot be traced."), acts);
   const output = h("div");
   fill(body, acts, output);
   await showIn(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body: { logId, day } })), output);
