@@ -149,10 +149,10 @@ def read_rights(claims: Claims, *, is_use: bool = False) -> Rights:
 
 
 def _note_use(claims: Claims, moment: dt.datetime) -> None:
-    if claims.personal_access_token is None:
-        RefreshToken.objects.filter(pk=claims.session).update(last_used_at=moment)
-    else:
+    if claims.personal_access_token is not None:
         PersonalAccessToken.objects.filter(pk=claims.personal_access_token).update(last_used_at=moment)
+    elif claims.session is not None:
+        RefreshToken.objects.filter(pk=claims.session).update(last_used_at=moment)
 
 
 def rights_of(user: User) -> Rights:

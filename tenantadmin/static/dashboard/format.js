@@ -158,14 +158,14 @@ function timeIn(date, inZone) {
 export function when(value, inZone = zone()) {
   if (value == null) return NONE;
   const date = new Date(value);
-  if (Number.isNaN(date.getTime())) return String(value);
+  if (isNaN(+date)) return String(value);
   return timeIn(date, inZone).join(" ");
 }
 
 /** @param {Time} value in UTC and in the browser's zone, for a tooltip */
 export function inBothZones(value) {
   const date = new Date(value ?? NaN);
-  if (Number.isNaN(date.getTime())) return "";
+  if (isNaN(+date)) return "";
   return [...new Set(["UTC", ownZone()])].map((it) => `${timeIn(date, it)[0]} ${it}`).join("\n");
 }
 

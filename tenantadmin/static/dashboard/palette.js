@@ -1,7 +1,7 @@
 // All pages, tenants and acts in one list, by the keyboard: Ctrl+K or ?.
 
 import { fill, h } from "./dom.js";
-import { beside, input } from "./ui.js";
+import { beside, fine, input } from "./ui.js";
 
 /** @param {Offer[]} entries */
 export function openPalette(entries) {
@@ -24,7 +24,7 @@ export function openPalette(entries) {
   query.addEventListener("input", draw);
   /** @type {HTMLDialogElement} */
   const dialog = h("dialog.palette", { "aria-label": "Go to", onclose: () => dialog.remove() }, query, list,
-    h("p.muted.small", h("kbd", "↑ ↓"), " choose, ", h("kbd", "Enter"), " opens, ", h("kbd", "Esc"), " closes. ", h("kbd", "Ctrl K"), " or ", h("kbd", "?"), " opens this list anywhere; ", h("kbd", "Ctrl Enter"), " runs SQL."));
+    fine(h("kbd", "↑ ↓"), " choose, ", h("kbd", "Enter"), " opens, ", h("kbd", "Esc"), " closes. ", h("kbd", "Ctrl K"), " or ", h("kbd", "?"), " opens this list anywhere; ", h("kbd", "Ctrl Enter"), " runs SQL."));
   dialog.addEventListener("keydown", (event) => {
     const step = Number(event.key === "ArrowDown") - Number(event.key === "ArrowUp");
     if (event.key === "Enter" && event.target === query) links[at]?.click();

@@ -101,9 +101,8 @@ setScopeRule(async (tenant) => {
   // Grants are read with the list of tenants.
   if (!can(tenant, "write")) await tenants();
   const scopes = ["config:read", "analytics:read"];
-  if (can(tenant, "write")) scopes.push("config:write");
+  if (can(tenant, "write")) scopes.push("config:write", "analytics:users");
   if (can(tenant, "cache")) scopes.push("cache-admin");
-  if (can(tenant, "write") || known?.role === "admin") scopes.push("analytics:users");
   return scopes;
 });
 

@@ -33,7 +33,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     fill(state, lintBadges(errors, findings.length - errors));
     fill(list, !findings.length && h("li.pad.muted.small", readOnly ? "There is nothing to correct." : "Findings appear here as you type."), findings.map((one) => h("li", h("button", { type: "button", onclick: () => editor.goTo(one.line) },
       h("div.row", badge(one.code, one.severity === "error" ? "bad" : "warn"), beside(`line ${one.line}`)),
-      h("div", one.message), one.suggestion && h("div.muted.small", one.suggestion)))));
+      h("div", one.message), one.suggestion && h("div.muted.small", `Did you mean ${one.suggestion}?`)))));
   };
 
   const lint = async () => {

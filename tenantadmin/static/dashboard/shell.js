@@ -7,7 +7,7 @@ import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person, tenants } from "./people.js";
 import { NotLoaded, go, to } from "./router.js";
 import { keepTenant, keptTenant, session } from "./session.js";
-import { a, button, empty, failure, forgetNotices, notify, select, sentence, skeleton } from "./ui.js";
+import { a, button, empty, failure, fine, forgetNotices, notify, select, sentence, skeleton } from "./ui.js";
 
 /** @type {[string, [string, string, Right?][]][]} */
 const SECTIONS = [
@@ -114,7 +114,8 @@ async function drawSide(context, route) {
   if (context.signal.aborted) return;
   const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
   const focused = side.querySelector(":focus");
-  const top = side.querySelector("nav")?.scrollTop ?? 0;
+  const nav = () => side.querySelector("nav");
+  const top = nav()?.scrollTop ?? 0;
   palette = async () => (await import("./palette.js")).openPalette(offers(tenant));
   fill(side,
     h("div.brand", a("#/", h("span.mark", { "aria-hidden": "true" }), "Gateway",
@@ -130,8 +131,8 @@ async function drawSide(context, route) {
         h("ul", link("#/account", "account", who.name, route?.pattern === "/account")),
         button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
-  side.querySelector("nav")?.scrollTo(0, top);
-  side.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest" });
+  nav()?.scrollTo(0, top);
+  nav()?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   // Names come late: the focus stays where the user put it.
   /** @type {HTMLElement | undefined} */ ([...side.querySelectorAll("a, button")].find((one) => one.isEqualNode(focused)))?.focus();
 }
@@ -181,7 +182,7 @@ function tenantMenu(tenant, page) {
     if (!menu.value) return go("/?all=1");
     location.hash = to(menu.value, page || "overview");
   });
-  return h("div.tenant", menu, !can(tenant, "write") && h("p.muted.small", "You read here. Owners change roles."));
+  return h("div.tenant", menu, !can(tenant, "write") && fine("You read here. Owners change roles."));
 }
 
 /** @param {string} tenant @returns {[string, string][]} values and names of the menu of tenants */

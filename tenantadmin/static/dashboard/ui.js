@@ -45,7 +45,7 @@ export function failure(error, retry) {
   return h("div.state", { role: "alert" },
     !isInvalid(error) && h("p", error instanceof Error ? error.message : String(error)),
     labelled(error).slice(0, 5).map(([label, message]) => h("p.small", label && h("strong", label, ": "), message)),
-    id && h("p.muted.small", "Request ", h("code", id)),
+    id && fine("Request ", h("code", id)),
     retry && button("Try again", retry));
 }
 

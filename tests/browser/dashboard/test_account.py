@@ -89,6 +89,14 @@ def test_the_account_keeps_the_tenant_and_a_token_comes_with_a_command_that_work
         found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
         assert json.loads(found)["tenantId"] == demo.other
         page.click("dialog >> text=Done")
+        page.click("text=New token")
+        page.fill("dialog input[name=name]", "for SQL")
+        page.check("dialog input[name='logs:query']")
+        page.click("dialog .primary")
+        command = page.inner_text("dialog [aria-label='A first request']")
+        found = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+        assert json.loads(found)["rowCount"] == 1
+        page.click("dialog >> text=Done")
         page.locator("tr:has-text('for curl')").wait_for()
         # Those of the dashboard are not among them.
         assert page.locator("[aria-label='Personal access tokens'] tr:has-text('Dashboard')").count() == 0

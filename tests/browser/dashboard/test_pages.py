@@ -19,6 +19,7 @@ from analytics.models import Digest
 from rules.language.document import complete_rule
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
+from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import span
 from tests import factories
 from tests.browser.browsing import faults_of_width
@@ -238,17 +239,22 @@ def test_a_simple_rule_is_made_and_changed_by_form(
 def test_rules_are_turned_off_moved_and_changed_in_the_list(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
+    live = Ruleset.objects.get(tenant_id=demo.tenant).rules
+    for rules in ([{**live[0], "id": "month-end"}, *live], live):
+        written = write_ruleset(
+            tenant_id=UUID(demo.tenant), document={"rules": rules}, actor=demo.owner.email
+        )
     before = Ruleset.objects.get(tenant_id=demo.tenant)
     ids = [rule["id"] for rule in before.rules]
     [first, second] = ids[:2]
     # Digests and logs lead to rules that are no longer in force.
-    with open_as(demo.owner, home, f"/t/{demo.other}/rules?rule=month-end") as dashboard:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/rules?rule=month-end") as dashboard:
         page = dashboard.page
         gone = page.locator("#view .callout")
-        expect(gone).to_have_text("The rule month-end is not in force: revision 3 removed it.")
-        href = f"#/t/{demo.other}/history?kind=rules&seq=3"
+        said = f"The rule month-end is not in force: revision {written.seq} removed it."
+        expect(gone).to_have_text(said)
+        href = f"#/t/{demo.tenant}/history?kind=rules&seq={written.seq}"
         expect(gone.locator("a")).to_have_attribute("href", href)
-        dashboard.go(f"/t/{demo.tenant}/rules")
         bar = page.locator(".bar")
         row = page.locator("[data-id='payroll-from-hr-only']")
         # A rule that never caches has requests too, and no hit rate.

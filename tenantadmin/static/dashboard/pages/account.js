@@ -20,12 +20,12 @@ const ME = { email: "me" };
 /** @type {Texts} */
 const FREQUENCIES = { off: "none", daily: "every day", weekly: "every week" };
 
-/** @type {Partial<Record<Contract.Scope, string>>} a first request with each scope */
+/** @type {Partial<Record<Contract.Scope, string>>} a first request with each scope, that of the first one that a token has: its path, with * for the tenant, and for SQL the rest of the command up to its last quote */
 const FIRST = {
-  "config:read": "/config/tenants/{tenant}/rules", "analytics:read": "/tenants/{tenant}/verdict", "logs:query": "/tenants/{tenant}/requests?limit=3",
-  "logs:read": "/tenants/{tenant}/logs", "cache-admin": "/tenants/{tenant}/invalidation-markers", "analytics:users": "/tenants/{tenant}/users",
+  "logs:query": `/tenants/*/query' -H 'Content-Type: application/json' -d '{"sql": "SELECT count(*) FROM proxy_logs WHERE day = '\\''${f.yesterday()}'\\''"}`,
+  "config:read": "/config/tenants/*/rules", "analytics:read": "/tenants/*/verdict",
+  "logs:read": "/tenants/*/logs", "cache-admin": "/tenants/*/invalidation-markers",
 };
-
 
 /** @type {Show} */
 export async function show({ query, reload }) {
@@ -117,8 +117,8 @@ async function create(all, reload) {
       token = (await call("POST /users/{email}/tokens", { ...ME, body: { name: name.value.trim(), scopes, tenants: tenant.value ? [tenant.value] : [], expiresAt } })).token;
     },
     then: async () => {
-      const [first] = boxes.filter((box) => box.checked).flatMap((box) => FIRST[/** @type {Contract.Scope} */ (box.name)] ?? []);
-      await showToken(token, first && tenant.value && [h("p", "To try it in a shell:"), copyable(curl(token, first.replace("{tenant}", tenant.value)), "A first request")],
+      const [, first] = Object.entries(FIRST).find(([scope]) => boxes.some((box) => box.checked && box.name === scope)) ?? [];
+      await showToken(token, first && tenant.value && [h("p", "To try it in a shell:"), copyable(curl(token, first.replace("*", tenant.value)), "A first request")],
         fine("A program exchanges the token for an access token of some minutes, as this command does, and sends that with its requests. ", h("a", { href: `${API}/docs` }, "All requests")));
       reload();
     },

@@ -89,7 +89,7 @@ const say = (kind, window, threshold) => kind.about.replace("{value}", `${SHOW[k
 function makeForm(kinds, alert, me) {
   const name = input("name", alert?.name, { maxlength: 100, required: true });
   const kind = select("kind", kinds.map((one) => [one.kind, one.kind.replaceAll("-", " ")]), alert?.kind ?? kinds[0].kind);
-  const about = h("p.muted.small");
+  const about = fine();
   const threshold = input("threshold", alert?.threshold, { type: "number", step: "any", min: 0 });
   const window = input("window", alert?.window, { type: "number", step: 1, min: 1 });
   const [thresholdField, windowField] = [field("Fires from", threshold, " "), field("Looks back", window, " ")];

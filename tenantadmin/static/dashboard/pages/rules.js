@@ -9,7 +9,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { keepAsDraft, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
-import { a, badge, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, showIn, stepper, to } from "../ui.js";
+import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, showIn, stepper, to } from "../ui.js";
 
 /** @type {Texts} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -17,6 +17,7 @@ export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "war
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
+  const wanted = query.get("rule");
   const year = query.get("year") ?? f.yesterday().slice(0, 4);
   const [stored, effects] = await Promise.all([call("GET /config/tenants/{tenant}/rules", { tenant }), effectsOf(tenant, year)]);
   /** @type {Promise<Contract.RulesBlame> | undefined} */
@@ -67,7 +68,7 @@ export async function show(context) {
   const row = (rule) => {
     const name = rule.name || rule.id;
     const isOn = rule.enabled !== false;
-    const details = describe(tenant, rule, effects.get(rule.id), year, query.get("rule") === rule.id, blame,
+    const details = describe(tenant, rule, effects.get(rule.id), year, wanted === rule.id, blame,
       mayWrite && button("Remove the rule", () => setAndLeave(rules.filter((one) => one !== rule)), "danger small"));
     if (!mayWrite) return h("div.rule-row", details);
     const toggle = checkbox("enabled", isOn, { role: "switch", "aria-label": `${name} is on`, title: isOn ? "On: turn it off" : "Off: turn it on", onchange: () => {
@@ -93,7 +94,7 @@ export async function show(context) {
     return element;
   };
   list.addEventListener("keydown", (event) => event.key === "Escape" && bar.querySelector("button")?.focus());
-  const all = panel("In order: the first enabled match decides", [h("span.muted.small", `Requests and hits in ${year}, and saved warehouse time as estimated from each rule's misses. `, a(to(tenant, "savings"), "Savings"), " counts it by statement."), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
+  const all = panel("In order: the first enabled match decides", [beside(`Requests and hits in ${year}, and saved warehouse time as estimated from each rule's misses. `, a(to(tenant, "savings"), "Savings"), " counts it by statement."), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
     h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Saved, about"].map((name, index) =>
       h("span", { class: index > 2 && "num" }, name)))), list);
   const head = all.querySelector("h2");
@@ -103,7 +104,7 @@ export async function show(context) {
   return h("div",
     pageHead("Rules", [`Revision ${stored.seq}, published ${f.ago(stored.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
       mayWrite && [h("a.button", { href: to(tenant, "rules/edit") }, "Edit as JSON"), button("Add a rule", () => edit(), "primary")]),
-    query.has("rule") && !inForce.some(({ id }) => id === query.get("rule")) && await gone(tenant, query.get("rule")),
+    wanted && !inForce.some(({ id }) => id === wanted) && await gone(tenant, wanted),
     rules.length ? all
       : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."),
     bar);
@@ -120,7 +121,7 @@ async function effectsOf(tenant, year) {
   }
 }
 
-/** @param {string} tenant @param {string | null} id of a rule that is not in force, to which something old leads */
+/** @param {string} tenant @param {string} id of a rule that is not in force, to which something old leads */
 async function gone(tenant, id) {
   const { changes } = await call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 200 });
   const last = changes.find(({ summary }) => summary.names?.removed?.includes(id));
