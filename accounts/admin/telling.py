@@ -127,7 +127,7 @@ ACTS: Final[Mapping[str, str]] = {
 _SAID: Final = frozenset(
     {"act", "role", "domain", "person", "seq", "pat", "session", "invitation", "request"}
 )
-_LABELS: Final = {"scopes": "may", "permissions": "may", "provider": "by"}
+_LABELS: Final = {"baseSeq": "from revision", "scopes": "may", "permissions": "may", "provider": "by"}
 _NO_REQUEST: Final = frozenset({"", "-"})
 _IDENTIFIER: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")

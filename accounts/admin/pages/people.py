@@ -340,7 +340,7 @@ class OffboardPage(PersonScope, ActPage):
         billed = accounts_billed_to(self.person).order_by("name", "pk").values_list("name", flat=True)
         if names := ", ".join(billed):
             fields[_BILLING] = forms.BooleanField(
-                label=f"Send mails about billing of {names} to the new owner, else to another owner",
+                label=f"The new owner, or without one another owner, gets the mails about billing of {names}",
                 help_text=f"They go to {self.person.email} now.",
                 required=False,
                 initial=True,

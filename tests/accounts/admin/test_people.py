@@ -591,7 +591,10 @@ class TestOffboarding:
         )
         address = of(world.owner, "person-offboard")
         text = page_text(staff, address)
-        assert "Send mails about billing of Acme, Lent, Shared to the new owner, else to" in text
+        assert (
+            "The new owner, or without one another owner, gets the mails about billing of Acme, Lent, Shared"
+            in text
+        )
         form = self.form(world, **({"billing": "on"} if gives_billing else {}))
         assert staff.post(address, form).status_code == 302
         after = ["tenant-admin@example.org", "stranger@example.org", "member@example.org"]
