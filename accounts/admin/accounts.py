@@ -10,7 +10,7 @@ from django.db.models import Count, F, Func, IntegerField, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from accounts.admin.telling import tell_changes, tell_event
+from accounts.admin.telling import group_requests, rank_event, tell_changes, tell_event
 from accounts.billing.domains import challenge_of
 from accounts.models import Account, Domain, Event, Fqdn, Revision, Tenant
 from accounts.models.billing import Plan
@@ -152,24 +152,26 @@ def _read_changes(account_id: UUID) -> list[AccountChange]:
         around |= Q(at__range=(it.changed_at - _NEAR, it.changed_at + _NEAR), request_id=it.request_id)
     acted = Event.objects.filter(around, kind=EventKind.STAFF_ACTED).order_by("-at", "-pk")[:_CHANGES]
     events = [*acted, *Event.objects.filter(of_account).order_by("-at", "-pk")[:_CHANGES]]
-    found: list[tuple[str, bool, AccountChange]] = []
+    found: list[AccountChange] = []
     for it in written:
         detail = it.text if it.action in {RevisionAction.UPDATE, RevisionAction.RESTORE} else ""
-        told = (it.done, detail, it.summary.get("comment", ""))
-        found.append((it.request_id, False, AccountChange(it.changed_at, it.user, *told, it)))
+        found.append(
+            AccountChange(it.changed_at, it.user, it.done, detail, it.summary.get("comment", ""), it)
+        )
     for event in events:
         told = (tell_event(event)[0], tell_changes(event, {}), event.reason)
-        is_act = event.kind == EventKind.STAFF_ACTED
-        found.append((event.request_id, is_act, AccountChange(event.at, event.actor, *told, event)))
-    changes: dict[str, AccountChange] = {}
-    # An act of staff says what was done and why, and the revision what changed.
-    for number, (request, _, change) in enumerate(sorted(found, key=lambda it: it[1])):
-        key = request if request not in {"", "-"} else str(number)
-        known = changes.get(key)
-        if known is not None and isinstance(known.record, Revision):
-            change = replace(change, detail=known.detail, record=known.record)
-        changes[key] = change
-    return sorted(changes.values(), key=lambda it: it.at, reverse=True)[:_CHANGES]
+        found.append(AccountChange(event.at, event.actor, *told, event))
+    changes = []
+    for group in group_requests(found, lambda it: (it.record.request_id,)):
+        # An act of staff says what was done and why, and the revision what changed.
+        act = min(group, key=_rank)
+        revision = next((it for it in group if isinstance(it.record, Revision)), act)
+        changes.append(replace(act, detail=revision.detail, record=revision.record))
+    return sorted(changes, key=lambda it: it.at, reverse=True)[:_CHANGES]
+
+
+def _rank(change: AccountChange) -> int:
+    return rank_event(change.record) if isinstance(change.record, Event) else 4
 
 
 def _heaviest(live: QuerySet[Tenant]) -> QuerySet[Any]:
