@@ -113,7 +113,10 @@ class ReportViewSet(AppViewSet):
                 first=window.first,
                 last=window.last,
                 matching=StatementFilter(
-                    statement=asked.get("statement"), rule=asked.get("rule"), status=asked.get("status")
+                    statement=asked.get("statement"),
+                    rule=asked.get("rule"),
+                    main_rule=asked.get("mainRule"),
+                    status=asked.get("status"),
                 ),
                 order=asked["order"],
                 limit=asked["limit"],

@@ -70,6 +70,9 @@ class StatementsParameters(ReportParameters):
         trim_whitespace=False,
         help_text=f"The rule of the latest request; `{NO_RULE}`: no rule decided.",
     )
+    mainRule = StrictCharField(  # noqa: N815
+        required=False, max_length=128, trim_whitespace=False, help_text=f"`mainRule`; `{NO_RULE}`: null."
+    )
     status = OneOfField(choices=CACHE_STATUSES, required=False, help_text="Of the latest request.")
     order = OneOfField(
         choices=STATEMENT_ORDERS,

@@ -34,7 +34,9 @@ _ORDERS: Final[dict[StatementOrder, str]] = {
     "hit-rate": "hits / nullif(hits + stored_misses + not_cached, 0) NULLS LAST, requests DESC",
 }
 # Values are variables, because a value in the text could name a table of `Rollups`.
-_PART, _RULE, _STATUS = (f"getvariable('{name}')::VARCHAR" for name in ("part", "rule", "status"))
+_PART, _RULE, _MAIN, _STATUS = (
+    f"getvariable('{name}')::VARCHAR" for name in ("part", "rule", "main_rule", "status")
+)
 _QUERY: Final = f"""
     SELECT *, count(*) OVER () AS total FROM (
         SELECT replace(statement::VARCHAR, '-', '') AS hash,
@@ -58,6 +60,7 @@ _QUERY: Final = f"""
     ) USING (hash)
     WHERE ({_STATUS} IS NULL OR status = {_STATUS})
         AND ({_RULE} IS NULL OR coalesce(rule, '{NO_RULE}') = {_RULE})
+        AND ({_MAIN} IS NULL OR coalesce(main_rule, '{NO_RULE}') = {_MAIN})
     ORDER BY {{order}}, hash LIMIT {{limit}}
 """  # noqa: S608  # only constants
 
@@ -79,7 +82,10 @@ class StatementActivity(JsonStruct):
     matched_rule: str | None
     main_rule: Annotated[
         str | None,
-        Meta(description="The rule that gave most hits, or decided most requests if there are no hits."),
+        Meta(
+            description="The rule that gave most hits, or decided most requests if there are no hits. "
+            "Null if no rule did."
+        ),
     ]
     cache_status: Annotated[
         Annotated[str, one_of(CACHE_STATUSES)] | None,
@@ -105,14 +111,16 @@ class StatementFilter:
 
     #: A part of the text; case is ignored.
     statement: str | None = None
-    #: The id of a rule, or `NO_RULE`.
+    #: The id of the rule of the latest request, or `NO_RULE`.
     rule: str | None = None
+    #: The id of the rule of `MAIN_RULES`, or `NO_RULE`.
+    main_rule: str | None = None
     status: str | None = None
 
     def values(self) -> dict[str, str | None]:
         """Return the values of the variables that the query reads."""
         part = None if self.statement is None else fold_case(self.statement)
-        return {"part": part, "rule": self.rule, "status": self.status}
+        return {"part": part, "rule": self.rule, "main_rule": self.main_rule, "status": self.status}
 
 
 def list_statements(

@@ -20,18 +20,18 @@ export async function show({ tenant, query }) {
   const { lastDay } = await readActivity(tenant);
   /** @type {Texts} */
   const chosen = { day: lastDay ?? f.yesterday(), days: "1", order: "warehouse", ...Object.fromEntries(query) };
-  const { day, days, statement, rule } = chosen;
+  const { day, days, statement, mainRule } = chosen;
   const order = /** @type {Order} */ (chosen.order in ORDERS ? chosen.order : "warehouse");
   const from = f.addDays(day, 1 - (Number(days) || 1));
   const at = (/** @type {Texts} */ changes) => to(tenant, "statements", { ...chosen, ...changes });
-  const found = await call("GET /tenants/{tenant}/statements", { tenant, from, to: day, statement, rule, status: /** @type {any} */ (chosen.status), order });
-  const isFiltered = statement || rule || chosen.status;
+  const found = await call("GET /tenants/{tenant}/statements", { tenant, from, to: day, statement, mainRule, status: /** @type {any} */ (chosen.status), order });
+  const isFiltered = statement || mainRule || chosen.status;
   return h("div",
     pageHead("Statements", `${from === day ? "" : `${f.periodName(from)} to `}${f.periodName(day)}, in UTC.`,
       tabs(LENGTHS.map(([length, name]) => [at({ days: String(length) }), name, days === String(length)]), "Length of the period", "segments"), dayPicker(tenant, "statements", day, lastDay, chosen)),
     form(".panel", (given) => go(at(/** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short",
       field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
-      field("Last rule", input("rule", rule, { placeholder: "an id, or none", maxlength: 128 })), field("Last status", select("status", statusChoices, chosen.status ?? "")),
+      field("Rule", input("mainRule", mainRule, { placeholder: "an id, or none", maxlength: 128 })), field("Last status", select("status", statusChoices, chosen.status ?? "")),
       field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order)), h("div.field.end", h("button.button.primary", "Show")))),
     found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, day), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
       found.total > found.statements.length && fine(`These are the first ${found.statements.length}. Filter by a part of the statement to see others.`))
