@@ -10,6 +10,7 @@ from django.db.models import Max, Min
 from msgspec import Meta
 
 from analytics.models import DayRollup
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
 
@@ -93,6 +94,9 @@ class ActivityBefore(JsonStruct):
     from_: date
     to: date
     days: Annotated[Count, Meta(description="Days with requests; no other counts.")]
+    text: Annotated[
+        str, Meta(description="What `change` compares, or why there is none. Empty without requests.")
+    ]
 
 
 class ActivityChange(JsonStruct):
@@ -149,7 +153,12 @@ def read_activity(tenant: UUID, *, first: date | None = None, last: date | None 
         last_day=log["last"],
         days=[_day_of(row) for row in own],
         total=total,
-        before=ActivityBefore(from_=chosen.before_first, to=chosen.before_last, days=before.days),
+        before=ActivityBefore(
+            from_=chosen.before_first,
+            to=chosen.before_last,
+            days=before.days,
+            text=_comparison(chosen, total.days, before.days),
+        ),
         change=_change_of(total, before) if is_fair(total.days, before.days) else None,
     )
 
@@ -157,6 +166,20 @@ def read_activity(tenant: UUID, *, first: date | None = None, last: date | None 
 def is_fair(days: int, before: int) -> bool:
     """Return True if a period can be compared with one before it, by their numbers of days with requests."""
     return 0 < days <= 2 * before
+
+
+def _comparison(chosen: Range, days: int, before: int) -> str:
+    """Say what the changes of a period with so many ``days`` with requests compare, or why there are none."""
+    if not days:
+        return ""
+    span = formats.days_between(chosen.before_first, chosen.before_last, today=now().date())
+    if is_fair(days, before):
+        return (
+            f"Changes are against the period before ({span}), by the mean day with requests: "
+            f"{formats.count(days, 'day')} here, and {before} there."
+        )
+    few = f"{before} of its days {'has' if before == 1 else 'have'} requests, too few to compare with"
+    return f"Not compared with the period before ({span}): {few if before else 'it has no requests'}."
 
 
 def _day_of(row: DayRollup) -> ActivityDay:

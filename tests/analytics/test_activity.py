@@ -81,7 +81,13 @@ class TestActivity:
             "missResponseMs": 10,
             "cachedBytes": 60.0,
         }
-        assert answer["before"] == {"from": "2026-03-15", "to": "2026-03-21", "days": 2}
+        assert answer["before"] == {
+            "from": "2026-03-15",
+            "to": "2026-03-21",
+            "days": 2,
+            "text": "Changes are against the period before (15 to 21 March), by the mean day with requests: "
+            "1 day here, and 2 there.",
+        }
         assert {name: round(value, 6) for name, value in answer["change"].items()} == {
             "hits": 15,
             "storedMisses": -40,
@@ -97,7 +103,10 @@ class TestActivity:
     def test_a_period_with_few_days_is_not_compared(self, world: World) -> None:
         for age in (0, 1, 2, 3, 7):
             add_day(world, age, 1, 1)
-        assert get(world, "activity?from=2026-03-22&to=2026-03-28")["change"] is None
+        answer = get(world, "activity?from=2026-03-22&to=2026-03-28")
+        assert answer["change"] is None
+        few = "1 of its days has requests, too few to compare with."
+        assert answer["before"]["text"] == f"Not compared with the period before (15 to 21 March): {few}"
         add_day(world, 8, 1, 1)
         assert get(world, "activity?from=2026-03-22&to=2026-03-28")["change"] is not None
 
@@ -105,7 +114,7 @@ class TestActivity:
         add_day(world, 0, 1, 1)
         add_day(world, 7, 1, 3)
         answer = get(world, "activity?from=2026-03-28&to=2026-03-28")
-        assert answer["before"] == {"from": "2026-03-21", "to": "2026-03-27", "days": 1}
+        assert (answer["before"]["from"], answer["before"]["to"]) == ("2026-03-21", "2026-03-27")
         assert answer["change"]["hitRate"] == 0.25
 
     def test_without_days_it_is_of_the_last_28(self, world: World) -> None:
@@ -124,6 +133,14 @@ class TestActivity:
 
 
 class TestStatements:
+    def test_the_main_rule_may_be_none(self, world: World, object_store: Path) -> None:
+        passed = {"standardizedSql": "SELECT A", "cacheStatus": "PASSTHROUGH"}
+        bypassed = {"standardizedSql": "SELECT A", "cacheStatus": "BYPASS", "matchedRule": "r"}
+        put(world, passed, passed, bypassed)
+        call_command("rebuild", tenant=world.tenant.pk)
+        (only,) = get(world, "statements?from=2026-03-28&to=2026-03-28&mainRule=none")["statements"]
+        assert (only["mainRule"], only["matchedRule"]) == (None, "r")
+
     def prepare(self, world: World) -> None:
         put(
             world,
@@ -174,6 +191,8 @@ class TestStatements:
             "statement=%3Cstatements%3E%27": ["<statements>'"],
             "rule=r": ["SELECT A"],
             "rule=none&status=ERROR": ["<statements>'"],
+            "mainRule=r": ["SELECT A"],
+            "mainRule=none&statement=select": ["select b"],
             "order=requests&limit=1": ["SELECT A"],
             "order=response&limit=1": ["SELECT A"],
             "order=hit-rate": ["select b", "SELECT A", "<statements>'"],

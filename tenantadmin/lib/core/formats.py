@@ -127,6 +127,18 @@ def exact_time(at: dt.datetime) -> str:
     return f"{at.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
 
 
+def days_between(first: dt.date, last: dt.date, *, today: dt.date) -> str:
+    """Show days in a sentence: ``2 to 31 October``. Years are shown unless both are that of ``today``."""
+    has_year = first.year != today.year or last.year != today.year
+
+    def show(day: dt.date, *, is_first: bool) -> str:
+        month = "" if is_first and first.replace(day=1) == last.replace(day=1) else f" {day:%B}"
+        year = f" {day.year}" if has_year and not (is_first and first.year == last.year) else ""
+        return f"{day.day}{month}{year}"
+
+    return f"{show(first, is_first=True)} to {show(last, is_first=False)}"
+
+
 def ago(at: dt.datetime, *, now: dt.datetime) -> str:
     """Show how long ago a time was, or how far ahead it is: ``8 days ago``, ``in 3 hours``."""
     passed = (now - at) // dt.timedelta(milliseconds=1)

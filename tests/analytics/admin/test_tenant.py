@@ -79,18 +79,21 @@ class TestTenant:
                 warehouse_ms=10 * misses,
             )
         shown = page_text(staff, to("tenant", tenant), days=7)
-        compare = "2026-03-22 to 2026-03-28, UTC. Changes compare the mean day with requests: 1 day here, and"
-        assert f"{compare} 2 from 2026-03-15 to 2026-03-21" in shown
+        compare = (
+            "2026-03-22 to 2026-03-28, UTC. Changes are against the period before (15 to 21 March), "
+            "by the mean day with requests: 1 day here, and"
+        )
+        assert f"{compare} 2 there." in shown
         assert "Hit rate 60.0% +15.0 points;" in shown
         assert (
             "Hits 60 +15 a day Misses 30 −24 a day Not cached (bypassed, passed through) 10 +9 a day "
             "Warehouse time spent 400 ms −150 ms a day"
         ) in shown
-        few = "Changes are not shown: 0 of the days from 2024-03-29 to 2025-03-28 have requests, too few"
+        few = "Not compared with the period before (29 March 2024 to 28 March 2025): it has no requests."
         assert few in page_text(staff, to("tenant", tenant), days=365)
         DayRollup.objects.filter(day=last - dt.timedelta(days=13)).delete()
         shown = page_text(staff, to("tenant", tenant), days=7)
-        assert f"{compare} 1 from 2026-03-15 to 2026-03-21" in shown
+        assert f"{compare} 1 there." in shown
         assert "Hits 60 −30 a day" in shown
 
     def test_every_figure_links_to_its_requests(self, staff: Client, tenant: Tenant) -> None:

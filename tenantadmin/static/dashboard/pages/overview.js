@@ -74,8 +74,7 @@ function figures(tenant, { from, to: last, total, change, before }, more) {
     ["Response from the cache", f.duration(total.hitResponseMs), change ? f.durationChange(change.hitResponseMs) : ""],
     ["Response from the warehouse", f.duration(total.missResponseMs), change ? f.durationChange(change.missResponseMs) : ""],
     ["Data from the cache", f.bytes(total.cachedBytes), daily(change?.cachedBytes, (value) => f.difference(value, f.bytes))], ...more,
-  ], savingsTiles(tenant, from, last)), fine(change ? `Changes compare the mean day with requests: ${f.count(total.days, "day")} here, and ${before.days} from ${before.from} to ${before.to}.`
-    : `Changes are not shown: ${before.days} of the days from ${before.from} to ${before.to} ${before.days === 1 ? "has" : "have"} requests, too few to compare with.`));
+  ], savingsTiles(tenant, from, last)), fine(before.text));
 }
 
 /** @param {Context} context @param {string} label @param {Bucket[]} buckets @param {Mark[]} marks */

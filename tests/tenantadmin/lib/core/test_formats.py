@@ -18,6 +18,21 @@ def test_a_value_is_shown_as_this_text(name: str, value: Any, text: str) -> None
     assert getattr(formats, name)(value) == text
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "text"),
+    [
+        ("2026-10-02", "2026-10-31", "2 to 31 October"),
+        ("2026-10-02", "2026-11-29", "2 October to 29 November"),
+        ("2025-12-29", "2026-01-04", "29 December 2025 to 4 January 2026"),
+        ("2025-10-02", "2025-10-31", "2 to 31 October 2025"),
+        ("2025-10-02", "2025-11-29", "2 October to 29 November 2025"),
+    ],
+)
+def test_days_are_shown_without_what_repeats(first: str, last: str, text: str) -> None:
+    days = (dt.date.fromisoformat(day) for day in (first, last))
+    assert formats.days_between(*days, today=dt.date(2026, 11, 27)) == text
+
+
 @given(st.floats(0, 1))
 def test_only_all_is_all_and_only_none_is_none(share: float) -> None:
     text = formats.percent(share)
