@@ -57,6 +57,20 @@ class RulesWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierWrite:
+    """A write of the ruleset before the period: its time (epoch ms), and the ids of rules that it changed.
+
+    ``rules`` is None if they are too many to name.
+    """
+
+    at: int
+    rules: frozenset[str] | None
+
+    def touches(self, rule_id: str) -> bool:
+        return self.rules is None or rule_id in self.rules
+
+
+@dataclass(frozen=True, slots=True)
 class HandMarker:
     """An invalidation marker that a person made, at a time (epoch ms)."""
 
@@ -76,10 +90,12 @@ class OpenRecommendation:
 class Changes:
     """The changes of a period, oldest first. They begin at least `COINCIDENCE_MS` before it.
 
-    ``recommendations`` are the open ones, the most useful first.
+    ``earlier`` are the writes of the days that the period is compared with. ``recommendations`` are the open
+    ones, the most useful first.
     """
 
     writes: Sequence[RulesWrite] = ()
+    earlier: Sequence[EarlierWrite] = ()
     markers: Sequence[HandMarker] = ()
     recommendations: Sequence[OpenRecommendation] = ()
 
@@ -88,7 +104,7 @@ _Change = TypeVar("_Change", RulesWrite, HandMarker)
 
 
 def find_coincidence(
-    changes: Changes, *, rule_id: str, has_risen: bool, start: int, prefix: str
+    changes: Changes, *, rule_id: str, has_risen: bool, start: int, own_since: int, prefix: str
 ) -> tuple[list[Wordings], list[Name]]:
     """Return the sentence about a change that coincides with a move of a rule's hit rate, and its names.
 
@@ -97,6 +113,7 @@ def find_coincidence(
     there is no sentence.
 
     Args:
+        own_since: a write of this rule itself counts from this time (epoch ms).
         prefix: the beginning of the ids of the names.
     """
     marker = _newest(
@@ -110,7 +127,11 @@ def find_coincidence(
         [
             change
             for change in changes.writes
-            if (rule_id in change.added | change.changed or not has_risen) and _fits(change.at, start)
+            if (
+                own_since <= change.at < start + HOUR_MS
+                if rule_id in change.added | change.changed
+                else not has_risen and _fits(change.at, start)
+            )
         ]
     )
     if marker is not None and (write is None or marker.at > write.at):

@@ -17,7 +17,7 @@ from django.urls import reverse
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.config import read_per_user_tables, read_prices
-from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
+from analytics.digest.changes import Changes, EarlierWrite, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
 from analytics.digest.model_text import choose_texts
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from datetime import date
     from typing import Any
     from uuid import UUID
+
+    from django.db.models import QuerySet
 
     from tenantadmin.lib.objectstore import ObjectStore
 
@@ -190,13 +192,14 @@ def _has_ended(period: DigestPeriod) -> bool:
 
 
 def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
-    # Coincidences look back at most six hours, so one day is enough.
+    # Coincidences look back to the day before at most.
     since, until = datetime.combine(days_before(period.first, 1), time(), UTC), end_of_day(period.last)
     markers = Marker.objects.filter(
         tenant=tenant, number__isnull=True, invalidated_at__range=(since, until)
     ).order_by("invalidated_at", "pk")
     return Changes(
         writes=_read_writes(tenant, since, until),
+        earlier=_read_earlier_writes(tenant, period),
         markers=[
             HandMarker(rule_id, to_milliseconds(moment))
             for rule_id, moment in markers.values_list("target_rule_id", "invalidated_at")
@@ -214,15 +217,33 @@ def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
     )
 
 
+def _writes_of(tenant: UUID) -> QuerySet[Revision]:
+    writes = [RevisionAction.UPDATE, RevisionAction.RESTORE]
+    return Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant, action__in=writes).order_by(
+        "seq"
+    )
+
+
+def _read_earlier_writes(tenant: UUID, period: DigestPeriod) -> list[EarlierWrite]:
+    """Return the writes of the days that a period is compared with, without reading the rules themselves."""
+    since, until = days_before(period.first, LOOK_BACK_DAYS), days_before(period.first, 1)
+    writes = _writes_of(tenant).filter(
+        changed_at__range=(datetime.combine(since, time(), UTC), end_of_day(until))
+    )
+    found = []
+    for changed_at, summary in writes.values_list("changed_at", "summary"):
+        names = [rule_id for listed in summary.get("names", {}).values() for rule_id in listed]
+        # A summary of many rules names only the first.
+        count = sum(summary.get(verb, 0) for verb in ("added", "removed", "changed"))
+        rules = frozenset(names) if len(names) == count else None
+        found.append(EarlierWrite(to_milliseconds(changed_at), rules))
+    return found
+
+
 def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWrite]:
     history = Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant)
     writes = list(
-        history.filter(
-            changed_at__range=(since, until),
-            action__in=[RevisionAction.UPDATE, RevisionAction.RESTORE],
-        )
-        .order_by("seq")
-        .values_list("seq", "changed_at")
+        _writes_of(tenant).filter(changed_at__range=(since, until)).values_list("seq", "changed_at")
     )
     numbers = {number for seq, _ in writes for number in (seq - 1, seq)}
     rules = {

@@ -1,4 +1,4 @@
-"""Bursts of errors: hours with at least three errors and more than three times the usual number."""
+"""Bursts of errors: hours with many errors, a notable share of the requests, and more than usual."""
 
 # Queries consist of constants and days.
 # ruff: noqa: S608
@@ -21,12 +21,18 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-MIN_ERRORS: Final = 3
+#: Fewer failed requests, or a smaller part of the hour's requests, harm few users. Some always fail.
+MIN_ERRORS: Final = 10
+MIN_PERCENT: Final = 5
 FACTOR: Final = 3
 #: The usual number is the mean over the hours of this many days before. Days without entries do not count.
 _BASE_DAYS: Final = 7
 _MOST: Final = 5
 _ERRORS: Final = "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))"
+#: What was answered or failed.
+_REQUESTS: Final = (
+    "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR', 'INVALIDATION_ERROR'))"
+)
 
 
 def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
@@ -39,7 +45,8 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
         f"""
         SELECT timestamp // {HOUR_MS} AS hour, {_ERRORS} AS errors
         FROM proxy_logs WHERE {period.sql} AND timestamp IS NOT NULL
-        GROUP BY hour HAVING errors >= {MIN_ERRORS} AND errors > {FACTOR} * coalesce(({usual}), 0)
+        GROUP BY hour HAVING errors >= {MIN_ERRORS} AND 100 * errors >= {MIN_PERCENT} * {_REQUESTS}
+            AND errors > {FACTOR} * coalesce(({usual}), 0)
         ORDER BY hour"""
     )
     bursts = _join([(row["hour"], row["errors"]) for row in rows])
@@ -53,19 +60,22 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
         start, end = first * HOUR_MS, (last + 1) * HOUR_MS
         # The last hour of the calendar ends with it.
         until = format_minute(min(end, MAX_TIMESTAMP))
-        statement = (
-            f"SELECT {_ERRORS} FROM proxy_logs "
-            f"WHERE {period.sql} AND timestamp >= {start} AND timestamp < {end}"
+        own = f"FROM proxy_logs WHERE {period.sql} AND timestamp >= {start} AND timestamp < {end}"
+        facts += log.read_facts(
+            [
+                FactQuery(f"{prefix}-errors", Unit.COUNT, f"SELECT {_ERRORS} {own}"),
+                FactQuery(f"{prefix}-requests", Unit.COUNT, f"SELECT {_REQUESTS} {own}"),
+            ]
         )
-        facts += log.read_facts([FactQuery(f"{prefix}-errors", Unit.COUNT, statement)])
+        counts = f"{{{prefix}-errors}} of {{{prefix}-requests}}"
         names += [
             Name(id=f"{prefix}-start", kind=NameKind.TIME, value=format_minute(start), href=None),
             Name(id=f"{prefix}-end", kind=NameKind.TIME, value=until, href=None),
         ]
         sentences.append(
             (
-                f"Requests that failed between {{{prefix}-start}} and {{{prefix}-end}}: {{{prefix}-errors}}.",
-                f"From {{{prefix}-start}} to {{{prefix}-end}}, requests failed: {{{prefix}-errors}}.",
+                f"Requests that failed between {{{prefix}-start}} and {{{prefix}-end}}: {counts}.",
+                f"From {{{prefix}-start}} to {{{prefix}-end}}, requests failed: {counts}.",
             )
         )
         write = find_last_write(changes, start=start)

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.digest.changes import find_coincidence
+from analytics.digest.changes import COINCIDENCE_MS, find_coincidence
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
-from logs.layout import HOUR_MS
+from analytics.digest.periods import LOOK_BACK_DAYS
+from analytics.digest.times import day_of
+from logs.layout import HOUR_MS, day_start_ms
 from logs.quoting import quote_value
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from analytics.digest.changes import Changes
     from analytics.digest.facts import Fact, Wordings
@@ -37,7 +40,7 @@ _RATE: Final = percent_sql(_HITS, _TOTAL)
 
 def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
     """Return the rules whose HIT / (HIT + MISS) moved, the clearest move first."""
-    moved = _find_moves(log, period)
+    moved = _find_moves(log, period, _find_told(log, period, changes))
     if not moved:
         return None
     sentences: list[Wordings] = []
@@ -45,7 +48,8 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
     names: list[Name] = []
     for number, rule in enumerate(moved, start=1):
         prefix = f"moved-{number}"
-        facts += log.read_facts(_queries(prefix, period, rule["ruleId"]))
+        told: date | None = rule["told"]
+        facts += log.read_facts(_queries(prefix, period, rule["ruleId"], told))
         names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=rule["ruleId"], href=None))
         has_risen = rule["now"] > rule["before"]
         direction = "rose" if has_risen else "fell"
@@ -66,8 +70,16 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
             rule_id=rule["ruleId"],
         )
         if start is not None:
+            own_since = start - COINCIDENCE_MS
+            if day_of(start) == period.first:
+                own_since = day_start_ms(told + timedelta(days=1)) if told else 0
             coincidences, coincidence_names = find_coincidence(
-                changes, rule_id=rule["ruleId"], has_risen=has_risen, start=start, prefix=prefix
+                changes,
+                rule_id=rule["ruleId"],
+                has_risen=has_risen,
+                start=start,
+                own_since=own_since,
+                prefix=prefix,
             )
             sentences += coincidences
             names += coincidence_names
@@ -81,15 +93,47 @@ def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float
     return (hits / total - hits_before / total_before) / deviation if deviation else 0.0
 
 
-def _find_moves(log: DigestLog, period: DigestPeriod) -> Sequence[dict[str, Any]]:
+def _find_told(log: DigestLog, period: DigestPeriod, changes: Changes) -> Mapping[str, date]:
+    """Return the day of the last change of each rule whose effect earlier digests have told.
+
+    They have once the rule had enough requests on whole days after it. The days until then are no
+    comparison any more: they would tell an old change as new, for weeks.
+    """
+    if not changes.earlier:
+        return {}
+    rows = log.rows(
+        f"""
+        SELECT matchedRule AS ruleId, day, {_TOTAL} AS total
+        FROM proxy_logs WHERE {period.before_sql(LOOK_BACK_DAYS)} AND matchedRule IS NOT NULL
+        GROUP BY matchedRule, day ORDER BY day DESC"""
+    )
+    requests: dict[str, int] = {}
+    whole: dict[str, date] = {}
+    for row in rows:
+        rule_id = row["ruleId"]
+        requests[rule_id] = requests.get(rule_id, 0) + row["total"]
+        if requests[rule_id] >= MIN_REQUESTS:
+            whole.setdefault(rule_id, date.fromisoformat(str(row["day"])))
+    told: dict[str, date] = {}
+    for write in changes.earlier:
+        day = day_of(write.at)
+        told |= {rule_id: day for rule_id, since in whole.items() if day < since and write.touches(rule_id)}
+    return told
+
+
+def _find_moves(log: DigestLog, period: DigestPeriod, told: Mapping[str, date]) -> Sequence[dict[str, Any]]:
+    cases = "".join(
+        f" WHEN {quote_value(rule_id)} THEN day > '{day}'" for rule_id, day in sorted(told.items())
+    )
+    earlier = period.earlier_sql + (f" AND CASE matchedRule{cases} ELSE true END" if cases else "")
     rows = log.rows(
         f"""
         SELECT
             matchedRule AS ruleId,
             count(*) FILTER (cacheStatus = 'HIT' AND {period.sql}) AS hits,
             count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {period.sql}) AS total,
-            count(*) FILTER (cacheStatus = 'HIT' AND {period.earlier_sql}) AS hitsBefore,
-            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {period.earlier_sql}) AS totalBefore
+            count(*) FILTER (cacheStatus = 'HIT' AND {earlier}) AS hitsBefore,
+            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {earlier}) AS totalBefore
         FROM proxy_logs WHERE ({period.sql} OR {period.earlier_sql}) AND matchedRule IS NOT NULL
         GROUP BY matchedRule HAVING total >= {MIN_REQUESTS} AND totalBefore >= {MIN_REQUESTS}"""
     )
@@ -101,14 +145,17 @@ def _find_moves(log: DigestLog, period: DigestPeriod) -> Sequence[dict[str, Any]
         difference = row["hits"] * row["totalBefore"] - row["hitsBefore"] * row["total"]
         has_points = 100 * abs(difference) >= MIN_POINTS * row["total"] * row["totalBefore"]
         if abs(z) >= MIN_Z and has_points:
-            moves.append({"ruleId": row["ruleId"], "now": now, "before": before, "z": z})
+            rule_id = row["ruleId"]
+            moves.append({"ruleId": rule_id, "now": now, "before": before, "z": z, "told": told.get(rule_id)})
     return sorted(moves, key=lambda row: (-abs(row["z"]), row["ruleId"]))[:_MOST]
 
 
-def _queries(prefix: str, period: DigestPeriod, rule_id: str) -> list[FactQuery]:
+def _queries(prefix: str, period: DigestPeriod, rule_id: str, told: date | None) -> list[FactQuery]:
     rule = f"matchedRule = {quote_value(rule_id)}"
     own = f"FROM proxy_logs WHERE {period.sql} AND {rule}"
-    before = f"FROM proxy_logs WHERE {period.earlier_sql} AND {rule}"
+    before = f"FROM proxy_logs WHERE {period.earlier_sql} AND {rule}" + (
+        f" AND day > '{told}'" if told else ""
+    )
     return [
         FactQuery(f"{prefix}-before", Unit.PERCENT, f"SELECT {_RATE} {before}"),
         FactQuery(f"{prefix}-rate", Unit.PERCENT, f"SELECT {_RATE} {own}"),

@@ -107,7 +107,7 @@ class TestTotals:
             world,
             DAY,
             entries(100, at=at(DAY), cacheStatus="PASSTHROUGH"),
-            entries(3, at=at(DAY), cacheStatus="ERROR"),
+            entries(10, at=at(DAY), cacheStatus="ERROR"),
         )
         rebuild(world)
         digest = make(world)
@@ -224,6 +224,40 @@ class TestMovedRules:
         assert write["href"] == f"/config/tenants/{world.tenant.pk}/rules/history/2"
 
     @pytest.mark.slow
+    def test_a_change_of_the_rule_is_told_on_its_day_and_the_next_and_is_usual_later(
+        self, world: World
+    ) -> None:
+        days = [DAY + dt.timedelta(days=number) for number in range(3)]
+        seq = self.write(world, "sales", at=at(DAY, hour=11))
+        for day in days:
+            put(world, day - dt.timedelta(weeks=1), served(day - dt.timedelta(weeks=1), hits=80, misses=20))
+            put(world, day, served(day, hits=20, misses=80))
+        later = days[1] + dt.timedelta(weeks=1)
+        put(world, later, served(later, hits=60, misses=40))
+        rebuild(world)
+        told = [
+            "The hit rate of sales fell from 80.0% to 20.0%, over 100 requests.",
+            f"Coincides with the rules of revision {seq} (2026-03-31 11:00 UTC): it added this rule.",
+        ]
+        assert lines(make(world, days[0]), "Hit rates that moved") == told
+        assert lines(make(world, days[1]), "Hit rates that moved") == told
+        assert "Hit rates that moved" not in headings(make(world, days[2]))
+        # It is compared with the first whole day after the change, and not with the day before the change.
+        assert lines(make(world, later), "Hit rates that moved") == [
+            "The hit rate of sales rose from 20.0% to 60.0%, over 100 requests."
+        ]
+
+    @pytest.mark.slow
+    def test_a_change_of_more_rules_than_a_summary_names_may_be_of_any(self, world: World) -> None:
+        self.write(world, *map(str, range(50)), at=at(DAY - dt.timedelta(days=2)))
+        for days in (1, 7):
+            day = DAY - dt.timedelta(days=days)
+            put(world, day, served(day, hits=80, misses=20))
+        put(world, DAY, served(DAY, hits=20, misses=80))
+        rebuild(world)
+        assert "Hit rates that moved" not in headings(make(world))
+
+    @pytest.mark.slow
     def test_a_marker_made_by_hand(self, world: World) -> None:
         for number, target in ((None, "sales"), (3, "sales"), (None, "other")):
             Marker.objects.create(
@@ -287,35 +321,45 @@ class TestNewStatements:
 class TestErrors:
     def test_a_burst(self, world: World) -> None:
         base = DAY - dt.timedelta(days=1)
-        put(world, base, entries(24, at=at(base), cacheStatus="ERROR"))
+        put(world, base, entries(96, at=at(base), cacheStatus="ERROR"))
         put(
             world,
             DAY,
-            # The usual is 1 in an hour.
-            entries(3, at=at(DAY, hour=1), cacheStatus="ERROR"),
-            entries(4, at=at(DAY, hour=5), cacheStatus="ERROR"),
-            entries(6, at=at(DAY, hour=6), cacheStatus="INVALIDATION_ERROR"),
-            entries(5, at=at(DAY, hour=9), cacheStatus="ERROR"),
+            # The usual is 4 in an hour.
+            entries(12, at=at(DAY, hour=1), cacheStatus="ERROR"),
+            entries(13, at=at(DAY, hour=5), cacheStatus="ERROR"),
+            entries(16, at=at(DAY, hour=6), cacheStatus="INVALIDATION_ERROR"),
+            entries(20, at=at(DAY, hour=6), cacheStatus="HIT"),
+            entries(15, at=at(DAY, hour=9), cacheStatus="ERROR"),
             entries(50, at=at(DAY, hour=10), cacheStatus="AUTH_ERROR"),
         )
         rebuild(world)
         assert lines(make(world), "Bursts of errors") == [
-            "Requests that failed between 2026-03-31 05:00 UTC and 2026-03-31 07:00 UTC: 10.",
-            "Requests that failed between 2026-03-31 09:00 UTC and 2026-03-31 10:00 UTC: 5.",
-            "Usual in an hour of the week before: 1.",
+            "Requests that failed between 2026-03-31 05:00 UTC and 2026-03-31 07:00 UTC: 29 of 49.",
+            "Requests that failed between 2026-03-31 09:00 UTC and 2026-03-31 10:00 UTC: 15 of 15.",
+            "Usual in an hour of the week before: 4.",
         ]
 
     def test_a_burst_in_the_last_hour_of_the_calendar(self, world: World) -> None:
-        put(world, DAY, entries(3, at=MAX_TIMESTAMP - 9_000, cacheStatus="ERROR"))
+        put(world, DAY, entries(10, at=MAX_TIMESTAMP - 9_000, cacheStatus="ERROR"))
         rebuild(world)
-        sentence = "Requests that failed between 9999-12-31 23:00 UTC and 9999-12-31 23:59 UTC: 3."
+        sentence = "Requests that failed between 9999-12-31 23:00 UTC and 9999-12-31 23:59 UTC: 10 of 10."
         assert sentence in lines(make(world), "Bursts of errors")
 
-    @pytest.mark.parametrize(("errors", "is_burst"), [(2, False), (3, True)])
-    def test_three_errors_are_a_burst_where_there_are_none(
-        self, world: World, errors: int, is_burst: bool
+    @pytest.mark.parametrize(
+        ("errors", "others", "is_burst"), [(9, 0, False), (10, 0, True), (10, 190, True), (10, 191, False)]
+    )
+    def test_ten_errors_that_are_five_percent_are_a_burst_where_there_are_none(
+        self, world: World, errors: int, others: int, is_burst: bool
     ) -> None:
-        put(world, DAY, entries(errors, at=at(DAY), cacheStatus="ERROR"))
+        put(
+            world,
+            DAY,
+            entries(errors, at=at(DAY), cacheStatus="ERROR"),
+            entries(others, at=at(DAY), cacheStatus="HIT"),
+            # These are no requests of users.
+            entries(99, at=at(DAY), cacheStatus="EXECUTOR"),
+        )
         rebuild(world)
         assert ("Bursts of errors" in headings(make(world))) is is_burst
 
@@ -440,7 +484,7 @@ class TestSavings:
             entries(1, at=at(DAY), cacheStatus="MISS", warehouseExecutionTimeMs=60_000, **fields),
             entries(1, at=at(DAY, hour=hour) + 1, cacheStatus="HIT", matchedRule="r", **fields),
             # It makes the day remarkable.
-            entries(3, at=at(DAY, hour=9), cacheStatus="ERROR"),
+            entries(10, at=at(DAY, hour=9), cacheStatus="ERROR"),
         )
         put(
             world,
