@@ -361,7 +361,8 @@ def _describe(
 def tell_restore(restore: Revision, logged: dt.date | None) -> str:
     """Say which revision restored which, and if the log ends before, with the day ``logged``."""
     passed = ago(restore.changed_at, now=now())
-    text = f"revision {restore.seq} restored revision {restore.restored_from} {passed}"
+    # Without the comma, "revision 1 4 minutes ago" reads as 14.
+    text = f"revision {restore.seq} restored revision {restore.restored_from}, {passed}"
     is_untried = logged is None or logged < restore.changed_at.date()
     return f"{text}; no requests since" if is_untried else text
 

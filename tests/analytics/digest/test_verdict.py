@@ -186,10 +186,10 @@ def test_a_fall_is_told_from_its_first_day_across_days_without_a_log(tenant: UUI
     # The log ends before the restore, which nine minutes passed since.
     write(tenant, 3, hours=56.85, action="restore", restored_from=1)
     (verdict,) = read_verdict(tenant).more
-    assert verdict.text == f"{told}; revision 3 restored revision 1 9 minutes ago; no requests since"
+    assert verdict.text == f"{told}; revision 3 restored revision 1, 9 minutes ago; no requests since"
     assert verdict.is_open
     TenantHealth.objects.update(last_day=TODAY)
-    assert read_verdict(tenant).text == f"{told}; revision 3 restored revision 1 9 minutes ago"
+    assert read_verdict(tenant).text == f"{told}; revision 3 restored revision 1, 9 minutes ago"
 
 
 def test_a_fall_after_days_without_a_log_names_the_revision_of_these_days(tenant: UUID) -> None:
