@@ -142,8 +142,9 @@ def rebuild_day(
         return changes is not None
 
 
-def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last: date) -> list[date]:
-    """Record that days must be built again from all raw objects. Return them, in order.
+def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last: date) -> dict[date, bool]:
+    """Record that days must be built again from all raw objects. Return them, in order, each with
+    whether it has a log.
 
     They are the days that have a log, and those whose last build failed: their log may be gone since, and a
     build closes them. Their documents stay as they are until then.
@@ -156,12 +157,15 @@ def mark_days_stale(store: ObjectStore, *, tenant: uuid.UUID, first: date, last:
     days.update(listing_digest="", hours={})
     DayPart.objects.filter(tenant_id=tenant, day__range=(first, last)).update(source="")
     # A day whose first build failed has objects and no partition.
-    present = find_days(store, tenant=tenant, first=first, last=last)
+    logged = {
+        *days.values_list("day", flat=True),
+        *find_days(store, tenant=tenant, first=first, last=last),
+    }
     builds = Build.objects.filter(tenant_id=tenant, period__range=(first.isoformat(), last.isoformat()))
     failed = builds.of_days().unrepaired().values_list("period", flat=True)
-    marked = sorted({*days.values_list("day", flat=True), *present, *map(date.fromisoformat, failed)})
+    marked = sorted({*logged, *map(date.fromisoformat, failed)})
     mark_days(tenant=tenant, days=marked)
-    return marked
+    return {day: day in logged for day in marked}
 
 
 def _published_days(tenant: uuid.UUID, *, first: date | None, last: date | None) -> dict[date, _PublishedDay]:

@@ -407,7 +407,7 @@ def test_staff_have_all_objects_read_again(store: LocalStore) -> None:
     rebuild(store)
     before = builds()
 
-    assert mark_days_stale(store, tenant=TENANT, first=DAY, last=DAY) == [DAY]
+    assert mark_days_stale(store, tenant=TENANT, first=DAY, last=DAY) == {DAY: True}
     assert list(PendingBuild.objects.values_list("tenant_id", "day")) == [(TENANT, DAY)]
     rebuild(store)
 

@@ -20,6 +20,7 @@ from analytics.tasks import refresh_day
 from logs.models import QuarantinedEntry
 from logs.quarantine import read_quarantined
 from tenantadmin.lib.core.errors import BadRequest, NotFound
+from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.health import ObjectStoreUnreachable
 from tenantadmin.lib.objectstore import StoreError, default_store
@@ -144,7 +145,8 @@ class RebuildPage(TenantActPage):
                 lambda day=day: refresh_day.delay(tenant, day.isoformat()),  # type: ignore[misc]
                 robust=True,
             )
-        return _say_days(len(days), without_log=length - len(days)), {
+        built = sum(days.values())
+        return _say_days(built, closed=len(days) - built, without_log=length - len(days)), {
             "first": first.isoformat(),
             "last": last.isoformat(),
             "days": [day.isoformat() for day in days],
@@ -154,6 +156,13 @@ class RebuildPage(TenantActPage):
         return self.to("tenant-builds")
 
 
-def _say_days(count: int, *, without_log: int) -> str:
-    text = "1 day will be built again." if count == 1 else f"{count} days will be built again."
-    return f"{text} {without_log} of the chosen days have no log." if without_log else text
+def _say_days(built: int, *, closed: int, without_log: int) -> str:
+    """Say what happens to the chosen days; a day that is ``closed`` has no log, and a failed build."""
+    told = [f"{count(built, 'day')} will be built again."] if built else []
+    if closed:
+        told.append(
+            f"{count(closed, 'day')} without a log: nothing to build, and the failed build is closed."
+        )
+    if without_log:
+        told.append(f"{count(without_log, 'day')} without a log: nothing to do.")
+    return " ".join(told)

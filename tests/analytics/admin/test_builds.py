@@ -77,7 +77,7 @@ class TestBuilds:
         with django_capture_on_commit_callbacks() as tasks:
             answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
         shown = text_of(answer.content.decode())
-        assert "2 days will be built again. 2 of the chosen days have no log." in shown
+        assert "2 days will be built again. 2 days without a log: nothing to do." in shown
         assert "2026-02-27 pending due just now" in shown
         assert "2026-03-01 pending due just now" in shown
         assert len(tasks) == 2
@@ -116,7 +116,10 @@ class TestBuilds:
         form = {"first": "2026-03-01", "last": "2026-03-01", "reason": "ticket 3"}
         with django_capture_on_commit_callbacks():
             answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
-        assert "2026-03-01 pending no room due just now" in text_of(answer.content.decode())
+        shown = text_of(answer.content.decode())
+        assert "1 day without a log: nothing to build, and the failed build is closed." in shown
+        assert "will be built again" not in shown
+        assert "2026-03-01 pending no room due just now" in shown
         # A task that is killed leaves the day pending, and closing again adds nothing.
         killed = patch("analytics.summaries.days.finish_day", side_effect=KeyboardInterrupt)
         with killed, pytest.raises(KeyboardInterrupt):
