@@ -98,9 +98,9 @@ class TestHome:
                 document={},
                 changed_at=now() - dt.timedelta(hours=hours, minutes=1),
             )
-        assert "Warehouse revision 3 restored revision 0 2 hours ago 40.0%" in page_text(staff, "/admin/")
+        assert "Warehouse revision 3 restored revision 0, 2 hours ago 40.0%" in page_text(staff, "/admin/")
         TenantHealth.objects.update(last_day=now().date() - dt.timedelta(days=2))
-        assert "restored revision 0 2 hours ago; no requests since" in page_text(staff, "/admin/")
+        assert "restored revision 0, 2 hours ago; no requests since" in page_text(staff, "/admin/")
 
     def test_a_row_is_put_away_for_one_person(self, staff: Client, support: Client, tenant: Tenant) -> None:
         build = Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed", error="no room")
@@ -226,9 +226,10 @@ class TestHome:
         html = staff.get("/admin/", {"part": "totals"}).content.decode()
         # Per day with a log: 1,000 requests against 1,000, and an hour against 600 ms.
         assert text_of(html) == (
-            "Live tenants 2 Requests, 7 days 2,000 0% a day Hit rate, 7 days 75.0% +25.0 points "
-            "Warehouse time, 7 days 2 h +599,900.0% a day Hit rate by day, 28 days "
-            "7 whole days until yesterday, 2 of them with a log; against the 7 days before, 1 with a log."
+            "Live tenants 2 Requests, 7 days 2,000 0% by the mean day Hit rate, 7 days 75.0% +25.0 points "
+            "Warehouse time, 7 days 2 h +599,900.0% by the mean day Hit rate by day, 28 days "
+            "The 7 whole days until yesterday. Changes are against the 7 days before, "
+            "by the mean day with a log: 2 here, and 1 there."
         )
         assert 'points="0.0,15.0 33.3,0.0 66.7,10.0 100.0,7.5"' in html
         # The sums are kept for some minutes, but not the number of tenants.
