@@ -36,7 +36,7 @@ def key_in_tenant(row: Any) -> str:
     return key.removeprefix(f"{row.tenant_id}/")
 
 
-BY_TENANT_OR_DAY: Final = "The start of a tenant's name, its id or FQDN, or a day such as 2026-03-01."
+BY_TENANT_OR_DAY: Final = "Tenant, or a day such as 2026-03-01"
 
 
 class OutcomeFilter(admin.SimpleListFilter):

@@ -85,6 +85,20 @@ def search_accounts(term: str) -> Search:
     return Search(every, Q(name__istartswith=term), others)
 
 
+def tenants_meant(term: str) -> Q:
+    """Return a filter for tenants, also by beginnings of a member's name or email and of an FQDN."""
+    people = User.objects.filter(search_people(term).condition()).order_by()[:MAX_RELATED]
+    ids = [user.pk for user in people.only("pk")]
+    members = Membership.objects.filter(user__in=ids).order_by("pk")
+    fqdns = with_words(Fqdn.objects.order_by(), term, words_of("name"))
+    related = {
+        *members.values_list("tenant_id", flat=True)[:MAX_RELATED],
+        *fqdns.values_list("tenant_id", flat=True)[:MAX_RELATED],
+    }
+    named = search_tenants(term).condition()
+    return named | Q(pk__in=related) if related else named
+
+
 def _tenants_named(text: str) -> QuerySet[Fqdn, UUID] | QuerySet[Membership, UUID]:
     if "@" in text:
         members = Membership.objects.filter(user__email=text).order_by("pk")

@@ -98,7 +98,7 @@ class UserAdmin(ReadOnlyAdmin):
     )
     list_filter = ("role", "is_support", "is_active")
     search_fields = ("email",)
-    search_help_text = "Words of the email or of the name."
+    search_help_text = "Email or name"
     exclude = ("password", "epoch")
     inlines = (MembershipInline,)
     actions = USER_ACTIONS
@@ -146,7 +146,7 @@ class PersonalAccessTokenAdmin(NamingAdmin):
     list_select_related = ("owner",)
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "owner__email")
-    search_help_text = "The start of the token, or the email of its owner."
+    search_help_text = "Start of the token, or its owner's email"
     exclude = ("digest", "previous_digest")
 
 
@@ -160,7 +160,7 @@ class RefreshTokenAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "user__email")
-    search_help_text = "The start of the token, or the email of its user."
+    search_help_text = "Start of the token, or its user's email"
     exclude = ("digest",)
 
 
@@ -192,7 +192,7 @@ class AccountAdmin(ReadOnlyAdmin):
     list_display = ("name", "id", "plan", "tenant_count", "billing_email", "modified_at", "deleted_at")
     list_filter = ("plan", ("deleted_at", StateFilter))
     search_fields = ("owners__email", "billing_email")
-    search_help_text = "Words of the name, the id or its start, the email of an owner or the billing email."
+    search_help_text = "Name, id, or an owner's or billing email"
     inlines = (TenantInline,)
 
     def matching(self, term: str) -> Q:
@@ -223,7 +223,7 @@ class DomainAdmin(ReadOnlyAdmin):
     list_select_related = ("account",)
     ordering = ("name", "pk")
     search_fields = ("name", "account__name__istartswith", "account__id")
-    search_help_text = "The whole domain, the start of the account's name, or its id."
+    search_help_text = "Whole domain, or the account's name or id"
 
     def shown_as(self, field: Field[Any, Any]) -> Shown:
         return _show_challenge if field.name == "challenge" else super().shown_as(field)
@@ -238,7 +238,7 @@ class DomainAdmin(ReadOnlyAdmin):
 class FqdnAdmin(NamingAdmin):
     list_display = ("name", "tenant_id", "claimed_at", "released_at")
     search_fields = ("name__startswith",)
-    search_help_text = "The start of the FQDN, words of the tenant's name, or the tenant's id."
+    search_help_text = "Start of the FQDN, or tenant's name or id"
 
 
 @admin.register(TenantConfig)
@@ -259,7 +259,7 @@ class RevisionAdmin(NamingAdmin):
     list_display = ("changed_at", "kind", "tenant_id", "account_id", "seq", "action", "user")
     list_filter = ("kind", "action", "changed_at")
     search_fields = ("user",)
-    search_help_text = "The whole email, or words of the name of a tenant or account, or its id."
+    search_help_text = "Whole email, or a tenant's or account's name"
 
 
 @admin.register(Event)
@@ -273,7 +273,7 @@ class EventAdmin(NamingAdmin):
     )
     list_filter = ("kind", "at")
     search_fields = ("actor", "subject")
-    search_help_text = "The whole email, domain or hash, or words of the name of a tenant or account."
+    search_help_text = "Whole email, domain or hash, tenant, account"
     linked_by = named
 
 
@@ -286,7 +286,7 @@ class InvitationAdmin(ReadOnlyAdmin):
     list_select_related = ("tenant", "invited_by")
     ordering = ("-created_at", "-pk")
     search_fields = ("email",)
-    search_help_text = "The whole email of the invited user."
+    search_help_text = "Whole email of the invited user"
 
 
 @admin.register(AccessRequest)
@@ -298,7 +298,7 @@ class AccessRequestAdmin(ReadOnlyAdmin):
     list_select_related = ("staff", "tenant", "decided_by")
     ordering = ("-created_at", "-pk")
     search_fields = ("staff__email",)
-    search_help_text = "The whole email of the user who asked."
+    search_help_text = "Whole email of the user who asked"
 
 
 @admin.register(MagicLink)

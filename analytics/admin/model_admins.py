@@ -8,7 +8,7 @@ from django.template.defaultfilters import pluralize
 from django.urls import reverse
 from django.utils.html import format_html
 
-from accounts.admin.finding import search_tenants
+from accounts.admin.finding import tenants_meant
 from accounts.admin.model_admins import MembershipInline, StateFilter
 from accounts.admin.names import NamingAdmin, revisions_address
 from accounts.models import Membership, Tenant
@@ -243,7 +243,7 @@ class TenantAdmin(ReadOnlyAdmin):
     }
     linked_by = ("account",)
     search_fields = ("name",)
-    search_help_text = "Words of the name, the id or its start, an FQDN, or the email of a member."
+    search_help_text = "Name, member, FQDN or start of the id"
     inlines = (MembershipInline,)
 
     def prepare(self, rows: Sequence[Any]) -> None:
@@ -311,7 +311,7 @@ class TenantAdmin(ReadOnlyAdmin):
         return changed_at
 
     def matching(self, term: str) -> Q:
-        return search_tenants(term).condition()
+        return tenants_meant(term)
 
     def page_address(self, obj: Any) -> str:
         return reverse("admin:tenant", args=[obj.pk])

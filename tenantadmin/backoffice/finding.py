@@ -13,24 +13,27 @@ from unfold.dataclasses import SearchResult
 from accounts.admin.finding import find_accounts, find_domains, find_fqdns, find_people, find_tenants
 from accounts.admin.names import names_of
 from accounts.admin.tabs import TABS
+from accounts.models import Tenant, User
 from tenantadmin.backoffice.navigation import find_pages
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from accounts.admin.names import Names
-    from accounts.models import Account, Domain, Fqdn, Tenant, User
+    from accounts.models import Account, Domain, Fqdn
 
 #: Pages of one tenant, person or account beside the tabs: title, and the name of the page.
+_AUDIT: Final = ("Audit", "audit")
 _OF_TENANT: Final = (
+    _AUDIT,
     ("Replay and publish a draft", "tenant-rules"),
     ("Restore rules or configuration", "tenant-history"),
     ("Build days again", "tenant-rebuild"),
     ("Take access for a limited time", "tenant-access"),
     ("Add a member or change a role", "tenant-member"),
 )
-_OF_PERSON: Final = (("Offboard", "person-offboard"),)
-_OF_ACCOUNT: Final = (("Change plan or owners", "account-change"),)
+_OF_PERSON: Final = (_AUDIT, ("Offboard", "person-offboard"))
+_OF_ACCOUNT: Final = (_AUDIT, ("Change plan or owners", "account-change"))
 #: A shorter word means no act.
 _LEAST: Final = 3
 #: Of each such page, at most this many tenants, people or accounts.
@@ -69,7 +72,7 @@ def find_for_palette(term: str, app_list: Sequence[Mapping[str, Any]]) -> list[A
 
 
 def _find_acts(term: str) -> list[Any]:
-    """Return pages of one tenant, person or account: "invalidate retail", "offboard olu".
+    """Return pages of one tenant, person or account: "invalidate retail", "audit olu".
 
     Without a name, the result is the list to choose from.
     """
@@ -95,12 +98,13 @@ def _find_acts(term: str) -> list[Any]:
                     SearchResult(
                         title=f"{title}: {row}",
                         description=f"Page of {what}",
-                        link=reverse(f"admin:{page}", args=[row.pk]),
+                        link=_address(page, row),
                         icon="arrow_outward",
                     )
                     for row in find_once(" ".join(rest))[:_MAX_OF_ACT]
                 ]
-            else:
+            elif page != "audit":
+                # The page of the whole audit is found already.
                 found.append(
                     SearchResult(
                         title=title,
@@ -110,6 +114,16 @@ def _find_acts(term: str) -> list[Any]:
                     )
                 )
     return found
+
+
+def _address(page: str, row: Tenant | User | Account) -> str:
+    if page != "audit":
+        return reverse(f"admin:{page}", args=[row.pk])
+    if isinstance(row, User):
+        filters = {"who": row.email}
+    else:
+        filters = {"tenant" if isinstance(row, Tenant) else "account": str(row.pk)}
+    return f"{reverse('admin:audit')}?{urlencode(filters)}"
 
 
 def _of_tenant(tenant: Tenant) -> Any:

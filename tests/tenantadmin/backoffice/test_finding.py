@@ -33,6 +33,15 @@ class TestFinding:
         found = staff.get("/admin/search/", {"s": term}).content.decode()
         assert f'href="{href}"' in found
 
+    @pytest.mark.parametrize("said", ["db.ac", "example", "member@ex", "bankole"])
+    def test_the_list_finds_a_tenant_by_beginnings_of_its_members_and_fqdns(
+        self, staff: Client, world: factories.World, said: str
+    ) -> None:
+        Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk)
+        User.objects.filter(pk=world.member.pk).update(display_name="Olu Bankole")
+        listed = staff.get(reverse("admin:accounts_tenant_changelist"), {"q": said}).content.decode()
+        assert to("tenant", world.tenant) in listed
+
     @pytest.mark.parametrize("said", ["house", "x@example.org", "a\0b", "%"])
     def test_no_other_is(self, staff: Client, tenant: Tenant, said: str) -> None:
         found = staff.get("/admin/search/", {"s": said})
@@ -101,6 +110,12 @@ class TestFinding:
         key = {"tenant": world.tenant.pk, "person": world.member.pk, "account": world.account.pk}[of]
         found = staff.get("/admin/search/", {"s": said}).content.decode()
         assert f'href="{reverse(f"admin:{name}", args=[key])}"' in found
+
+    def test_the_audit_of_a_person_is_found(self, staff: Client, world: factories.World) -> None:
+        User.objects.filter(pk=world.member.pk).update(display_name="Olu Bankole")
+        found = staff.get("/admin/search/", {"s": "audit olu"}).content.decode()
+        assert f'href="{reverse("admin:audit")}?who=member%40example.org"' in found
+        assert "Audit: member@example.org" in found
 
     def test_an_act_alone_leads_to_the_list(self, staff: Client, tenant: Tenant) -> None:
         found = staff.get("/admin/search/", {"s": "invalid"}).content.decode()
