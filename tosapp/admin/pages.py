@@ -119,7 +119,8 @@ class TermsEditPage(ActPage):
             raise SameTerms
         self.published = result.hash
         who = "1 active user is" if asked == 1 else f"{formats.number(asked)} active users are"
-        said = f"Published. {who} asked to acknowledge it, when they next sign in or renew their token."
+        when = "when they next sign in to the dashboard or renew a token"
+        said = f"Published. {who} asked to acknowledge it, {when}."
         return said, {"hash": self.published}
 
     def done_to(self) -> Mapping[str, Any]:

@@ -180,7 +180,8 @@ class TestPreview:
         shown = self.preview(staff, SECOND)
         # Not before@, who acknowledged this text already.
         assert (
-            "5 active users are asked to acknowledge this text, when they next sign in or renew their token: "
+            "5 active users are asked to acknowledge this text, "
+            "when they next sign in to the dashboard or renew a token: "
             "3 who acknowledged the active text, and 2 who never acknowledged the active text."
         ) in shown
         assert "− Be kind. + Be very kind." in shown
