@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from django.conf import settings
 
-from accounts.admin.finding import search_tenants
+from accounts.admin.finding import tenants_meant
 from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.fqdns import domain_findings
 from accounts.tenants.plans import limits_of
@@ -103,9 +103,9 @@ def find_fqdn(text: str) -> FoundFqdn:
 def try_claim(found: FoundFqdn, search: str) -> Claim:
     """Return the answer the tenant would get if it claimed this FQDN.
 
-    ``search`` is words of the tenant's name, its id, an FQDN or a member's email.
+    ``search`` is the tenant's id, or beginnings of its name, an FQDN, or a member's name or email.
     """
-    matching = Tenant.objects.select_related("account", "config").filter(search_tenants(search).condition())
+    matching = Tenant.objects.select_related("account", "config").filter(tenants_meant(search))
     tenants = list(matching[: _MAX_TENANTS + 1])
     if len(tenants) != 1:
         return Claim(tenants)
@@ -124,12 +124,17 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
     if limit is not None and len(names) >= limit:
         text = f"The plan '{tenant.account.plan}' allows {limit} FQDNs per tenant; this one has {len(names)}."
         refusals.append(Refusal(400, "plan_limit_exceeded", text))
+    # The advice to verify the domain would be in vain.
+    owners = "" if found.platform_domain else " and ".join(found.allowed)
     verified = [
         domain.name
         for domain in found.domains
         if domain.account_id == tenant.account_id and domain.verified_at is not None
     ]
-    refusals += [Refusal(400, code, text) for code, text in domain_findings(found.name, verified)]
+    refusals += [
+        Refusal(400, code, f"Its domain belongs to {owners}." if owners else text)
+        for code, text in domain_findings(found.name, verified)
+    ]
     if found.holder is not None and found.holder.tenant_id != tenant.pk:
         text = (
             "Another tenant holds it. It must take the name out of its configuration first."

@@ -157,6 +157,8 @@ class DomainActPage(AccountActPage):
 
     template_name = "backoffice/accounts/domain.html"
     domain: Domain
+    #: What the page says before the record.
+    before_record: ClassVar[str] = ""
 
     def prepare(self) -> None:
         super().prepare()
@@ -221,6 +223,10 @@ class VerifyDomainPage(DomainActPage):
     effect = (
         "The account's tenants may claim every FQDN in the domain, and no other account can verify it, "
         "though the DNS does not prove who controls it."
+    )
+    before_record = (
+        "Do this only if you know that the account controls the domain: the DNS is not asked. "
+        "This is the TXT record that the owner was asked for:"
     )
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:

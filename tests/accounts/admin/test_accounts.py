@@ -223,7 +223,9 @@ class TestDomain:
         self, staff: Client, world: factories.World, waiting: Domain
     ) -> None:
         address = domain_act(waiting, "verify")
-        assert "_tenant-admin-challenge.acme.example Copy name tenant-admin=abc" in page_text(staff, address)
+        text = page_text(staff, address)
+        assert "the DNS is not asked. This is the TXT record that the owner was asked for: _tenant-ad" in text
+        assert "_tenant-admin-challenge.acme.example Copy name tenant-admin=abc" in text
         answer = staff.post(address, {"reason": "call with the owner"}, follow=True)
         assert "acme.example is verified." in text_of(answer.content.decode())
         waiting.refresh_from_db()
@@ -251,7 +253,9 @@ class TestDomain:
         monkeypatch.setattr("accounts.billing.domains.require_challenge", refuse)
         refused = staff.post(address, {"reason": "ticket"})
         assert refused.status_code == 400
-        assert "The DNS has no TXT record." in text_of(refused.content.decode())
+        html = refused.content.decode()
+        assert "The DNS has no TXT record." in text_of(html)
+        assert f'href="{domain_act(waiting, "verify")}"' in html
         assert not Event.objects.filter(kind="staff.acted").exists()
         monkeypatch.setattr("accounts.billing.domains.require_challenge", lambda _: None)
         assert staff.post(address, {"reason": "ticket"}).status_code == 302
@@ -330,8 +334,17 @@ class TestFqdn:
         text = self.ask(staff, "a.gateway.localhost", tenant="warehouse")
         assert "More than one tenant is meant. Choose: Retail warehouse of Acme Warehouse of Acme" in text
         assert "A claim by Retail warehouse" in self.ask(staff, "a.gateway.localhost", tenant="retail")
-        assert "No tenant has this word in its name, or this id or address." in self.ask(
-            staff, "a.gateway.localhost", tenant="zzz"
+        text = self.ask(staff, "a.gateway.localhost", tenant="zzz")
+        assert "No tenant has “zzz” at the beginning of a word of its name, of an FQDN, or of" in text
+
+    def test_a_domain_of_another_account_is_not_to_be_verified(
+        self, staff: Client, world: factories.World
+    ) -> None:
+        verified(world.account, "acme.example")
+        text = self.ask(staff, "db.acme.example", tenant=str(world.stranger_tenant.pk))
+        assert "A claim by Other refused Its domain belongs to Acme. fqdn-outside-domains" in text
+        assert "Verify its domain first" in self.ask(
+            staff, "db.elsewhere.example", tenant=str(world.stranger_tenant.pk)
         )
 
     def test_a_deleted_tenant_claims_nothing(self, staff: Client, world: factories.World) -> None:
