@@ -20,7 +20,7 @@ from accounts.models.history import RevisionAction, RevisionKind
 from analytics.digest.facts import FELL, MOST_LEAKS, has_fallen
 from analytics.models import Digest, TenantHealth
 from logs.models import PendingBuild
-from tenantadmin.lib.core.formats import ago, duration, percent
+from tenantadmin.lib.core.formats import ago, day_in_words, duration, percent
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
 
@@ -241,9 +241,10 @@ def _find_all(
     if pending is not None and pending > last_day:
         yield VerdictSentence(*_being_summarised(pending))
     elif last_day < yesterday:
-        yield VerdictSentence(VerdictState.LOG_LATE, f"No log since {_name(last_day, today)}", last_day)
+        text = f"No log since {day_in_words(last_day, today)}"
+        yield VerdictSentence(VerdictState.LOG_LATE, text, last_day)
     elif last_day == yesterday and not (digests and digests[0].last_day == yesterday):
-        text = f"Not judged yet: there is no digest of {_name(yesterday, today)} yet"
+        text = f"Not judged yet: there is no digest of {day_in_words(yesterday, today)} yet"
         yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, yesterday)
     if falls := _last_falls(digests, since=days_before(last_day, _DAYS - 1)):
         worst = max(falls, key=lambda fall: (not fall.is_over, fall.depth, fall.start.day))
@@ -254,7 +255,7 @@ def _find_all(
         day = digests[0].last_day
         for section, text in _FINDINGS:
             if section in sections:
-                told = f"{text} on {_name(day, today)}"
+                told = f"{text} on {day_in_words(day, today)}"
                 closed_by = _closed_by(digests[0], history) if section == _LEAKS else None
                 if closed_by is None:
                     yield VerdictSentence(VerdictState.FINDING, told, day)
@@ -337,7 +338,7 @@ def _describe(
     """Tell a fall. ``judged`` is the day of the last digest, ``logged`` the last day with a log."""
     start = fall.start
     usual, rate = percent(start.usual / 100), percent(start.rate / 100)
-    text = f"Hit rate fell from {usual} to {rate} on {_name(start.day, today)}"
+    text = f"Hit rate fell from {usual} to {rate} on {day_in_words(start.day, today)}"
     seq = _find_cause(start.document)
     if seq is None:
         seq = _last_write_between(history, fall.before, start.day)
@@ -405,8 +406,3 @@ def _find_restore(history: Sequence[Revision], cause: Revision | None) -> Revisi
         return None
     restores = (it for it in history if it.seq > cause.seq and it.action == RevisionAction.RESTORE)
     return next((it for it in restores if (it.restored_from or 0) < cause.seq), None)
-
-
-def _name(day: dt.date, today: dt.date) -> str:
-    """Return the day as ``Thursday, 26 November``, with the year where it is another one."""
-    return f"{day:%A}, {day.day} {day:%B}" + (f" {day.year}" if day.year != today.year else "")

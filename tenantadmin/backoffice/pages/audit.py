@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from django import forms
+from django.conf import settings
 from django.contrib import messages
 from django.db import transaction
 from django.http import HttpResponseRedirect
@@ -38,6 +39,7 @@ from tenantadmin.backoffice.audit import (
 )
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.formats import day_in_words
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.csv_files import stream_csv
 
@@ -147,6 +149,28 @@ class ViewForm(forms.Form):
     name = forms.CharField(max_length=100)
 
 
+def _tell_empty(filters: AuditFilter) -> str:
+    """Say that no record fits, and since when records are kept."""
+    today = now().date()
+    days = {
+        word: day_in_words(day, today)
+        for word, day in (("from", filters.since), ("until", filters.until))
+        if day is not None
+    }
+    if filters.since == filters.until and days:
+        days = {"on": days["from"]}
+    if filters.what or filters.kind or filters.tenant or filters.account:
+        told = "Nothing that fits is recorded"
+    else:
+        told = f"{filters.who} did nothing that is recorded" if filters.who else "Nothing is recorded"
+    said = [" ".join([told, *(f"{word} {day}" for word, day in days.items())]) + "."]
+    if filters.what:
+        said.append("“About” finds only events.")
+    kept = (now() - min(settings.EVENT_RETENTION, settings.AUDIT_RETENTION)).date()
+    said.append(f"All records since {day_in_words(kept, today)} are kept.")
+    return " ".join(said)
+
+
 class AuditListPage(StaffPage):
     """All records, newest first."""
 
@@ -176,6 +200,7 @@ class AuditListPage(StaffPage):
         return {
             **content,
             "acts": tell_acts(self._readable(page.entries), names),
+            "empty": "" if page.entries else _tell_empty(filters),
             "cursor": page.cursor,
             "names": names,
             "filters": filters,

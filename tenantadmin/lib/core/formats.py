@@ -121,6 +121,11 @@ def between(value: Mapping[str, Any] | None, show: Callable[[float | None], str]
     return f"{least} to {most}" if likely is None else f"≈ {middle} ({least} to {most})"
 
 
+def day_in_words(day: dt.date, today: dt.date) -> str:
+    """Show a day in a sentence: ``Thursday, 26 November``, with the year where it is another one."""
+    return f"{day:%A}, {day.day} {day:%B}" + (f" {day.year}" if day.year != today.year else "")
+
+
 def exact_time(at: dt.datetime) -> str:
     """Show a time to the second, in UTC: ``2026-11-24 23:34:10 UTC``."""
     # strftime would write years before 1000 with fewer than four digits.

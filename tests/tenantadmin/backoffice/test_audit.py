@@ -352,7 +352,16 @@ class TestPage:
         assert 'href="?who=owner%40example.org&amp;kind=tokens"' in html.content.decode()
 
     def test_nothing_fits(self, staff: Client, world: factories.World) -> None:
-        assert "Nothing fits." in page_text(staff, AUDIT, who="unknown@example.org")
+        text = page_text(staff, AUDIT, who="unknown@example.org", since="2001-03-01", until="2001-03-01")
+        assert (
+            "unknown@example.org did nothing that is recorded on Thursday, 1 March 2001. All records since"
+            in text
+        )
+        assert "“About” finds" not in text
+        text = page_text(staff, AUDIT, what="unknown.example", until="2001-03-01")
+        assert (
+            "Nothing that fits is recorded until Thursday, 1 March 2001. “About” finds only events." in text
+        )
 
     def test_older_pages_keep_the_filters(self, staff: Client, world: factories.World) -> None:
         for number in range(51):
