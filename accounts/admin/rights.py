@@ -104,6 +104,10 @@ class Rights:
     cut_at: int | None = None
 
     @property
+    def can_be_revoked(self) -> bool:
+        return any(right.can_be_revoked for right in self.rows)
+
+    @property
     def folded(self) -> list[Right]:
         """The rows of a page: tokens that the dashboard makes for a sign-in are one row for each person."""
         groups: defaultdict[Any, list[Right]] = defaultdict(list)

@@ -340,8 +340,9 @@ class OffboardPage(PersonScope, ActPage):
         billed = accounts_billed_to(self.person).order_by("name", "pk").values_list("name", flat=True)
         if names := ", ".join(billed):
             fields[_BILLING] = forms.BooleanField(
-                label=f"The new owner, or without one another owner, gets the mails about billing of {names}",
-                help_text=f"They go to {self.person.email} now.",
+                label=f"Mails about billing of {names} go to the new owner",
+                help_text="If you choose none, they go to another owner. "
+                f"Now they go to {self.person.email}.",
                 required=False,
                 initial=True,
             )

@@ -111,7 +111,7 @@ def test_a_draft_of_earlier_rules_is_rebased_and_published(
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find("Wareh")
         clicks.open_tab("Rules")
-        clicks.click("text=Draft Longer")
+        clicks.click("text=Open the draft “Longer")
         clicks.click("text=Rebase onto revision 3")
         page.wait_for_selector(".diff .added >> text=90")
         page.fill("[name=reason]", "ticket 4")
