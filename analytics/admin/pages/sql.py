@@ -195,12 +195,12 @@ class SqlPage(LogPage):
 
     def _save(self, statement: str) -> HttpResponse:
         saved = save_query(self.user, name=self.request.POST.get("name", ""), statement=statement)
-        messages.success(self.request, f"Saved as {saved.name}.")
+        messages.success(self.request, f"Saved the query “{saved.name}”.")
         return HttpResponseRedirect(f"{self.to('tenant-sql')}?saved={saved.pk}")
 
     def _delete(self, query_id: str) -> HttpResponse:
         deleted = delete_saved_query(self.user, int(query_id) if query_id.isdecimal() else 0)
-        messages.success(self.request, f"Deleted the saved query {deleted.name}.")
+        messages.success(self.request, f"Deleted the query “{deleted.name}”.")
         return HttpResponseRedirect(self.to("tenant-sql"))
 
 
@@ -271,7 +271,6 @@ def _cell(value: Any, column: tuple[str, bool]) -> str:
         beside = f' <span class="subtle">{from_epoch_ms(value).time().isoformat("milliseconds")}</span>'
     if name == "cacheStatus" and text in STATUSES:
         style = format_html(' title="{}"', say_status(text))
-        beside = format_html(' <span class="subtle">{}</span>', STATUSES[text][0])
     if len(text) > _SHOWN_CHARACTERS:
         text = f"{text[:_SHOWN_CHARACTERS]}…"
     return f"<td{style}>{escape(text)}{beside}</td>"
