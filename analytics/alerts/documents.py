@@ -10,10 +10,11 @@ from uuid import UUID
 from django.utils.crypto import salted_hmac
 from msgspec import UNSET, Meta, UnsetType
 
-from analytics.alerts.kinds import TENANT_KINDS
+from analytics.alerts.kinds import KINDS, TENANT_KINDS, say_value
 from analytics.models import AlertDelivery
+from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +58,7 @@ class AlertDocument(JsonStruct):
     ]
     since: Annotated[Timestamp | None, Meta(description="Since when it fires.")]
     value: Annotated[float | None, Meta(description="The number at the last evaluation.")]
+    value_text: Annotated[str, Meta(description="`value` in words, and when the alert fires.")]
     evaluated_at: Timestamp | None
     created_at: Timestamp
     modified_at: Timestamp
@@ -109,8 +111,17 @@ def describe_alert(alert: Alert, *, firing: AlertFiring | None, shows_secrets: b
         quiet_hours=quiet and AlertQuietHours(from_=quiet["from"], to=quiet["to"]),
         state="firing" if firing else "unknown" if alert.value is None else "quiet",
         since=firing and format_timestamp(firing.started_at),
+        value_text=say_state(alert, firing),
         signing_secret=signing_secret(alert) if shows_secrets else UNSET,
     )
+
+
+def say_state(alert: Alert, firing: AlertFiring | None) -> str:
+    """Return what the number of an alert is, and since when it fires."""
+    if alert.value is None:
+        return "the log has too little to say it" if alert.evaluated_at else "first look within a minute"
+    text = say_value(KINDS[alert.kind], value=alert.value, threshold=alert.threshold)
+    return f"{text}; since {ago(firing.started_at, now=now())}" if firing else text
 
 
 def describe_channel(channel: Mapping[str, Any], *, shows_secrets: bool = False) -> AlertChannel:

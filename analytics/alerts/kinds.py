@@ -116,6 +116,11 @@ _KINDS: Final = (
     ),
     _kind(AlertKind.BUILD_FAILED, "Summaries whose last build failed: {value}", "builds", 1),
 )
+#: What a number is compared with, of the kinds whose number is how far it is below.
+_COMPARED_WITH: Final[Mapping[str, str]] = {
+    AlertKind.HIT_RATE_FELL: f"the rate of the {BASE_DAYS} days before",
+    AlertKind.SAVINGS_FELL: f"the time of the {BASE_DAYS} days before, per hour",
+}
 #: In the order of the documentation.
 KINDS: Final[Mapping[str, AlertKindDocument]] = {kind.kind: kind for kind in _KINDS}
 #: The kinds of the whole service, whose numbers have another meaning.
@@ -135,6 +140,15 @@ def say_number(kind: AlertKindDocument, *, value: float, threshold: float, windo
     return f"{about} (threshold: {show_number(kind, threshold)})."
 
 
+def say_value(kind: AlertKindDocument, *, value: float, threshold: float) -> str:
+    """Return the number of an alert and, if it is a difference, from what it is and when the alert fires."""
+    than = _COMPARED_WITH.get(kind.kind)
+    if than is None:
+        return f"now {show_number(kind, value)}"
+    side = "above" if value < 0 else "below"
+    return f"now {show_number(kind, abs(value))} {side} {than}; it fires {show_number(kind, threshold)} below"
+
+
 def show_number(kind: AlertKindDocument, value: float | None) -> str:
     """Return a number of this kind, or a threshold, with its unit: ``7.5%``."""
     if value is None:
@@ -146,5 +160,5 @@ def show_number(kind: AlertKindDocument, value: float | None) -> str:
             return formats.duration(60_000 * value)
         case "points":
             return f"{value:,g} points"
-        case _:
-            return formats.number(value)
+        case unit:
+            return formats.count(round(value), unit.removesuffix("s"))

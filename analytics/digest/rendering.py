@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from django.utils.html import conditional_escape, format_html
@@ -31,6 +31,7 @@ _BACKTICKS: Final = re.compile("`+")
 class ShownSection:
     """A section with its facts and names filled in."""
 
+    id: str
     heading: str
     lines: Sequence[str]
 
@@ -82,7 +83,7 @@ def as_html_sections(
     # Escaping does not change the braces of the ids.
     escaped = [conditional_escape(text) for text in texts]
     return [
-        ShownSection(section.heading, [mark_safe(line) for line in section.lines])  # noqa: S308  # escaped
+        replace(section, lines=[mark_safe(line) for line in section.lines])  # noqa: S308  # escaped
         for section in _filled(document, escaped, names)
     ]
 
@@ -92,7 +93,8 @@ def _filled(
 ) -> Iterator[ShownSection]:
     values = show_values(document, show_name=lambda name: names[name["id"]]) | dict(names)
     for section, text in zip(document["sections"], texts, strict=True):
-        yield ShownSection(section["heading"], [fill(line, values) for line in text.splitlines() if line])
+        lines = [fill(line, values) for line in text.splitlines() if line]
+        yield ShownSection(section["id"], section["heading"], lines)
 
 
 def _text_of(name: Mapping[str, Any]) -> str:

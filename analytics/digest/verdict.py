@@ -20,7 +20,7 @@ from accounts.models.history import RevisionAction, RevisionKind
 from analytics.digest.facts import FELL, MOST_LEAKS, has_fallen
 from analytics.models import Digest, TenantHealth
 from logs.models import PendingBuild
-from tenantadmin.lib.core.formats import ago, day_in_words, duration, percent
+from tenantadmin.lib.core.formats import ago, apart, day_in_words, percent
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
 
@@ -347,8 +347,7 @@ def _describe(
     cause = next((it for it in history if it.seq == seq), None)
     restore = _find_restore(history, cause)
     if cause is not None and restore is not None and (fall.is_over or judged > restore.changed_at.date()):
-        passed = (restore.changed_at - cause.changed_at) / dt.timedelta(milliseconds=1)
-        text += f", restored {duration(passed)} later"
+        text += f", restored {apart(cause.changed_at, restore.changed_at) or 'a moment'} later"
         if not fall.is_over:
             text += ", and is still down"
     elif restore is not None:

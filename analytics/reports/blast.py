@@ -17,7 +17,7 @@ from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 from rules.table_invalidation import find_rules
-from tenantadmin.lib.core.formats import count, number
+from tenantadmin.lib.core.formats import ago, count, number
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: Older stores are ignored, even if the TTL is longer.
 MAX_DAYS: Final = 31
 _WEEKS: Final = 4
+#: A preview says how old the log is, from this age on.
+_LATE: Final = dt.timedelta(minutes=10)
 #: The rules for which a preview of tables reads the log. Each takes two queries.
 MAX_PREVIEWED: Final = 20
 
@@ -108,6 +110,9 @@ class _PreviewHead(JsonStruct):
     at: Timestamp
     log_until: Annotated[
         Timestamp | None, Meta(description="The newest entry of the log. Absent if the log has none.")
+    ] = None
+    log_note: Annotated[
+        str | None, Meta(description="Why the log may not tell what is cached now, for people to read.")
     ] = None
     targets: list[PreviewTarget]
     queries: list[ReportQuery]
@@ -227,19 +232,40 @@ def _preview_all(
         for rule in rules
     ]
     targets.sort(key=lambda target: -(target.table_entries or 0))
+    end = _find_end(log, now=now)
+    has_results = any(target.entries for target in targets)
     return _PreviewHead(
-        at=format_timestamp(now), log_until=_find_end(log, now=now), targets=targets, queries=queries
+        at=format_timestamp(now),
+        log_until=None if end is None else format_timestamp(end),
+        log_note=_say_log(end=end, published_at=ruleset.modified_at, now=now, has_results=has_results),
+        targets=targets,
+        queries=queries,
     )
 
 
-def _find_end(log: LogReader, *, now: dt.datetime) -> Timestamp | None:
+def _say_log(
+    *, end: dt.datetime | None, published_at: dt.datetime, now: dt.datetime, has_results: bool
+) -> str | None:
+    """Say why a preview has no results, or may lack some. ``end`` is the newest entry of the log."""
+    published = f"The rules were published {ago(published_at, now=now)}, which emptied the cache"
+    if end is None or end < published_at:
+        return f"{published}, and the log has no request since. If none came, nothing is cached."
+    if now - end >= _LATE:
+        newest = f"The newest request in the log is from {ago(end, now=now)}"
+        return f"{newest}: results that were stored since are not counted."
+    if not has_results and now - published_at < dt.timedelta(days=1):
+        return f"{published}: since then these rules have stored no result that is still valid."
+    return None
+
+
+def _find_end(log: LogReader, *, now: dt.datetime) -> dt.datetime | None:
     """Return the time of the newest entry of the log."""
     days = partitions_with_file(tenant=log.tenant).filter(day__lte=now.date())
     last = days.values_list("day", flat=True).last()
     if last is None:
         return None
     (row,) = log.rows(_END.format(day=last, now=epoch_ms(now)))
-    return None if row["at"] is None else format_timestamp(from_epoch_ms(row["at"]))
+    return None if row["at"] is None else from_epoch_ms(row["at"])
 
 
 def _preview(

@@ -456,6 +456,22 @@ class TestPreview:
         assert (target.entries, target.bytes, target.refill_ms) == (3, 107, 21)
         assert target.last_store_at == format_timestamp(moment(eleven + 2000))
 
+    def test_a_preview_without_results_says_why(self, world: World, log: LogReader) -> None:
+        def note(published: int) -> str | None:
+            Ruleset.objects.filter(pk=world.tenant.pk).update(modified_at=moment(published))
+            return preview_tables(log, tables=["x"], now=self.NOW).log_note
+
+        minute = HOUR // 60
+        published = "The rules were published 4 minutes ago, which emptied the cache"
+        empty = f"{published}, and the log has no request since. If none came, nothing is cached."
+        assert note(12 * HOUR - 4 * minute) == empty
+        put(world, self.miss("under the old rules", 12 * HOUR - 5 * minute))
+        assert note(12 * HOUR - 4 * minute) == empty
+        put(world, self.miss("no result", 12 * HOUR - minute, cacheStatus="BYPASS"))
+        since = f"{published}: since then these rules have stored no result that is still valid."
+        assert note(12 * HOUR - 4 * minute) == since
+        assert note(-13 * HOUR) is None
+
     def test_results_of_the_tables_are_counted_apart(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR
         put(
@@ -496,6 +512,8 @@ class TestPreview:
         )
         assert every.note is None
         assert some.log_until == format_timestamp(moment(eleven + 4))
+        newest = "The newest request in the log is from 1 hour ago"
+        assert some.log_note == f"{newest}: results that were stored since are not counted."
         by_rule = preview_invalidation(log, rule_id="r", now=self.NOW)
         by_long_names = preview_tables(log, tables=["x" * 2000 for _ in range(100)], now=self.NOW)
         uncounted = [*by_rule.targets, *by_long_names.targets]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.admin.pages.base import TenantPage
-from analytics.alerts.documents import describe_channel
+from analytics.alerts.documents import describe_channel, say_state
 from analytics.alerts.kinds import KINDS, show_number
 from analytics.alerts.storing import alerts_of, firing_of, firings_of
 from analytics.models import AlertDelivery
@@ -34,12 +34,12 @@ class AlertsPage(TenantPage):
 
 
 def _row(alert: Alert) -> dict[str, Any]:
-    kind = KINDS[alert.kind]
+    kind, firing = KINDS[alert.kind], firing_of(alert)
     return {
         "alert": alert,
-        "firing": firing_of(alert),
+        "firing": firing,
         "kind": kind,
-        "number": show_number(kind, alert.value),
+        "number": say_state(alert, firing),
         "threshold": show_number(kind, alert.threshold),
         "channels": [describe_channel(channel) for channel in alert.channels],
     }

@@ -164,7 +164,10 @@ class InvalidatePage(LogPage, TenantActPage):
             "bytes": sum(target.bytes for target in chosen),
             "refill_ms": sum(target.refill_ms for target in chosen),
             "signed": signing.dumps(
-                {target.rule_id: [target.entries, target.table_entries] for target in targets}
+                [
+                    {target.rule_id: [target.entries, target.table_entries] for target in targets},
+                    preview.log_note,
+                ]
             ),
             "targets": [
                 (
@@ -213,13 +216,13 @@ class InvalidatePage(LogPage, TenantActPage):
     def _ended(self, rule_ids: Sequence[str]) -> str:
         """Return what ended, by the numbers that the user saw in the preview."""
         try:
-            seen = signing.loads(self.request.POST.get("previewed", ""))
+            seen, log_note = signing.loads(self.request.POST.get("previewed", ""))
         except signing.BadSignature:
             return ""
         found = [seen[rule_id] for rule_id in rule_ids if rule_id in seen]
         entries, read = sum(live for live, _ in found), sum(of_tables or 0 for _, of_tables in found)
         if not entries:
-            return "By the log, no result was cached."
+            return " ".join(filter(None, ["By the log, no result was cached.", log_note]))
         what = f", of which {number(read)} read {self.what}" if read else ""
         return f"That ended {count(entries, 'cached result')}{what}."
 

@@ -146,15 +146,19 @@ def days_between(first: dt.date, last: dt.date, *, today: dt.date) -> str:
 
 def ago(at: dt.datetime, *, now: dt.datetime) -> str:
     """Show how long ago a time was, or how far ahead it is: ``8 days ago``, ``in 3 hours``."""
-    passed = (now - at) // dt.timedelta(milliseconds=1)
-    seconds = (abs(passed) + 500) // 1000
+    text = apart(at, now)
+    # Also up to a minute ahead: clocks differ.
+    return "just now" if not text else f"{text} ago" if now > at else f"in {text}"
+
+
+def apart(at: dt.datetime, other: dt.datetime) -> str:
+    """Show the time between two times in the words of `ago`: ``8 days``. Empty below a minute."""
+    seconds = (abs(other - at) // dt.timedelta(milliseconds=1) + 500) // 1000
     for (size, unit), (smaller, _) in pairwise(_AGES):
         # 59.5 minutes are an hour, and not 60 minutes.
         if 2 * seconds + smaller >= 2 * (_LEAST_MONTHS if unit == "month" else size):
-            text = count(max((2 * seconds + size) // (2 * size), 1), unit)
-            return f"{text} ago" if passed > 0 else f"in {text}"
-    # Also up to a minute ahead: clocks differ.
-    return "just now"
+            return count(max((2 * seconds + size) // (2 * size), 1), unit)
+    return ""
 
 
 def _change(value: float | None, show: Callable[[float], str]) -> str:

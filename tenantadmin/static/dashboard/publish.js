@@ -24,12 +24,12 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
     run: async () => { ({ seq } = await run(comment.value())); },
     then: async () => {
       await then();
-      notify(`Revision ${seq} is in force.`, "revision", seq > 0 && button("Undo", async () => {
+      notify(`Revision ${seq} is in force.`, "revision", seq > 0 && button(`Undo: restore revision ${seq - 1}`, async () => {
         const now = isRules ? await call("GET /config/tenants/{tenant}/rules", { tenant }) : await call("GET /config/tenants/{tenant}/config", { tenant });
         if (now.seq !== seq) throw new Error("Another revision was published since. The history can restore earlier ones.");
         await restore(tenant, kind, seq - 1, `Undo of revision ${seq}`);
-        notify(`Undone: the ${isRules ? "rules" : "configuration"} of revision ${seq - 1} are in force again.`, "revision");
         go(location.hash);
+        notify(`Undone: the ${isRules ? "rules" : "configuration"} of revision ${seq - 1} are in force again.`);
       }, "small"));
     },
   });

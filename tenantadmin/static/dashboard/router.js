@@ -78,10 +78,11 @@ function explain(error) {
   throw error instanceof TypeError ? new NotLoaded("This page could not be loaded. Check the connection and try again.") : error;
 }
 
-/** @param {string} path with its `#`; the present page is read again */
+/** @param {string} path the present page is left at once, or read again */
 export function go(path) {
-  if (location.hash === path) dispatchEvent(new Event("hashchange"));
-  else location.hash = path;
+  const href = path.replace(/^#?/, "#");
+  if (location.hash !== href) history.pushState(null, "", href);
+  dispatchEvent(new Event("hashchange"));
 }
 
 /** @param {string} tenant @param {string} page @param {Record<string, string | number | undefined | null>} [query] the address of a page of a tenant */

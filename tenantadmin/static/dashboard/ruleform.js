@@ -119,8 +119,9 @@ export async function askForRule(rules, id, begin = []) {
       if (isCache && !(seconds >= 1)) throw new Error("Say for how long a result is fresh: one second or more.");
       if (action.value === "invalidate" && !chosen().length) throw new Error("Choose the rules whose results become stale.");
       const [ofTables, ofUsers] = [names(tables.value), names(users.value)];
-      const conditions = { ...(ofTables.length && { tables: { containsAny: ofTables } }), ...(ofUsers.length && { userName: { in: ofUsers } }),
-        ...(reads.checked && { isReadOnly: true }), ...(repeats.checked && { hasNonDeterministicFunctions: false }), ...othersOf(rule) };
+      // Keys keep their order, in which the rule is told.
+      const conditions = Object.fromEntries(Object.entries({ ...(which.value && rule.conditions), tables: ofTables.length ? { containsAny: ofTables } : null, userName: ofUsers.length ? { in: ofUsers } : null,
+        isReadOnly: reads.checked || null, hasNonDeterministicFunctions: repeats.checked ? false : null, ...othersOf(rule) }).filter(([, test]) => test !== null));
       const { description, ...before } = lasting(rule, action.value);
       const after = { ...before, name: name.value.trim(), ...(about.value.trim() && { description: about.value.trim() }), action: action.value, conditions, ...(isCache && { ttlSeconds: seconds }),
         ...(isCache && choice() !== KEEP && { varyBy: choice() ? [choice()] : [] }), ...(action.value === "invalidate" && { invalidateRules: chosen() }) };

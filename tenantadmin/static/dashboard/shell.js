@@ -49,7 +49,7 @@ export const shell = {
     document.body.classList.remove("menu-open");
     fill(view, isPlain ? null : skeleton());
     if (before) {
-      forgetNotices(".error");
+      forgetNotices(":is(.error, .revision)");
       scrollTo(0, 0);
       view.focus({ preventScroll: true });
     }

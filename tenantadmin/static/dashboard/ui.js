@@ -191,18 +191,19 @@ export const nextOf = ({ _links: { next } }) => new URLSearchParams(next?.href.s
 /** @param {string} [which] */
 export const forgetNotices = (which = "*") => notices.querySelectorAll(`:scope > ${which}`).forEach((one) => one.remove());
 
-const notices = document.body.appendChild(h("div.notices", { "aria-live": "polite" }));
+const notices = h("div.notices", { "aria-live": "polite" });
+document.body.prepend(notices);
 
-/** @param {string} text @param {"" | "error" | "revision"} [kind] of revisions, only the newest notice stays @param {Child} [act] what one may do about it */
+/** @param {string} text @param {"" | "error" | "revision"} [kind] a notice of a revision stands above the page until the page is left @param {Child} [act] what one may do about it */
 export function notify(text, kind = "", act) {
   // What succeeded before signing out is of no use after it.
   const isError = kind === "error";
   if (!isError && document.querySelector("#app.plain")) return;
-  if (kind === "revision") forgetNotices(".revision");
+  forgetNotices(".revision");
   notices.querySelectorAll(`:scope > [data-text="${CSS.escape(text)}"]`).forEach((one) => one.remove());
   const notice = notices.appendChild(h("div", { class: `notice ${kind}`, role: isError && "alert", "data-text": text }, h("span.grow", text), act,
     h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×")));
-  setTimeout(() => notice.remove(), act ? 60_000 : isError ? 15_000 : 5000);
+  if (kind !== "revision") setTimeout(() => notice.remove(), isError ? 15_000 : 5000);
 }
 
 /**

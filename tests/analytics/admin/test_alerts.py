@@ -40,7 +40,10 @@ def test_state_history_and_messages(support: Client, tenant: Tenant) -> None:
     make_alert(tenant, name="Off", enabled=False)
     AlertDelivery.objects.update(state="failed", error="The receiver answered with status 500.")
     shown = page_text(support, to("tenant-alerts", tenant))
-    assert "fires Hits <b> since just now hit-rate-fell 12.5 points 10 points, 24 hours just now" in shown
+    assert (
+        "fires Hits <b> hit-rate-fell now 12.5 points below the rate of the 28 days before; it fires "
+        "10 points below; since just now 10 points, 24 hours just now"
+    ) in shown
     assert "webhook https://hooks.example.org/…" in shown
     assert "off Off" in shown
     assert "failed The receiver answered with status 500. Hits <b> started" in shown

@@ -29,7 +29,7 @@ class TestMarkers:
     def test_the_blast_radius_comes_before_the_reason(self, support: Client, tenant: Tenant) -> None:
         shown = page_text(support, to("tenant-invalidate", tenant), rule="orders")
         assert "What ends if you invalidate orders by the log" in shown
-        assert "By the log, no result is cached now." in shown
+        assert "By the log, no result is cached." in shown
         assert "orders 0 0 B 0 ms 0" in shown
         # Staff without access cannot run SQL.
         html = support.get(to("tenant-invalidate", tenant), {"rule": "orders"}).content.decode()

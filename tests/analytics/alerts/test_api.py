@@ -50,6 +50,7 @@ def test_an_alert_is_created_read_changed_and_deleted(world: factories.World) ->
         "state": "unknown",
         "since": None,
         "value": None,
+        "valueText": "first look within a minute",
         "evaluatedAt": None,
         "createdAt": created["createdAt"],
         "modifiedAt": created["modifiedAt"],

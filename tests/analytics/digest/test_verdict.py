@@ -140,7 +140,7 @@ def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
     verdict = read_verdict(tenant)
     assert (
         verdict.text
-        == "Hit rate fell from 42.9% to 7.2% on Monday, 23 November after revision 2, restored 5.5 h later"
+        == "Hit rate fell from 42.9% to 7.2% on Monday, 23 November after revision 2, restored 6 hours later"
     )
     assert (verdict.state, verdict.is_bad) == (VerdictState.HIT_RATE_RECOVERED, False)
 
@@ -202,7 +202,7 @@ def test_a_fall_after_days_without_a_log_names_the_revision_of_these_days(tenant
     write(tenant, 4, hours=30, action="restore", restored_from=2)
     make_digest(tenant, ago=0, rate=9.0, usual=40.0)
     verdict = read_verdict(tenant)
-    assert (verdict.text, verdict.is_open) == (f"{told}, restored 18 h later, and is still down", True)
+    assert (verdict.text, verdict.is_open) == (f"{told}, restored 18 hours later, and is still down", True)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         assert (alert.kind, alert.threshold, alert.window) == ("leak", 1.0, 1)
 
         row.get_by_role("button", name="Send a test").click()
-        expect(page.locator(".notice").last).to_contain_text("2 test messages sent within seconds")
+        expect(page.locator(".notice").last).to_contain_text("2 test messages will be sent within seconds")
         alert.deliveries.filter(channel_number=1).delete()
         record_reading(alert, Reading(2.0))
         alert.deliveries.filter(channel_number=1).delete()
@@ -72,7 +72,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         messages = page.locator("[aria-label=Messages] tbody tr")
         expect(messages).to_have_count(2)
         expect(messages.first).to_contain_text("delivered")
-        expect(row).to_contain_text("2 statements now, since")
+        expect(row).to_contain_text("now 2 statements; since just now")
         expect(page.locator("[aria-label=History] tbody tr")).to_contain_text("2 statements")
         expect(page.locator("main code")).to_contain_text("whsec_")
 

@@ -310,6 +310,11 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         page.wait_for_selector(f".notice:has-text('Revision {before.seq + 1} is in force.')")
         dashboard.settle()
         expect(bar).to_be_hidden()
+        undo = page.locator(".notice").get_by_role("button", name=f"Undo: restore revision {before.seq}")
+        # Beside another change, one could not tell what it undoes.
+        page.locator("[role=switch]").last.click()
+        expect(undo).to_be_hidden()
+        page.click("text=Discard")
         published = Ruleset.objects.get(tenant_id=demo.tenant).rules
         assert [rule["id"] for rule in published] == [second, first, *ids[2:]]
         old, new = (
@@ -321,9 +326,11 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
             "enabled": False,
             "conditions": {**old["conditions"], "tables": {"containsAny": ["hr.*", "payroll.*"]}},
         }
-        page.click(".notice >> text=Undo")
+        # The keys keep their order, in which the rule is told.
+        assert list(new["conditions"]) == list(old["conditions"])
+        undo.click()
         page.wait_for_selector(".notice:has-text('Undone')")
-        # A newer notice about revisions replaces the older one.
+        # The notice of a revision goes when its page is left.
         expect(page.locator(".notice")).to_have_count(1)
         page.wait_for_selector(f"text=Revision {before.seq + 2}, published")
         expect(page.locator("[role=switch]:not(:checked)")).to_have_count(0)

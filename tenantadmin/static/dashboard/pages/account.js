@@ -119,7 +119,7 @@ async function create(all, reload) {
     then: async () => {
       const [, first] = Object.entries(FIRST).find(([scope]) => boxes.some((box) => box.checked && box.name === scope)) ?? [];
       await showToken(token, first && tenant.value && [h("p", "To try it in a shell:"), copyable(curl(token, first.replace("*", tenant.value)), "A first request")],
-        fine("A program exchanges the token for an access token of some minutes, as this command does, and sends that with its requests. ", h("a", { href: `${API}/docs` }, "All requests")));
+        fine("A program exchanges the token for an access token of some minutes, as this command does, and sends that with its requests. ", h("a", { href: `${API}/docs` }, "All operations of the API")));
       reload();
     },
   });

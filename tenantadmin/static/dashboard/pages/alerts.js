@@ -1,7 +1,7 @@
 // Alerts: which numbers are watched, who hears of them, when they fired, and how messages ended.
 
 import { call } from "../api.js";
-import { NONE, ago, count, duration, number, percent } from "../format.js";
+import { ago, count, duration, number, percent } from "../format.js";
 import { whenAsked } from "../forms.js";
 import { can, person } from "../people.js";
 import { acts, age, ask, badge, button, checkbox, empty, field, fine, go, h, input, notify, num, pageHead, panel, select, table, tablePanel, text, to } from "../ui.js";
@@ -28,10 +28,7 @@ export async function show({ tenant, query, reload }) {
     person(), call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
   ]);
   const kindOf = (/** @type {string} */ name) => /** @type {Kind} */ (kinds.find((kind) => kind.kind === name));
-  const amount = (/** @type {string} */ kind, /** @type {number | null} */ value) => (value === null ? NONE : SHOW[kindOf(kind).unit](value));
-  /** What it is now, and what that is measured with. */
-  const now = (/** @type {Alert} */ one) => (one.state === "firing" ? `${amount(one.kind, one.value)} now, since ${ago(one.since)}`
-    : one.state === "quiet" ? (one.value ?? 0) < 0 ? `${amount(one.kind, -(one.value ?? 0))} above it now` : `${amount(one.kind, one.value)} now` : one.evaluatedAt ? "the log has too little to say it" : "first look within a minute");
+  const amount = (/** @type {string} */ kind, /** @type {number} */ value) => SHOW[kindOf(kind).unit](value);
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
   const edit = (/** @type {Alert | null} */ alert) => {
@@ -52,7 +49,7 @@ export async function show({ tenant, query, reload }) {
     pageHead("Alerts", null, writes && button("New alert", () => edit(null), "primary")),
     alerts.length ? tablePanel(`${number(alerts.length)} of ${number(limit)} alerts`, null, [
       { head: "Alert", cell: (row) => [h("strong", row.name), fine(`Fires when: ${say(kindOf(row.kind), row.window, row.threshold)}`)], class: "value", sort: (row) => row.name },
-      { head: "State", cell: (row) => (row.enabled ? [badge(...STATES[/** @type {Alert["state"]} */ (row.state)]), fine(now(row))] : badge("off")), sort: (row) => row.state },
+      { head: "State", cell: (row) => (row.enabled ? [badge(...STATES[/** @type {Alert["state"]} */ (row.state)]), fine(row.valueText)] : badge("off")), sort: (row) => row.state },
       { head: "Last fired", class: "nowrap", cell: ({ id }) => firings.filter((one) => one.alertId === id).map((one) => ago(one.startedAt))[0] ?? "never" },
       { head: "Who hears", cell: (row) => row.channels.map((/** @type {Contract.AlertChannel} */ channel) => h("p.small", where(channel))) },
       acts((row) => h("div.row.end",

@@ -9,7 +9,7 @@ import { a, age, area, ask, badge, beside, button, checkbox, empty, fill, field,
 /** Markers of a page. */
 const PAGE = 100;
 
-/** @typedef {{logUntil?: string, note?: string, ids: string[], targets: Contract.PreviewTarget[]}} Preview */
+/** @typedef {{logUntil?: string, logNote?: string, note?: string, ids: string[], targets: Contract.PreviewTarget[]}} Preview */
 
 /** @type {HTMLElement | null} what was done last, until the page is left */
 let done = null;
@@ -72,7 +72,7 @@ function byRule(tenant, caching, wanted, name, reload) {
 }
 
 /** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */
-const confirmed = async (title, tenant, name, reload, { logUntil, note, ids, targets }, make, what = "") => {
+const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note, ids, targets }, make, what = "") => {
   const reason = input("reason", "", { maxlength: 2000 });
   // In doubt, a result counts as one of the tables; rules that were not looked at are chosen.
   const chosen = new Set(ids.filter((id) => targets.find((one) => one.ruleId === id)?.tableEntries !== 0));
@@ -83,7 +83,7 @@ const confirmed = async (title, tenant, name, reload, { logUntil, note, ids, tar
     const full = targets.filter((one) => chosen.has(one.ruleId) && one.entries);
     const sum = (/** @type {"entries" | "tableEntries" | "bytes" | "refillMs"} */ key) => full.reduce((all, one) => all + (one[key] ?? 0), 0);
     const read = sum("tableEntries");
-    if (!full.length) return [h("strong", what && !chosen.size ? `By the log, no cached result reads ${what}.` : "By the log, no result is cached now.")];
+    if (!full.length) return [h("strong", what && !chosen.size ? `By the log, no cached result reads ${what}.` : "By the log, no result is cached.")];
     return [h("strong", `${ends} ${f.count(sum("entries"), "cached result")} of ${f.count(full.length, "rule")}, ${f.bytes(sum("bytes"))}${read ? `: ${f.number(read)} read${read === 1 ? "s" : ""} ${what}` : ""}.`),
       read > 0 && read < sum("entries") && " Invalidation ends all results of a rule.",
       ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}.`];
@@ -105,7 +105,7 @@ const confirmed = async (title, tenant, name, reload, { logUntil, note, ids, tar
       what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", name), what !== "" && { ...text("Why", "why"), class: "value" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
     ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
-    h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, note, " ", note && button("Tick all", tickAll, "small")),
+    h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, logNote, " ", note, " ", note && button("Tick all", tickAll, "small")),
     field("Reason", reason, "Optional. It stays with the marker.")),
     run: () => {
       if (!chosen.size) throw new Error("Choose at least one rule.");
@@ -113,7 +113,7 @@ const confirmed = async (title, tenant, name, reload, { logUntil, note, ids, tar
     },
     then: () => {
       reload();
-      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map(name).join(", ")}.`), " ", ended("That ended"), " Gateways hear of it within seconds. The markers are below; ",
+      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map(name).join(", ")}.`), " ", ended("That ended"), " ", logNote, " Gateways hear of it within seconds. The markers are below; ",
         a(to(tenant, "traffic", { status: "MISS" }), "Requests"), " shows the misses that follow."));
     },
   });

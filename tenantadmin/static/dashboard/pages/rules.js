@@ -152,8 +152,8 @@ function describe(tenant, rule, effect, year, isOpen, blame, acts) {
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([
-        effect && [`In ${year}`, [`${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses)} misses, ${f.count((requests ?? 0) - effect.totalExecutions, "other request")}, ${f.count(effect.queriesMatched, "statement")} · `,
-          a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
+        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses)} misses, ${f.count((requests ?? 0) - effect.totalExecutions, "other request")}, ${f.count(effect.queriesMatched, "statement")}`],
+        effect && ["Last 7 days", [a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],
         rule.staleWhileRevalidate && ["Then stale for", f.span(rule.staleWhileRevalidate)],

@@ -172,7 +172,7 @@ const FORMS = {
       const rules = withStarters(stored.rules, chosen, wanted);
       if (rules.length === stored.rules.length) throw new Error("Choose a rule that is not there yet.");
       await call("PUT /config/tenants/{tenant}/rules", { tenant, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust }, comment: comment.value() });
-      notify("Published.", "revision");
+      notify("Published.");
       await changed();
     })];
   },
