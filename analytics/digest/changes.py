@@ -22,7 +22,10 @@ _MOST_RULES: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class RulesWrite:
-    """A write of the ruleset: its time (epoch ms), and the ids of added, removed and changed rules."""
+    """A write of the ruleset: its time (epoch ms), and the ids of added, removed and changed rules.
+
+    With ``has_more``, it concerns other rules too, which are not known.
+    """
 
     seq: int
     at: int
@@ -30,6 +33,11 @@ class RulesWrite:
     added: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
+    has_more: bool = False
+
+    def touches(self, rule_id: str) -> bool:
+        """Return True if it may have added, removed or changed the rule."""
+        return self.has_more or rule_id in self.added | self.removed | self.changed
 
     def as_name(self, name_id: str) -> Name:
         text = f"revision {self.seq} ({format_minute(self.at)})"
@@ -57,20 +65,6 @@ class RulesWrite:
 
 
 @dataclass(frozen=True, slots=True)
-class EarlierWrite:
-    """A write of the ruleset before the period: its time (epoch ms), and the ids of rules that it changed.
-
-    ``rules`` is None if they are too many to name.
-    """
-
-    at: int
-    rules: frozenset[str] | None
-
-    def touches(self, rule_id: str) -> bool:
-        return self.rules is None or rule_id in self.rules
-
-
-@dataclass(frozen=True, slots=True)
 class HandMarker:
     """An invalidation marker that a person made, at a time (epoch ms)."""
 
@@ -95,7 +89,7 @@ class Changes:
     """
 
     writes: Sequence[RulesWrite] = ()
-    earlier: Sequence[EarlierWrite] = ()
+    earlier: Sequence[RulesWrite] = ()
     markers: Sequence[HandMarker] = ()
     recommendations: Sequence[OpenRecommendation] = ()
 
@@ -104,7 +98,7 @@ _Change = TypeVar("_Change", RulesWrite, HandMarker)
 
 
 def find_coincidence(
-    changes: Changes, *, rule_id: str, has_risen: bool, start: int, own_since: int, prefix: str
+    changes: Changes, *, rule_id: str, has_risen: bool, start: int, prefix: str
 ) -> tuple[list[Wordings], list[Name]]:
     """Return the sentence about a change that coincides with a move of a rule's hit rate, and its names.
 
@@ -113,7 +107,6 @@ def find_coincidence(
     there is no sentence.
 
     Args:
-        own_since: a write of this rule itself counts from this time (epoch ms).
         prefix: the beginning of the ids of the names.
     """
     marker = _newest(
@@ -127,11 +120,7 @@ def find_coincidence(
         [
             change
             for change in changes.writes
-            if (
-                own_since <= change.at < start + HOUR_MS
-                if rule_id in change.added | change.changed
-                else not has_risen and _fits(change.at, start)
-            )
+            if (rule_id in change.added | change.changed or not has_risen) and _fits(change.at, start)
         ]
     )
     if marker is not None and (write is None or marker.at > write.at):

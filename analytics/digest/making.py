@@ -17,7 +17,7 @@ from django.urls import reverse
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.config import read_per_user_tables, read_prices
-from analytics.digest.changes import Changes, EarlierWrite, HandMarker, OpenRecommendation, RulesWrite
+from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
 from analytics.digest.model_text import choose_texts
@@ -54,6 +54,8 @@ DELAY: Final = timedelta(hours=1)
 MAIL_DAYS: Final = timedelta(days=3)
 #: A digest that was due and was not made is due again after this time.
 RETRY: Final = timedelta(minutes=5)
+#: How a write of the rules concerns a rule, in the summary of its revision.
+_VERBS: Final = ("added", "removed", "changed")
 
 
 def take_due_digests() -> Iterator[tuple[UUID, list[str]]]:
@@ -192,7 +194,7 @@ def _has_ended(period: DigestPeriod) -> bool:
 
 
 def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
-    # Coincidences look back to the day before at most.
+    # Coincidences look back at most six hours, so one day is enough.
     since, until = datetime.combine(days_before(period.first, 1), time(), UTC), end_of_day(period.last)
     markers = Marker.objects.filter(
         tenant=tenant, number__isnull=True, invalidated_at__range=(since, until)
@@ -224,19 +226,29 @@ def _writes_of(tenant: UUID) -> QuerySet[Revision]:
     )
 
 
-def _read_earlier_writes(tenant: UUID, period: DigestPeriod) -> list[EarlierWrite]:
+def _revision_href(tenant: UUID, seq: int) -> str:
+    return reverse("rules-revision", kwargs={"tenant": tenant, "seq": seq})
+
+
+def _read_earlier_writes(tenant: UUID, period: DigestPeriod) -> list[RulesWrite]:
     """Return the writes of the days that a period is compared with, without reading the rules themselves."""
     since, until = days_before(period.first, LOOK_BACK_DAYS), days_before(period.first, 1)
     writes = _writes_of(tenant).filter(
         changed_at__range=(datetime.combine(since, time(), UTC), end_of_day(until))
     )
     found = []
-    for changed_at, summary in writes.values_list("changed_at", "summary"):
-        names = [rule_id for listed in summary.get("names", {}).values() for rule_id in listed]
-        # A summary of many rules names only the first.
-        count = sum(summary.get(verb, 0) for verb in ("added", "removed", "changed"))
-        rules = frozenset(names) if len(names) == count else None
-        found.append(EarlierWrite(to_milliseconds(changed_at), rules))
+    for seq, changed_at, summary in writes.values_list("seq", "changed_at", "summary"):
+        names = {verb: frozenset(ids) for verb, ids in summary.get("names", {}).items()}
+        found.append(
+            RulesWrite(
+                seq,
+                to_milliseconds(changed_at),
+                _revision_href(tenant, seq),
+                **names,
+                # A summary of many rules names only the first.
+                has_more=any(summary.get(verb, 0) > len(names.get(verb, ())) for verb in _VERBS),
+            )
+        )
     return found
 
 
@@ -257,7 +269,7 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
             RulesWrite(
                 seq,
                 to_milliseconds(changed_at),
-                reverse("rules-revision", kwargs={"tenant": tenant, "seq": seq}),
+                _revision_href(tenant, seq),
                 added=frozenset(str(rule["id"]) for rule in diff.added),
                 removed=frozenset(str(rule["id"]) for rule in diff.removed),
                 changed=frozenset(change.rule_id for change in diff.changed),

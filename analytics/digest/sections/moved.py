@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import date
 from math import sqrt
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.digest.changes import COINCIDENCE_MS, find_coincidence
+from analytics.digest.changes import find_coincidence
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from analytics.digest.periods import LOOK_BACK_DAYS
 from analytics.digest.times import day_of
-from logs.layout import HOUR_MS, day_start_ms
+from logs.layout import HOUR_MS
 from logs.quoting import quote_value
 
 if TYPE_CHECKING:
@@ -69,20 +69,15 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
             total=_TOTAL,
             rule_id=rule["ruleId"],
         )
-        if start is not None:
-            own_since = start - COINCIDENCE_MS
-            if day_of(start) == period.first:
-                own_since = day_start_ms(told + timedelta(days=1)) if told else 0
-            coincidences, coincidence_names = find_coincidence(
-                changes,
-                rule_id=rule["ruleId"],
-                has_risen=has_risen,
-                start=start,
-                own_since=own_since,
-                prefix=prefix,
-            )
-            sentences += coincidences
-            names += coincidence_names
+        coincidences, coincidence_names = (
+            find_coincidence(changes, rule_id=rule["ruleId"], has_risen=has_risen, start=start, prefix=prefix)
+            if start is not None
+            else ([], [])
+        )
+        if not coincidences:
+            coincidences, coincidence_names = _last_change(changes, rule["ruleId"], told, prefix)
+        sentences += coincidences
+        names += coincidence_names
     return Section("moved", "Hit rates that moved", sentences, facts, names)
 
 
@@ -91,6 +86,18 @@ def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float
     share = (hits + hits_before) / (total + total_before)
     deviation = sqrt(share * (1 - share) * (1 / total + 1 / total_before))
     return (hits / total - hits_before / total_before) / deviation if deviation else 0.0
+
+
+def _last_change(
+    changes: Changes, rule_id: str, told: date | None, prefix: str
+) -> tuple[list[Wordings], list[Name]]:
+    """Return the sentence about the last change of the rule that no earlier digest has told, and its name."""
+    own = [it for it in changes.earlier if rule_id in it.added | it.changed]
+    if not own or (told is not None and day_of(own[-1].at) <= told):
+        return [], []
+    name = own[-1].as_name(f"{prefix}-write")
+    last = f"this rule was last changed with {{{name.id}}}"
+    return [(f"Before, {last}.", f"Note that {last}.")], [name]
 
 
 def _find_told(log: DigestLog, period: DigestPeriod, changes: Changes) -> Mapping[str, date]:

@@ -235,12 +235,16 @@ class TestMovedRules:
         later = days[1] + dt.timedelta(weeks=1)
         put(world, later, served(later, hits=60, misses=40))
         rebuild(world)
-        told = [
-            "The hit rate of sales fell from 80.0% to 20.0%, over 100 requests.",
-            f"Coincides with the rules of revision {seq} (2026-03-31 11:00 UTC): it added this rule.",
+        fell = "The hit rate of sales fell from 80.0% to 20.0%, over 100 requests."
+        rules = f"revision {seq} (2026-03-31 11:00 UTC)"
+        assert lines(make(world, days[0]), "Hit rates that moved") == [
+            fell,
+            f"Coincides with the rules of {rules}: it added this rule.",
         ]
-        assert lines(make(world, days[0]), "Hit rates that moved") == told
-        assert lines(make(world, days[1]), "Hit rates that moved") == told
+        assert lines(make(world, days[1]), "Hit rates that moved") == [
+            fell,
+            f"Before, this rule was last changed with {rules}.",
+        ]
         assert "Hit rates that moved" not in headings(make(world, days[2]))
         # It is compared with the first whole day after the change, and not with the day before the change.
         assert lines(make(world, later), "Hit rates that moved") == [
