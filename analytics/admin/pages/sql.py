@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
+    from logs.models import SavedQuery
     from logs.sql.protocol import QueryResult
 
 #: Maximum rows, values, and characters of a value, that the page shows. The files have the whole result.
@@ -159,9 +160,13 @@ class SqlPage(LogPage):
             return self._delete(request.POST["delete"])
         # Forms send lines with CRLF.
         statement = request.POST.get("statement", "").replace("\r\n", "\n")
+        if "save" in request.POST and "HX-Request" in request.headers:
+            return self._save_beside_result(statement)
         try:
             if "save" in request.POST:
-                return self._save(statement)
+                saved = self._save(statement)
+                messages.success(request, _tell_saved(saved))
+                return HttpResponseRedirect(f"{self.to('tenant-sql')}?saved={saved.pk}")
             result, ran = self._run(statement)
             if "file" in request.POST:
                 return _file(result, request.POST["file"])
@@ -193,15 +198,27 @@ class SqlPage(LogPage):
         address = f"{self.to('tenant-sql')}?{urlencode({'sql': statement, **values})}"
         return address if len(address) <= _MAX_ADDRESS else None
 
-    def _save(self, statement: str) -> HttpResponse:
-        saved = save_query(self.user, name=self.request.POST.get("name", ""), statement=statement)
-        messages.success(self.request, f"Saved the query “{saved.name}”.")
-        return HttpResponseRedirect(f"{self.to('tenant-sql')}?saved={saved.pk}")
+    def _save(self, statement: str) -> SavedQuery:
+        return save_query(self.user, name=self.request.POST.get("name", ""), statement=statement)
+
+    def _save_beside_result(self, statement: str) -> HttpResponse:
+        """Answer with the parts of the page that a saved query changes, so that the result stays."""
+        shown: dict[str, Any]
+        try:
+            shown = {"said": _tell_saved(self._save(statement)), "saved": list_saved_queries(self.user)}
+        except ApiError as error:
+            # htmx shows no answer that is an error.
+            shown = {"error": error}
+        return self.show("backoffice/tenant/saved_part.html", shown)
 
     def _delete(self, query_id: str) -> HttpResponse:
         deleted = delete_saved_query(self.user, int(query_id) if query_id.isdecimal() else 0)
         messages.success(self.request, f"Deleted the query “{deleted.name}”.")
         return HttpResponseRedirect(self.to("tenant-sql"))
+
+
+def _tell_saved(saved: SavedQuery) -> str:
+    return f"Saved the query “{saved.name}”."
 
 
 def _file(result: QueryResult, kind: str) -> StreamingHttpResponse:

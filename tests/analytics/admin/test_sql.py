@@ -281,6 +281,17 @@ class TestSaved:
             ("query.deleted", "support@example.org", "by user", {"statement": "SELECT {{user}}"}, None),
         ]
 
+    def test_the_result_stays_when_the_page_saves(self, access: Client, tenant: Tenant) -> None:
+        form = {"statement": "SELECT 1", "save": "yes", "name": "one"}
+        ours = {"HX-Request": "true"}
+        part = access.post(to("tenant-sql", tenant), form, headers=ours).content.decode()
+        assert "<html" not in part
+        assert text_of(part).startswith("Saved the query “one”. Saved queries")
+        assert f'href="?saved={SavedQuery.objects.get().pk}"' in part
+        refused = access.post(to("tenant-sql", tenant), {**form, "name": ""}, headers=ours)
+        assert (refused.status_code, 'role="alert"' in refused.content.decode()) == (200, True)
+        assert SavedQuery.objects.count() == 1
+
     @pytest.mark.parametrize(
         "sent", [{"name": ""}, {"name": "x" * 101}, {"statement": " "}, {"statement": "x" * 70_000}]
     )
