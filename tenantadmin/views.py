@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.http import HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.cache import patch_vary_headers
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
@@ -51,7 +52,10 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
     names the folder of mails, which has the mailed link as a file.
     """
     is_in_files = settings.DEBUG and settings.EMAIL_BACKEND == "tenantadmin.mail.PrivateFileBackend"
-    context = {"mail_folder": settings.EMAIL_FILE_PATH if is_in_files else ""}
+    context = {
+        "mail_folder": settings.EMAIL_FILE_PATH if is_in_files else "",
+        "staff_pages": reverse("admin:index"),
+    }
     page = render(request, "dashboard/index.html", context)
     page["Referrer-Policy"] = "no-referrer"
     page["Cache-Control"] = "no-cache"

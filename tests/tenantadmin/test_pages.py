@@ -22,3 +22,8 @@ def test_only_pages_have_sessions(url: str, seen: str) -> None:
     with override_settings(ROOT_URLCONF=__name__):
         response = Client().get(url, headers={"Cookie": f"{settings.SESSION_COOKIE_NAME}=x"})
     assert response.content.decode() == seen
+
+
+def test_the_dashboard_leads_staff_to_their_pages(client: Client) -> None:
+    page = client.get("/dashboard/").content.decode()
+    assert '<p class="staff-way"><a href="/admin/">Staff pages</a></p>' in page
