@@ -235,7 +235,7 @@ def test_an_empty_list_says_whether_a_search_made_it_so(staff: Client) -> None:
     empty = staff.get(address_of(Event)).content.decode()
     assert "No record yet" in empty
     assert "Show all" not in empty
-    assert "The search finds: Name, member, FQDN or start of the id." in (
+    assert "What to type: Name, member, FQDN or start of the id." in (
         staff.get(address_of(Tenant), {"q": "nothing"}).content.decode()
     )
     for query in ({"q": "nothing"}, {"kind__exact": EventKind.USER_CREATED}):
