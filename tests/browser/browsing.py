@@ -183,3 +183,31 @@ def asked_hosts(page: Page) -> set[str]:
 
     page.on("request", note)
     return hosts
+
+
+def type_sql(page: Page, editor: str) -> None:
+    """Type statements into the editor of SQL: only a word that was chosen takes the place of what was typed.
+
+    ``editor`` is JavaScript for Ace's editor.
+    """
+    sql = (
+        "SELECT matchedRule, count(*) AS n\nFROM proxy_logs\nWHERE cacheStatus = 'HIT'"
+        "\nGROUP BY day\nORDER BY 2 desc\nLIMIT 5"
+    )
+    # The list has followed all letters.
+    listed = ".ace_autocomplete:visible .ace_completion-highlight:text-is('cacheSt')"
+    for text, keys, typed in (
+        (sql, (), sql),
+        ("SELECT cacheSt", ("Tab", "Enter"), "SELECT cacheStatus"),
+        ("SELECT cacheSt", ("ArrowDown", "Enter"), "SELECT cacheStatus"),
+        ("SELECT cacheSt", ("Escape", "Control+Space", "Enter"), "SELECT cacheStatus"),
+        # The list that opens by itself after one that was asked for has nothing chosen, either.
+        ("SELECT cacheSt", ("Enter",), "SELECT cacheSt\n"),
+    ):
+        page.evaluate(f"() => {{ {editor}.setValue(''); {editor}.focus(); }}")
+        page.keyboard.type(text)
+        for key in keys:
+            if key != "Control+Space":
+                page.wait_for_selector(listed)
+            page.keyboard.press(key)
+        assert page.evaluate(f"{editor}.getValue()") == typed

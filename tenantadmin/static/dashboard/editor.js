@@ -1,5 +1,6 @@
 // The Ace editor under a strict Content-Security-Policy: its styles are files, and it starts no worker.
 
+import { completeByChoice } from "./completion.js";
 import { loadScript, loadStyle, staticUrl } from "./config.js";
 import { h } from "./dom.js";
 
@@ -38,7 +39,11 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   area.setAttribute("spellcheck", "false");
   if (change) session.on("change", change);
   if (run) editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: run });
-  if (words) complete(ace, editor, words);
+  if (words) {
+    const completers = [{ getCompletions: (/** @type {any[]} */ ...given) => given[4](null, words()) }];
+    editor.setOptions({ enableBasicAutocompletion: completers, enableLiveAutocompletion: true });
+    completeByChoice(ace, editor);
+  }
   const resize = new ResizeObserver(() => editor.resize());
   resize.observe(element);
   onLeave(() => {
@@ -73,13 +78,4 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
       session.setAnnotations(notes.map((note) => ({ row: note.line - 1, text: note.message, type: note.severity })));
     },
   };
-}
-
-/** @param {any} ace @param {any} editor @param {() => {value: string, meta: string}[]} words */
-function complete(ace, editor, words) {
-  const completer = {
-    /** @type {(editor: any, session: any, at: any, prefix: string, done: (error: null, found: any[]) => void) => void} */
-    getCompletions: (_editor, _session, _at, _prefix, done) => done(null, words().map((word) => ({ ...word, score: 10 }))),
-  };
-  editor.setOptions({ enableBasicAutocompletion: [completer], enableLiveAutocompletion: [completer] });
 }

@@ -1,13 +1,12 @@
 // What the service says is wrong in a request: at the field, with the field's label, and never by a pointer.
 
-import { ApiError } from "./api.js";
 import { h } from "./dom.js";
 
-/** @param {unknown} error @returns {{path: string, message: string}[]} what is wrong in the request, and where */
-const placesOf = (error) => (error instanceof ApiError && error.body?.details) || [];
+/** @param {any} error @returns {{path: string, message: string}[]} what is wrong in the request, and where */
+const placesOf = (error) => error.body?.details ?? [];
 
-/** @param {unknown} error whether what the places say is all there is to say */
-export const isInvalid = (error) => error instanceof ApiError && error.code === "validation_failed" && !!placesOf(error)[0];
+/** @param {any} error whether what the places say is all there is to say */
+export const isInvalid = (error) => error.code === "validation_failed" && !!placesOf(error)[0];
 
 /** @param {string} path */
 const namesOf = (path) => path.split("/").filter((one) => /\D/.test(one));

@@ -1,6 +1,5 @@
 // What pages are built of.
 
-import { ApiError } from "./api.js";
 import { fill, fitting, h } from "./dom.js";
 import { NONE, ago, count, number, today, when } from "./format.js";
 import { forgetWrong, isInvalid, labelled, showAtFields } from "./refusals.js";
@@ -32,20 +31,18 @@ export function button(label, action, kind = "") {
 /** @param {string} href @param {...Child} children */
 export const a = (href, ...children) => h("a", { href }, ...children);
 
-/** @param {unknown} error */
+/** @param {any} error an `Error` of the service or of the browser */
 export function sentence(error) {
-  if (!(error instanceof ApiError)) return error instanceof Error ? error.message : String(error);
   if (isInvalid(error)) return labelled(error).map((pair) => pair.filter(Boolean).join(": ")).join(" ");
   return error.requestId ? `${error.message} (request ${error.requestId})` : error.message;
 }
 
-/** @param {unknown} error @param {() => void} [retry] what went wrong, and a way to try again */
+/** @param {any} error @param {() => void} [retry] what went wrong, and a way to try again */
 export function failure(error, retry) {
-  const id = error instanceof ApiError ? error.requestId : "";
   return h("div.state", { role: "alert" },
-    !isInvalid(error) && h("p", error instanceof Error ? error.message : String(error)),
+    !isInvalid(error) && h("p", error.message),
     labelled(error).slice(0, 5).map(([label, message]) => h("p.small", label && h("strong", label, ": "), message)),
-    id && fine("Request ", h("code", id)),
+    error.requestId && fine("Request ", h("code", error.requestId)),
     retry && button("Try again", retry));
 }
 

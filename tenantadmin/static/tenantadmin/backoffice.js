@@ -326,6 +326,7 @@ function completeWords(editor, words, hasKeywords) {
     };
     const tools = ace.require("ace/ext/language_tools");
     editor.completers = hasKeywords ? [own, tools.keyWordCompleter] : [own];
+    import("../dashboard/completion.js").then((it) => it.completeByChoice(ace, editor));
 }
 
 function loadValues(form, words) {

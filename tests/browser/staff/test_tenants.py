@@ -19,6 +19,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.advice import recommend
 from tests.admin.logs import DAY, put_log
+from tests.browser.browsing import type_sql
 from tests.browser.staff.tasks import RULE, replayed, signed_in
 
 if TYPE_CHECKING:
@@ -185,13 +186,7 @@ def test_sql_is_run_and_downloaded(
         assert Path(download.value.path()).read_text() == "userName\nana\nbea\n"
         assert clicks.count <= 5
         # Completion works under the content policy.
-        page.evaluate(edit, "cacheSt")
-        page.evaluate("""() => {
-            const editor = document.querySelector('.django-ace-widget').editor;
-            editor.navigateFileEnd();
-            editor.execCommand('startAutocomplete');
-        }""")
-        page.wait_for_selector(".ace_autocomplete >> text=cacheStatus")
+        type_sql(page, "document.querySelector('.django-ace-widget').editor")
 
 
 def test_a_request_is_explained(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:

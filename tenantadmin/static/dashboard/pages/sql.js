@@ -40,7 +40,7 @@ export async function show(context) {
     const schema = await call("GET /tenants/{tenant}/query/schema", { tenant });
     columns = schema.columns.map((one) => one.name);
     return h("dl.columns-list", schema.columns.map((one) => [
-      h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(quoted(one.name)) }, one.name), beside(` ${one.type}`)),
+      h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(one.name === "timestamp" ? '"timestamp"' : one.name) }, one.name), beside(` ${one.type}`)),
       h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
         one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, , meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))]));
   }, columnList);
@@ -96,9 +96,6 @@ export async function show(context) {
 const entry = (one, choose, remove) => h("li.row.nowrap",
   h("button", { type: "button", class: "grow", onclick: choose, title: one.sql }, one.name),
   remove && h("button", { type: "button", class: "fit", "aria-label": `Forget ${one.name}`, onclick: remove }, "×"));
-
-/** @param {string} name */
-const quoted = (name) => (name === "timestamp" ? '"timestamp"' : name);
 
 /** @param {string} key @returns {Kept[]} */
 function read(key) {
