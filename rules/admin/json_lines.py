@@ -1,18 +1,45 @@
-"""Find the line of each value in a JSON text, to show findings at their place."""
+"""Read a JSON text with the line of each value, to show findings at their place."""
 
 from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from rules.json_text import join_pointer
+from tenantadmin.lib.core.errors import ValidationFailed
 
 if TYPE_CHECKING:
     from rules.json_text import Path
 
 #: Tokens of valid JSON. Spaces, colons and commas are not needed.
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+', re.DOTALL)
+
+
+class FaultyText(ValidationFailed):
+    """A text is not JSON, or an object in it has a name twice. ``line`` (from 0) is where."""
+
+    def __init__(self, message: str, *, line: int) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def parse_text(text: str) -> tuple[Any, dict[str, int]]:
+    """Return the value of a JSON text, and the line (from 0) of each value in it, by its JSON Pointer.
+
+    Raises:
+        FaultyText: the text is not JSON, or an object in it has a name twice.
+    """
+    try:
+        return json.loads(text), find_lines(text)
+    except json.JSONDecodeError as error:
+        fault = error.msg.replace("delimiter", "").strip()
+        said = f"Line {error.lineno}, column {error.colno}: {fault[:1].lower()}{fault[1:]}"
+        raise FaultyText(f"The text is not JSON. {said}.", line=error.lineno - 1) from error
+    except RecursionError as error:
+        raise FaultyText("The text is nested too deeply.", line=0) from error
+    except ValueError as error:  # an integer of thousands of digits
+        raise FaultyText(f"The text is not JSON. {error}.", line=0) from error
 
 
 def line_of(lines: dict[str, int], pointer: str) -> int:
@@ -26,6 +53,9 @@ def find_lines(text: str) -> dict[str, int]:
     """Return the line (from 0) of each value of a valid JSON text, by its JSON Pointer.
 
     For a member of an object, it is the line of its name.
+
+    Raises:
+        FaultyText: an object has a name twice.
     """
     lines = {"": 0}
     path: list[str | int] = []
@@ -55,6 +85,10 @@ def find_lines(text: str) -> dict[str, int]:
             expects_name = False
         elif expects_name:
             path[-1] = json.loads(word)
+            first = lines.get(join_pointer(tuple(path)))
+            if first is not None:
+                where = f"line {line + 1}" if first == line else f"lines {first + 1} and {line + 1}"
+                raise FaultyText(f"{word} is there twice, in {where}.", line=line)
             _note(lines, path, line)
         else:
             _note(lines, path, line)

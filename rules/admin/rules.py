@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
-from rules.admin.json_lines import find_lines, line_of
+from rules.admin.json_lines import FaultyText, line_of, parse_text
 from rules.diff import diff_rules
 from rules.language import complete_rule
 from rules.lint import GrosslyMalformed, lint_deletions, lint_write, report_lint
@@ -45,23 +45,12 @@ def parse_rules(text: str) -> list[Any]:
     """Return the array of rules in the editor's text.
 
     Raises:
-        ValidationFailed: the text is not JSON, or not an array. The message names the line.
+        ValidationFailed: the text is faulty, or no array. The message names the line.
     """
-    try:
-        rules = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValidationFailed(f"The text is not JSON. {_describe(error)}") from error
+    rules, _ = parse_text(text)
     if not isinstance(rules, list):
         raise ValidationFailed("The rules must be an array: [ … ].")
     return rules
-
-
-def _describe(error: ValueError | RecursionError) -> str:
-    """Say what is wrong with a text that is not JSON, and in which line and column."""
-    if not isinstance(error, json.JSONDecodeError):
-        return "It is nested too deeply." if isinstance(error, RecursionError) else f"{error}."
-    fault = error.msg.replace("delimiter", "").strip()
-    return f"Line {error.lineno}, column {error.colno}: {fault[:1].lower()}{fault[1:]}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +94,9 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
     """
     stored = read_ruleset(tenant_id)
     try:
-        rules = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        line = error.lineno - 1 if isinstance(error, json.JSONDecodeError) else 0
-        return TextCheck([LineFinding(line, "error", "not-json", _describe(error))], lines=None)
+        rules, places = parse_text(text)
+    except FaultyText as error:
+        return TextCheck([LineFinding(error.line, "error", "json", str(error))], lines=None)
     targets = active_marker_targets(tenant_id)
     try:
         result = lint_write(
@@ -121,7 +109,6 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
         )
     except GrosslyMalformed as error:
         return TextCheck([LineFinding(0, "error", "wrong-type", str(error))], lines=None)
-    places = find_lines(text)
     report = report_lint(result)
     findings = [*report.errors, *report.warnings]
     marks = [

@@ -14,6 +14,7 @@ from analytics.admin.pages.base import LogPage
 from analytics.explain import explain_logged, time_of
 from logs.columns import BY_NAME
 from logs.statuses import say_status
+from rules.admin.json_lines import parse_text
 from rules.conditions.keys import CONDITION_KEYS
 from rules.conditions.request import InvalidRequest
 from rules.drafts import list_drafts
@@ -289,10 +290,7 @@ def _facts(fields: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValidationFailed(f"The text is not JSON: {error}.") from error
+    value, _ = parse_text(text)
     if not isinstance(value, dict):
         raise ValidationFailed("A request must be an object: { … }.")
     unknown = sorted(value.keys() - CONDITION_KEYS.keys() - BY_NAME.keys())

@@ -1,48 +1,39 @@
 // On which line of a JSON text the value of a JSON Pointer begins.
 
+/** @param {string} text @returns {any} JSON. A name that an object has twice is an error, too; `row` is its line */
+export function parseJson(text) {
+  const value = JSON.parse(text);
+  linesOf(text);
+  return value;
+}
+
 /** @param {string} text valid JSON @returns {Map<string, number>} lines, from 1, by pointer; of a member, the line of its name */
 export function linesOf(text) {
   /** @type {Map<string, number>} */
   const lines = new Map();
-  let at = 0;
+  // Without commas and colons, which valid JSON does not need.
+  const tokens = text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]]|[^\s{}[\]:,"]+/g);
   let line = 1;
-  const skip = () => {
-    for (; at < text.length && " \t\r\n".includes(text[at]); at += 1) if (text[at] === "\n") line += 1;
+  let end = 0;
+  const next = () => {
+    const { 0: token, index } = tokens.next().value;
+    line += text.slice(end, index).split("\n").length - 1;
+    end = index;
+    return token;
   };
-  const string = () => {
-    const start = at;
-    for (at += 1; text[at] !== '"'; at += 1) if (text[at] === "\\") at += 1;
-    at += 1;
-    return JSON.parse(text.slice(start, at));
+  /** @param {string} pointer @param {number} row @param {string} token */
+  const value = (pointer, row, token) => {
+    lines.set(pointer, row);
+    if (token !== "{" && token !== "[") return;
+    for (let index = 0, word = next(); word !== "}" && word !== "]"; index += 1, word = next()) {
+      const isName = token === "{";
+      const path = `${pointer}/${isName ? JSON.parse(word).replace(/~/g, "~0").replace(/\//g, "~1") : index}`;
+      const first = lines.get(path);
+      if (first) throw Object.assign(new Error(`${word} is there twice, in ${first === line ? "line" : `lines ${first} and`} ${line}.`), { row: line });
+      value(path, line, isName ? next() : word);
+    }
   };
-  /** @param {string} pointer */
-  const value = (pointer) => {
-    if (!lines.has(pointer)) lines.set(pointer, line);
-    if (text[at] === "{" || text[at] === "[") {
-      const isObject = text[at] === "{";
-      at += 1;
-      skip();
-      for (let index = 0; text[at] !== "}" && text[at] !== "]"; index += 1) {
-        let key = String(index);
-        const start = line;
-        if (isObject) {
-          key = string().replace(/~/g, "~0").replace(/\//g, "~1");
-          skip();
-          at += 1;
-          skip();
-        }
-        lines.set(`${pointer}/${key}`, start);
-        value(`${pointer}/${key}`);
-        skip();
-        if (text[at] === ",") at += 1;
-        skip();
-      }
-      at += 1;
-    } else if (text[at] === '"') string();
-    else while (at < text.length && !",]} \t\r\n".includes(text[at])) at += 1;
-  };
-  skip();
-  value("");
+  value("", 1, next());
   return lines;
 }
 

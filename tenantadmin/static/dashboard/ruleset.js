@@ -1,9 +1,9 @@
 // The editor of a ruleset: JSON with the service's lint as one types.
 
-import { ApiError, call } from "./api.js";
+import { call } from "./api.js";
 import { compareRules } from "./diff.js";
 import { createEditor } from "./editor.js";
-import { linesOf, lineOf } from "./jsonlines.js";
+import { linesOf, lineOf, parseJson } from "./jsonlines.js";
 import { askForRule } from "./ruleform.js";
 import { badge, beside, button, fill, h, lintBadges, panel, sentence } from "./ui.js";
 
@@ -95,11 +95,11 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
 /** @param {string} text what keeps it from being an array in JSON */
 function syntaxError(text) {
   try {
-    return Array.isArray(JSON.parse(text)) ? null : { line: 1, message: "The rules are a JSON array: [ … ]." };
+    return Array.isArray(parseJson(text)) ? null : { line: 1, message: "The rules are a JSON array: [ … ]." };
   } catch (error) {
-    const { message } = /** @type {Error} */ (error);
+    const { message, row } = /** @type {any} */ (error);
     const position = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
-    return { line: text.slice(0, position).split("\n").length, message: message.replace(/^JSON\.parse: | in JSON at position .*| at line .*/g, "") };
+    return { line: row ?? text.slice(0, position).split("\n").length, message: message.replace(/^JSON\.parse: | in JSON at position .*| at line .*/g, "") };
   }
 }
 
@@ -107,8 +107,8 @@ function syntaxError(text) {
 export async function validate(rules, signal, compareWith) {
   try {
     return await call("POST /config/rules/validate", { body: { rules, compareWith } }, { signal });
-  } catch (error) {
-    if (error instanceof ApiError && error.body?.valid === false) return error.body;
+  } catch (/** @type {any} */ error) {
+    if (error.body?.valid === false) return error.body;
     throw error;
   }
 }

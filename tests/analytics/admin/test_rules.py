@@ -108,9 +108,13 @@ class TestRules:
         broken = support.post(f"{to('tenant-rules', tenant)}?part=check", {"rules": "[\n1,\n,"})
         assert [(mark["row"], mark["type"]) for mark in broken.json()["marks"]] == [(2, "error")]
         said = text_of(broken.json()["html"])
-        assert "not-json Line 3, column 1: expecting value." in said
+        assert "json The text is not JSON. Line 3, column 1: expecting value." in said
         assert "No difference" not in said
         assert "Mend the text first" in said
+        twice = '[\n{"id": "a",\n"ttlSeconds": 60,\n"ttlSeconds": 86400}\n]'
+        marks = support.post(f"{to('tenant-rules', tenant)}?part=check", {"rules": twice}).json()["marks"]
+        said = 'json: "ttlSeconds" is there twice, in lines 3 and 4.'
+        assert marks == [{"row": 3, "type": "error", "text": said}]
         assert Ruleset.objects.get(pk=tenant.pk).seq == 1
 
     def test_support_looks_but_does_not_save(self, support: Client, tenant: Tenant) -> None:

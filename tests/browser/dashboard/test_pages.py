@@ -22,7 +22,7 @@ from rules.restore import restore_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import span
 from tests import factories
-from tests.browser.browsing import faults_of_width
+from tests.browser.browsing import faults_of_width, type_sql
 from tests.browser.dashboard.watching import edit
 
 if TYPE_CHECKING:
@@ -134,7 +134,11 @@ def test_rules_are_edited_with_lint_compared_and_published(
         assert count > 5
         page.click("text=Edit as JSON")
         page.wait_for_selector("text=no findings")
-        edit(page, lambda text: text.replace('"ttlSeconds"', '"ttlSecond"', 1))
+        edit(page, lambda text: text.replace('"ttlSeconds"', '"id": "x", "ttlSecond"', 1))
+        page.wait_for_selector("text=is there twice, in lines 3 and 13.")
+        page.click("text=Review and publish")
+        page.wait_for_selector(".notice.error:has-text('Correct line 13 first')")
+        edit(page, lambda text: text.replace('"id": "x", ', ""))
         page.wait_for_selector(".badge:has-text('unknown-property')")
         page.click("text=Review and publish")
         page.wait_for_selector(".notice.error:has-text('Correct the')")
@@ -430,6 +434,7 @@ def test_numbers_and_statements_of_a_digest_lead_to_the_log(
         page.wait_for_selector("[aria-label=Result] td")
         assert int(number.replace(",", "")) > 100
         assert page.inner_text("[aria-label=Result] td >> nth=0") == number.replace(",", "")
+        type_sql(page, EDITOR)
         page.go_back()
         page.click(".prose a:has(code:text-is('SELECT'))")
         page.wait_for_selector("[aria-label=Statements] tbody tr")

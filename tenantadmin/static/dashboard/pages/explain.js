@@ -4,6 +4,7 @@ import { call } from "../api.js";
 import { asSentence } from "../conditions.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
+import { parseJson } from "../jsonlines.js";
 import { can } from "../people.js";
 import { meaning, status } from "../statuses.js";
 import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, replaceAddress, revisionLink, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
@@ -52,7 +53,7 @@ function invented(tenant) {
   const text = area("request", JSON.stringify(INVENTED, null, 2), { rows: 9 });
   const output = h("div", { "aria-live": "polite" });
   const run = () => showIn(async () => {
-    const answer = await call("POST /config/tenants/{tenant}/rules/explain", { tenant, body: { request: JSON.parse(text.value) } });
+    const answer = await call("POST /config/tenants/{tenant}/rules/explain", { tenant, body: { request: parseJson(text.value) } });
     return decision(tenant, answer.ruleset, answer.decision, answer.rules);
   }, output);
   return h("div", panel("Request", null, h("div.pad", field("What conditions ask of a request, as JSON", text), button("Explain", run, "primary"))), output);
