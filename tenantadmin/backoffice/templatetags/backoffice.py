@@ -137,12 +137,25 @@ def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
 
 
 @register.filter
+def costs(gain: Mapping[str, Any]) -> bool:
+    """Return True if the warehouse bills more in any case."""
+    return Decimal((gain.get("money") or gain["billedMs"])["low"]) > 0
+
+
+@register.filter
 def billed(gain: Mapping[str, Any]) -> str:
     """Show how much less the warehouse bills, ``{billedMs, money?}``: "+0.30 USD", or "+6 min".
 
-    The values are negative where it bills less. Shown is the saving, so the signs turn.
+    The values are negative where it bills less. Shown is the saving, so the signs turn. What it bills more in
+    any case is a cost: "0.30 USD to 0.50 USD", without signs.
     """
     money = gain.get("money")
+    if costs(gain):
+        low, high = ((money or gain["billedMs"])[end] for end in ("low", "high"))
+        shown = [
+            formats.money(it, money["currency"]) if money else formats.duration(it) for it in (low, high)
+        ]
+        return " to ".join(dict.fromkeys(shown))
     if not money:
         return bounds({"low": -gain["billedMs"]["high"], "high": -gain["billedMs"]["low"]}, "duration")
     saved = [-Decimal(money[end]) for end in ("high", "low")]

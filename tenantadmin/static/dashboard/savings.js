@@ -8,11 +8,22 @@ import { to } from "./router.js";
 /** @param {Contract.Savings} savings what the bill is less: money, or time without a price */
 export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? f.money(less.money, currency) : `${f.duration(less.billedMs)} less awake`);
 
-/** @param {{billedMs?: Contract.BilledRange | null, money?: Contract.MoneyRange | null}} gain how much less is billed: a gain is below 0 */
-export const savedOnBill = ({ billedMs, money }) => billedMs && [...new Set((money ? [money.high, money.low] : [billedMs.high, billedMs.low]).map((end) => {
-  const sign = Number(end) < 0 ? "+" : Number(end) ? "−" : "";
-  return sign + (money ? f.money(String(end).replace("-", ""), money.currency) : f.duration(Math.abs(Number(end))));
-}))].join(" to ").replace(` ${money?.currency} to`, " to");
+/** @param {{billedMs?: Contract.BilledRange | null, money?: Contract.MoneyRange | null}} gain how much less is billed, below 0; what is more in any case is a cost */
+export const onBill = ({ billedMs, money }) => {
+  const { low, high } = money ?? billedMs ?? { low: 0, high: 0 };
+  const costs = Number(low) > 0;
+  const shown = (costs ? [low, high] : [high, low]).map((end) => {
+    const sign = costs || !Number(end) ? "" : Number(end) < 0 ? "+" : "−";
+    return sign + (money ? f.money(String(end).replace("-", ""), money.currency) : f.duration(Math.abs(Number(end))));
+  });
+  return { costs, text: [...new Set(shown)].join(" to ").replace(` ${money?.currency} to`, " to") };
+};
+
+/** @type {(gain: Parameters<typeof onBill>[0]) => [string, string][]} a tile of what a change does to the bill, if it is known */
+export const billTile = (gain) => {
+  const { costs, text } = onBill(gain);
+  return gain.billedMs ? [[`${costs ? "Costs" : "Saved"} on the bill`, text]] : [];
+};
 
 /** @param {Contract.Savings} savings */
 export const explanation = ({ pricing }) => `The cache spared warehouse time, which is how long statements run.${{ busy: "", "always-on": " The warehouse is always on, so that saves capacity and no money." }[String(pricing.at(-1)?.billing)] ?? " A hit saves money only when the warehouse would have been asleep without it; at other times it is awake for other requests anyway."}`;

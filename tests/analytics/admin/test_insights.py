@@ -328,6 +328,8 @@ def test_bounds(value: Any, unit: str, text: str) -> None:
         ((-1, -1), ("-1059.23", "-1059.23"), "+1,059.23 USD"),
         ((-1, 1), ("-0.30", "0.20"), "−0.20 USD to +0.30 USD"),
         ((0, 0), ("0.00", "0.00"), "0.00 USD"),
+        ((1, 2), ("0.23", "1.02"), "0.23 USD to 1.02 USD"),
+        ((60_000, 60_000), None, "1 min"),
     ],
 )
 def test_what_is_saved_on_the_bill_is_shown_as_a_gain(

@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { savedOnBill } from "../savings.js";
+import { billTile, onBill } from "../savings.js";
 import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, revisionLink, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
 import { tiles } from "./overview.js";
@@ -71,7 +71,7 @@ function card(context, one) {
 /** @param {Recommendation} one */
 function predicted({ basedOn: { window }, predicted: { gain }, savedTime = "" }) {
   return h("div", tiles([
-    ...(gain.billedMs ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(gain) ?? ""])] : []),
+    ...billTile(gain),
     [savedTime, f.range(gain.savedMs, f.durationChange)], ["Hits", f.range(gain.hits, f.change)],
     ["Hits at risk of being stale", f.range({ low: gain.risk.low, high: gain.risk.high }, f.change)],
   ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)}.`));
@@ -82,7 +82,10 @@ function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && !one.outdated && (one.state === "open" || one.state === "drafted");
   return h("div.ways", h("h3", "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", way.title) : way.title, h("div.muted.small", way.why.at(-1) ?? "")] },
-    { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => savedOnBill(gain) },
+    { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => {
+      const { costs, text } = onBill(gain);
+      return gain.billedMs && (costs ? `costs ${text}` : text);
+    } },
     { head: "Saved", number: true, cell: (way) => f.range(way.predicted.gain.savedMs, f.durationChange) },
     { head: "Hits", number: true, cell: (way) => f.range(way.predicted.gain.hits, f.change) },
     { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },

@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { savedOnBill } from "../savings.js";
+import { billTile } from "../savings.js";
 import { status } from "../statuses.js";
 import { a, badge, beside, button, facts, failure, fill, h, num, pageHead, panel, ruleLink, table, tablePanel, text, to } from "../ui.js";
 import { STATE, isUnderWay, subject } from "./drafts.js";
@@ -131,7 +131,7 @@ export function outcome({ total: now, against, judgement, billed }) {
     h("div", { class: `callout ${judgement.tone}`, role: judgement.tone === "bad" && "alert" }, judgement.text, " ", h("strong", judgement.next)),
     tiles([
       tile("Hits", "hits", f.number), tile("Warehouse time saved", "savedMs", f.duration),
-      ...(billed ? [/** @type {[string, string]} */ (["Saved on the bill", savedOnBill(billed.gain)])] : []),
+      ...(billed ? billTile(billed.gain) : []),
       ["Hits at risk of being stale", f.range(atRisk(now), f.number), `was ${f.range(atRisk(then), f.number)}`],
     ]),
   ];
