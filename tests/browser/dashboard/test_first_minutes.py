@@ -17,6 +17,7 @@ from django.db import connection
 
 from accounts.models import Membership, PersonalAccessToken, RefreshToken
 from analytics.replay.execution import run_next
+from tenantadmin.lib.core.formats import span
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.browser.dashboard.signing_in import sign_in
@@ -94,7 +95,7 @@ def test_from_the_sign_in_to_a_parquet_file(
         assert page.locator("[aria-label='By rule'] tbody tr").count() > 5
         page.click("text=Review and publish")
         page.wait_for_selector("dialog td.now")
-        assert str(600 + number) in page.locator("dialog td.now").all_inner_texts()
+        assert span(600 + number) in page.locator("dialog td.now").all_inner_texts()
         page.click("dialog .primary")
         page.wait_for_selector("text=is in force.")
 
