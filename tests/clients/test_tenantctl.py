@@ -172,6 +172,7 @@ def test_files_have_shared_parts_and_variables(tmp_path: Path) -> None:
         ("rules: []", "'tenant' must be"),
         ("tenant: t", "'rules' must be a list"),
         ("tenant: t\nrule: []", "there is no member 'rule'"),
+        ("tenant: t\nrules: [{id: a, ttlSeconds: 1,\n ttlSeconds: 2}]", "ttlSeconds is there twice .*line 3"),
         ("tenant: t\nrules: [1]", "rule 1 must be an object"),
         ("tenant: t\nrules: [{id: '${x}'}]", "the variable 'x' has no value"),
         ("tenant: t\nrules: [{include: a.yaml}]", "the file includes itself"),

@@ -34,6 +34,20 @@ class FileError(Exception):
     """A file cannot be read as rules. The message names the file and the place."""
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuse a name that a mapping has twice, of which the last value would count alone."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        names = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in names:
+                    raise yaml.MarkedYAMLError(None, None, f"{key.value} is there twice", key.start_mark)
+                names.add(key.value)
+        return node
+
+
 @dataclass(frozen=True)
 class RulesFile:
     """The rules of one tenant, with shared parts and variables filled in."""
@@ -120,7 +134,7 @@ def write_file(path: Path, *, tenant: str, rules: list[dict[str, Any]]) -> None:
 def _load(path: Path) -> dict[str, Any]:
     try:
         # YAML 1.2 reads JSON too.
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 # it is a SafeLoader
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
