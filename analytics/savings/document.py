@@ -12,12 +12,13 @@ from analytics.reports.reading import ReportQuery
 from analytics.savings.bill import bill_days, days_between
 from analytics.savings.sql import SUSPENDS
 from analytics.summaries.numbers import rate
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from accounts.tenants.pricing import Pricing
+    from accounts.tenants.pricing import Pricing, Terms
     from analytics.savings.bill import Bill
 
 #: What limits the numbers; always shown.
@@ -87,6 +88,15 @@ class SavingsOfRule(JsonStruct):
     money: Money
 
 
+class SavingsText(JsonStruct):
+    """What the numbers mean, in the words of dashboard and staff pages. Prices are those of the last day."""
+
+    explanation: str
+    bill: Annotated[str, Meta(description="Beside what is saved on the bill.")]
+    time: Annotated[str, Meta(description="Beside the warehouse time that is saved.")]
+    rules: Annotated[str, Meta(description="On what is saved by rule.")]
+
+
 class Savings(JsonStruct):
     """Billed time and busy time, with and without the cache."""
 
@@ -94,6 +104,7 @@ class Savings(JsonStruct):
     pricing: list[Annotated[dict[str, Any], sent_as("accounts.serializers.pricing.Price")]]
     window: SavingsWindow
     total: SavingsTotal
+    text: SavingsText
     days: Annotated[list[SavingsOfDay] | None, Meta(description="With `step=day`.")] = None
     months: Annotated[list[SavingsOfMonth] | None, Meta(description="With `step=month`.")] = None
     hours: Annotated[list[SavingsOfHour], Meta(description="All 24, in UTC.")]
@@ -165,11 +176,13 @@ def savings_document(
             )
         )
     rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
+    total = SavingsTotal(**of_days(days))
     return Savings(
         currency=pricing.currency,
         pricing=[dict(price) for price in prices],
         window=window,
-        total=SavingsTotal(**of_days(days)),
+        total=total,
+        text=_text_of(total, pricing.on(window.to)),
         days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
         months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
         if step == "month"
@@ -200,6 +213,32 @@ def savings_document(
         caveats=list(CAVEATS),
         queries=[ReportQuery(name="savings", sql=sql)],
     )
+
+
+def _text_of(total: SavingsTotal, terms: Terms) -> SavingsText:
+    saved, without = total.saved, total.without
+    explanation = "The cache spared warehouse time, which is how long statements run."
+    bill = f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill"
+    time = f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the warehouse time"
+    rules = "How much more would be billed without the rule. Rules overlap, so this is no sum."
+    match terms.billing:
+        case "suspending":
+            explanation += (
+                " A hit saves money only when the warehouse would have been asleep without it; "
+                "at other times it is awake for other requests anyway."
+            )
+            if terms.per_hour is not None:
+                time += "; money only when the warehouse would have slept"
+            rules += (
+                " Each request also keeps the warehouse awake until it suspends "
+                f"({formats.span(terms.suspend_seconds)}), so a rule can spare more time on the bill than its "
+                "statements run."
+            )
+        case "always-on":
+            explanation += " The warehouse is always on, so that saves capacity and no money."
+            bill += "; the warehouse is always on"
+            rules += " The warehouse is always on, so its bill is the same with and without a rule."
+    return SavingsText(explanation=explanation, bill=bill, time=time, rules=rules)
 
 
 def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:

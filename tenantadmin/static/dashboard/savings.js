@@ -1,4 +1,4 @@
-// What the cache saves on the warehouse's bill: the tile of the overview, and the sentence on the two times.
+// What the cache saves on the warehouse's bill: the tiles of the overview.
 
 import { call } from "./api.js";
 import { fill, h } from "./dom.js";
@@ -25,12 +25,6 @@ export const billTile = (gain) => {
   return gain.billedMs ? [[`${costs ? "Costs" : "Saved"} on the bill`, text]] : [];
 };
 
-/** @param {Contract.Savings} savings */
-export const explanation = ({ pricing }) => `The cache spared warehouse time, which is how long statements run.${{ busy: "", "always-on": " The warehouse is always on, so that saves capacity and no money." }[String(pricing.at(-1)?.billing)] ?? " A hit saves money only when the warehouse would have been asleep without it; at other times it is awake for other requests anyway."}`;
-
-/** @type {(savings: Contract.Savings) => [string, string]} */
-export const shares = ({ total: { saved: less, without } }) => [`${f.ratio(less.billedMs, without.billedMs)} of the bill`, `${f.ratio(less.busyMs, without.busyMs)} of the warehouse time`];
-
 /** @type {(tenant: string, from: string, last: string) => HTMLElement[]} the page does not wait for the savings */
 export const savingsTiles = (tenant, from, last) => {
   const today = f.today();
@@ -38,9 +32,8 @@ export const savingsTiles = (tenant, from, last) => {
   if (from > today) fill(bill, f.NONE);
   else {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => {
-      const [ofBill, ofTime] = shares(savings);
-      fill(bill, h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", ofBill, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")]));
-      fill(time, f.duration(savings.total.saved.busyMs), h("span.note", ofTime, savings.pricing.at(-1)?.billing === "suspending" && "; money only when the warehouse would have slept"));
+      fill(bill, h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", savings.text.bill, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")]));
+      fill(time, f.duration(savings.total.saved.busyMs), h("span.note", savings.text.time));
     }, () => fill(bill, f.NONE, h("span.note", "not available")));
   }
   return [h("div", h("dt", "Saved on the bill"), bill), h("div", h("dt", "Warehouse time saved"), time)];

@@ -60,6 +60,10 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
         "saves money only when the warehouse would have been asleep" in shown
     )
     assert "orders 2 2 min 7 min 0.35" in shown
+    assert "Time on the bill Saved on the bill" in shown
+    assert (
+        "keeps the warehouse awake until it suspends (5 min), so a rule can spare more time on the" in shown
+    )
     assert "are not counted" not in shown
     assert QueryRun.objects.get().email == "admin@example.org"
 
@@ -69,6 +73,7 @@ def test_a_warehouse_that_is_always_on_saves_no_money(staff: Client, tenant: Ten
     set_price(tenant, billing="always-on")
     shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
     assert "The warehouse is always on, so that saves capacity and no money." in shown
+    assert "0% of the bill; the warehouse is always on" in shown
     # The chart shows what was spared, and that is no time awake.
     assert "the bill is the same with and without the cache" in shown
     assert "Day Warehouse time Without the cache 2026-03-01 1 min 3 min" in shown

@@ -75,6 +75,8 @@ def test_the_document(world: World) -> None:
     factories.set_prices(world.tenant, PRICE)
     body = get(world, f"from={DAY}&to={DAY + timedelta(1)}&step=month")
     (query,) = body.pop("queries")
+    assert body["text"].pop("explanation").endswith("it is awake for other requests anyway.")
+    assert "until it suspends (5 min), so a rule can spare more time" in body["text"].pop("rules")
     figures = {
         "withCache": {"billedMs": 6 * MINUTE, "busyMs": MINUTE, "money": "0.30"},
         "without": {"billedMs": 12 * MINUTE, "busyMs": 2 * MINUTE, "money": "0.60"},
@@ -85,6 +87,10 @@ def test_the_document(world: World) -> None:
         "pricing": [PRICE],
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
+        "text": {
+            "bill": "50.0% of the bill",
+            "time": "50.0% of the warehouse time; money only when the warehouse would have slept",
+        },
         "months": [{"month": "2026-03", **figures}],
         "hours": [
             {"hour": hour, "awakeMs": 6 * MINUTE * (hour == 0), "awakeWithoutMs": 6 * MINUTE * (hour < 2)}

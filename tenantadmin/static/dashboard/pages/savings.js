@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { chart } from "../charts.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
-import { explanation, saved, shares } from "../savings.js";
+import { saved } from "../savings.js";
 import { a, badge, beside, empty, fine, h, num, pageHead, panel, ruleLink, stepper, tablePanel, tabs, text, to } from "../ui.js";
 import { shift, tiles } from "./overview.js";
 import { sources } from "./reports.js";
@@ -24,7 +24,7 @@ export async function show({ tenant, query, onLeave }) {
     stepper("Period", at, shift(period, -(days || 1)), shift(period, days || 1)));
   if (from > today) return h("div", head(), empty("This period has not begun."));
   const savings = await call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" });
-  const { total, currency, pricing } = savings;
+  const { total, currency, pricing, text: words } = savings;
   if (!total.without.busyMs) return h("div", head(), nothingYet(tenant, "first-request", `There are no requests in ${days ? "these days" : name}.`, "What the cache saves stands here, in time and money."));
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
@@ -35,9 +35,9 @@ export async function show({ tenant, query, onLeave }) {
   let since = from;
   while (savings.window.daysWithoutData.includes(since)) since = f.addDays(since, 1);
   return h("div", head(since),
-    tiles([["Saved on the bill", saved(savings), shares(savings)[0]], ["Warehouse time saved", f.duration(total.saved.busyMs), shares(savings)[1]],
+    tiles([["Saved on the bill", saved(savings), words.bill], ["Warehouse time saved", f.duration(total.saved.busyMs), words.time],
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
-    h("p", explanation(savings)),
+    h("p", words.explanation),
     !currency && h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
     !isAlwaysOn && stacked("Hours awake, by hour of the day", beside("How long the warehouse was awake, which is what you pay for; all days together"), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
     stacked(`${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`, isAlwaysOn && beside("How long statements ran. The bill is the same with and without the cache"),
@@ -46,10 +46,10 @@ export async function show({ tenant, query, onLeave }) {
       text("Suspends after", "autoSuspendSeconds", (time) => [f.span(time), time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")]]), num("Billed", "billedMs", f.duration),
       money,
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,
-    tablePanel("By rule", beside("How much more would be billed without the rule. Rules overlap, so this is no sum."), [
+    tablePanel("By rule", beside(words.rules), [
       text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
       num("Hits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
-      num("Saved on the bill", "marginalMs", f.duration), money,
+      num("Time on the bill", "marginalMs", f.duration), { ...money, head: "Saved on the bill" },
     ], savings.rules, { label: "Savings by rule", sorted: 3 }),
     fine("Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
       savings.unmeasured ? `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.` : ""),
