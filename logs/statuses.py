@@ -29,6 +29,13 @@ STATUSES: Final[dict[str, tuple[str, str]]] = {
     "HOLD": ("Waited", "The same statement was already running. This request waited for its result."),
     "BLOCKED": ("Blocked", "A rule refuses this statement. It did not reach the warehouse."),
 }
+#: The requests that overviews, summaries and digests count, as SQL.
+COUNTED: Final = "cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')"
+#: What the rows of ``proxy_logs`` are.
+ROWS_MEANING: Final = (
+    f"One row for each entry of the log. Overviews and digests count as requests those with {COUNTED}; "
+    "the others waited, failed, were refused, report progress or were answered by the Gateway itself."
+)
 
 
 def say_status(status: str) -> str:

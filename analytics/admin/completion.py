@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from logs.columns import COLUMNS, DAY_COLUMN
+from logs.statuses import ROWS_MEANING
 from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
 from rules.conditions.operators import IGNORE_CASE, OPERATORS
 from rules.language import Action
@@ -59,7 +60,7 @@ def sql_words() -> list[Word]:
     """Return the table and the columns of the log."""
     columns = (*COLUMNS, DAY_COLUMN)
     return [
-        _word("proxy_logs", "table", "one row for each request"),
+        _word("proxy_logs", "table", ROWS_MEANING),
         *(_word(column.name, column.type.value, column.meaning) for column in columns),
     ]
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from logs.quoting import quote_text
+from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -38,9 +39,10 @@ SHOWN: Final = (
     (Grouping.HOURS.value, "By hour"),
     (Grouping.STATUSES.value, "By status"),
 )
-_COUNTS: Final = """count(*) AS requests,
+_COUNTS: Final = f"""count(*) FILTER ({COUNTED}) AS requests,
   count(*) FILTER (cacheStatus = 'HIT') AS hits,
   count(*) FILTER (cacheStatus = 'MISS') AS misses,
+  count(*) FILTER (NOT {COUNTED}) AS others,
   sum(warehouseExecutionTimeMs) AS warehouseMs"""
 _SELECTED: Final = {
     Grouping.ENTRIES: """epoch_ms(timestamp) AS atUtc, day, logId, userName, cacheStatus, missReason,
@@ -48,13 +50,16 @@ _SELECTED: Final = {
     Grouping.STATEMENTS: f"standardizedSql,\n  {_COUNTS}",
     Grouping.USERS: f"userName,\n  {_COUNTS}",
     Grouping.HOURS: f"date_trunc('hour', epoch_ms(timestamp)) AS hourUtc,\n  {_COUNTS}",
-    Grouping.STATUSES: f"cacheStatus, missReason,\n  {_COUNTS}",
+    # Of any status, so they are no "requests" of other pages.
+    Grouping.STATUSES: """cacheStatus, missReason,
+  count(*) AS entries,
+  sum(warehouseExecutionTimeMs) AS warehouseMs""",
 }
 _ENDS: Final = {
     Grouping.ENTRIES: "ORDER BY timestamp DESC\nLIMIT 200",
     Grouping.HOURS: "GROUP BY ALL\nORDER BY hourUtc",
 }
-_MOST_FIRST: Final = "GROUP BY ALL\nORDER BY requests DESC\nLIMIT 200"
+_MOST_FIRST: Final = "GROUP BY ALL\nORDER BY count(*) DESC\nLIMIT 200"
 
 
 @dataclass(frozen=True, slots=True)

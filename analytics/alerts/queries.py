@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.published.pieces import COUNTED, HIT, MISS
+from analytics.published.pieces import HIT, MISS
 from analytics.published.queries import PublishedQuery
 from analytics.reports.leak_sql import LEAK_FINDINGS, leak_findings_sql
 from analytics.reports.stale import STALE_TOTALS
 from logs.layout import DAY_MS, HOUR_MS
+from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

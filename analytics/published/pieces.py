@@ -10,10 +10,10 @@ from typing import Final
 from analytics.summaries.documents.opportunities import LIST_LENGTH
 from analytics.summaries.numbers import FIRST_MS, LAST_MS
 from logs.quoting import quote_text
+from logs.statuses import COUNTED
 
 HIT: Final = "cacheStatus = 'HIT'"
 MISS: Final = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
-COUNTED: Final = "cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')"
 UNCACHED: Final = "cacheStatus IN ('BYPASS', 'PASSTHROUGH')"
 STORED: Final = "cacheStatus = 'MISS' AND cacheKey IS NOT NULL"
 TIMED: Final = "responseTimeMs > 0"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Meta
 
 from analytics.published.pieces import (
-    COUNTED,
     EXACT_HOUR,
     EXACT_LATEST,
     HIGH_COST,
@@ -45,6 +44,7 @@ from analytics.published.pieces import (
 from analytics.savings.sql import SAVINGS_ABOUT, SAVINGS_FIELDS, SAVINGS_SQL
 from analytics.summaries.documents.year import ACTIVITY_DAYS
 from logs.quoting import quote_value
+from logs.statuses import COUNTED
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:

@@ -231,8 +231,8 @@ def _text_of(total: SavingsTotal, terms: Terms) -> SavingsText:
                 time += "; money only when the warehouse would have slept"
             rules += (
                 " Each request also keeps the warehouse awake until it suspends "
-                f"({formats.span(terms.suspend_seconds)}), so a rule can spare more time on the bill than its "
-                "statements run."
+                f"({formats.span(terms.suspend_seconds)}), so a rule can spare more time on the bill than "
+                "its statements run."
             )
         case "always-on":
             explanation += " The warehouse is always on, so that saves capacity and no money."

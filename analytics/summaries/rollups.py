@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 #: The main rule of each statement: it gave most of the hits, or without hits decided most of the requests.
-#: It is null if no rule decided most of them. The rule of the latest request may have given none of the hits.
+#: It is null if no rule decided most of them; a rule also decided what it blocked. The rule of the latest
+#: request may have given none of the hits.
 MAIN_RULES: Final = """(
     SELECT statement, arg_max_null(rule, row(hits, requests, coalesce(rule, ''))) AS main_rule FROM (
         SELECT statement, rule, sum(hits) AS hits, sum(requests) AS requests FROM (
-            SELECT statement, rule, hits, hits + misses AS requests FROM <rules>
+            SELECT statement, rule, hits, entries AS requests FROM <rules>
             UNION ALL SELECT statement, NULL, hits, hits + misses + bypasses + passthroughs FROM <statements>
             UNION ALL SELECT statement, NULL, -hits, -hits - misses FROM <rules>
         ) GROUP BY ALL

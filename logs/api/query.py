@@ -18,6 +18,7 @@ from logs.columns import COLUMNS, DAY_COLUMN
 from logs.queries import query_limits, run_query
 from logs.serializers import QueryBody
 from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
+from logs.statuses import ROWS_MEANING
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import RateLimited, ServiceBusy
 from tenantadmin.lib.core.serving import UnreadBytes, disconnection_of
@@ -95,6 +96,7 @@ class QuerySchema(JsonStruct):
 
     links: SchemaLinks = msgspec.field(name="_links")
     table: str
+    meaning: Annotated[str, Meta(description="What its rows are, and which of them other pages count.")]
     columns: list[SchemaColumn]
 
 
@@ -187,4 +189,4 @@ class QueryViewSet(AppViewSet):
         parent = link(reverse("tenant", kwargs={"tenant": tenant}))
         columns = [SchemaColumn.of(column, type=column.type.value) for column in (*COLUMNS, DAY_COLUMN)]
         links = SchemaLinks(self_=link(request.path), parent=parent)
-        return Response(QuerySchema(links=links, table="proxy_logs", columns=columns))
+        return Response(QuerySchema(links=links, table="proxy_logs", meaning=ROWS_MEANING, columns=columns))

@@ -31,7 +31,7 @@ from logs.saved_queries import (
 )
 from logs.sql.results import csv_pieces, parquet_pieces
 from logs.sql.values import as_text, json_values
-from logs.statuses import STATUSES, say_status
+from logs.statuses import ROWS_MEANING, STATUSES, say_status
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError, BadRequest
 from tenantadmin.lib.core.serving import disconnection_of
@@ -130,6 +130,7 @@ class SqlPage(LogPage):
             "running": list_running(self.tenant.pk),
             "rule_ids": [rule["id"] for rule in read_ruleset(self.tenant.pk).rules],
             "words": sql_words(),
+            "rows_meaning": ROWS_MEANING,
         }
 
     def _facet_form(self) -> FacetForm:

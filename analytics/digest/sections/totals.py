@@ -20,6 +20,7 @@ from analytics.digest.facts import (
 )
 from analytics.digest.sections.moved import find_start
 from analytics.digest.times import day_of
+from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 _PART: Final = 0.3
 
 _HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
-_COUNTED: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH'))"
+_COUNTED: Final = f"count(*) FILTER ({COUNTED})"
 _MEASURES: Final = (
     ("requests", Unit.COUNT, 0, _COUNTED),
     (

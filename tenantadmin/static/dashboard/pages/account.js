@@ -22,7 +22,7 @@ const FREQUENCIES = { off: "none", daily: "every day", weekly: "every week" };
 
 /** @type {Partial<Record<Contract.Scope, string>>} a first request with each scope, that of the first one that a token has: its path, with * for the tenant, and for SQL the rest of the command up to its last quote */
 const FIRST = {
-  "logs:query": `/tenants/*/query' -H 'Content-Type: application/json' -d '{"sql": "SELECT count(*) FROM proxy_logs WHERE day = '\\''${f.yesterday()}'\\''"}`,
+  "logs:query": `/tenants/*/query' -H 'Content-Type: application/json' -d '{"sql": "SELECT cacheStatus, count(*) FROM proxy_logs WHERE day = '\\''${f.yesterday()}'\\'' GROUP BY 1"}`,
   "config:read": "/config/tenants/*/rules", "analytics:read": "/tenants/*/verdict",
   "logs:read": "/tenants/*/logs", "cache-admin": "/tenants/*/invalidation-markers",
 };

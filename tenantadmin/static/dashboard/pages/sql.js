@@ -6,7 +6,7 @@ import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import * as results from "../results.js";
 import { STATUSES } from "../statuses.js";
-import { badge, beside, button, failure, fill, h, notify, pageHead, panel, replaceAddress, showIn, skeleton, to } from "../ui.js";
+import { badge, beside, button, failure, fill, h, notify, pageHead, panel, replaceAddress, skeleton, to } from "../ui.js";
 
 /** @typedef {{name: string, sql: string}} Kept */
 
@@ -14,11 +14,13 @@ const FILES = /** @type {const} */ ([["CSV", "csv"], ["CSV for Excel", "excel"],
 
 const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY", "LIMIT", "count(*)", "sum(", "avg(", "quantile_cont(", "DISTINCT", "CASE WHEN", "BETWEEN"];
 
+const COUNTED = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')) AS requests";
+
 /** @param {string} day */
 const examples = (day) => [
-  ["How did the requests end?", "cacheStatus, count(*) AS requests", "", "requests DESC"],
-  ["Which statements cost most?", "standardizedSql, count(*) AS requests, sum(warehouseExecutionTimeMs) AS ms", "", "ms DESC NULLS LAST\nLIMIT 20"],
-  ["Who asks most?", "userName, count(*) AS requests, count(*) FILTER (cacheStatus = 'HIT') AS hits", "", "requests DESC\nLIMIT 20"],
+  ["How did the requests end?", "cacheStatus, count(*) AS entries", "", "entries DESC"],
+  ["Which statements cost most?", `standardizedSql, ${COUNTED}, sum(warehouseExecutionTimeMs) AS ms`, "", "ms DESC NULLS LAST\nLIMIT 20"],
+  ["Who asks most?", `userName, ${COUNTED}, count(*) FILTER (cacheStatus = 'HIT') AS hits`, "", "requests DESC\nLIMIT 20"],
   ["Why were they misses?", "matchedRule, missReason, count(*) AS misses", " AND cacheStatus = 'MISS'", "misses DESC"],
 ].map(([name, what, only, order]) => ({ name, sql: `SELECT ${what}\nFROM proxy_logs\nWHERE day = '${day}'${only}\nGROUP BY ALL\nORDER BY ${order}` }));
 
@@ -26,25 +28,18 @@ const examples = (day) => [
 export async function show(context) {
   const { tenant, query } = context;
   const key = `dashboard.queries.${tenant}`;
-  const samples = examples((await readActivity(tenant)).lastDay ?? f.yesterday());
-  /** @type {string[]} */
-  let columns = [];
+  const [{ lastDay }, { meaning, columns }] = await Promise.all([readActivity(tenant), call("GET /tenants/{tenant}/query/schema", { tenant })]);
+  const samples = examples(lastDay ?? f.yesterday());
   const output = h("div");
-  const columnList = h("div.pad");
   const editor = await createEditor({
     mode: "sql", text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql, label: "SQL", low: true, onLeave: context.onLeave,
-    words: () => [...columns.map((value) => ({ value, meta: "column" })), ...WORDS.map((value) => ({ value, meta: "SQL" }))],
+    words: () => [...columns.map(({ name: value }) => ({ value, meta: "column" })), ...WORDS.map((value) => ({ value, meta: "SQL" }))],
     run: () => run(),
   });
-  showIn(async () => {
-    const schema = await call("GET /tenants/{tenant}/query/schema", { tenant });
-    columns = schema.columns.map((one) => one.name);
-    return h("dl.columns-list", schema.columns.map((one) => [
-      h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(one.name === "timestamp" ? '"timestamp"' : one.name) }, one.name), beside(` ${one.type}`)),
-      h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
-        one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, , meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))]));
-  }, columnList);
-
+  const columnList = h("dl.columns-list", columns.map((one) => [
+    h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(one.name === "timestamp" ? '"timestamp"' : one.name) }, one.name), beside(` ${one.type}`)),
+    h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
+      one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, , meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))]));
   let running = new AbortController();
   const run = async () => {
     running.abort();
@@ -85,11 +80,11 @@ export async function show(context) {
   };
   drawKept();
   return h("div",
-    pageHead("SQL", [h("code", "proxy_logs"), " holds one row for each request. Name a day: it is much faster."], button("Save query", keep), button("Run", run, "primary")),
+    pageHead("SQL", [h("code", "proxy_logs"), `: ${meaning} Name a day: it is much faster.`], button("Save query", keep), button("Run", run, "primary")),
     h("div.split",
       h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element), output),
       h("div", panel("Questions", beside("saved ones first"), keptList),
-        h("details.panel", h("summary.panel-head.strong", "Columns"), columnList))));
+        h("details.panel", h("summary.panel-head.strong", "Columns"), h("div.pad", columnList)))));
 }
 
 /** @param {Kept} one @param {() => void} choose @param {() => void} [remove] */
