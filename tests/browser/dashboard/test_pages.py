@@ -67,7 +67,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
             for name in ("Requests", "Hits", "Misses", "Not cached (bypassed, passed through)")
         )
         assert requests == sum(kinds) > 100
-        expect(page.locator("#view")).to_contain_text("to compare with.")
+        expect(page.locator("#view")).to_contain_text("Not compared with the period before")
         page.click("nav[aria-label='Length of the period'] >> text=Day")
         page.wait_for_url(f"**period={demo.last_day}")
         page.wait_for_selector("text=Requests by hour")
