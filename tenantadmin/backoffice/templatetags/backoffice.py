@@ -14,6 +14,7 @@ from django.utils.safestring import mark_safe
 
 from analytics.advice.wording import name_saved_time, purpose_of, show_rows
 from analytics.replay.judgement import say_caveat
+from logs.statuses import STATUSES, say_status
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.core.timestamps import from_epoch_ms
@@ -203,6 +204,12 @@ def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
 def at(values: Mapping[Any, Any], key: Any) -> Any:
     """Return ``values[key]``, or the key if it is missing, such as the id of a deleted tenant."""
     return values.get(key, key)
+
+
+@register.filter
+def status(value: str) -> SafeString:
+    """Return the name of a ``cacheStatus`` with its meaning in a tooltip."""
+    return format_html('<span title="{}">{}</span>', say_status(value), STATUSES.get(value, (value,))[0])
 
 
 @register.filter

@@ -394,7 +394,7 @@ class TestReplays:
         text = page_text(access, page_of(draft))
         assert "no rule 2 was 0 0 0 2 was 0 0 ms 0" in text
         assert "orders 0 was 2 0 0 was 2 0 0 ms 0" in text
-        assert "MISS PASSTHROUGH 2" in text
+        assert "Miss Passed through 2" in text
 
     def test_a_replay_of_an_earlier_text_says_so(
         self, access: Client, staff: Client, draft: RuleDraft
