@@ -22,7 +22,7 @@ _SCALARS: Final = {Kind.NUMBER: {"type": "number"}, Kind.BOOL: {"type": "boolean
 #: that a misspelt condition would be no condition; with this they keep it, and the service refuses it.
 NOTHING_ELSE: Final[dict[str, Any]] = {"not": {}}
 #: Documents that people write by hand, in which a dropped member changes what the rules do.
-_WRITTEN_BY_HAND: Final = ("Rule", "RuleRequest", "TenantRules", "TenantRulesRequest")
+_WRITTEN_BY_HAND: Final = ("Rule", "RuleRequest", "TenantRules", "TenantRulesRequest", "CheckedRulesRequest")
 _CONDITIONS: Final = {"$ref": "#/components/schemas/Conditions"}
 #: The value of a request, by the kind of its key. Null is the same as absent.
 _VALUES: Final[dict[Kind, dict[str, Any]]] = {

@@ -52,9 +52,14 @@ def _allow_other_statuses(schemas: dict[str, Any]) -> None:
 
 
 def _accept_rules_as_read(result: dict[str, Any], schemas: dict[str, Any]) -> None:
-    """Let a typed client send a ruleset as it was read, although a response has more required members."""
-    sent = {"$ref": "#/components/schemas/TenantRulesRequest"}
-    read = {"$ref": "#/components/schemas/TenantRules"}
+    """Let a typed client send a ruleset as it was read, although a response has more required members.
+
+    To be checked, a ruleset may come with the rules to compare it with.
+    """
+    sent, read, checked = (
+        {"$ref": f"#/components/schemas/{name}"}
+        for name in ("TenantRulesRequest", "TenantRules", "CheckedRulesRequest")
+    )
     forbid_other_members(schemas)
     for item in result["paths"].values():
         for operation in item.values():
@@ -62,3 +67,5 @@ def _accept_rules_as_read(result: dict[str, Any], schemas: dict[str, Any]) -> No
             for media_type in content.values():
                 if media_type["schema"] == sent:
                     media_type["schema"] = {"anyOf": [sent, read]}
+                elif media_type["schema"] == checked:
+                    media_type["schema"] = {"anyOf": [sent, read, checked]}

@@ -182,12 +182,18 @@ def test_equal_read_and_write_types_are_one_type(contract: dict[str, Any]) -> No
     schemas = contract["components"]["schemas"]
     assert not {"MembershipRequest", "RolesRequest", "WarehouseRequest", "EndpointRequest"} & schemas.keys()
     replace = contract["paths"]["/config/tenants/{tenant}/rules"]["put"]
-    assert replace["requestBody"]["content"]["application/json"]["schema"] == {
-        "anyOf": [
-            {"$ref": "#/components/schemas/TenantRulesRequest"},
-            {"$ref": "#/components/schemas/TenantRules"},
+    check = contract["paths"]["/config/rules/validate"]["post"]
+    accepted = [
+        [
+            it["$ref"].rpartition("/")[2]
+            for it in each["requestBody"]["content"]["application/json"]["schema"]["anyOf"]
         ]
-    }
+        for each in (replace, check)
+    ]
+    assert accepted == [
+        ["TenantRulesRequest", "TenantRules"],
+        ["TenantRulesRequest", "TenantRules", "CheckedRulesRequest"],
+    ]
 
 
 def test_no_name_is_that_of_a_constructor(contract: dict[str, Any]) -> None:
@@ -225,7 +231,7 @@ def test_each_schema_of_an_enumeration_has_a_type(contract: dict[str, Any]) -> N
 def test_clients_pass_unknown_members_of_rules_on_to_the_service(contract: dict[str, Any]) -> None:
     """A client that drops a misspelt condition writes a rule that matches every request."""
     schemas = contract["components"]["schemas"]
-    names = ["Conditions", "Rule", "RuleRequest", "TenantRules", "TenantRulesRequest"]
+    names = ["Conditions", "Rule", "RuleRequest", "TenantRules", "TenantRulesRequest", "CheckedRulesRequest"]
     for name in [*names, *(name for name in schemas if name.endswith("Operators"))]:
         assert schemas[name]["additionalProperties"] == {"not": {}}, name
 

@@ -103,10 +103,11 @@ class TestKeeping:
 
     def test_a_draft_without_a_name_is_called_by_its_time(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, name="")
-        title = f"Unnamed draft of {draft.created_at:%Y-%m-%d %H:%M} UTC"
-        assert draft.title == title
-        for address in (to("tenant-rules", tenant), to("tenant-rules-trace", tenant), page_of(draft)):
-            assert title in page_text(staff, address)
+        made = f"{draft.created_at:%Y-%m-%d %H:%M}"
+        assert draft.title == f"Unnamed draft of {made} UTC"
+        for address in (to("tenant-rules-trace", tenant), page_of(draft)):
+            assert draft.title in page_text(staff, address)
+        assert f"Open the draft of {made}" in page_text(staff, to("tenant-rules", tenant))
 
     def test_the_rules_of_a_deleted_tenant(self, staff: Client, tenant: Tenant) -> None:
         delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
@@ -350,7 +351,7 @@ class TestReplays:
         assert "gives what the log says for 100% of all 2 requests. The log has 0 hits" in text
         assert "All 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
         assert "orders 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
-        assert "MISS HIT 1 log-1" in text
+        assert "Miss Hit 1 log-1" in text
         assert "In this hour, that costs about" in text
         explained = page_text(access, to("tenant-rules-trace", draft.tenant), log_id="log-1")
         assert "What the log says" in explained
