@@ -183,7 +183,7 @@ class TestFacets:
         assert ("1 row in" if show is Grouping.ENTRIES else "0 rows in") in text_of(shown)
         # The filter and the cells name the status.
         assert '<option value="HIT" selected>Hit</option>' in html
-        said = 'title="Hit (HIT): The result came from the cache. The warehouse did nothing.">HIT '
+        said = 'title="Hit (HIT): The result came from the cache. The warehouse did nothing.">HIT<'
         assert (said in shown) == (show is Grouping.ENTRIES)
 
     def test_bad_days_are_said(self, access: Client, tenant: Tenant) -> None:
