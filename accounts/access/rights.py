@@ -12,13 +12,14 @@ from __future__ import annotations
 import datetime as dt
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
 from cachetools import TTLCache
 from django.conf import settings
-from django.db import connection
+from django.db import DatabaseError, connection, transaction
 
 from accounts.access.assurance import UNPROVEN
 from accounts.access.principal import Claims, Principal, Rights
@@ -149,10 +150,12 @@ def read_rights(claims: Claims, *, is_use: bool = False) -> Rights:
 
 
 def _note_use(claims: Claims, moment: dt.datetime) -> None:
-    if claims.personal_access_token is not None:
-        PersonalAccessToken.objects.filter(pk=claims.personal_access_token).update(last_used_at=moment)
-    elif claims.session is not None:
-        RefreshToken.objects.filter(pk=claims.session).update(last_used_at=moment)
+    """Note that a token is used. Requests are answered also by a database that only reads."""
+    with suppress(DatabaseError), transaction.atomic():
+        if claims.personal_access_token is not None:
+            PersonalAccessToken.objects.filter(pk=claims.personal_access_token).update(last_used_at=moment)
+        elif claims.session is not None:
+            RefreshToken.objects.filter(pk=claims.session).update(last_used_at=moment)
 
 
 def rights_of(user: User) -> Rights:

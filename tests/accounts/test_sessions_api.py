@@ -6,6 +6,7 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection, transaction
 
 from accounts.access.credentials import create_pat, create_refresh_token, digest_of, mint_for_sign_in
 from accounts.access.scopes import Scope
@@ -180,6 +181,16 @@ def test_the_last_use_is_written_once_a_minute(world: factories.World) -> None:
         assert use().status_code == 200
         session.refresh_from_db()
         assert session.last_used_at > first
+
+
+def test_a_database_that_only_reads_still_answers(world: factories.World) -> None:
+    session, client, _ = session_of(world.member)
+    RefreshToken.objects.filter(pk=session.pk).update(last_used_at=now() - dt.timedelta(hours=1))
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET TRANSACTION READ ONLY")
+        assert client.get(OWN).status_code == 200
+        # Its end lets the test write again.
+        transaction.set_rollback(True)
 
 
 def test_sessions_that_ended_a_day_ago_are_deleted(world: factories.World) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from analytics.reports.blast import PreviewTarget
 
 _PAGE = 50
+#: What a preview signs. An earlier release signed something else, so it has another name.
+_PREVIEWED: Final = "preview-of-invalidation"
 
 
 class MarkersForm(forms.Form):
@@ -167,7 +169,8 @@ class InvalidatePage(LogPage, TenantActPage):
                 [
                     {target.rule_id: [target.entries, target.table_entries] for target in targets},
                     preview.log_note,
-                ]
+                ],
+                salt=_PREVIEWED,
             ),
             "targets": [
                 (
@@ -216,7 +219,7 @@ class InvalidatePage(LogPage, TenantActPage):
     def _ended(self, rule_ids: Sequence[str]) -> str:
         """Return what ended, by the numbers that the user saw in the preview."""
         try:
-            seen, log_note = signing.loads(self.request.POST.get("previewed", ""))
+            seen, log_note = signing.loads(self.request.POST.get("previewed", ""), salt=_PREVIEWED)
         except signing.BadSignature:
             return ""
         found = [seen[rule_id] for rule_id in rule_ids if rule_id in seen]

@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote_plus
 
+from django.core import signing
 from django.core.management import call_command
 
 from accounts.models import Event, Tenant
@@ -89,6 +90,12 @@ class TestMarkers:
         assert said in text_of(access.get(to("tenant-markers", tenant)).content.decode())
         assert access.post(address, {**form, "rules": ["some"], "all": "yes"}).status_code == 302
         assert Marker.objects.count() == 4
+
+    def test_a_preview_of_an_earlier_release(self, access: Client, tenant: Tenant) -> None:
+        previewed = signing.dumps({"orders": [1, None]})
+        form = {"rule": "orders", "reason": "x", "previewed": previewed}
+        assert access.post(to("tenant-invalidate", tenant), form).status_code == 302
+        assert Marker.objects.count() == 1
 
     def test_support_invalidates_with_a_reason(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-invalidate", tenant)
