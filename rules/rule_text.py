@@ -51,7 +51,7 @@ _SAID_FLAGS: Final = {
 def say_conditions(conditions: Any) -> str:
     """Say conditions in one line, as the dashboard does: ``uses sales.* and only reads``.
 
-    Those of a draft may have errors: what cannot be said is shown as JSON.
+    A draft may have errors: what cannot be said is shown as JSON.
     """
     if not isinstance(conditions, dict):
         return say_value(conditions)

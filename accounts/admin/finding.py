@@ -45,7 +45,7 @@ class Search:
     others: Sequence[QuerySet[Any]]
 
     def first(self) -> list[Any]:
-        """Return at most `MAX_FOUND` rows, those that are meant most likely first."""
+        """Return at most `MAX_FOUND` rows, the likeliest first."""
         return _first_of(self.rows.filter(self.begins), *self.others)
 
     def condition(self) -> Q:

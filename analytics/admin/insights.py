@@ -110,11 +110,9 @@ def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
     if not period and not periods:
         return DigestPage(periods)
     digest = read_digest(tenant=tenant_id, period=period or periods[0])
-    advice, sql = (reverse(f"admin:tenant-{page}", args=[tenant_id]) for page in ("insights", "sql"))
+    sql = reverse("admin:tenant-sql", args=[tenant_id])
 
     def link_name(name: Mapping[str, Any]) -> str | None:
-        if name["kind"] == NameKind.RECOMMENDATION:
-            return f"{advice}#r-{name['href'].rsplit('/', 1)[-1]}"
         if name["kind"] != NameKind.STATEMENT:
             return None
         facets = Facets(

@@ -77,7 +77,7 @@ def generate(
 ) -> Iterator[Hour]:
     """Yield every hour of ``days`` days from ``first_day`` (UTC): at least ``entries`` entries in total.
 
-    ``publications`` are the rulesets in order of time, if they are not those of the profile.
+    ``publications`` are the rulesets in order of time; without them, the profile has its own.
     """
     rng = Random(f"{seed}/{profile.name}/{tenant_id}/{first_day}/{days}")  # noqa: S311 - no secrets
     traffic = Traffic(profile, rng=rng, first_day=first_day, days=days, entries=entries)

@@ -46,7 +46,7 @@ class RulesWrite:
     def describe(self, prefix: str) -> tuple[str, list[Name]]:
         """Return what it did to which rules, as ``it added {…}`` or nothing, and their names.
 
-        The verbs and their order are those of the history (`Revision.text`).
+        It uses the verbs of the history in the same order (`Revision.text`).
         """
         parts = []
         names: list[Name] = []

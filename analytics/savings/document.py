@@ -89,7 +89,7 @@ class SavingsOfRule(JsonStruct):
 
 
 class SavingsText(JsonStruct):
-    """What the numbers mean, in the words of dashboard and staff pages. Prices are those of the last day."""
+    """What the numbers mean, in the words of dashboard and staff pages. It uses the price of the last day."""
 
     explanation: str
     bill: Annotated[str, Meta(description="Beside what is saved on the bill.")]

@@ -76,7 +76,7 @@ def statements_of(
     """Return the statements with most requests.
 
     Each is ``{sql, requests, hits, warehouse_ms, rule, main_rule, day}``. ``rule`` and ``day`` describe the
-    latest request, ``main_rule`` is that of `MAIN_RULES`.
+    latest request, `MAIN_RULES` says what ``main_rule`` is.
     """
     if not range_files.parts:
         return []

@@ -133,7 +133,7 @@ def exact_time(at: dt.datetime) -> str:
 
 
 def days_between(first: dt.date, last: dt.date, *, today: dt.date) -> str:
-    """Show days in a sentence: ``2 to 31 October``. Years are shown unless both are that of ``today``."""
+    """Show days in a sentence: ``2 to 31 October``. A year is shown if a day is not in the present one."""
     has_year = first.year != today.year or last.year != today.year
 
     def show(day: dt.date, *, is_first: bool) -> str:

@@ -20,7 +20,7 @@ const ME = { email: "me" };
 /** @type {Texts} */
 const FREQUENCIES = { off: "none", daily: "every day", weekly: "every week" };
 
-/** @type {Partial<Record<Contract.Scope, string>>} a first request with each scope, that of the first one that a token has: its path, with * for the tenant, and for SQL the rest of the command up to its last quote */
+/** @type {Partial<Record<Contract.Scope, string>>} the request to try with a token: the first scope of this list that the token has decides. Its path has * for the tenant; the path for SQL goes on with the command, up to the last quote */
 const FIRST = {
   "logs:query": `/tenants/*/query' -H 'Content-Type: application/json' -d '{"sql": "SELECT cacheStatus, count(*) FROM proxy_logs WHERE day = '\\''${f.yesterday()}'\\'' GROUP BY 1"}`,
   "config:read": "/config/tenants/*/rules", "analytics:read": "/tenants/*/verdict",

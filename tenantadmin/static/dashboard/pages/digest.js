@@ -79,7 +79,6 @@ function sentence(tenant, digest, line) {
     const [, seq, at] = (name.kind === "revision" && /^revision (\d+) \((.+)\)$/.exec(name.value)) || [];
     if (seq) return [revisionLink(tenant, seq), ` (${f.when(at)})`];
     if (name.kind === "rule") return ruleLink(tenant, name.value, name.label);
-    if (name.kind === "recommendation") return h("a", { href: to(tenant, "recommendations") }, name.value);
     if (name.kind === "statement") return a(to(tenant, "statements", { day: digest.to, days: digest.kind === "week" ? 7 : 1, statement: name.value.slice(0, 1000) }), h("code", name.value));
     return name.kind === "time" ? f.when(name.value) : name.value;
   });
