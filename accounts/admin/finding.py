@@ -85,6 +85,18 @@ def search_accounts(term: str) -> Search:
     return Search(every, Q(name__istartswith=term), others)
 
 
+def search_fqdns(term: str) -> Search:
+    """Search FQDNs, released ones too, by words of the name."""
+    every, term = Fqdn.objects.all(), term.strip().lower()
+    return Search(every, Q(name__startswith=term), [with_words(every, term, words_of("name"))])
+
+
+def search_domains(term: str) -> Search:
+    """Search domains by words of the name."""
+    every, term = Domain.objects.select_related("account"), term.strip().lower()
+    return Search(every, Q(name=term), [with_words(every, term, words_of("name"))])
+
+
 def tenants_meant(term: str) -> Q:
     """Return a filter for tenants, also by beginnings of a member's name or email and of an FQDN."""
     people = User.objects.filter(search_people(term).condition()).order_by()[:MAX_RELATED]
@@ -129,13 +141,13 @@ def find_accounts(term: str) -> list[Account]:
 
 
 def find_fqdns(term: str) -> list[Fqdn]:
-    """Return FQDNs by words of the name."""
-    return _first_of(with_words(Fqdn.objects.all(), term, words_of("name")))
+    """Return the first FQDNs that a term means."""
+    return search_fqdns(term).first()
 
 
 def find_domains(term: str) -> list[Domain]:
-    """Return domains by words of the name."""
-    return _first_of(with_words(Domain.objects.select_related("account"), term, words_of("name")))
+    """Return the first domains that a term means."""
+    return search_domains(term).first()
 
 
 def _first_of(*searches: QuerySet[Any]) -> list[Any]:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
-from django.db.models import Count
+from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils.html import format_html
 
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
-from accounts.admin.finding import search_accounts, search_people
+from accounts.admin.finding import search_accounts, search_domains, search_fqdns, search_people
 from accounts.admin.names import NamingAdmin, revisions_address
 from accounts.billing.domains import challenge_of
 from accounts.grants import end_grant
@@ -40,11 +40,12 @@ from accounts.models import (
 from accounts.models.signin import MagicLink
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
+from tenantadmin.lib.http.admin_search import MAX_RELATED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from django.db.models import Field, Q, QuerySet
+    from django.db.models import Field, QuerySet
     from django.http import HttpRequest
 
     from tenantadmin.lib.http.admin_lists import Shown
@@ -222,8 +223,13 @@ class DomainAdmin(ReadOnlyAdmin):
     list_display = ("name", "account", "verified_at", "created_at")
     list_select_related = ("account",)
     ordering = ("name", "pk")
-    search_fields = ("name", "account__name__istartswith", "account__id")
-    search_help_text = "Whole domain, or the account's name or id"
+    search_fields = ("name",)
+    search_help_text = "Domain, or the account's name or id"
+
+    def matching(self, term: str) -> Q:
+        accounts = Account.objects.filter(search_accounts(term).condition()).order_by("pk")
+        ids = list(accounts.values_list("pk", flat=True)[:MAX_RELATED])
+        return search_domains(term).condition() | Q(account__in=ids)
 
     def shown_as(self, field: Field[Any, Any]) -> Shown:
         return _show_challenge if field.name == "challenge" else super().shown_as(field)
@@ -237,8 +243,11 @@ class DomainAdmin(ReadOnlyAdmin):
 @admin.register(Fqdn)
 class FqdnAdmin(NamingAdmin):
     list_display = ("name", "tenant_id", "claimed_at", "released_at")
-    search_fields = ("name__startswith",)
-    search_help_text = "Start of the FQDN, or tenant's name or id"
+    search_fields = ("name",)
+    search_help_text = "FQDN, or the tenant's name or id"
+
+    def matching(self, term: str) -> Q:
+        return super().matching(term) | search_fqdns(term).condition()
 
 
 @admin.register(TenantConfig)

@@ -2,10 +2,13 @@
 
 import django.contrib.postgres.indexes
 import django.contrib.postgres.search
+from django.contrib.postgres.operations import AddIndexConcurrently
 from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
+    # The tables may be large, and the previous release writes to them meanwhile.
+    atomic = False
 
     dependencies = [
         ('accounts', '0032_words'),
@@ -17,15 +20,15 @@ class Migration(migrations.Migration):
             name='request_id',
             field=models.CharField(db_default='', default='', max_length=128),
         ),
-        migrations.AddIndex(
+        AddIndexConcurrently(
             model_name='domain',
             index=django.contrib.postgres.indexes.GinIndex(django.contrib.postgres.search.SearchVector(models.Func(models.F('name'), models.Value('.-_@+'), models.Value('     '), function='translate', output_field=models.CharField()), config='simple'), name='domain_words'),
         ),
-        migrations.AddIndex(
+        AddIndexConcurrently(
             model_name='fqdn',
             index=django.contrib.postgres.indexes.GinIndex(django.contrib.postgres.search.SearchVector(models.Func(models.F('name'), models.Value('.-_@+'), models.Value('     '), function='translate', output_field=models.CharField()), config='simple'), name='fqdn_words'),
         ),
-        migrations.AddIndex(
+        AddIndexConcurrently(
             model_name='user',
             index=django.contrib.postgres.indexes.GinIndex(django.contrib.postgres.search.SearchVector(models.Func(models.F('email'), models.Value('.-_@+'), models.Value('     '), function='translate', output_field=models.CharField()), config='simple'), name='user_email_words'),
         ),

@@ -7,8 +7,10 @@ from typing import Any, Final
 import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.operations import AddIndex
 
-from tests.admin.rows import make_row
+from tenantadmin.lib.database.months import MonthlyModel
+from tests.admin.rows import make_row, our_models
 
 pytestmark = pytest.mark.django_db
 
@@ -35,3 +37,20 @@ def test_the_previous_release_can_write_every_row() -> None:
     for model in models:
         row = make_row(model)
         assert model._default_manager.filter(pk=row.pk).exists(), model
+
+
+def test_new_indexes_of_earlier_tables_are_created_concurrently() -> None:
+    """Otherwise no process can write to the table until the index is made."""
+    loader = MigrationLoader(connection)
+    earlier = {key for last in PREVIOUS.items() for key in loader.graph.forwards_plan(last)}
+    # PostgreSQL cannot do so for a table in partitions.
+    in_partitions = {it._meta.label_lower for it in our_models() if issubclass(it, MonthlyModel)}
+    tables = {it._meta.label_lower for it in previous_models()} - in_partitions
+    locking = [
+        f"{app}.{name}: {operation.describe()}"
+        for (app, name), migration in loader.disk_migrations.items()
+        if app in PREVIOUS and (app, name) not in earlier
+        for operation in migration.operations
+        if type(operation) is AddIndex and f"{app}.{operation.model_name}" in tables
+    ]
+    assert not locking

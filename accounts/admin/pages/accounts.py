@@ -8,6 +8,7 @@ from django import forms
 from django.urls import reverse
 
 from accounts.admin.accounts import compare_plans, read_account_view
+from accounts.admin.finding import find_fqdns
 from accounts.admin.forms import split_ids
 from accounts.admin.fqdns import find_fqdn, try_claim
 from accounts.admin.pages.base import ActPage, ReasonForm, StaffPage
@@ -246,9 +247,13 @@ class FqdnPage(StaffPage):
         if not fqdn:
             return content
         try:
-            content["found"] = find_fqdn(fqdn)
+            found = find_fqdn(fqdn)
         except BadRequest as error:
-            return {**content, "error": error}
+            others = find_fqdns(fqdn)
+            return {**content, "others": others} if others else {**content, "error": error}
+        content["found"] = found
+        if found.holder is None:
+            content["others"] = [row for row in find_fqdns(fqdn) if row.name != found.name]
         if search:
-            content["claim"] = try_claim(content["found"], search)
+            content["claim"] = try_claim(found, search)
         return content

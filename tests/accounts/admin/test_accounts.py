@@ -308,6 +308,12 @@ class TestFqdn:
         assert answer.status_code == 200
         assert ('role="alert"' in answer.content.decode()) == (name != "\0")
 
+    @pytest.mark.parametrize("words", ["warehouse", "ware retail", "retail.example", "DB.retail-warehouse"])
+    def test_words_lead_to_fqdns(self, staff: Client, world: factories.World, words: str) -> None:
+        Fqdn.objects.create(name="db.retail-warehouse.example", tenant_id=world.tenant.pk, released_at=now())
+        text = self.ask(staff, words)
+        assert f"FQDNs with “{words}” db.retail-warehouse.example released" in text
+
     def test_why_a_claim_would_be_refused(self, staff: Client, world: factories.World, settings: Any) -> None:
         Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk)
         other = str(world.stranger_tenant.pk)

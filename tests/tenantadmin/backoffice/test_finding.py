@@ -10,7 +10,7 @@ from django.contrib.postgres.search import SearchVector
 from django.db import connection
 from django.urls import reverse
 
-from accounts.admin.finding import search_tenants, with_words
+from accounts.admin.finding import search_fqdns, search_tenants, with_words
 from accounts.models import Account, Domain, Fqdn, Tenant, User
 from accounts.models.words import words_of
 from tests import factories
@@ -84,6 +84,34 @@ class TestFinding:
         assert "FQDN, claimed by Warehouse" in found
         assert f'href="{reverse("admin:fqdns")}?q=db.acme.example"' in found
 
+    @pytest.mark.parametrize(
+        ("model", "said", "is_found"),
+        [
+            *((Fqdn, said, True) for said in ("warehouse", "RETAIL-ware", "db.ret", "example.com", "Acme")),
+            *((Fqdn, said, False) for said in ("house", "warehouse other", "%", "-.")),
+            *(
+                (Domain, said, True)
+                for said in ("warehouse", "retail-warehouse.example", "acm", "{account:.8}")
+            ),
+            *((Domain, said, False) for said in ("house", "warehouse other", "%", "-.")),
+        ],
+    )
+    def test_lists_find_fqdns_and_domains_by_any_word(
+        self, staff: Client, world: factories.World, model: type[Fqdn | Domain], said: str, is_found: bool
+    ) -> None:
+        name = "retail-warehouse.example.com"
+        Fqdn.objects.create(name=f"db.{name}", tenant_id=world.tenant.pk)
+        Domain.objects.create(account=world.account, name=name, challenge="x")
+        tenant = world.stranger_tenant
+        Fqdn.objects.create(name="db.other.test", tenant_id=tenant.pk)
+        Domain.objects.create(account=tenant.account, name="other.test", challenge="x")
+        Tenant.objects.filter(pk=world.tenant.pk).update(name="Acme 7")
+        listed = staff.get(
+            reverse(f"admin:accounts_{model._meta.model_name}_changelist"),
+            {"q": said.format(account=str(world.account.pk))},
+        ).context["cl"]
+        assert [row.name.removeprefix("db.") for row in listed.result_list] == ([name] if is_found else [])
+
     def test_a_person_is_found_by_any_word_of_the_address(
         self, staff: Client, world: factories.World
     ) -> None:
@@ -156,6 +184,8 @@ class TestFinding:
             cursor.execute("ANALYZE accounts_fqdn")
         plan = with_words(Fqdn.objects.order_by(), "db1234 gateway", words_of("name")).explain()
         assert "fqdn_words" in plan
+        plan = Fqdn.objects.filter(search_fqdns("db1234.gateway").condition()).explain()
+        assert "Seq Scan" not in plan, plan
         assert "Seq Scan" not in Tenant.objects.order_by("name", "id")[:100].explain()
 
 
