@@ -38,14 +38,13 @@ from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Collection, Mapping, Sequence
 
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
     from accounts.admin.pages.base import Trail
-
-_REPORT_DAYS: Final = 7
 
 
 #: Titles and names of the pages below the tab *Insights*.
@@ -269,42 +268,67 @@ class WindowForm(forms.Form):
 
 
 class WindowPage(BelowInsights):
-    """A page on the log of some days. It reads nothing before they are chosen."""
+    """A page on the log of some days: the chosen ones, or the last ``days``.
 
-    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:  # noqa: ARG002
-        content = self.read()
+    The page loads the figures of the last days as a part, so that a large log does not hold up the choice of
+    other days.
+
+    Attributes:
+        figures: the template of the part.
+        max_days: the most days that can be chosen.
+    """
+
+    template_name = "backoffice/tenant/window.html"
+    days: ClassVar[int]
+    max_days: ClassVar[int]
+    figures: ClassVar[str]
+
+    def get(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        is_chosen = "first" in request.GET
+        form = WindowForm(request.GET if is_chosen else self._last_days())
+        content: dict[str, Any] = {"form": form, "waits": not is_chosen}
+        is_part = request.GET.get(PART) == "figures"
         status = 200
-        if "error" in content:
-            status = content["error"].status
-        elif content["form"].errors:
+        if not form.is_valid():
             status = 400
+        elif is_chosen or is_part:
+            try:
+                content |= self.read_days(**form.cleaned_data)
+            except ApiError as error:
+                content["error"] = error
+                status = error.status
+        if is_part:
+            return self.show(self.figures, content)
         return self.show(self.template_name, content, status=status)
+
+    def _last_days(self) -> dict[str, dt.date]:
+        return {"first": days_before(self.last_day, self.days - 1), "last": self.last_day}
+
+    def read_days(self, *, first: dt.date, last: dt.date) -> Mapping[str, Any]:
+        """Return the context of the figures.
+
+        Raises:
+            ApiError: the days cannot be read.
+        """
+        raise NotImplementedError
 
 
 class ReportsPage(WindowPage):
     """Stale risk and, for members, leaks."""
 
     title = "Stale risk and leaks"
-    template_name = "backoffice/tenant/reports.html"
+    days = 7
+    max_days = MAX_DAYS
+    figures = "backoffice/tenant/reports.html"
 
-    def read(self) -> Mapping[str, Any]:
-        if "first" not in self.request.GET:
-            first = days_before(self.last_day, _REPORT_DAYS - 1)
-            form = WindowForm(initial={"first": first, "last": self.last_day})
-            return {"form": form, "max_days": MAX_DAYS}
-        form = WindowForm(self.request.GET)
-        shown: dict[str, Any] = {"form": form, "max_days": MAX_DAYS}
-        if form.is_valid():
-            try:
-                window = Window(form.cleaned_data["first"], form.cleaned_data["last"])
-                log = LogReader(default_store(), self.tenant.pk, self.reader)
-                shown["stale"] = stale_report(log, window=window)
-                if self.has_access:
-                    shown["leaks"] = leaks_report(
-                        log, window=window, per_user_tables=read_per_user_tables(self.tenant.pk) or ()
-                    )
-            except ApiError as error:
-                shown["error"] = error
+    def read_days(self, *, first: dt.date, last: dt.date) -> Mapping[str, Any]:
+        window = Window(first, last)
+        log = LogReader(default_store(), self.tenant.pk, self.reader)
+        shown: dict[str, Any] = {"stale": stale_report(log, window=window)}
+        if self.has_access:
+            shown["leaks"] = leaks_report(
+                log, window=window, per_user_tables=read_per_user_tables(self.tenant.pk) or ()
+            )
         return shown
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from analytics.admin.pages.insights import WindowForm, WindowPage
+from analytics.admin.pages.insights import WindowPage
+from analytics.admin.tenants import DEFAULT_RANGE
 from analytics.savings.reading import MAX_DAYS, find_source, read_savings
-from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from logs.audit import Reader
-
-_DEFAULT_DAYS: Final = 28
 
 
 def savings_of(tenant: UUID, *, first: dt.date, last: dt.date, reader: Reader) -> dict[str, Any]:
@@ -36,29 +33,15 @@ class SavingsPage(WindowPage):
     """Billed time and busy time, with and without the cache."""
 
     title = "Savings"
-    template_name = "backoffice/tenant/savings.html"
+    days = DEFAULT_RANGE
+    max_days = MAX_DAYS
+    figures = "backoffice/tenant/savings.html"
 
-    def read(self) -> Mapping[str, Any]:
-        if "first" not in self.request.GET:
-            first = days_before(self.last_day, _DEFAULT_DAYS - 1)
-            return {
-                "form": WindowForm(initial={"first": first, "last": self.last_day}),
-                "max_days": MAX_DAYS,
-            }
-        form = WindowForm(self.request.GET)
-        content: dict[str, Any] = {"form": form, "max_days": MAX_DAYS}
-        if form.is_valid():
-            days = form.cleaned_data
-            try:
-                savings = savings_of(
-                    self.tenant.pk, first=days["first"], last=days["last"], reader=self.reader
-                )
-                is_always_on = savings["pricing"][-1:] and savings["pricing"][-1]["billing"] == "always-on"
-                chart = _chart_of_days(savings) if is_always_on else _chart_of_hours(savings)
-                content |= {"savings": savings, "hours": chart, "is_always_on": is_always_on}
-            except ApiError as error:
-                content["error"] = error
-        return content
+    def read_days(self, *, first: dt.date, last: dt.date) -> Mapping[str, Any]:
+        savings = savings_of(self.tenant.pk, first=first, last=last, reader=self.reader)
+        is_always_on = savings["pricing"][-1:] and savings["pricing"][-1]["billing"] == "always-on"
+        chart = _chart_of_days(savings) if is_always_on else _chart_of_hours(savings)
+        return {"savings": savings, "hours": chart, "is_always_on": is_always_on}
 
 
 def _chart_of_hours(savings: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import datetime as dt
 import hashlib
 import re
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
@@ -396,11 +397,17 @@ class TestDigests:
 
 
 class TestReports:
-    def test_nothing_is_read_before_days_are_chosen(self, support: Client, tenant: Tenant) -> None:
+    def test_it_opens_with_the_last_days(self, support: Client, tenant: Tenant) -> None:
         TenantHealth.objects.create(tenant_id=tenant.pk, last_day=DAY)
-        html = support.get(to("tenant-reports", tenant)).content.decode()
+        address = to("tenant-reports", tenant)
+        html = support.get(address).content.decode()
         assert f'value="{DAY - dt.timedelta(days=6)}"' in html
         assert not QueryRun.objects.exists()
+        html = support.get(address, {"part": "figures"}).content.decode()
+        assert text_of(html).startswith(f"Stale risk 2026-02-23 to {DAY} 0 of 0 hits were older")
+        # Who takes access comes back to the page.
+        assert f"?back={quote(address, safe='')}" in html
+        assert "part" not in html.partition("?back=")[2].partition('"')[0]
 
     def test_leaks_name_users_only_with_access(self, support: Client, access: Client, tenant: Tenant) -> None:
         per_user = {"standardizedSql": "SELECT current_user()", "cacheKey": "k", "cacheStatus": "HIT"}

@@ -49,9 +49,6 @@ def set_price(tenant: Tenant, **changed: Any) -> None:
 def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Tenant) -> None:
     put(tenant)
     set_price(tenant)
-    empty = staff.get(to("tenant-savings", tenant))
-    assert not QueryRun.objects.exists()
-    assert f'value="{DAY - timedelta(27)}"' in empty.content.decode()
     shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
     assert "Saved on the bill 0.35 USD 53.8% of the bill" in shown
     assert "Warehouse time saved 2 min 66.7% of the warehouse time" in shown
@@ -66,6 +63,29 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
     )
     assert "are not counted" not in shown
     assert QueryRun.objects.get().email == "admin@example.org"
+
+
+def test_the_page_opens_with_the_last_days(staff: Client, tenant: Tenant, settings: Any) -> None:
+    put(tenant)
+    page = to("tenant-savings", tenant)
+    opened = staff.get(page).content.decode()
+    # The page loads the figures, so that a large log does not hold up the choice of other days.
+    assert not QueryRun.objects.exists()
+    assert 'hx-get="?part=figures" hx-trigger="load"' in opened
+    assert f'value="{DAY - timedelta(27)}"' in opened
+    shown = text_of(staff.get(page, {"part": "figures"}).content.decode())
+    assert shown.startswith(
+        "2026-02-02 to 2026-03-01, UTC; no requests on 27 of these days Saved on the bill"
+    )
+    # The overview has computed the same.
+    assert staff.get(to("tenant", tenant), {"part": "savings", "days": "28"}).status_code == 200
+    assert QueryRun.objects.count() == 1
+    settings.REPLAY_MAX_ROWS = 1
+    refused = staff.get(page, {"part": "figures"})
+    assert refused.status_code == 200
+    assert (
+        "These days have 3 log entries; at most 1 can be read. Choose fewer days." in refused.content.decode()
+    )
 
 
 def test_a_warehouse_that_is_always_on_saves_no_money(staff: Client, tenant: Tenant) -> None:
