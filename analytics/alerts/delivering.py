@@ -67,13 +67,12 @@ def queue_messages(
     occasion: AlertDelivery.Occasion,
     at: datetime,
     firing: AlertFiring | None = None,
-    value: float | None = None,
 ) -> list[AlertDelivery]:
     """Queue a message to each channel of an alert. Call it in the transaction of the crossing.
 
     A message about a crossing waits until the alert's quiet hours are over.
     """
-    content = make_content(alert, firing=firing, value=value)
+    content = make_content(alert, firing=firing)
     due_at = at if firing is None else after_quiet_hours(alert.quiet_hours, at=at)
     return AlertDelivery.objects.bulk_create(
         [

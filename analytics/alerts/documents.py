@@ -10,7 +10,7 @@ from uuid import UUID
 from django.utils.crypto import salted_hmac
 from msgspec import UNSET, Meta, UnsetType
 
-from analytics.alerts.kinds import KINDS, TENANT_KINDS, say_value
+from analytics.alerts.kinds import KINDS, TENANT_KINDS, say_value, show_number
 from analytics.models import AlertDelivery
 from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
@@ -58,7 +58,9 @@ class AlertDocument(JsonStruct):
     ]
     since: Annotated[Timestamp | None, Meta(description="Since when it fires.")]
     value: Annotated[float | None, Meta(description="The number at the last evaluation.")]
-    value_text: Annotated[str, Meta(description="`value` in words, and when the alert fires.")]
+    value_text: Annotated[
+        str, Meta(description="`value` in words, with both of its parts if it is a difference.")
+    ]
     evaluated_at: Timestamp | None
     created_at: Timestamp
     modified_at: Timestamp
@@ -80,6 +82,7 @@ class AlertFiringDocument(JsonStruct):
     started_at: Timestamp
     ended_at: Annotated[Timestamp | None, Meta(description="Null while the alert fires.")]
     value: Annotated[float, Meta(description="The number that crossed the threshold.")]
+    value_text: Annotated[str, Meta(description="`value` in words.")]
     threshold: float
     window: int | None
 
@@ -120,7 +123,10 @@ def say_state(alert: Alert, firing: AlertFiring | None) -> str:
     """Return what the number of an alert is, and since when it fires."""
     if alert.value is None:
         return "the log has too little to say it" if alert.evaluated_at else "first look within a minute"
-    text = say_value(KINDS[alert.kind], value=alert.value, threshold=alert.threshold)
+    kind = KINDS[alert.kind]
+    text = f"now {say_value(kind, value=alert.value, before=alert.before)}"
+    if alert.before is not None:
+        text += f"; it fires from {show_number(kind, alert.threshold)} less"
     return f"{text}; since {ago(firing.started_at, now=now())}" if firing else text
 
 
@@ -136,7 +142,12 @@ def describe_channel(channel: Mapping[str, Any], *, shows_secrets: bool = False)
 def describe_firing(firing: AlertFiring) -> AlertFiringDocument:
     """Return the contract's AlertFiring. Its alert should be loaded."""
     return AlertFiringDocument.of(
-        firing, id=firing.pk, alert_id=firing.alert_id, name=firing.alert.name, kind=firing.alert.kind
+        firing,
+        id=firing.pk,
+        alert_id=firing.alert_id,
+        name=firing.alert.name,
+        kind=firing.alert.kind,
+        value_text=say_value(KINDS[firing.alert.kind], value=firing.value, before=firing.before),
     )
 
 

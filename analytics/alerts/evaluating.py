@@ -55,11 +55,17 @@ _COMPARED: Final = (AlertKind.HIT_RATE_FELL, AlertKind.SAVINGS_FELL)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The number of an alert; None without enough data. ``source`` is a hash of what it was read from."""
+    """The number of an alert; None without enough data.
+
+    Attributes:
+        source: a hash of what it was read from.
+        before: what the days before the window have, if the number is a difference.
+    """
 
     value: float | None
     source: str = ""
     took_ms: int = 0
+    before: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,9 @@ def record_reading(alert: Alert, reading: Reading) -> None:
         if current is None:
             return
         moment = now()
-        rows.update(evaluated_at=moment, value=reading.value, source=reading.source, took_ms=reading.took_ms)
+        current.value, current.before = reading.value, reading.before
+        current.evaluated_at, current.source, current.took_ms = moment, reading.source, reading.took_ms
+        current.save(update_fields=["value", "before", "evaluated_at", "source", "took_ms"])
         if reading.value is None:
             return
         firing = current.firings.filter(ended_at=None).first()
@@ -127,6 +135,7 @@ def record_reading(alert: Alert, reading: Reading) -> None:
                 alert=current,
                 started_at=moment,
                 value=reading.value,
+                before=reading.before,
                 threshold=current.threshold,
                 window=current.window,
             )
@@ -136,7 +145,7 @@ def record_reading(alert: Alert, reading: Reading) -> None:
             firing.save(update_fields=["ended_at"])
         else:
             return
-        queue_messages(current, occasion=occasion, at=moment, firing=firing, value=reading.value)
+        queue_messages(current, occasion=occasion, at=moment, firing=firing)
         logger.info("The alert %s has %s", alert.pk, occasion)
 
 
@@ -230,8 +239,9 @@ def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogD
         # Perhaps a build has replaced a file. Then the alert is due again.
         logger.warning("The alert %s could not be evaluated: %s", alert.pk, error)
         return None
-    value = rows[0]["value"] if rows else None
-    return Reading(None if value is None else float(value), source, round((monotonic() - began_at) * 1000))
+    row = {"value": None, **(rows[0] if rows else {})}
+    value, before = (None if row.get(name) is None else float(row[name]) for name in ("value", "before"))
+    return Reading(value, source, round((monotonic() - began_at) * 1000), before)
 
 
 def _span(alert: Alert, *, last: date) -> _Span:

@@ -116,11 +116,6 @@ _KINDS: Final = (
     ),
     _kind(AlertKind.BUILD_FAILED, "Summaries whose last build failed: {value}", "builds", 1),
 )
-#: What a number is compared with, of the kinds whose number is how far it is below.
-_COMPARED_WITH: Final[Mapping[str, str]] = {
-    AlertKind.HIT_RATE_FELL: f"the rate of the {BASE_DAYS} days before",
-    AlertKind.SAVINGS_FELL: f"the time of the {BASE_DAYS} days before, per hour",
-}
 #: In the order of the documentation.
 KINDS: Final[Mapping[str, AlertKindDocument]] = {kind.kind: kind for kind in _KINDS}
 #: The kinds of the whole service, whose numbers have another meaning.
@@ -134,19 +129,35 @@ SERVICE_KINDS: Final[Mapping[str, AlertKindDocument]] = {
 }
 
 
-def say_number(kind: AlertKindDocument, *, value: float, threshold: float, window: int | None) -> str:
+def say_number(
+    kind: AlertKindDocument, *, value: float, before: float | None, threshold: float, window: int | None
+) -> str:
     """Return a sentence with the number and the threshold of an alert."""
-    about = kind.about.replace("{value}", show_number(kind, value)).replace("{window}", str(window))
-    return f"{about} (threshold: {show_number(kind, threshold)})."
+    said = say_value(kind, value=value, before=before)
+    if before is None:
+        said = kind.about.replace("{value}", said).replace("{window}", str(window))
+    else:
+        said = f"The last {window} h of the log have {said}"
+    return f"{said} (threshold: {show_number(kind, threshold)})."
 
 
-def say_value(kind: AlertKindDocument, *, value: float, threshold: float) -> str:
-    """Return the number of an alert and, if it is a difference, from what it is and when the alert fires."""
-    than = _COMPARED_WITH.get(kind.kind)
-    if than is None:
-        return f"now {show_number(kind, value)}"
-    side = "above" if value < 0 else "below"
-    return f"now {show_number(kind, abs(value))} {side} {than}; it fires {show_number(kind, threshold)} below"
+def say_value(kind: AlertKindDocument, *, value: float, before: float | None) -> str:
+    """Return the number of an alert in words. If it is a difference, say both of its parts.
+
+    ``before`` is the part of the days before: a hit rate in percent, or saved milliseconds per hour.
+    """
+    if before is None:
+        return show_number(kind, value)
+    if kind.unit == "points":
+        # Both are rounded, so their difference may lie outside of 0 to 100.
+        rates = (min(max(rate, 0), 100) for rate in (before - value, before))
+        recent, earlier = (formats.percent(rate / 100) for rate in rates)
+        said = f"a hit rate of {recent}, against {earlier}"
+    else:
+        recent, earlier = (formats.duration(ms) for ms in (before * (1 - value / 100), before))
+        said = f"{recent} of warehouse time saved per hour, against {earlier}"
+    change = f"{show_number(kind, abs(value))} {'more' if value < 0 else 'less'}"
+    return f"{said} in the {BASE_DAYS} days before: {change}"
 
 
 def show_number(kind: AlertKindDocument, value: float | None) -> str:

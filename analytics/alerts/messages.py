@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 _HEADINGS: Final = {"started": "Alert", "ended": "Over", "test": "Test of the alert"}
 
 
-def make_content(alert: Alert, *, firing: AlertFiring | None, value: float | None) -> dict[str, Any]:
-    """Return what the messages of a crossing say: the ``data`` of the webhook.
-
-    ``value`` is the number that crossed; None for a test.
-    """
+def make_content(alert: Alert, *, firing: AlertFiring | None) -> dict[str, Any]:
+    """Return what the messages of a crossing, or of a test, say: the ``data`` of the webhook."""
     tenant = alert.tenant
     kind = (SERVICE_KINDS if tenant is None else KINDS)[alert.kind]
+    value = None if firing is None else alert.value
     text = "This is a test. The alert's channel works."
     if value is not None:
-        text = say_number(kind, value=value, threshold=alert.threshold, window=alert.window)
+        text = say_number(
+            kind, value=value, before=alert.before, threshold=alert.threshold, window=alert.window
+        )
     return {
         "alertId": str(alert.pk),
         "name": alert.name,

@@ -1,6 +1,7 @@
 """The published queries that alerts compare with a threshold. Each gives one row with one ``value``.
 
-Without enough data the value is null, and the alert stays as it is.
+If the value is a difference, ``before`` is what the days before the window have. Without enough data the
+value is null, and the alert stays as it is.
 """
 
 # Queries consist of constants.
@@ -49,7 +50,8 @@ _HIT_RATE_FELL: Final = (
     + f"""
 SELECT
     round(100.0 * ({_RATE.format(part="NOT isRecent")}
-        - {_RATE.format(part="isRecent")}), 1) AS value
+        - {_RATE.format(part="isRecent")}), 1) AS value,
+    round(100.0 * {_RATE.format(part="NOT isRecent")}, 1) AS before
 FROM entries
 HAVING count(*) FILTER ({COUNTED} AND isRecent) >= {MIN_REQUESTS}
     AND count(*) FILTER ({COUNTED} AND NOT isRecent) >= {MIN_REQUESTS}"""
@@ -81,7 +83,8 @@ saved AS (
 ),
 earlier AS (SELECT (max(timestamp) - min(timestamp)) / {HOUR_MS} - $hours AS hours FROM entries)
 SELECT
-    round(100.0 * (1 - (coalesce(saved.recent, 0) / $hours) / (saved.earlier / earlier.hours)), 1) AS value
+    round(100.0 * (1 - (coalesce(saved.recent, 0) / $hours) / (saved.earlier / earlier.hours)), 1) AS value,
+    round(saved.earlier / earlier.hours, 1) AS before
 FROM saved, earlier WHERE saved.earlier > 0 AND earlier.hours >= $hours"""
 )
 
@@ -93,7 +96,7 @@ def _query(name: str, about: str, sql: str) -> PublishedQuery:
         about=about,
         text=text,
         parameters=[parameter for parameter in ("first", "last", "hours", "now") if f"${parameter}" in text],
-        fields=["value"],
+        fields=["value", "before"] if "AS before" in text else ["value"],
     )
 
 
@@ -105,8 +108,8 @@ def _count_leaks(findings: str) -> str:
 ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
     "hit-rate-fell": _query(
         "hit-rate-fell",
-        "Points by which the hit rate of the last $hours hours is below the hit rate of the days before. "
-        f"Both parts need {MIN_REQUESTS} requests.",
+        "Points by which the hit rate of the last $hours hours is below the hit rate of the days before "
+        f"(`before`, in percent). Both parts need {MIN_REQUESTS} requests.",
         _HIT_RATE_FELL,
     ),
     "log-late": _query(
@@ -131,7 +134,8 @@ ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
     "savings-fell": _query(
         "savings-fell",
         "Percent by which the saved warehouse time per hour of the last $hours hours is below the days "
-        "before. A hit saves the mean warehouse time of its statement. The days before must be as long.",
+        "before (`before`, in milliseconds). A hit saves the mean warehouse time of its statement. The days "
+        "before must be as long.",
         _SAVINGS_FELL,
     ),
 }

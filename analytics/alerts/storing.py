@@ -116,7 +116,7 @@ def replace_alert(*, tenant_id: UUID, alert_id: UUID, wanted: Mapping[str, Any],
             setattr(alert, name, value)
         alert.version, alert.modified_at, alert.due_at = uuid4(), moment, moment
         # The number was another one's.
-        alert.value, alert.source, alert.evaluated_at, alert.took_ms = None, "", None, 0
+        alert.value, alert.before, alert.source, alert.evaluated_at, alert.took_ms = None, None, "", None, 0
         alert.save()
         if not alert.enabled:
             alert.firings.filter(ended_at=None).update(ended_at=moment)

@@ -58,10 +58,11 @@ class Alert(models.Model):
     modified_at = models.DateTimeField(default=now)
     #: When it is evaluated next. The build of a day makes it due at once.
     due_at = models.DateTimeField(default=now)
-    #: The last evaluation: when, the number (null without enough data), the builds that gave it (a hash),
-    #: and how long that took.
+    #: The last evaluation: when, the number (null without enough data), what the days before the window have
+    #: if the number is a difference, the builds that gave it (a hash), and how long that took.
     evaluated_at = models.DateTimeField(null=True)
     value = models.FloatField(null=True)
+    before = models.FloatField(null=True)
     source = models.CharField(max_length=64, blank=True)
     took_ms = models.PositiveIntegerField(default=0)
 
@@ -91,8 +92,9 @@ class AlertFiring(models.Model):
     started_at = models.DateTimeField(default=now)
     #: Null while it lasts.
     ended_at = models.DateTimeField(null=True)
-    #: The number that crossed, and the threshold and window at that time.
+    #: The number that crossed, and `Alert.before`, threshold and window at that time.
     value = models.FloatField()
+    before = models.FloatField(null=True)
     threshold = models.FloatField()
     window = models.PositiveSmallIntegerField(null=True)
 

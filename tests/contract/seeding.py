@@ -115,8 +115,9 @@ def seed_service() -> Seed:
             ("leak", {"type": "webhook", "url": "https://hooks.example.org/a"}),
         )
     ]
+    alerts[0].value = 7.5
     firing = AlertFiring.objects.create(alert=alerts[0], value=7.5, threshold=5, window=1)
-    queue_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing, value=7.5)
+    queue_messages(alerts[0], occasion=AlertDelivery.Occasion.STARTED, at=now(), firing=firing)
     asked = AccessRequest.objects.create(
         tenant=tenant, staff=world.platform_admin, hours=1, reason="ticket 7", expires_at=now() + LIFETIME
     )

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from accounts.admin.pages.base import TenantPage
 from analytics.alerts.documents import describe_channel, say_state
-from analytics.alerts.kinds import KINDS, show_number
+from analytics.alerts.kinds import KINDS, say_value, show_number
 from analytics.alerts.storing import alerts_of, firing_of, firings_of
 from analytics.models import AlertDelivery
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from analytics.models import Alert
+    from analytics.models import Alert, AlertFiring
 
 _MOST: Final = 50
 
@@ -28,7 +28,7 @@ class AlertsPage(TenantPage):
         deliveries = AlertDelivery.objects.filter(alert__tenant=self.tenant).select_related("alert")[:_MOST]
         return {
             "alerts": [_row(alert) for alert in alerts_of(self.tenant.pk)],
-            "firings": firings_of(self.tenant.pk)[:_MOST],
+            "firings": [_firing(firing) for firing in firings_of(self.tenant.pk)[:_MOST]],
             "deliveries": [(delivery, describe_channel(delivery.channel)) for delivery in deliveries],
         }
 
@@ -42,4 +42,13 @@ def _row(alert: Alert) -> dict[str, Any]:
         "number": say_state(alert, firing),
         "threshold": show_number(kind, alert.threshold),
         "channels": [describe_channel(channel) for channel in alert.channels],
+    }
+
+
+def _firing(firing: AlertFiring) -> dict[str, Any]:
+    kind = KINDS[firing.alert.kind]
+    return {
+        "firing": firing,
+        "number": say_value(kind, value=firing.value, before=firing.before),
+        "threshold": show_number(kind, firing.threshold),
     }

@@ -36,14 +36,17 @@ def test_an_empty_tab_says_who_makes_alerts(support: Client, tenant: Tenant) -> 
 
 
 def test_state_history_and_messages(support: Client, tenant: Tenant) -> None:
-    record_reading(make_alert(tenant), Reading(12.5))
+    record_reading(make_alert(tenant), Reading(12.5, before=42.9))
     make_alert(tenant, name="Off", enabled=False)
     AlertDelivery.objects.update(state="failed", error="The receiver answered with status 500.")
     shown = page_text(support, to("tenant-alerts", tenant))
     assert (
-        "fires Hits <b> hit-rate-fell now 12.5 points below the rate of the 28 days before; it fires "
-        "10 points below; since just now 10 points, 24 hours just now"
+        "fires Hits <b> hit-rate-fell now a hit rate of 30.4%, against 42.9% in the 28 days before: 12.5 "
+        "points less; it fires from 10 points less; since just now 10 points, 24 hours just now"
     ) in shown
+    assert (
+        "fires a hit rate of 30.4%, against 42.9% in the 28 days before: 12.5 points less 10 points" in shown
+    )
     assert "webhook https://hooks.example.org/…" in shown
     assert "off Off" in shown
     assert "failed The receiver answered with status 500. Hits <b> started" in shown

@@ -214,6 +214,7 @@ def test_history_and_state(world: factories.World) -> None:
         "startedAt": firing["startedAt"],
         "endedAt": None,
         "value": 5.0,
+        "valueText": "5.0%",
         "threshold": 5.0,
         "window": 1,
     }

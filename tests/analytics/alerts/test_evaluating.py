@@ -14,6 +14,7 @@ from django.core.management import call_command
 from analytics import tasks
 from analytics.alerts import evaluating
 from analytics.alerts.evaluating import evaluate_service, evaluate_tenant, take_due_tenants
+from analytics.alerts.kinds import KINDS, say_value
 from analytics.alerts.queries import ALERT_QUERIES, alert_sql
 from analytics.models import Alert, AlertFiring, AlertKind, Build, TenantHealth
 from logs.audit import Reader
@@ -174,8 +175,13 @@ def test_the_published_queries_give_the_numbers(world: World) -> None:
             for sql in (statement, published)
         ]
         assert found[0] == found[1]
-        assert found[0] == [{"value": alert.value}]
+        before = {} if alert.before is None else {"before": alert.before}
+        assert found[0] == [{"value": alert.value, **before}]
         guard.check(published, duckdb.connect())
+    assert set(Alert.objects.exclude(before=None).values_list("kind", flat=True)) == {
+        "hit-rate-fell",
+        "savings-fell",
+    }
     values = dict(Alert.objects.values_list("kind", "value"))
     assert (values["stale-risk"], values["leak"]) == (50.0, 1.0)
 
@@ -226,6 +232,38 @@ def entries(day: dt.date, *, failed: int, number: int = 100) -> list[tuple[dt.da
                "cacheStatus": "ERROR" if index < failed else "HIT"})
         for index in range(number)
     ]  # fmt: skip
+
+
+def test_messages_say_both_parts_of_a_difference(world: World) -> None:
+    def of(day: dt.date, *, hits: int) -> list[tuple[dt.date, Entry]]:
+        common = {"standardizedSql": "SELECT 1", "warehouseExecutionTimeMs": 1_000}
+        return [
+            (day, {"logId": f"{day} {index}", "timestamp": day_start_ms(day) + index * 60_000, **common,
+                   "cacheStatus": "HIT" if index < hits else "MISS"})
+            for index in range(60)
+        ]  # fmt: skip
+
+    store(world, [*of(LAST - dt.timedelta(days=2), hits=40), *of(LAST, hits=20)])
+    alerts = [make_alert(world, kind=kind, window=24) for kind in ("hit-rate-fell", "savings-fell")]
+    evaluate_tenant(default_store(), tenant=world.tenant.pk)
+    texts = "\n".join(alert.deliveries.get().content["text"] for alert in alerts)
+    assert texts == (
+        "The last 24 h of the log have a hit rate of 33.4%, against 66.7% in the 28 days before: 33.3 points "
+        "less (threshold: 5 points).\n"
+        "The last 24 h of the log have 833 ms of warehouse time saved per hour, against 1.6 s in the "
+        "28 days before: 48.0% less (threshold: 5.0%)."
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "before", "said"),
+    [
+        (-0.1, 100.0, "a hit rate of 100%, against 100% in the 28 days before: 0.1 points more"),
+        (0.1, 0.0, "a hit rate of 0%, against 0% in the 28 days before: 0.1 points less"),
+    ],
+)
+def test_rounded_parts_stay_hit_rates(value: float, before: float, said: str) -> None:
+    assert say_value(KINDS["hit-rate-fell"], value=value, before=before) == said
 
 
 def test_the_build_of_a_day_makes_alerts_due(world: World) -> None:

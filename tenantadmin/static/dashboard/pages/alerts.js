@@ -60,7 +60,7 @@ export async function show({ tenant, query, reload }) {
     open && await messages(tenant, open),
     firings.length > 0 && tablePanel("History", null, [
       text("Alert", "name"), age("Began", "startedAt"), text("Ended", "endedAt", (at) => (at ? ago(at) : badge("fires", "bad"))),
-      { head: "Reached", number: true, cell: (row) => amount(row.kind, row.value) }, { head: "Fired from", number: true, cell: (row) => amount(row.kind, row.threshold) },
+      text("Reached", "valueText"), { head: "Fired from", number: true, cell: (row) => amount(row.kind, row.threshold) },
     ], firings));
 }
 
