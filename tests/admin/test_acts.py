@@ -17,6 +17,7 @@ from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken,
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.acting import act
+from tests.admin.reading import text_of
 from tests.admin.rows import make_row
 from tests.conftest import ApiClient
 
@@ -317,6 +318,15 @@ def test_a_page_offers_the_actions_of_its_list_and_a_history(staff: Client, worl
     act(staff, "deactivate", world.member)
     assert f'href="{history}" class="historylink">Staff history</a>' in staff.get(address).content.decode()
     assert "<td>Deactivated.</td>" in staff.get(history).content.decode()
+
+
+def test_titles_keep_addresses_and_lead_to_the_list(staff: Client, world: factories.World) -> None:
+    listed = f'<a href="{reverse("admin:accounts_user_changelist")}">Users</a>'
+    for name, title in (("change", "User"), ("history", "Staff history")):
+        shown = staff.get(reverse(f"admin:accounts_user_{name}", args=[world.member.pk])).content.decode()
+        heading = shown.partition("<h1")[2].partition("</h1>")[0]
+        assert text_of(f"<h1{heading}") == f"{title}: member@example.org"
+        assert listed in shown.partition('class="trail"')[2].partition("</nav>")[0]
 
 
 @pytest.mark.parametrize("model", [User, PermissionGrant], ids=lambda model: model.__name__)

@@ -18,7 +18,7 @@ from django.forms.widgets import Script
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 from django.utils.html import format_html
-from django.utils.text import Truncator
+from django.utils.text import Truncator, capfirst
 from unfold.admin import ModelAdmin, TabularInline
 
 from tenantadmin.lib.core import formats
@@ -159,8 +159,7 @@ class ReadOnlyAdmin(_ModelAdmin):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> Any:
         # Django's title is "Select user to view".
-        names = str(self.opts.verbose_name_plural)
-        title = {"title": f"{names[:1].upper()}{names[1:]}"}
+        title = {"title": capfirst(self.opts.verbose_name_plural)}
         return super().changelist_view(request, {**title, **(extra_context or {})})
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LightList]:  # noqa: ARG002
@@ -193,6 +192,7 @@ class ReadOnlyAdmin(_ModelAdmin):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
+        context["title"] = f"{capfirst(self.opts.verbose_name)}: {context['original']}"
         context["revisions_address"] = self.revisions_address(context["original"])
         titles = dict(self.get_action_choices(request))
         context["staff_actions"] = [
