@@ -45,6 +45,7 @@ _TASKS: Final = (
             ("System", "monitor_heart", "system"),
             # Every list, also those that have no link here.
             ("All records", "view_list", "all_records"),
+            ("API and guides", "menu_book", "docs"),
         ),
     ),
 )
@@ -67,15 +68,20 @@ _ALSO: Final = {
     "audit": "history events log acts",
     "system": "health servers queues workers versions",
     "all_records": "lists tables database",
+    "docs": "documentation help openapi rest",
     "account-new": "create add customer",
     "tenant-new": "create add",
 }
 
 
+def _address(page: str) -> str:
+    return reverse(page if page == "docs" else f"admin:{page}")
+
+
 def find_pages(term: str) -> list[tuple[str, str, str]]:
     """Return title, icon and address of the pages in which each word of ``term`` begins a word."""
     return [
-        (title, icon, reverse(f"admin:{name}"))
+        (title, icon, _address(name))
         for _, links in (*_TASKS, ("", _ACTS))
         for title, icon, name in links
         if all(f" {word}" in f" {title} {_ALSO.get(name, '')}".lower() for word in term.lower().split())
@@ -94,7 +100,7 @@ _BELOW: Final = {
 
 def _is_current(page: str, path: str) -> bool:
     """Return True if the page at ``path`` belongs to the link to ``page``, as the breadcrumbs say."""
-    link = reverse(f"admin:{page}")
+    link = _address(page)
     is_below = page not in {"index", "people"} and path.startswith(link)
     return is_below or (page in _BELOW and _BELOW[page].match(path) is not None)
 
@@ -109,7 +115,7 @@ def sidebar(request: HttpRequest) -> list[dict[str, Any]]:
                 {
                     "title": name,
                     "icon": symbol,
-                    "link": reverse(f"admin:{page}"),
+                    "link": _address(page),
                     "active": _is_current(page, request.path),
                 }
                 for name, symbol, page in links

@@ -263,7 +263,8 @@ UNFOLD = {
     "SITE_TITLE": "Gateway",
     "SITE_HEADER": "Gateway",
     "SITE_ICON": "tenantadmin.backoffice.navigation.icon",
-    "SITE_URL": "/docs",
+    # The sidebar leads to what the menu would call "View site".
+    "SITE_URL": None,
     "SITE_FAVICONS": [{"rel": "icon", "href": "data:,"}],
     "SHOW_VIEW_ON_SITE": False,
     "SHOW_BACK_BUTTON": False,

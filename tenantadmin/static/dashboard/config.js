@@ -9,6 +9,9 @@ function meta(name) {
 
 export const API = meta("api").replace(/\/+$/, "");
 
+/** The page of the API, with the guides. */
+export const DOCS = `${API}/docs`;
+
 /** In development: the folder that mails are written to. */
 export const MAIL_FOLDER = meta("mail-folder");
 

@@ -1,6 +1,7 @@
 // The frame around pages: navigation by tenant, loading and failing.
 
 import { ApiError, SignedOut, call, hasStatus, mustAcceptTerms, signOut } from "./api.js";
+import { DOCS } from "./config.js";
 import { fill, h, icon } from "./dom.js";
 import { knownSetup, progress, readSetup } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
@@ -29,7 +30,7 @@ const DEEDS = [
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 const view = h("main", { id: "view", tabindex: -1 });
 const side = h("aside.side");
-const OPEN = new Set(["/signin", "/terms"]);
+const OPEN = ["/signin", "/terms"];
 
 /** @type {Route | null} */
 let before = null;
@@ -38,7 +39,7 @@ export const shell = {
   /** @param {Route | null} route @param {Context} context @param {() => Promise<Node>} load */
   async open(route, context, load) {
     if (!session() && route?.pattern !== "/signin") return askToSignIn();
-    const isPlain = OPEN.has(route?.pattern ?? "");
+    const isPlain = OPEN.includes(route?.pattern ?? "");
     if (session() && mustAcceptTerms() && !isPlain) return go(withTarget("/terms"));
     app.className = isPlain ? "plain" : "";
     if (isPlain) {
@@ -47,7 +48,7 @@ export const shell = {
     }
     else if (!view.isConnected || app.firstChild !== side) fill(app, side, view);
     document.body.classList.remove("menu-open");
-    fill(view, isPlain ? null : skeleton());
+    fill(view, !isPlain && skeleton());
     if (before) {
       forgetNotices(":is(.error, .revision)");
       scrollTo(0, 0);
@@ -122,13 +123,13 @@ async function drawSide(context, route) {
       tenant && h("span.of", listed().find(({ id }) => id === tenant)?.name)),
       h("button.menu", { type: "button", "aria-label": "Menu", onclick: () => document.body.classList.toggle("menu-open") }, "☰")),
     h("div.side-body",
-      tenant ? tenantMenu(tenant, page) : null,
+      tenant && tenantMenu(tenant, page),
       h("button.button.find", { type: "button", onclick: () => palette() }, "Go to…", h("kbd", "Ctrl K")),
       h("nav", { "aria-label": "Pages" },
         tenant ? [firstSteps(tenant, page), ...SECTIONS.flatMap(([name, entries]) => section(name, entries, tenant, page))]
-          : h("ul", link("#/", "tenants", "Tenants", page === "" && route?.pattern === "/"))),
+          : h("ul", link("#/", "tenants", "Tenants", route?.pattern === "/"))),
       h("div.who",
-        h("ul", link("#/account", "account", who.name, route?.pattern === "/account")),
+        h("ul", link("#/account", "account", who.name, route?.pattern === "/account"), link(DOCS, "docs", "API and guides")),
         button(`Times in ${zone()}`, changeZone, "quiet"),
         button("Sign out", leave, "quiet"))));
   nav()?.scrollTo(0, top);
@@ -153,7 +154,7 @@ function offers(tenant) {
   /** @type {[string, string, string, Right?][]} */
   const pages = [...SECTIONS.flatMap(([of, entries]) => entries.map(([key, name, right]) => /** @type {[string, string, string, Right?]} */ ([name, key, of, right]))), ...DEEDS];
   return [...pages.filter(([, , , right]) => tenant && (!right || can(tenant, right))).map(([name, path, words]) => /** @type {Offer} */ ([name, to(tenant, path), words])),
-    ["New token", "#/account?new=1", "personal access token, API key"], ["Your account", "#/account", "name, digests by mail, sessions"],
+    ["New token", "#/account?new=1", "personal access token, API key"], ["Your account", "#/account", "name, digests by mail, sessions"], ["API and guides", DOCS, "docs, help"],
     ...listed().map(({ id, name }) => /** @type {Offer} */ ([name, to(id, "overview"), "tenant"])), ["All tenants", "#/?all=1", ""]];
 }
 
@@ -167,11 +168,10 @@ function firstSteps(tenant, page) {
 /** @param {string} name @param {[string, string, Right?][]} entries @param {string} tenant @param {string} page */
 function section(name, entries, tenant, page) {
   const offered = entries.filter(([, , right]) => !right || can(tenant, right));
-  return [h("h2", name), h("ul",
-    offered.map(([key, text]) => link(to(tenant, key), key, text, key === page)))];
+  return [h("h2", name), h("ul", offered.map(([key, text]) => link(to(tenant, key), key, text, key === page)))];
 }
 
-/** @param {string} href @param {string} sign @param {string} text @param {boolean} isNow */
+/** @param {string} href @param {string} sign @param {string} text @param {boolean} [isNow] */
 const link = (href, sign, text, isNow) =>
   h("li", h("a", { href, "aria-current": isNow && "page" }, icon(sign), h("span", text)));
 

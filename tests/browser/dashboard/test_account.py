@@ -37,9 +37,14 @@ def test_digests_come_by_mail_as_often_as_chosen(demo: Demo, home: str, open_as:
         page.wait_for_selector(f".notice:has-text('No more mails about {demo.name}.')")
 
 
-def test_a_token_is_made_shown_once_and_revoked(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
+def test_a_token_is_made_shown_once_and_revoked(
+    demo: Demo, home: str, service: str, open_as: Callable[..., Any]
+) -> None:
     with open_as(demo.member, home, "/account") as dashboard:
         page = dashboard.page
+        # What a program may ask for is a click away, beside the tokens and in every menu.
+        links = page.locator("a:has-text('API and guides')").evaluate_all("all => all.map((it) => it.href)")
+        assert links == [f"{service}/docs"] * 2
         page.click("text=New token")
         page.fill("dialog input[name=name]", "for Excel")
         page.check("dialog input[name='logs:query']")

@@ -468,6 +468,22 @@ def test_values_of_a_result_are_exact(demo: Demo, home: str, open_as: Callable[.
         expect(page.locator("[aria-label=Result]")).to_have_count(0)
 
 
+def test_queries_are_saved_under_a_name(demo: Demo, own_origin: str, open_as: Callable[..., Any]) -> None:
+    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/sql?sql=SELECT+7") as dashboard:
+        page = dashboard.page
+        page.on("dialog", lambda dialog: dialog.accept("mine"))
+        page.click("text=Save query")
+        page.click("text=Who asks most?")
+        page.click("text=Save query")
+        entry = page.locator("[aria-label=Queries] li:has-text('mine')")
+        expect(entry).to_have_count(1)
+        page.reload()
+        dashboard.settle()
+        expect(entry.get_by_text("mine")).to_have_attribute("title", re.compile("userName"))
+        entry.get_by_label("Forget mine").click()
+        expect(entry).to_have_count(0)
+
+
 @pytest.mark.parametrize(
     ("part", "text"),
     [(0, "0%"), (1, "<0.1%"), (4_000, "4.0%"), (99_949, "99.9%"), (99_996, ">99.9%"), (100_000, "100%")],

@@ -55,6 +55,11 @@ class TestFinding:
         found = staff.get("/admin/search/", {"s": said}).content.decode()
         assert re.findall(r'href="([^"]+)"', found)[0] == reverse(f"admin:{name}")
 
+    def test_the_guides_are_a_page_too(self, support: Client) -> None:
+        found = support.get("/admin/search/", {"s": "guid"}).content.decode()
+        assert re.findall(r'href="([^"]+)"', found)[0] == "/docs"
+        assert support.get("/admin/").content.decode().count('href="/docs"') == 1
+
     @pytest.mark.parametrize(
         ("said", "kind"),
         [

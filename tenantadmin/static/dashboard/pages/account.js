@@ -1,13 +1,13 @@
 // The signed-in user: name, digests by mail, personal access tokens, sessions.
 
 import { call, signOut } from "../api.js";
-import { API } from "../config.js";
+import { API, DOCS } from "../config.js";
 import * as f from "../format.js";
 import { savingSelect, whenAsked } from "../forms.js";
 import { NAME } from "../pats.js";
 import { forgetPerson, person, tenants } from "../people.js";
 import { keptTenant } from "../session.js";
-import { acts, age, ask, badge, beside, button, checkbox, copyable, field, fine, go, h, input, notify, pageHead, select, showToken, table, tablePanel, text } from "../ui.js";
+import { a, acts, age, ask, badge, beside, button, checkbox, copyable, field, fine, go, h, input, notify, pageHead, select, showToken, table, tablePanel, text } from "../ui.js";
 
 /** @type {Partial<Record<Contract.Scope, string>>} */
 const SCOPES = {
@@ -33,7 +33,7 @@ export async function show({ query, reload }) {
     person(), tenants(), call("GET /users/{email}/digests", ME),
     call("GET /users/{email}/tokens", ME), call("GET /users/{email}/sessions", ME),
   ]);
-  const names = new Map(all.map((entry) => [entry.id, entry.name]));
+  const names = new Map(all.map(({ id, name }) => [id, name]));
   const where = (/** @type {Contract.Pat} */ { tenants: ids }) => ids.map((id) => names.get(id) ?? id).join(", ") || f.NONE;
   const revoke = (/** @type {Contract.Pat} */ token) => ask({ title: `Revoke “${token.name}”?`, body: "What uses it stops working within seconds.", action: "Revoke", danger: true, then: reload,
     run: () => call("DELETE /users/{email}/tokens/{pat_id}", { ...ME, pat_id: token.id }) });
@@ -68,7 +68,7 @@ export async function show({ query, reload }) {
       text("Tenant", "tenantName", (name) => h("strong", name)),
       { head: "Mails", number: true, cell: frequency },
     ], digests, { none: "There is no tenant whose digests you may read." }),
-    tablePanel("Personal access tokens", button("New token", add, "small"), [
+    tablePanel("Personal access tokens", [a(DOCS, "API and guides"), button("New token", add, "small")], [
       { head: "Name", cell: (row) => [h("strong", row.name), " ", h("code.muted.small", `${row.prefix}…`)], sort: (row) => row.name },
       { head: "Scopes", cell: (row) => row.scopes.map((/** @type {string} */ scope) => [badge(scope), " "]) },
       { head: "Tenants", cell: where, class: "value" },
@@ -96,14 +96,14 @@ const frequency = ({ tenantId, tenantName, frequency }) => savingSelect("frequen
 /** @param {string} agent */
 const browser = (agent) => {
   const name = /(Firefox|Edg|OPR|Chrome|Safari)\/(\d+)/.exec(agent);
-  const system = /(Windows|Mac OS X|Android|iPhone|Linux)/.exec(agent);
-  return name ? `${name[1].replace("Edg", "Edge")} ${name[2]}${system ? ` on ${system[1]}` : ""}` : agent.slice(0, 40) || "A program without a name";
+  const system = /Windows|Mac OS X|Android|iPhone|Linux/.exec(agent);
+  return name ? `${name[1].replace("Edg", "Edge")} ${name[2]}${system ? ` on ${system[0]}` : ""}` : agent.slice(0, 40) || "A program without a name";
 };
 
 /** @param {Tenant[]} all @param {() => void} reload */
 async function create(all, reload) {
   const name = input("name", "", { maxlength: 100, placeholder: "What it is for", required: true });
-  const tenant = select("tenant", all.map((entry) => [entry.id, entry.name]), all.find((one) => one.id === keptTenant())?.id ?? all[0]?.id ?? "");
+  const tenant = select("tenant", all.map(({ id, name }) => [id, name]), all.find((one) => one.id === keptTenant())?.id ?? all[0]?.id ?? "");
   const days = select("days", { 30: "30 days", 90: "90 days", 365: "a year" }, "90");
   const boxes = Object.keys(SCOPES).map((scope) => checkbox(scope, scope === "config:read"));
   let token = "";
@@ -119,7 +119,7 @@ async function create(all, reload) {
     then: async () => {
       const [, first] = Object.entries(FIRST).find(([scope]) => boxes.some((box) => box.checked && box.name === scope)) ?? [];
       await showToken(token, first && tenant.value && [h("p", "To try it in a shell:"), copyable(curl(token, first.replace("*", tenant.value)), "A first request")],
-        fine("A program exchanges the token for an access token of some minutes, as this command does, and sends that with its requests. ", h("a", { href: `${API}/docs` }, "All operations of the API")));
+        fine("A program exchanges the token for an access token of some minutes, as this command does, and sends that with its requests. ", a(DOCS, "All operations of the API")));
       reload();
     },
   });

@@ -61,22 +61,27 @@ export async function show(context) {
   };
   context.onLeave(() => running.abort());
 
-  const choose = (/** @type {string} */ sql) => {
-    editor.set(sql);
-    // The rows below are of another query.
-    fill(output);
-  };
   const keptList = h("ul.findings", { "aria-label": "Queries" });
-  const drawKept = () => fill(keptList,
-    read(key).map((one, index) => entry(one, () => choose(one.sql), () => { write(key, read(key).filter((_, at) => at !== index)); drawKept(); })),
-    samples.map((one) => entry(one, () => choose(one.sql))));
+  /** @param {Kept} one @param {() => void} [forget] */
+  const entry = (one, forget) => h("li.row.nowrap",
+    h("button", { type: "button", class: "grow", title: one.sql, onclick: () => {
+      editor.set(one.sql);
+      // The rows below are of another query.
+      fill(output);
+    } }, one.name),
+    forget && h("button", { type: "button", class: "fit", "aria-label": `Forget ${one.name}`, onclick: forget }, "×"));
+  const drawKept = () => fill(keptList, read(key).map((one) => entry(one, () => write(one.name))), samples.map((one) => entry(one)));
+  /** @param {string} name @param {...Kept} kept what replaces the query of this name; none: forget it */
+  const write = (name, ...kept) => {
+    localStorage.setItem(key, JSON.stringify([...kept, ...read(key).filter((one) => one.name !== name)].slice(0, 50)));
+    drawKept();
+  };
   const keep = () => {
     const sql = editor.value().trim();
     const name = prompt("Save the query as", sql.split("\n")[0].slice(0, 60));
     if (!name) return;
-    write(key, [{ name, sql }, ...read(key).filter((one) => one.name !== name)]);
+    write(name, { name, sql });
     notify("Saved in this browser, for you alone.");
-    drawKept();
   };
   drawKept();
   return h("div",
@@ -87,11 +92,6 @@ export async function show(context) {
         h("details.panel", h("summary.panel-head.strong", "Columns"), h("div.pad", columnList)))));
 }
 
-/** @param {Kept} one @param {() => void} choose @param {() => void} [remove] */
-const entry = (one, choose, remove) => h("li.row.nowrap",
-  h("button", { type: "button", class: "grow", onclick: choose, title: one.sql }, one.name),
-  remove && h("button", { type: "button", class: "fit", "aria-label": `Forget ${one.name}`, onclick: remove }, "×"));
-
 /** @param {string} key @returns {Kept[]} */
 function read(key) {
   try {
@@ -99,9 +99,4 @@ function read(key) {
   } catch {
     return [];
   }
-}
-
-/** @param {string} key @param {Kept[]} kept */
-function write(key, kept) {
-  localStorage.setItem(key, JSON.stringify(kept.slice(0, 50)));
 }
