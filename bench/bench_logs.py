@@ -20,6 +20,7 @@ from analytics.summaries.day_tables import DayTables
 from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.documents.day import day_document
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.summaries.statements import StatementFilter, list_statements
 from analytics.summaries.userdocs import find_user_source, user_document
 from bench import raw_logs
 from bench.harness import Compared, medians_in_turn, show, time_of
@@ -40,6 +41,8 @@ DAY = date(2026, 12, 30)
 TENANT, LARGE, ONE_HOUR = (UUID(int=number) for number in (1, 2, 3))
 USER = "user-7@example.net"
 NEW_HOUR = 12
+#: What counts as a request.
+_STATUSES = ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
 #: The format of compaction's files.
 _COPY_OPTIONS = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE {ROW_GROUP_ROWS}"
 
@@ -131,9 +134,22 @@ def measure_history(directory: Path, *, entries: int, days: int, runs: int) -> l
         cache.clear()
         assert user_document(store, source)
 
+    last_days = min(days, 31)
+    first = DAY - timedelta(last_days - 1)
+    list_them = partial(
+        list_statements, store, tenant=TENANT, first=first, last=DAY, order="warehouse", limit=100
+    )
+    # A day is a file.
+    raw = _raw_statements(logs[:last_days])
     with connect(spill=Path(store.uri("spill"))) as connection:
         made, scanned = medians_in_turn(
             make_year, lambda: connection.execute(_scan(logs)).fetchall(), runs=3 * runs
+        )
+        listed, found, passed = medians_in_turn(
+            lambda: list_them(matching=StatementFilter()),
+            lambda: list_them(matching=StatementFilter(statement="TABLE_17")),
+            lambda: connection.execute(raw).fetchall(),
+            runs=3 * runs,
         )
     current, alone = [], []
     for number in range(runs):
@@ -145,6 +161,8 @@ def measure_history(directory: Path, *, entries: int, days: int, runs: int) -> l
         current.append((time.perf_counter() - start) * 1000)
     return [
         Compared("year document of one user", made, f"scan of {days} days", scanned),
+        Compared(f"statements of {last_days} days", listed, "the same from their log", passed, 1),
+        Compared("the same, with a part of the text", found, "all from their log", passed, 1),
         Compared("all documents, one new object", median(current), "build of its day", median(alone), 1.5),
     ]
 
@@ -188,10 +206,19 @@ def _scan(logs: Sequence[Path]) -> str:
     return f"SELECT count(*), sum(responseSize) FROM read_parquet({quote_texts(logs)})"
 
 
+def _raw_statements(logs: Sequence[Path]) -> str:
+    statuses = ", ".join(f"count(*) FILTER (cacheStatus = '{name}')" for name in _STATUSES)
+    return f"""
+        SELECT standardizedSql, count(*), {statuses}, avg(responseTimeMs),
+            sum(warehouseExecutionTimeMs) AS ms, arg_max_null(matchedRule, timestamp),
+            arg_max_null(cacheStatus, timestamp),
+            arg_max_null(responseSize, timestamp), min(timestamp), max(timestamp)
+        FROM read_parquet({quote_texts(logs)}) GROUP BY ALL ORDER BY ms DESC NULLS LAST LIMIT 100
+    """
+
+
 def _raw_records(log: Path) -> str:
-    statuses = ", ".join(
-        f"count(*) FILTER (cacheStatus = '{name}')" for name in ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
-    )
+    statuses = ", ".join(f"count(*) FILTER (cacheStatus = '{name}')" for name in _STATUSES)
     latest = ", ".join(
         f"arg_max_null({name}, file_row_number)"
         for name in ("cacheKey", "matchedRule", "cacheStatus", "statusCode", "responseSize")

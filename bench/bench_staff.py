@@ -1,4 +1,4 @@
-"""Pages of staff and lists of the API with 100,000 tenants and a million revisions, markers and events.
+"""Pages of staff and lists of the API with 100,000 tenants and a million revisions, markers, events and days.
 
 A page is compared with an empty page of the admin site, the list of a model without rows; an answer of the
 API with a bare view that sends the same JSON from memory. All run in this process.
@@ -10,6 +10,7 @@ import json
 import tracemalloc
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from django.core.cache import cache
 from django.core.management import call_command
@@ -20,6 +21,7 @@ from django.urls import reverse
 from accounts.admin.tabs import TABS
 from bench.bench_http import write_rules
 from bench.harness import Compared, p95, show, times_in_turn
+from tenantadmin.lib.core.timestamps import days_before, now
 from tests import factories
 
 if TYPE_CHECKING:
@@ -28,6 +30,9 @@ if TYPE_CHECKING:
 
 _WHOLE_LISTS = {"all tenants": "/config/tenants", "whole manifest": "/config/tenants/manifest"}
 _LISTS = ("accounts_tenant", "accounts_revision", "rules_marker", "accounts_tenantconfig", "rules_ruleset")
+#: Filters of the list of tenants that find less than a page, so that no list ends early.
+_FILTERS = {"Late": "late", "None yet": "none"}
+_RARE = 50
 _FILL = (
     """
     INSERT INTO accounts_tenant (id, account_id, name, name_key, created_at, modified_at)
@@ -67,6 +72,23 @@ _FILL = (
         'u' || n || '@example.org', '', id, '', '-', '192.0.2.1', '{"pat": 1}'
     FROM accounts_tenant CROSS JOIN generate_series(1, 10) AS n
     """,
+    # The last tenants have no log, and the log of those before them is late.
+    """
+    INSERT INTO analytics_tenanthealth (tenant_id, last_day, rate_7, requests_7, misses_7, warehouse_ms_7,
+        stale_days, quarantined, updated_at)
+    SELECT id, current_date - CASE WHEN number > %(tenants)s - 2 * %(rare)s THEN 9 ELSE 1 END,
+        random(), 1000, 100, 90000, 0, 0, now()
+    FROM (SELECT id, row_number() OVER (ORDER BY name, id) AS number FROM accounts_tenant) AS numbered
+    WHERE number <= %(tenants)s - %(rare)s
+    """,
+    # One tenant has a year of days.
+    """
+    INSERT INTO analytics_dayrollup (tenant_id, day, build, version, files, bytes, hits, misses, warehouse_ms,
+        not_cached, hit_bytes, hit_time_sum, hit_time_count, miss_time_sum, miss_time_count, built_at)
+    SELECT id, current_date - n, 'b', 1, '{}', 1, 900 + n, 100, 90000, 10, 1e6, 9000, 900, 50000, 100, now()
+    FROM accounts_tenant
+    CROSS JOIN LATERAL generate_series(1, CASE WHEN id = %(logged)s THEN 366 ELSE 10 END) AS n
+    """,
 )
 
 
@@ -74,8 +96,9 @@ def main(directory: Path, *, tenants: int = 100_000, rounds: int = 60) -> None:
     call_command("collectstatic", interactive=False, verbosity=0)
     world = factories.make_world()
     # It also makes this month's partition of events.
-    token = factories.pat_token(world.platform_admin, "config:read", "users:read", tenants=["*"])
-    fill(world.account.pk, tenants=tenants)
+    scopes = ("config:read", "users:read", "analytics:read")
+    token = factories.pat_token(world.platform_admin, *scopes, tenants=["*"])
+    fill(world.account.pk, world.tenant.pk, tenants=tenants)
     write_rules(world.tenant.pk, 20)
     staff = Client(SERVER_NAME="127.0.0.1")
     staff.force_login(world.platform_admin)
@@ -84,18 +107,20 @@ def main(directory: Path, *, tenants: int = 100_000, rounds: int = 60) -> None:
     show(f"p95 of pages of staff, {tenants:,} tenants", "ms", rows)
     api = Client(SERVER_NAME="127.0.0.1", headers={"Authorization": f"Bearer {token}"})
     rows = [
-        beside_bare_view(api, directory, title, path, rounds=rounds) for title, path in requests(api).items()
+        beside_bare_view(api, directory, title, path, rounds=rounds)
+        for title, path in requests(api, world.tenant.pk).items()
     ]
     show("p95 of answers of the API", "ms", rows)
     rows = [memory_of(api, title, path) for title, path in _WHOLE_LISTS.items()]
     show("Memory at most, and bytes sent", "MiB", rows)
 
 
-def fill(account_id: UUID, *, tenants: int) -> None:
-    """Insert all rows, as the service would have stored them."""
+def fill(account_id: UUID, logged: UUID, *, tenants: int) -> None:
+    """Insert all rows, as the service would have stored them. The tenant ``logged`` has a year of days."""
+    values = {"account": account_id, "tenants": tenants, "rare": _RARE, "logged": logged}
     with connection.cursor() as cursor:
         for statement in _FILL:
-            cursor.execute(statement, {"account": account_id, "tenants": tenants})
+            cursor.execute(statement, values)
         cursor.execute("VACUUM ANALYZE")
 
 
@@ -105,11 +130,16 @@ def staff_pages(tenant_id: UUID) -> dict[str, str]:
     for name in _LISTS:
         pages[name] = reverse(f"admin:{name}_changelist")
         pages[f"{name}, search"] = f"{pages[name]}?q=Tenant+54321"
+    pages |= {
+        f"tenants, {words}": f"{pages['accounts_tenant']}?log={value}" for words, value in _FILTERS.items()
+    }
     return pages | {"search over everything": "/admin/search/?s=tenant+543"}
 
 
-def requests(client: Client) -> dict[str, str]:
-    """Return the addresses of whole lists, of polls, and of pages of the history and of events."""
+def requests(client: Client, logged: UUID) -> dict[str, str]:
+    """Return the addresses of whole lists, of polls, of pages of history, events and weeks, and of a year."""
+    today = now().date()
+    year = {"from": days_before(today, 366), "to": days_before(today, 1)}
     since = json.loads(get(client, "/config/tenants/manifest"))["generatedAt"]
     second = json.loads(get(client, "/config/history"))["_links"]["next"]["href"]
     return _WHOLE_LISTS | {
@@ -119,6 +149,8 @@ def requests(client: Client) -> dict[str, str]:
         "history of one user": "/config/history?userId=u3@example.org",
         "events, first page": "/config/events",
         "events of one actor": "/config/events?actor=u3@example.org",
+        "weeks, first page": "/tenants/weeks",
+        "activity of 366 days": f"/tenants/{logged}/activity?{urlencode(year)}",
     }
 
 
