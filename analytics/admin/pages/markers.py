@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlencode
 from uuid import uuid4
 
 from django import forms
 from django.core import signing
 
-from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
 from analytics.reports.blast import listing_sql, name_tables, preview_rules, preview_tables
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
 
     from accounts.admin.pages.base import Trail
     from accounts.models import Tenant
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 
 _PAGE = 50
 #: What a preview signs. An earlier release signed something else, so it has another name.
-_PREVIEWED: Final = "preview-of-invalidation"
+_PREVIEWED: Final = "results-of-rules"
 
 
 class MarkersForm(forms.Form):
@@ -127,6 +128,7 @@ class InvalidatePage(LogPage, TenantActPage):
         "warehouse answers it."
     )
     template_name = "backoffice/tenant/invalidate.html"
+    parts: ClassVar = {"ends": "backoffice/tenant/invalidate_ends.html"}
     form_class = MarkerForm
 
     def prepare(self) -> None:
@@ -150,28 +152,20 @@ class InvalidatePage(LogPage, TenantActPage):
         else:
             preview = preview_rules(log, rule_ids=[self.rule_id], now=now())
         targets = preview.targets
-        # In doubt, a result counts as one of the tables.
-        chosen = [target for target in targets if target.table_entries != 0]
         # Rules that were not looked at are chosen too.
         unseen = preview.rule_ids[len(targets) :]
-        ticked = self.request.POST.getlist("rules") or [*unseen, *(target.rule_id for target in chosen)]
+        if self.request.method == "POST":
+            ticked = self.request.POST.getlist("rules")
+        else:
+            # In doubt, a result counts as one of the tables.
+            ticked = [target.rule_id for target in targets if target.table_entries != 0]
+        found = {it.rule_id: (it.entries, it.table_entries, it.bytes, it.refill_ms) for it in targets}
         return {
             "what": ", ".join(self.tables) or self.names[self.rule_id],
-            "read": self.what,
             "preview": preview,
             "unseen": unseen,
-            "entries": sum(target.entries for target in chosen),
-            "reading": sum(target.table_entries or 0 for target in chosen),
-            "ending": sum(target.entries > 0 for target in chosen),
-            "bytes": sum(target.bytes for target in chosen),
-            "refill_ms": sum(target.refill_ms for target in chosen),
-            "signed": signing.dumps(
-                [
-                    {target.rule_id: [target.entries, target.table_entries] for target in targets},
-                    preview.log_note,
-                ],
-                salt=_PREVIEWED,
-            ),
+            "ends": self._sum_up(found, ticked),
+            "signed": signing.dumps([found, preview.log_note], salt=_PREVIEWED),
             "targets": [
                 (
                     target,
@@ -185,6 +179,29 @@ class InvalidatePage(LogPage, TenantActPage):
             ],
         }
 
+    def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        """Invalidate, or say what the ticked rules end, by the numbers of the preview."""
+        if part := self.parts.get(request.GET.get(PART, "")):
+            return self.show(
+                part, {"ends": self._sum_up(self._previewed()[0], request.POST.getlist("rules"))}
+            )
+        return super().post(request, **more)
+
+    def _sum_up(self, found: Mapping[str, Sequence[int | None]], ticked: Sequence[str]) -> Mapping[str, Any]:
+        """Return how many rules a marker is put on, and the sums of what that ends."""
+        rows = [row for rule_id, row in found.items() if rule_id in ticked or not self.tables]
+        names = ("entries", "reading", "bytes", "refill_ms")
+        sums = {name: sum(row[place] or 0 for row in rows) for place, name in enumerate(names)}
+        return {"rules": len(rows), "read": self.what if self.tables else "", **sums}
+
+    def _previewed(self) -> tuple[Mapping[str, Sequence[int | None]], str | None]:
+        """Return the numbers of each rule in the preview that the user saw, and its note on the log."""
+        try:
+            found, log_note = signing.loads(self.request.POST.get("previewed", ""), salt=_PREVIEWED)
+        except signing.BadSignature:
+            return {}, None
+        return found, log_note
+
     def _links(self, target: PreviewTarget, sql: Mapping[str, str]) -> tuple[str, str]:
         """Return the addresses of the results and of the hours, for staff who may run SQL."""
         if not self.has_access:
@@ -196,8 +213,8 @@ class InvalidatePage(LogPage, TenantActPage):
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         if self.tables:
-            chosen = None if "all" in self.request.POST else self.request.POST.getlist("rules")
-            if chosen == []:
+            chosen = self.request.POST.getlist("rules")
+            if not chosen:
                 raise BadRequest("Choose at least one rule.")
             made = invalidate_tables(
                 self.tenant.pk, tables=self.tables, reason=values["reason"], actor=self.actor, only=chosen
@@ -218,16 +235,14 @@ class InvalidatePage(LogPage, TenantActPage):
 
     def _ended(self, rule_ids: Sequence[str]) -> str:
         """Return what ended, by the numbers that the user saw in the preview."""
-        try:
-            seen, log_note = signing.loads(self.request.POST.get("previewed", ""), salt=_PREVIEWED)
-        except signing.BadSignature:
+        found, log_note = self._previewed()
+        if not found:
             return ""
-        found = [seen[rule_id] for rule_id in rule_ids if rule_id in seen]
-        entries, read = sum(live for live, _ in found), sum(of_tables or 0 for _, of_tables in found)
-        if not entries:
+        ends = self._sum_up(found, rule_ids)
+        if not ends["entries"]:
             return " ".join(filter(None, ["By the log, no result was cached.", log_note]))
-        what = f", of which {number(read)} read {self.what}" if read else ""
-        return f"That ended {count(entries, 'cached result')}{what}."
+        what = f", of which {number(ends['reading'])} read {self.what}" if ends["reading"] else ""
+        return f"That ended {count(ends['entries'], 'cached result')}{what}."
 
     def done_at(self) -> str:
         return self.to("tenant-markers")

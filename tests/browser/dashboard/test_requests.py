@@ -141,6 +141,7 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         assert [box.is_checked() for box in page.locator("dialog [name=rules]").all()] == read
         for box in page.locator("dialog [name=rules]").all():
             box.uncheck()
+        expect(page.locator("dialog")).to_contain_text("No rule is ticked, so nothing ends.")
         page.click("dialog .danger")
         page.wait_for_selector("dialog >> text=Choose at least one rule.")
         rows.first.locator("[name=rules]").check()

@@ -53,7 +53,10 @@ def test_stale_data_is_invalidated(
         page.wait_for_selector("#blast >> text=What ends if you invalidate sales.orders")
         assert clicks.count <= 4
         # By the log, the rule has no result of the table.
+        blast = page.locator("#blast")
+        expect(blast).to_contain_text("No rule is ticked, so nothing ends.")
         page.check("[name=rules]")
+        expect(blast).to_contain_text("By the log, no result of the 1 ticked rule is cached.")
         page.fill("[name=reason]", "backfill, ticket 5")
         clicks.click("button.button:has-text('Invalidate')")
         page.wait_for_selector("text=Invalidated: orders.")

@@ -80,12 +80,14 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
   const head = h("p");
   /** @param {string} ends what the chosen rules end */
   const ended = (ends) => {
-    const full = targets.filter((one) => chosen.has(one.ruleId) && one.entries);
-    const sum = (/** @type {"entries" | "tableEntries" | "bytes" | "refillMs"} */ key) => full.reduce((all, one) => all + (one[key] ?? 0), 0);
-    const read = sum("tableEntries");
-    if (!full.length) return [h("strong", what && !chosen.size ? `By the log, no cached result reads ${what}.` : "By the log, no result is cached.")];
-    return [h("strong", `${ends} ${f.count(sum("entries"), "cached result")} of ${f.count(full.length, "rule")}, ${f.bytes(sum("bytes"))}${read ? `: ${f.number(read)} read${read === 1 ? "s" : ""} ${what}` : ""}.`),
-      read > 0 && read < sum("entries") && " Invalidation ends all results of a rule.",
+    const rows = targets.filter((one) => chosen.has(one.ruleId));
+    const sum = (/** @type {"entries" | "tableEntries" | "bytes" | "refillMs"} */ key) => rows.reduce((all, one) => all + (one[key] ?? 0), 0);
+    const [read, entries] = [sum("tableEntries"), sum("entries")];
+    const own = what ? `the ${f.count(rows.length, "ticked rule")}` : "the rule";
+    if (!chosen.size) return [h("strong", "No rule is ticked, so nothing ends.")];
+    if (!entries) return [h("strong", `By the log, no result of ${own} is cached.`)];
+    return [h("strong", `${ends} ${f.count(entries, "cached result")} of ${own}, ${f.bytes(sum("bytes"))}${read ? `: ${f.number(read)} read${read === 1 ? "s" : ""} ${what}` : ""}.`),
+      read > 0 && read < entries && " Invalidation ends all results of a rule.",
       ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}.`];
   };
   const draw = () => fill(head, ...ended("This ends"));
