@@ -126,7 +126,7 @@ def measure_history(directory: Path, *, entries: int, days: int, runs: int) -> l
         raw_logs.write_ndjson(directory / "objects", tenant=TENANT, day=day, entries=entries)
         rebuild_day(store, tenant=TENANT, day=day)
     refresh_periods()
-    logs = [Path(store.uri(key)) for key in Partition.objects.values_list("file", flat=True)]
+    logs = [Path(store.uri(key)) for key in Partition.objects.order_by("-day").values_list("file", flat=True)]
 
     def make_year() -> None:
         source = find_user_source(tenant=TENANT, user=USER, period=f"{DAY:%Y}")

@@ -117,7 +117,12 @@ def main(directory: Path, *, tenants: int = 100_000, rounds: int = 60) -> None:
 
 def fill(account_id: UUID, logged: UUID, *, tenants: int) -> None:
     """Insert all rows, as the service would have stored them. The tenant ``logged`` has a year of days."""
-    values = {"account": account_id, "tenants": tenants, "rare": _RARE, "logged": logged}
+    values: dict[str, UUID | int] = {
+        "account": account_id,
+        "tenants": tenants,
+        "rare": _RARE,
+        "logged": logged,
+    }
     with connection.cursor() as cursor:
         for statement in _FILL:
             cursor.execute(statement, values)
