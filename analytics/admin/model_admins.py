@@ -244,6 +244,7 @@ class TenantAdmin(ReadOnlyAdmin):
     linked_by = ("account",)
     search_fields = ("name",)
     search_help_text = "Name, member, FQDN or start of the id"
+    list_before_template = "backoffice/tenants_note.html"
     inlines = (MembershipInline,)
 
     def prepare(self, rows: Sequence[Any]) -> None:

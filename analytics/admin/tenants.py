@@ -12,7 +12,7 @@ from django.db.models import Count, Q
 
 from accounts.models import Fqdn, Revision
 from accounts.models.history import RevisionKind
-from analytics.models import DayRollup, TenantHealth
+from analytics.models import Build, DayRollup, TenantHealth
 from analytics.summaries.activity import Range, is_fair, read_activity
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range, rules_of, statements_of
@@ -44,6 +44,12 @@ class Overview:
     activity: Activity
     changes: Sequence[Revision]
     fqdns: Sequence[Fqdn]
+    failed: Sequence[Build]
+
+    @property
+    def is_incomplete(self) -> bool:
+        """True if summaries may lack requests."""
+        return bool(self.failed or (self.health and (self.health.stale_days or self.health.quarantined)))
 
 
 def read_overview(tenant_id: UUID, *, days: int) -> Overview:
@@ -60,6 +66,7 @@ def read_overview(tenant_id: UUID, *, days: int) -> Overview:
         activity=read_activity(tenant_id, first=chosen.first, last=chosen.last),
         changes=list(changes.order_by("-changed_at", "-pk")[:_CHANGES]),
         fqdns=list(Fqdn.objects.filter(tenant_id=tenant_id)),
+        failed=list(Build.objects.to_repair().filter(tenant_id=tenant_id)[:_CHANGES]),
     )
 
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _DAY_LENGTH: Final = len("2026-03-01")
+_FAILED_FOR: Final = dt.timedelta(days=7)
 
 
 def is_day(period: str) -> bool:
@@ -196,6 +197,10 @@ class BuildQuerySet(models.QuerySet["Build"]):
             state__in=[Build.State.DONE, Build.State.FAILED],
         )
         return self.filter(~models.Exists(later), state=Build.State.FAILED)
+
+    def to_repair(self) -> Self:
+        """Return what Home and the tenant's overview tell: unrepaired builds that failed a short time ago."""
+        return self.unrepaired().filter(started_at__gte=now() - _FAILED_FOR)
 
     def of_days(self) -> Self:
         """Return builds of days."""

@@ -176,7 +176,7 @@ def _comparison(chosen: Range, days: int, before: int) -> str:
     if is_fair(days, before):
         return (
             f"Changes are against the period before ({span}), by the mean day with requests: "
-            f"{formats.count(days, 'day')} here, and {before} there."
+            f"{formats.count(days, 'day')} in this one, and {before} in the one before."
         )
     few = f"{before} of its days {'has' if before == 1 else 'have'} requests, too few to compare with"
     return f"Not compared with the period before ({span}): {few if before else 'it has no requests'}."

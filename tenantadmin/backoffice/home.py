@@ -35,7 +35,6 @@ _LEAST_DROP: Final = 0.02
 _LEAST_REQUESTS: Final = 100
 #: If a log ended longer ago, the tenant has left.
 _GONE: Final = dt.timedelta(days=60)
-_FAILED_FOR: Final = dt.timedelta(days=7)
 _CHANGED_FOR: Final = dt.timedelta(days=1)
 _RESTORED_FOR: Final = dt.timedelta(days=7)
 _TOTALS_KEY: Final = "home-days"
@@ -113,7 +112,7 @@ def read_home(user: User) -> Home:
     )
     entries = health.filter(quarantined__gt=0).exclude(pk__in=hidden["quarantine"])
     quarantined = list(entries.order_by("tenant_id")[:_ROWS])
-    failures = Build.objects.unrepaired().filter(is_live, started_at__gte=at - _FAILED_FOR)
+    failures = Build.objects.to_repair().filter(is_live)
     failed = list(failures.exclude(pk__in=hidden["failed"])[:_ROWS])
     changes = list(
         Revision.objects.filter(changed_at__gte=at - _CHANGED_FOR)

@@ -86,7 +86,7 @@ class TestActivity:
             "to": "2026-03-21",
             "days": 2,
             "text": "Changes are against the period before (15 to 21 March), by the mean day with requests: "
-            "1 day here, and 2 there.",
+            "1 day in this one, and 2 in the one before.",
         }
         assert {name: round(value, 6) for name, value in answer["change"].items()} == {
             "hits": 15,

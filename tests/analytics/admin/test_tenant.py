@@ -16,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from analytics.admin import tenants
-from analytics.models import DayRollup, TenantHealth
+from analytics.models import Build, DayRollup, TenantHealth
 from logs.layout import day_start_ms
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
@@ -34,6 +34,25 @@ if TYPE_CHECKING:
 
 
 class TestTenant:
+    def test_what_summaries_lack_stands_beside_the_verdict(self, staff: Client, tenant: Tenant) -> None:
+        today = now().date()
+        health = TenantHealth.objects.create(tenant_id=tenant.pk, last_day=today)
+        page = to("tenant", tenant)
+        assert "Healthy" in page_text(staff, page)
+        failed = Build.objects.create(tenant_id=tenant.pk, period="2026-03-01", state=Build.State.FAILED)
+        health.quarantined, health.stale_days = 1, 2
+        health.save()
+        shown = page_text(staff, page)
+        assert "The build of 2026-03-01 failed, so figures may lack requests Builds" in shown
+        assert "2 days must be built again, so figures may be old Builds" in shown
+        assert "1 log entry is in quarantine: unreadable, and not counted Quarantine" in shown
+        assert "Healthy" not in shown
+        # Home tells failures for as long.
+        assert "2026-03-01 failed" in page_text(staff, reverse("admin:index"))
+        Build.objects.filter(pk=failed.pk).update(started_at=now() - dt.timedelta(days=8))
+        assert "2026-03-01" not in page_text(staff, page)
+        assert "2026-03-01 failed" not in page_text(staff, reverse("admin:index"))
+
     def test_it_shows_state_figures_and_changes(self, staff: Client, tenant: Tenant) -> None:
         shown = page_text(staff, to("tenant", tenant))
         assert f"Warehouse {tenant.pk} Acme team live" in shown
@@ -81,9 +100,9 @@ class TestTenant:
         shown = page_text(staff, to("tenant", tenant), days=7)
         compare = (
             "2026-03-22 to 2026-03-28, UTC. Changes are against the period before (15 to 21 March), "
-            "by the mean day with requests: 1 day here, and"
+            "by the mean day with requests: 1 day in this one, and"
         )
-        assert f"{compare} 2 there." in shown
+        assert f"{compare} 2 in the one before." in shown
         assert "Hit rate 60.0% +15.0 points;" in shown
         assert (
             "Hits 60 +15 a day Misses 30 −24 a day Not cached (bypassed, passed through) 10 +9 a day "
@@ -93,7 +112,7 @@ class TestTenant:
         assert few in page_text(staff, to("tenant", tenant), days=365)
         DayRollup.objects.filter(day=last - dt.timedelta(days=13)).delete()
         shown = page_text(staff, to("tenant", tenant), days=7)
-        assert f"{compare} 1 there." in shown
+        assert f"{compare} 1 in the one before." in shown
         assert "Hits 60 −30 a day" in shown
 
     def test_every_figure_links_to_its_requests(self, staff: Client, tenant: Tenant) -> None:

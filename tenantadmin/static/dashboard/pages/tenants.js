@@ -18,7 +18,7 @@ export async function show({ query, signal, reload }) {
   const [who, all, waiting] = await Promise.all([person(), tenants(), waitingInvitations(reload)]);
   if (all.length === 1 && !waiting && !listedDeleted().length && who.role !== "admin" && !query.has("all")) return only(all[0]);
   const list = h("div");
-  const draw = (/** @type {Contract.TenantWeek[]} */ weeks) => fill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: the last 7 days of the log. Last change: of rules or configuration."), [
+  const draw = (/** @type {Contract.TenantWeek[]} */ weeks) => fill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: 7 days up to the last log. Last change: of rules or configuration."), [
     { head: "Tenant", cell: (row) => a(to(row.id, "overview"), h("strong", row.name)), sort: (row) => row.name },
     text("Your role", "role", (role) => badge(role, role === "owner" ? "info" : "")),
     num("Hit rate", "hitRate", f.percent), num("Requests", "requests"), num("Warehouse time", "warehouseMs", f.duration), text("Last log", "lastDay", (day) => (day ? f.dayShort(day) : f.NONE)), age("Last change", "changedAt"),
