@@ -101,6 +101,11 @@ class ShownReplay:
     purpose: str = ""
 
     @property
+    def is_under_way(self) -> bool:
+        """True while the replay is queued or running."""
+        return self.run.state in ReplayRun.UNDER_WAY
+
+    @property
     def is_poor(self) -> bool:
         """True if the replay of the rules in force differs much from the log."""
         return self.run.result is not None and self.run.result["calibration"]["grade"] == "poor"
@@ -173,11 +178,6 @@ def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:
     # Unlike lists of all replays, this reads the results.
     runs = list(list_replays(tenant_id=draft.tenant_id).filter(subjects).defer(None)[:_SHOWN])
     return [ShownReplay(*each) for each in zip(runs, find_outdated(runs, draft=draft), strict=True)]
-
-
-def is_under_way(replays: Sequence[ShownReplay]) -> bool:
-    """Return True while one of the replays is queued or running."""
-    return any(shown.run.state in ReplayRun.UNDER_WAY for shown in replays)
 
 
 def newest_done(replays: Sequence[ShownReplay]) -> ShownReplay | None:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpResponseRedirect
 
@@ -14,9 +15,9 @@ from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
 from analytics.admin.pages.base import LogPage, say_published
 from analytics.admin.pages.rules import RulesEditor, RulesTextForm
-from analytics.admin.replays import ShownReplay, is_under_way, newest_done, replays_of_draft
+from analytics.admin.replays import ShownReplay, newest_done, replays_of_draft
 from analytics.models import ReplayRun
-from analytics.replay.runs import queue_replay
+from analytics.replay.runs import list_replays, queue_replay
 from analytics.tasks import run_replay
 from rules.admin.forms import RemovalsField, offer_removals
 from rules.admin.rules import (
@@ -136,7 +137,7 @@ class DraftPage(OneDraftPage, RulesEditor):
 
     def read(self) -> Mapping[str, Any]:
         if self.request.GET.get(PART) in self.parts:
-            return {"replays": self.replays, "is_moving": is_under_way(self.replays)}
+            return {"replays": self.replays}
         draft = self.draft
         return {
             "draft": draft,
@@ -148,8 +149,29 @@ class DraftPage(OneDraftPage, RulesEditor):
             else None,
             "words": rule_words(draft.rules),
             "replays": self.replays,
-            "is_moving": is_under_way(self.replays),
         }
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        shown = self._polled
+        if shown is None:
+            return super().get(request, **more)
+        if shown.is_under_way:
+            return self.show("backoffice/tenant/replay_progress.html", {"shown": shown})
+        answer = super().get(request, **more)
+        # The replay has ended: show it, and what it means for the draft.
+        answer["HX-Retarget"] = "#replays"
+        return answer
+
+    @property
+    def _polled(self) -> ShownReplay | None:
+        """The replay whose progress the page polls, without its result; None if the request is for more."""
+        if "run" not in self.request.GET:
+            return None
+        try:
+            run = list_replays(tenant_id=self.tenant.pk).filter(pk=self.request.GET["run"]).first()
+        except ValidationError:
+            return None
+        return run and ShownReplay(run)
 
     @property
     def _rules(self) -> list[Any]:

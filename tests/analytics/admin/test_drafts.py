@@ -15,6 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Event
 from accounts.tenants.lifecycle import delete_tenant
 from analytics.models import ReplayRun
+from analytics.replay import outdated
 from analytics.replay.execution import run_next
 from rules.admin.rules import rebase_rules
 from rules.drafts import create_draft
@@ -452,12 +453,39 @@ class TestReplays:
         assert send(staff, publish, despite_poor="on").status_code == 302
         assert ids_of(draft.tenant) == ["orders", "ads"]
 
-    def test_one_that_waits_is_polled(self, support: Client, draft: RuleDraft) -> None:
+    def test_the_progress_of_one_that_waits_is_polled(
+        self, support: Client, draft: RuleDraft, monkeypatch: Any
+    ) -> None:
         support.post(page_of(draft), {"replay": "yes"})
-        part = support.get(page_of(draft), {"part": "replays"}).content.decode()
-        assert "<html" not in part
-        assert 'hx-trigger="every 2s"' in part
-        assert "queued" in part
+        run = ReplayRun.objects.get()
+        address = f"{page_of(draft)}?part=replays&run={run.pk}"
+        polled = f'hx-get="{address.replace("&", "&amp;")}" hx-trigger="every 2s"'
+        assert polled in support.get(page_of(draft)).content.decode()
+        run.progress = 0.25
+        run.save()
+        with monkeypatch.context() as patch, CaptureQueriesContext(connection) as captured:
+            patch.setattr(outdated, "lint_document", lambda *_: pytest.fail("the draft was linted"))
+            answer = support.get(address)
+        assert len(captured) == 4
+        assert polled in answer.content.decode()
+        assert text_of(answer.content.decode()).startswith("queued")
+        assert 'value="0.250"' in answer.content.decode()
+        assert "HX-Retarget" not in answer
+        run.state = "failed"
+        run.error = "It took too long."
+        run.save()
+        answer = support.get(address)
+        assert answer["HX-Retarget"] == "#replays"
+        assert answer.content.decode().lstrip().startswith('<div id="replays"')
+        assert "hx-get" not in answer.content.decode()
+        assert "It took too long." in answer.content.decode()
+
+    @pytest.mark.parametrize("run", ["x", "00000000-0000-4000-8000-000000000000"])
+    def test_a_replay_that_is_not_there_is_not_polled(
+        self, support: Client, draft: RuleDraft, run: str
+    ) -> None:
+        answer = support.get(page_of(draft), {"part": "replays", "run": run})
+        assert text_of(answer.content.decode()) == "Not replayed yet."
 
     def test_too_many(self, support: Client, draft: RuleDraft, settings: Any) -> None:
         settings.REPLAY_QUEUE = 0
