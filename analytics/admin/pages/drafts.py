@@ -171,7 +171,7 @@ class DraftPage(OneDraftPage, RulesEditor):
             run = list_replays(tenant_id=self.tenant.pk).filter(pk=self.request.GET["run"]).first()
         except ValidationError:
             return None
-        return run and ShownReplay(run)
+        return None if run is None else ShownReplay(run)
 
     @property
     def _rules(self) -> list[Any]:
