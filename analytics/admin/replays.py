@@ -49,6 +49,8 @@ class ComparedRule:
     draft: Mapping[str, Any]
     #: The difference of what the warehouse bills, of all rules together.
     billed: Mapping[str, Any] = field(default_factory=dict)
+    #: At the time of the replay; None if it is not known.
+    name: str | None = None
 
     @property
     def gain(self) -> dict[str, Any]:
@@ -139,8 +141,14 @@ class ShownReplay:
         live, draft = (
             {counts["ruleId"]: counts for counts in side["rules"]} for side in (result["against"], result)
         )
+        names: Mapping[str, str] = result.get("names") or {}
         return [
-            ComparedRule(rule_id, live.get(rule_id, _NO_COUNTS), draft.get(rule_id, _NO_COUNTS))
+            ComparedRule(
+                rule_id,
+                live.get(rule_id, _NO_COUNTS),
+                draft.get(rule_id, _NO_COUNTS),
+                name=names.get(rule_id),
+            )
             for rule_id in {**draft, **live}
         ]
 

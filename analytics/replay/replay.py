@@ -151,6 +151,10 @@ class ReplayResult(ReplayInput):
     publish_cost: PublishCost
     caveats: list[str]
     evidence: list[EvidenceQuery]
+    names: Annotated[
+        dict[str, str] | None,
+        Meta(description="The names of the rules by id. Absent in replays of earlier releases."),
+    ] = None
 
 
 def replay(
@@ -246,6 +250,7 @@ def compare_rulesets(
         ),
         caveats=caveats,
         evidence=replay_evidence(job.first_day, job.last_day),
+        names={rule.id: rule.name for it in outcomes for rule in it.decisions.rules if rule.name},
     )
 
 

@@ -106,6 +106,10 @@ class Replay(ReplaySummary):
     caveats: list[str] | None = None
     notes: Annotated[list[str] | None, Meta(description="The caveats in words.")] = None
     evidence: list[EvidenceQuery] | None = None
+    names: Annotated[
+        dict[str, str] | None,
+        Meta(description="The names of the rules by id. Absent also in replays of earlier releases."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

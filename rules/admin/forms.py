@@ -9,7 +9,7 @@ from django import forms
 from rules.wording import CONFIRM_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
 
 class RemovalsField(forms.MultipleChoiceField):
@@ -25,10 +25,10 @@ class RemovalsField(forms.MultipleChoiceField):
         return [str(rule_id) for rule_id in value or () if rule_id]
 
 
-def offer_removals(form: forms.Form, rule_ids: Sequence[str]) -> None:
+def offer_removals(form: forms.Form, names: Mapping[str, str]) -> None:
     """Let the user tick these rules in ``confirm_deletes``. Without any, the form has no such field."""
     field = form.fields["confirm_deletes"]
-    if not rule_ids:
+    if not names:
         del form.fields["confirm_deletes"]
     elif isinstance(field, RemovalsField):
-        field.choices = [(rule_id, rule_id) for rule_id in rule_ids]
+        field.choices = list(names.items())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.models.history import RevisionKind
@@ -19,7 +19,7 @@ from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.http.difference import diff_texts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from rules.diff import RulesDiff
@@ -63,6 +63,8 @@ class LineFinding:
     text: str
     suggestion: str | None = None
     rule_id: str | None = None
+    #: The name of the rule, or its id.
+    rule: str | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {"row": self.line, "type": self.severity, "text": f"{self.code}: {self.text}"}
@@ -73,8 +75,8 @@ class TextCheck:
     """The findings of lint for a text, and the diff that saving it would make."""
 
     marks: Sequence[LineFinding]
-    #: Ids of removed rules: which removals the user must confirm, and which the user has confirmed.
-    to_confirm: Sequence[str] = ()
+    #: Removed rules: names by id of those that the user must confirm, and ids that the user has confirmed.
+    to_confirm: Mapping[str, str] = field(default_factory=dict)
     confirmed: Collection[str] = ()
     diff: RulesDiff | None = None
     #: None if the text holds no rules to compare.
@@ -111,6 +113,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
         return TextCheck([LineFinding(0, "error", "wrong-type", str(error))], lines=None)
     report = report_lint(result)
     findings = [*report.errors, *report.warnings]
+    names = name_rules([*stored.rules, *rules])
     marks = [
         LineFinding(
             line=line_of(places, finding.path.removeprefix("/rules")),
@@ -120,13 +123,16 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             # The suggestion for a removal is a parameter of the API; the message names the form field.
             suggestion=None if finding.code == CONFIRMED_CODE else finding.suggestion,
             rule_id=finding.rule_id,
+            rule=names.get(finding.rule_id or "", finding.rule_id),
         )
         for finding in findings
     ]
     removals = lint_deletions(
         stored_rules=stored.rules, new_rules=rules, active_marker_targets=targets, confirmed=()
     )
-    to_confirm = sorted({it.rule_id for it in removals if it.code == CONFIRMED_CODE and it.rule_id})
+    to_confirm = {
+        it.rule_id: names[it.rule_id] for it in removals if it.code == CONFIRMED_CODE and it.rule_id
+    }
     after = result.normalized
     return TextCheck(
         marks,
@@ -214,6 +220,12 @@ def _changed(before: Sequence[Any], after: Sequence[Any]) -> set[str]:
     """Return the ids of the rules that differ."""
     old, new = _by_id(before), _by_id(after)
     return {rule_id for rule_id in old.keys() | new.keys() if old.get(rule_id) != new.get(rule_id)}
+
+
+def name_rules(rules: Iterable[Any]) -> dict[str, str]:
+    """Return the names of rules by id. A rule without a name has its id."""
+    named = (rule for rule in rules if isinstance(rule, dict) and isinstance(rule.get("id"), str))
+    return {rule["id"]: str(rule.get("name") or rule["id"]) for rule in named}
 
 
 def _by_id(rules: Sequence[Any]) -> dict[str, Any]:

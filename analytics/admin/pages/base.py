@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from django.utils.html import format_html
 
-from accounts.admin.pages.base import TenantPage
 from analytics.models import TenantHealth
 from logs.audit import Reader
+from rules.admin.names import NamesRules
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import now
 
@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     from django.utils.safestring import SafeString
 
+    from accounts.admin.pages.base import TenantPage
 
-class LogPage(TenantPage):
+
+class LogPage(NamesRules):
     """A page of one tenant that reads the log or data made from it."""
 
     @cached_property

@@ -10,11 +10,13 @@ from uuid import uuid4
 from django import forms
 from django.core import signing
 
-from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
 from analytics.reports.blast import listing_sql, name_tables, preview_rules, preview_tables
 from analytics.reports.reading import LogReader
+from rules.admin.names import NamesRules, offer_rules
+from rules.admin.rules import name_rules
 from rules.admin.simple import named_tables, split_names
 from rules.conditions.globs import MAX_GLOB
 from rules.markers import (
@@ -27,7 +29,6 @@ from rules.markers import (
     read_marker,
 )
 from rules.models import Marker
-from rules.ruleset import read_ruleset
 from rules.table_invalidation import invalidate_tables
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.formats import count, number
@@ -55,9 +56,7 @@ class MarkersForm(forms.Form):
     show = forms.ChoiceField(
         label="State", required=False, choices=[("", "Active"), ("past", "Expired"), ("all", "All")]
     )
-    of = forms.CharField(
-        label="Rule", required=False, max_length=128, widget=forms.TextInput(attrs={"list": "rules"})
-    )
+    of = forms.CharField(label="Rule", required=False, max_length=128, widget=forms.Select)
     by = forms.CharField(label="Made by", required=False, max_length=320)
 
     def markers_of(self, tenant: Tenant) -> QuerySet[Marker]:
@@ -74,7 +73,7 @@ class MarkersForm(forms.Form):
         return rows
 
 
-class MarkersPage(TenantPage):
+class MarkersPage(NamesRules):
     """The markers, newest first, and the rules that can be invalidated."""
 
     title = "Invalidate"
@@ -87,14 +86,14 @@ class MarkersPage(TenantPage):
             rows = older_than(rows, cursor, time="invalidated_at")
         markers, more = cut_page(rows.order_by("-invalidated_at", "-pk"), _PAGE)
         last = markers[-1] if more else None
-        rules = [] if self.tenant.deleted_at else read_ruleset(self.tenant.pk).rules
-        tables = {table for rule in rules for table in named_tables(rule["conditions"])}
+        rules = caching(self.live_rules)
+        offer_rules(chosen["of"], name_rules(rules))
+        tables = {table for rule in self.live_rules for table in named_tables(rule["conditions"])}
         return {
-            "names": {rule["id"]: rule.get("name") or rule["id"] for rule in rules},
             "tables": sorted(tables, key=str.lower),
             "markers": markers,
             "cursor": None if last is None else write_cursor([last.invalidated_at.isoformat(), last.pk]),
-            "rules": caching(rules),
+            "rules": rules,
             "form": chosen,
             "is_chosen": bool({*chosen.fields}.intersection(chosen.changed_data)),
             "now": now(),
@@ -133,8 +132,7 @@ class InvalidatePage(LogPage, TenantActPage):
 
     def prepare(self) -> None:
         super().prepare()
-        self.rules = {rule["id"]: rule for rule in caching(read_ruleset(self.tenant.pk).rules)}
-        self.names = {rule_id: rule.get("name") or rule_id for rule_id, rule in self.rules.items()}
+        self.rules = {rule["id"]: rule for rule in caching(self.live_rules)}
         sent = self.request.POST or self.request.GET
         self.tables = split_names(sent.get("tables", "").replace("\0", "")[:MAX_GLOB])
         self.what = name_tables(self.tables)
@@ -161,7 +159,7 @@ class InvalidatePage(LogPage, TenantActPage):
             ticked = [target.rule_id for target in targets if target.table_entries != 0]
         found = {it.rule_id: (it.entries, it.table_entries, it.bytes, it.refill_ms) for it in targets}
         return {
-            "what": ", ".join(self.tables) or self.names[self.rule_id],
+            "what": ", ".join(self.tables) or self.rule_names[self.rule_id],
             "preview": preview,
             "unseen": unseen,
             "ends": self._sum_up(found, ticked),
@@ -169,7 +167,7 @@ class InvalidatePage(LogPage, TenantActPage):
             "targets": [
                 (
                     target,
-                    self.names[target.rule_id],
+                    self.rule_names[target.rule_id],
                     target.why,
                     target.rule_id in ticked,
                     round(mean(hour.requests for hour in target.same_hour)),
@@ -228,7 +226,7 @@ class InvalidatePage(LogPage, TenantActPage):
             )
             made = [create_marker(self.tenant.pk, new, actor=self.actor)]
         rule_ids = [marker.target_rule_id for marker in made]
-        named = ", ".join(self.names[rule_id] for rule_id in rule_ids)
+        named = ", ".join(self.rule_names[rule_id] for rule_id in rule_ids)
         said = {"tables": self.tables} if self.tables else {}
         ids = [marker.marker_id for marker in made]
         return f"Invalidated: {named}. {self._ended(rule_ids)}", {"markers": ids, "rules": rule_ids, **said}

@@ -32,7 +32,7 @@ from logs.saved_queries import (
 from logs.sql.results import csv_pieces, parquet_pieces
 from logs.sql.values import as_text, json_values
 from logs.statuses import ROWS_MEANING, STATUSES, say_status
-from rules.ruleset import read_ruleset
+from rules.admin.names import offer_rules
 from tenantadmin.lib.core.errors import ApiError, BadRequest
 from tenantadmin.lib.core.serving import disconnection_of
 from tenantadmin.lib.core.timestamps import from_epoch_ms
@@ -101,7 +101,7 @@ class FacetForm(forms.Form):
         choices=[("", "any"), *((status, name) for status, (name, _) in STATUSES.items())],
         required=False,
     )
-    rule = forms.CharField(required=False, max_length=200, widget=forms.TextInput(attrs={"list": "rule-ids"}))
+    rule = forms.CharField(required=False, max_length=200, widget=forms.Select)
     table = forms.CharField(required=False, max_length=1000)
 
 
@@ -121,14 +121,15 @@ class SqlPage(LogPage):
     def _content(self, statement: str) -> dict[str, Any]:
         """Return the context of the page without a result."""
         sent = self.request.POST or self.request.GET
+        facets = self._facet_form()
+        offer_rules(facets["rule"], self.rule_names)
         return {
             "form": SqlForm(initial={"statement": statement}),
-            "facets": self._facet_form(),
+            "facets": facets,
             "names_day": names_day(statement),
             "parameters": [(name, sent.get(_VALUE + name, "")) for name in parameters_of(statement)],
             "saved": list_saved_queries(self.user),
             "running": list_running(self.tenant.pk),
-            "rule_ids": [rule["id"] for rule in read_ruleset(self.tenant.pk).rules],
             "words": sql_words(),
             "rows_meaning": ROWS_MEANING,
         }

@@ -6,8 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import urlencode
 
-from accounts.admin.pages.base import PART, may
-from accounts.models.users import StaffRole
+from accounts.admin.pages.base import PART
 from analytics.admin.facets import Facets, Grouping, write_sql
 from analytics.admin.pages.base import LogPage
 from analytics.admin.pages.savings import savings_of
@@ -20,7 +19,6 @@ from analytics.admin.tenants import (
 )
 from analytics.digest.verdict import read_verdict
 from analytics.summaries.activity import Range
-from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
 
 if TYPE_CHECKING:
@@ -49,8 +47,10 @@ class OverviewPage(LogPage):
             return {
                 "range": chosen,
                 "range_parts": range_parts,
+                "logged_names": {it.rule_id: it.rule_name for it, _ in range_parts.rules}
+                if range_parts
+                else {},
                 "statements": self._with_sql(chosen, range_parts),
-                "editable": self._editable(),
             }
         if self.request.GET.get(PART) == "savings":
             return self._read_savings(Range.ending(self.last_day, days=days))
@@ -62,12 +62,6 @@ class OverviewPage(LogPage):
             "ranges": RANGES,
             "chart_data": chart_of(overview, history=self.to("tenant-history")),
         }
-
-    def _editable(self) -> set[str]:
-        """Return the ids of the rules that the user may edit. A rule of the log may be gone."""
-        if self.tenant.deleted_at is not None or not may(self.request, StaffRole.ADMIN):
-            return set()
-        return {rule["id"] for rule in read_ruleset(self.tenant.pk).rules}
 
     def _read_savings(self, chosen: Range) -> Mapping[str, Any]:
         """Return the savings of a range; none if they cannot be computed, such as of too many entries."""

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 from django import forms
+from django.utils.html import format_html
 
 from analytics.admin.pages.base import LogPage
 from analytics.explain import explain_logged, time_of
@@ -196,24 +197,31 @@ class TracePage(LogPage):
             reader=self.reader,
         )
         miss = explained.miss
+        logged = explained.logged
+        last = {logged.matched_rule: logged.matched_rule_name} if logged.matched_rule_name else {}
+        names = {**last, **self.rule_names}
         return {
             "explained": explained,
             **_in_order(explained.rules),
             "why_miss": None if miss is None else miss.text,
-            "miss_facts": [] if miss is None else _facts(msgspec.to_builtins(miss)),
-            "logged_facts": _facts(msgspec.to_builtins(explained.logged)),
+            "miss_facts": [] if miss is None else _facts(msgspec.to_builtins(miss), names),
+            "logged_facts": _facts(msgspec.to_builtins(logged), names),
         }
 
 
-def _in_order(rules: Sequence[ExplainedRule]) -> dict[str, list[ShownRule]]:
-    """Return the rules that were asked, in their order, and the rules behind the one that decides."""
+def _in_order(rules: Sequence[ExplainedRule]) -> dict[str, Any]:
+    """Return the rules that were asked, in order, the rules behind the one that decides, and their names."""
     ordered = sorted(rules, key=lambda rule: rule.position)
     last = next((rule.position for rule in ordered if rule.outcome == Outcome.DECIDED), len(ordered))
     shown = [
         (rule, _OUTCOMES[rule.outcome], [(test, say_conditions(_condition(test))) for test in rule.failed])
         for rule in ordered
     ]
-    return {"asked": shown[: last + 1], "behind": shown[last + 1 :]}
+    return {
+        "asked": shown[: last + 1],
+        "behind": shown[last + 1 :],
+        "names": {rule.rule_id: rule.name for rule in ordered},
+    }
 
 
 def _condition(test: FailedTest) -> dict[str, Any]:
@@ -228,7 +236,6 @@ _FACTS: Final = {
     "cacheStatus": "Status",
     "missReason": "Reason of the miss",
     "matchedRule": "Rule",
-    "matchedRuleName": "Name of the rule",
     "cacheKey": "Key in the cache",
     "cacheAgeSeconds": "Age of the result",
     "cacheTtlSeconds": "Kept for",
@@ -257,8 +264,10 @@ _FACTS: Final = {
 }
 
 
-def _show(name: str, value: Any) -> Any:
-    """Return a value as text: times and durations as on every page, True and False as words."""
+def _show(name: str, value: Any, names: Mapping[str, str]) -> Any:
+    """Return a value as text: times and durations as on every page, rules by their names."""
+    if name in {"matchedRule", "marker.invalidatedBy.ruleId"}:
+        return format_html('<span title="{}">{}</span>', value, names.get(value, value))
     if name == "reconstructed":
         return "earlier requests in the log" if value else "what the Gateway logged of this request"
     if isinstance(value, bool):
@@ -277,15 +286,15 @@ def _show(name: str, value: Any) -> Any:
     return moment(value) if name.endswith((".at", "At")) else value
 
 
-def _facts(fields: Mapping[str, Any], *, above: str = "") -> list[tuple[str, Any]]:
+def _facts(fields: Mapping[str, Any], names: Mapping[str, str], *, above: str = "") -> list[tuple[str, Any]]:
     """Return labels and values for fields of the log or the evidence for a miss, without nulls."""
     facts: list[tuple[str, Any]] = []
     for name, value in fields.items():
         if isinstance(value, dict):
-            facts += _facts(value, above=f"{above}{name}.")
-        elif name != "reason" and value is not None:
+            facts += _facts(value, names, above=f"{above}{name}.")
+        elif name not in {"reason", "matchedRuleName"} and value is not None:
             key = f"{above}{name}"
-            facts.append((_FACTS.get(key, key), _show(key, value)))
+            facts.append((_FACTS.get(key, key), _show(key, value, names)))
     return facts
 
 

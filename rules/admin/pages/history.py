@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from accounts.admin.pages.base import ReasonForm, TenantActPage, TenantPage, may
+from accounts.admin.pages.base import ReasonForm, TenantActPage, may
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
 from accounts.revisions import DocumentHistory, read_revision
@@ -22,6 +22,7 @@ from rules.admin.history import (
     find_restorable,
     read_page,
 )
+from rules.admin.names import NamesRules
 from rules.admin.rules import check_text, rules_text
 from rules.restore import restore_ruleset
 from rules.ruleset import read_ruleset
@@ -49,7 +50,7 @@ def number(request: HttpRequest, name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-class HistoryPage(TenantPage):
+class HistoryPage(NamesRules):
     """The changes, with the diff of two revisions, and blame."""
 
     title = "History"
@@ -119,7 +120,7 @@ class RestorePage(TenantActPage):
     def form(self, data: Any = None) -> ReasonForm:
         """Return the form, with what this revision needs confirmed."""
         form = super().form(data)
-        offer_removals(form, self.checked.to_confirm if self.checked else ())
+        offer_removals(form, self.checked.to_confirm if self.checked else {})
         return form
 
     @cached_property

@@ -6,9 +6,11 @@ import json
 import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from django import template
 from django.conf import settings
+from django.urls import reverse
 from django.utils.html import conditional_escape, format_html, json_script
 from django.utils.safestring import mark_safe
 
@@ -198,6 +200,23 @@ def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
         label,
         json_script(data, f"{name}-data"),
     )
+
+
+@register.simple_tag(takes_context=True)
+def rule(context: Mapping[str, Any], rule_id: str | None, last: str | None = None) -> SafeString:
+    """Show a rule by its name, with its id in a tooltip. Admins get a link to its form.
+
+    A rule that is gone has its ``last`` name, or else its id. The page is a `NamesRules`.
+    """
+    if rule_id is None:
+        return mark_safe('<span class="subtle">no rule</span>')
+    names: Mapping[str, str] = context["page"].rule_names
+    name = names.get(rule_id) or last or rule_id
+    if rule_id not in names or not context.get("is_admin"):
+        return format_html('<span title="{}">{}</span>', rule_id, name)
+    address = reverse("admin:tenant-rule", args=[context["page"].tenant.pk])
+    query = urlencode({"rule": rule_id})
+    return format_html('<a href="{}?{}" title="{}">{}</a>', address, query, rule_id, name)
 
 
 @register.filter

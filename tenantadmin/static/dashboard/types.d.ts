@@ -25,6 +25,9 @@ type Question = {
   title: string; body: Child; action: string; danger?: boolean; run: () => any; then?: () => any; wide?: boolean; cancel?: string; beside?: Child;
 };
 
+// Rules by their names (rulenames.js).
+type Rules = Awaited<ReturnType<typeof import("./rulenames.js").readRules>>;
+
 // Charts (charts.js).
 type Series = {
   label: string; values: (number | null)[]; colour: string; kind?: "bar" | "line"; axis?: "left" | "right"; stack?: string; show: (value: number | null) => string;

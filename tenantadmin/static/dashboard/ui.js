@@ -84,7 +84,7 @@ export const age = (head, key) => ({ ...text(head, key, (at) => h("span", { titl
 export const acts = (cell) => ({ head: "Actions", hidden: true, number: true, cell });
 
 /** @type {(tenant: string, id: string | null | undefined, text?: Child) => Child} a link to a rule */
-export const ruleLink = (tenant, id, text = id) => (id ? a(to(tenant, "rules", { rule: id }), text) : h("span.muted", "no rule"));
+export const ruleLink = (tenant, id, text = id) => (id ? h("a", { href: to(tenant, "rules", { rule: id }), title: id }, text) : h("span.muted", "no rule"));
 
 /** @type {(tenant: string, seq: number | string, text?: Child) => HTMLElement} a link to a revision of the rules */
 export const revisionLink = (tenant, seq, text = `revision ${seq}`) => a(to(tenant, "history", { kind: "rules", seq }), text);

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 ADS: dict[str, Any] = {
     "id": "ads",
+    "name": "Advertising",
     "varyBy": [],
     "conditions": {"tables": {"containsAny": ["m.ads"]}},
     "ttlSeconds": 60,
@@ -120,7 +121,7 @@ class TestKeeping:
 class TestEditing:
     def test_saving(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
-        assert "What it changes in the live rules Adds ads" in page_text(staff, page_of(draft))
+        assert "What it changes in the live rules Adds Advertising" in page_text(staff, page_of(draft))
         answer = send(staff, page_of(draft), rules=json.dumps([RULE]), draft_name="Less")
         assert answer["Location"] == page_of(draft)
         draft.refresh_from_db()
@@ -499,8 +500,8 @@ class TestReplays:
     ) -> None:
         run = replay(access, draft)
         pages = (
-            (access, page_of(draft), 16),
-            (access, f"{page_of(draft)}?part=replays", 10),
+            (access, page_of(draft), 17),
+            (access, f"{page_of(draft)}?part=replays", 11),
             (staff, page_of(draft, "-publish"), 12),
         )
         for digest in ("1", "2"):

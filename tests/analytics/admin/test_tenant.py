@@ -18,9 +18,10 @@ from django.urls import reverse
 from analytics.admin import tenants
 from analytics.models import Build, DayRollup, TenantHealth
 from logs.layout import day_start_ms
+from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
-from tests.admin.logs import DAY, ENTRY, put_log, to
+from tests.admin.logs import DAY, ENTRY, RULE, put_log, to
 from tests.admin.reading import text_of
 from tests.admin.staff import page_text
 from tests.objects import save_object
@@ -138,8 +139,12 @@ class TestTenant:
     def test_the_range_chooses_rules_and_statements(
         self, staff: Client, access: Client, tenant: Tenant, object_store: Path
     ) -> None:
+        rules = [{**RULE, "name": "All orders"}]
+        write_ruleset(tenant_id=tenant.pk, document={"rules": rules}, actor="owner@example.org")
         decided = {**ENTRY, "matchedRule": "orders", "matchedRuleName": "Orders"}
-        put_log(tenant, decided, {**decided, "cacheStatus": "MISS"}, {**decided, "cacheStatus": "MISS"})
+        gone = {**decided, "matchedRule": "gone", "matchedRuleName": "Old", "standardizedSql": "SELECT old"}
+        misses = [{**decided, "cacheStatus": "MISS", "logId": name} for name in ("second", "third")]
+        put_log(tenant, decided, *misses, {**gone, "logId": "gone"})
         earlier = {**decided, "timestamp": day_start_ms(DAY - dt.timedelta(days=7)), "logId": "earlier"}
         key = f"{tenant.pk}/logs/{DAY - dt.timedelta(days=7):%Y/%m/%d}/00/a.json"
         save_object(default_store(), key, msgspec.json.encode(earlier))
@@ -152,14 +157,18 @@ class TestTenant:
             "Rules 2026-02-23 to 2026-03-01, and the change of the mean day against 2026-02-16 to 2026-02-22"
             in shown
         )
-        assert "Orders orders 3 +2 a day 33.3% −66.7 points" in shown
+        assert "All orders 3 +2 a day 33.3% −66.7 points" in shown
         assert "Top statements 2026-02-23 to 2026-03-01" in shown
-        assert "SELECT <b> orders 3 1" in shown
+        assert "SELECT <b> All orders 3 1" in shown
+        # The log has the name of a rule that is gone.
+        assert "Old 1 new" in shown
+        assert "SELECT old Old 1 1" in shown
+        assert '<span title="gone">Old</span>' in part
         longer = text_of(staff.get(f"{to('tenant', tenant)}?days=28&part=range").content.decode())
-        assert "Orders orders 4 50.0%" in longer
-        # A live rule leads to its form.
+        assert "All orders 4 50.0%" in longer
+        # A live rule has its own name, and leads to its form.
         form = f"{to('tenant-rule', tenant)}?rule=orders"
-        assert f'<a href="{form}">Orders</a>' in part
+        assert f'<a href="{form}" title="orders">All orders</a>' in part
         assert staff.get(form).status_code == 200
         # The number of a statement leads to SQL that counts the same requests.
         href = unescape(re.findall(rf'href="({to("tenant-sql", tenant)}\?sql=[^"]+)"', part)[0])

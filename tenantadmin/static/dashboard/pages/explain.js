@@ -63,7 +63,7 @@ function invented(tenant) {
 export const explanation = (tenant, answer) => [request(tenant, answer), decision(tenant, answer.ruleset, answer.decision, answer.rules)];
 
 /** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
-function request(tenant, { logged: row, miss, disagreement, decision: { varyBy } }) {
+function request(tenant, { logged: row, miss, disagreement, rules, decision: { varyBy } }) {
   return panel("What the log says", row.cacheStatus && status(row.cacheStatus),
     facts([
       row.cacheStatus !== null && ["Status", meaning(row.cacheStatus)],
@@ -76,7 +76,7 @@ function request(tenant, { logged: row, miss, disagreement, decision: { varyBy }
       ["Statement", h("div.sql", row.standardizedSql ?? f.NONE)], miss && ["Why a miss", whyMiss(tenant, miss)],
     ], ".pad"),
     disagreement && h("div.pad", h("div.callout.warn",
-      `The log names ${disagreement.logged ?? "no rule"}; these rules give ${disagreement.traced ?? "none"}.`)));
+      `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${disagreement.traced ? nameIn(rules, disagreement.traced) : "none"}.`)));
 }
 
 /** @param {string} tenant @param {Contract.MissExplanation} miss */
@@ -92,21 +92,25 @@ function whyMiss(tenant, miss) {
 
 /** @param {string} tenant @param {Contract.ChosenRuleset} ruleset @param {Contract.ExplainedDecision} chosen @param {Contract.ExplainedRule[]} rules */
 function decision(tenant, ruleset, chosen, rules) {
-  const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId), " decides: ", chosen.statuses.join(" or ")]
+  const name = (/** @type {string} */ id) => nameIn(rules, id);
+  const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId, name(chosen.ruleId)), " decides: ", chosen.statuses.join(" or ")]
     : ["No rule matches: ", chosen.statuses.join(" or ")];
   const ordered = [...rules].sort((x, y) => x.position - y.position);
   const end = ordered.findIndex((rule) => rule.outcome === "decided") + 1 || ordered.length;
   const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings.whole", some.map(one));
   return panel("Rules", beside(`revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
-    h("p.pad", by, chosen.fired.map((fired) => [`; fires ${fired.ruleId} for ${fired.targets.join(", ")}`])),
+    h("p.pad", by, chosen.fired.map((fired) => [`; fires ${name(fired.ruleId)} for ${fired.targets.map(name).join(", ")}`])),
     h("p.pad.muted.small", "Rules are asked in their order. The first that is on and matches decides."),
     list(ordered.slice(0, end)),
     end < ordered.length && h("details.pad", h("summary.muted.small", `${f.count(ordered.length - end, "rule")} behind it, which decide nothing here`), list(ordered.slice(end))));
 }
 
+/** @type {(rules: Contract.ExplainedRule[], id: string) => string} */
+const nameIn = (rules, id) => rules.find((rule) => rule.ruleId === id)?.name || id;
+
 /** @param {Contract.ExplainedRule} rule a rule, and what keeps it from matching */
 const one = (rule) => h("li.pad",
-  h("div.row", h("span.muted", rule.position + 1), h("strong", rule.name || rule.ruleId), badge(...OUTCOME[rule.outcome]),
+  h("div.row", h("span.muted", rule.position + 1), h("strong", { title: rule.ruleId }, rule.name || rule.ruleId), badge(...OUTCOME[rule.outcome]),
     rule.distance ? beside(`${f.count(rule.distance, "condition")} not met`) : null),
   rule.failed.map((test) => h("div.small", test.negated ? "must not be: " : "needs: ", h("code", asSentence({ [test.key]: typeof test.operand === "boolean" ? test.operand : { [test.operator]: test.operand } })),
     "; the request has ", h("code", JSON.stringify(test.value ?? null)))));

@@ -4,7 +4,8 @@ import { call } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { names } from "../forms.js";
-import { a, age, area, ask, badge, beside, button, checkbox, empty, fill, field, fine, h, input, nextOf, notify, num, pageHead, panel, ruleLink, select, table, tablePanel, tabs, text, to } from "../ui.js";
+import { readRules } from "../rulenames.js";
+import { a, age, area, ask, badge, beside, button, checkbox, empty, fill, field, h, input, nextOf, notify, num, pageHead, panel, select, table, tablePanel, tabs, text, to } from "../ui.js";
 
 /** Markers of a page. */
 const PAGE = 100;
@@ -19,11 +20,10 @@ export async function show({ tenant, query, reload, onLeave }) {
   const isPast = query.get("show") === "past";
   const wanted = query.get("rule") ?? "";
   const kept = isPast ? "past" : "";
-  const [{ rules }, { markers, _links }] = await Promise.all([
-    call("GET /config/tenants/{tenant}/rules", { tenant }), call("GET /tenants/{tenant}/invalidation-markers", { tenant, status: isPast ? "expired" : "active", targetRuleId: wanted, limit: PAGE, cursor: query.get("cursor") ?? "" })]);
+  const [{ rules, name, link }, { markers, _links }] = await Promise.all([
+    readRules(tenant), call("GET /tenants/{tenant}/invalidation-markers", { tenant, status: isPast ? "expired" : "active", targetRuleId: wanted, limit: PAGE, cursor: query.get("cursor") ?? "" })]);
   const next = nextOf({ _links });
   const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
-  const name = (/** @type {string} */ id) => rules.find((rule) => rule.id === id)?.name || id;
   onLeave(() => { done = null; });
   return h("div",
     pageHead("Invalidate", "Mark cached results as stale. The record of it is a marker on the rule: the Gateway serves no result of the rule that is older."),
@@ -33,17 +33,17 @@ export async function show({ tenant, query, reload, onLeave }) {
     tabs([[to(tenant, "invalidate", { rule: wanted }), "Active markers", !isPast], [to(tenant, "invalidate", { rule: wanted, show: "past" }), "Past markers", isPast]]),
     wanted && h("p.small", `Of ${name(wanted)} alone. `, a(to(tenant, "invalidate", { show: kept }), "Of all rules")),
     markers.length ? tablePanel(next ? "Markers" : f.count(markers.length, "marker"), next && a(to(tenant, "invalidate", { rule: wanted, show: kept, cursor: next }), "Older"), [
-      { head: "Rule", cell: (row) => [ruleLink(tenant, row.targetRuleId, name(row.targetRuleId)), row.superseded && [" ", badge("a newer one counts")]], sort: (row) => name(row.targetRuleId) },
+      { head: "Rule", cell: (row) => [link(row.targetRuleId), row.superseded && [" ", badge("a newer one counts")]], sort: (row) => name(row.targetRuleId) },
       age("Made", "invalidatedAt"),
       age(isPast ? "Ended" : "Ends", "expiresAt"),
-      { head: "By", cell: (row) => by(tenant, row), class: "value" },
+      { head: "By", cell: (row) => by(link, row), class: "value" },
       { head: "Reason", cell: (row) => row.metadata.reason ?? f.NONE, class: "value" },
     ], markers, { label: "Markers" }) : empty(isPast ? "No marker has ended." : "No marker is active: all results that are not expired are served."));
 }
 
-/** @param {string} tenant @param {Contract.InvalidationMarker} marker */
-function by(tenant, { targetRuleId, createdBy, invalidatedBy: { ruleId, statement, triggeredBy } }) {
-  return [createdBy && h("div", createdBy), beside(triggeredBy), statement && [h("div.sql.two", statement), ruleId && ruleId !== targetRuleId && h("div.small", "by ", ruleLink(tenant, ruleId))]];
+/** @param {(id: string) => Child} link @param {Contract.InvalidationMarker} marker */
+function by(link, { targetRuleId, createdBy, invalidatedBy: { ruleId, statement, triggeredBy } }) {
+  return [createdBy && h("div", createdBy), beside(triggeredBy), statement && [h("div.sql.two", statement), ruleId && ruleId !== targetRuleId && h("div.small", "by ", link(ruleId))]];
 }
 
 /** @param {string} tenant @param {(id: string) => string} name @param {() => void} reload */
@@ -104,7 +104,7 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
     title, wide: true, danger: true, action: "Invalidate",
     body: h("div.stack", head,
     targets.length > 0 && table([
-      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", name), what !== "" && { ...text("Why", "why"), class: "value" },
+      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", (id) => name(id)), what !== "" && { ...text("Why", "why"), class: "value" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
     ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
     h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, logNote, " ", note, " ", note && button("Tick all", tickAll, "small")),
@@ -115,7 +115,7 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
     },
     then: () => {
       reload();
-      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map(name).join(", ")}.`), " ", ended("That ended"), " ", logNote, " Gateways hear of it within seconds. The markers are below; ",
+      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map((id) => name(id)).join(", ")}.`), " ", ended("That ended"), " ", logNote, " Gateways hear of it within seconds. The markers are below; ",
         a(to(tenant, "traffic", { status: "MISS" }), "Requests"), " shows the misses that follow."));
     },
   });

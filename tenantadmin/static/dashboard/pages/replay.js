@@ -3,9 +3,10 @@
 import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
+import { readRules } from "../rulenames.js";
 import { billTile } from "../savings.js";
 import { status } from "../statuses.js";
-import { a, badge, beside, button, facts, failure, fill, h, num, pageHead, panel, ruleLink, table, tablePanel, text, to } from "../ui.js";
+import { a, badge, beside, button, facts, failure, fill, h, pageHead, panel, table, tablePanel, text, to } from "../ui.js";
 import { STATE, isUnderWay, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
 
@@ -14,30 +15,15 @@ import { tiles } from "./overview.js";
 
 const POLL_MS = 1500;
 
-/** @type {Texts} */
-const CAUSES = {
-  "other-rule": "The log names another rule.",
-  "not-executed": "The Gateway failed before it looked for a result.",
-  "gateway-never-stale": "This Gateway never serves a stale result.",
-  "stale-result": "The Gateway served no stale result.",
-  "gateway-declines": "One of them declined to use the cache.",
-  "literals-hidden": "The log hides the literals of the statement.",
-  "cached-before": "The Gateway's result is older than the window.",
-  "differed-before": "An earlier request for the same result differs.",
-  "same-millisecond": "Another request came in the same millisecond.",
-  "other-cache-state": "The cache held something else.",
-  unexplained: "For another reason.",
-};
-
 /** @type {Show} */
 export async function show(context) {
   const { tenant, params: { replay } } = context;
-  const body = h("div");
+  const [body, rules] = [h("div"), await readRules(tenant)];
   const poll = async () => {
     try {
       const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: replay });
       if (context.signal.aborted) return;
-      fill(body, page(context, run));
+      fill(body, page(context, run, rules));
       if (isUnderWay(run)) {
         const timer = setTimeout(poll, POLL_MS);
         context.onLeave(() => clearTimeout(timer));
@@ -50,8 +36,8 @@ export async function show(context) {
   return body;
 }
 
-/** @param {Context} context @param {Replay} run */
-function page(context, run) {
+/** @param {Context} context @param {Replay} run @param {Rules} rules */
+function page(context, run, rules) {
   const { tenant } = context;
   const { judgement, subject: { draftId } } = run;
   const isOpen = isUnderWay(run);
@@ -69,7 +55,7 @@ function page(context, run) {
       h("progress.progress", { max: 1, value: run.progress, "aria-label": "Progress" })))];
   }
   if (run.state !== "done") return [head, panel("No result", null, h("p.pad", run.error ?? "It was cancelled."))];
-  return [head, ...result(tenant, run)];
+  return [head, ...result(tenant, run, rules)];
 }
 
 /** @type {(counts: Contract.ReplayCounts) => number} */
@@ -103,15 +89,14 @@ const parts = (bounds, show) => f.range(bounds, show).replace(")", "").split(" (
 /** @type {(run: Replay) => string} */
 const before = ({ against }) => (against?.seq === undefined ? "the rules in force" : `the rules of revision ${against.seq}`);
 
-/** @param {string} tenant @param {Replay} run */
-function result(tenant, run) {
+/** @param {string} tenant @param {Replay} run @param {Rules} rules */
+function result(tenant, run, rules) {
   const { calibration } = run;
   if (!calibration) return [];
   return [
     ...outcome(run),
-    panel("By rule", beside(`“was”: under ${before(run)}; ≈: likely, with its bounds below`), byRule(tenant, run)),
+    panel("By rule", beside(`“was”: under ${before(run)}; ≈: likely, with its bounds below`), byRule(run, rules)),
     h("div.columns", moved(tenant, run), publishCost(run)),
-    calibration.causes.length > 0 && panel("Where the log and the replay of its own rules differ", null, causes(calibration)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
       h("li", `A replay of the rules that were in force gives what the log says for ${f.percent(calibration.share)} of all ${f.number(calibration.rows)} requests. The log has ${f.number(calibration.rules.reduce((sum, { hits }) => sum + hits.logged, 0))} hits; “was” is what ${before(run)} would have done on all of these days.`),
       run.notes?.map((note) => h("li", note)),
@@ -137,8 +122,8 @@ export function outcome({ total: now, against, judgement, billed }) {
   ];
 }
 
-/** @param {string} tenant @param {Replay} run */
-function byRule(tenant, run) {
+/** @param {Replay} run @param {Rules} rules */
+function byRule(run, rules) {
   const before = new Map((run.against?.rules ?? []).map((one) => [one.ruleId, one]));
   const count = (/** @type {string} */ head, /** @type {(one: Contract.ReplayRuleCounts) => Bounds} */ of, show = f.number) => ({
     head, number: true, sort: (/** @type {Contract.ReplayRuleCounts} */ row) => middle(of(row)),
@@ -147,12 +132,12 @@ function byRule(tenant, run) {
       return [value, h("div.muted.small", bounds), old && f.range(of(old), show) !== f.range(of(row), show) && h("div.muted.small", `was ${show(Math.round(middle(of(old))))}`)];
     },
   });
-  const [own, nothing] = [run.rules ?? [], exactly(0)];
+  const [own, nothing, column] = [run.rules ?? [], exactly(0), rules.column("Rule", "ruleId", run.names)];
   const removed = [...before.values()].filter((old) => own.every((row) => row.ruleId !== old.ruleId))
     .map((old) => ({ ...old, requests: 0, hits: nothing, savedMs: nothing, risk: nothing, holds: 0, bypassed: 0, blocked: 0, passed: 0, errors: 0, invalidationErrors: 0 }));
   const rows = (/** @type {boolean} */ differs) => [...own, ...removed].filter((row) => (JSON.stringify(row) !== JSON.stringify(before.get(row.ruleId))) === differs);
   const show = (/** @type {Contract.ReplayRuleCounts[]} */ shown) => table([
-    text("Rule", "ruleId", (id) => h("div", ruleLink(tenant, id), !before.has(id) && [" ", badge("new", "info")])),
+    { ...column, cell: (row) => h("div", column.cell(row), !before.has(row.ruleId) && [" ", badge("new", "info")]) },
     count("Requests", (row) => exactly(requests(row))), count("Hits", (row) => row.hits), count("Misses", misses), count("Not cached", (row) => exactly(notCached(row))),
     count("Saved", (row) => row.savedMs, f.duration), count("Hits at risk", atRisk),
   ], shown, { label: "By rule", sorted: 5, none: "The rules change no count." });
@@ -168,15 +153,6 @@ function moved(tenant, run) {
     { head: "Requests", number: true, sort: (row) => row.count, cell: (row) => (row.bounds ? f.range(row.bounds, f.number) : f.number(row.count)) },
     { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },
   ], run.moved ?? [], { limit: 10, sorted: 2, none: "Every request ends as before." });
-}
-
-/** @param {Contract.Calibration} calibration */
-function causes(calibration) {
-  return table([
-    text("Why", "why", (why) => CAUSES[why] ?? why),
-    text("Log", "logged", status), text("Replay", "replayed", status),
-    num("Requests", "count"),
-  ], calibration.causes, { label: "Causes of differences", limit: 10, sorted: 3 });
 }
 
 /** @param {Replay} run */

@@ -4,7 +4,8 @@ import { call } from "../api.js";
 import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { a, badge, code, fine, go, h, input, num, pageHead, ruleLink, tablePanel, tabs, text, to } from "../ui.js";
+import { readRules } from "../rulenames.js";
+import { a, badge, code, fine, go, h, input, num, pageHead, tablePanel, tabs, text, to } from "../ui.js";
 import { tiles } from "./overview.js";
 
 /** @type {Show} */
@@ -25,13 +26,13 @@ export async function show({ tenant, query }) {
 
 /** @param {string} tenant @param {string} from @param {string} last */
 async function stale(tenant, from, last) {
-  const report = await call("GET /tenants/{tenant}/reports/stale", { tenant, from, to: last });
+  const [rules, report] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/reports/stale", { tenant, from, to: last })]);
   return [
     tiles([["Hits", f.compact(report.hits)], ["At risk", f.number(report.atRisk), f.ratio(report.atRisk, report.hits)], ["Rules with such hits", f.number(report.rules.filter((rule) => rule.atRisk).length)]]),
     tablePanel("Served although a table had changed", null, [
-      rule(tenant, "Rule", "ruleId"),
+      rules.column(),
       text("Table", "table", (name) => h("code", name)),
-      rule(tenant, "Changed by", "changedBy"),
+      rules.column("Changed by", "changedBy"),
       num("Hits", "hits"),
       num("Longest", "longestMs", f.duration),
       { head: "Last", cell: (row) => (row.example && can(tenant, "member") ? a(to(tenant, "explain", { logId: row.example, day: f.isoDay(new Date(row.lastAt)) }), f.when(row.lastAt)) : f.when(row.lastAt)), sort: (row) => row.lastAt },
@@ -43,23 +44,20 @@ async function stale(tenant, from, last) {
 
 /** @param {string} tenant @param {string} from @param {string} last */
 async function leaks(tenant, from, last) {
-  const report = await call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last });
+  const [rules, report] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last })]);
   return [
     h("div", { class: `callout ${report.findings.length ? "bad" : "good"}` }, report.text && h("p.strong", report.text, "."),
       fine(`Of ${f.count(report.keys, "cached result")}, ${f.number(report.sharedKeys)} went to several users: only results that depend on the user are a problem.`)),
     report.findings.length > 0 && tablePanel("Served to several users although they depend on the user", null, [
       text("How sure", "grade", (grade) => badge(grade, grade === "certain" ? "bad" : "warn")),
       { ...text("Statement", "statement", (sql) => h("div.sql", sql ?? f.NONE)), class: "wide-cell" },
-      rule(tenant, "Rule", "ruleId"),
+      rules.column(),
       { head: "Users", cell: (row) => `${row.users.slice(0, 3).join(", ")}${row.userCount > 3 ? ` and ${row.userCount - 3} more` : ""}` },
       num("Served", "served"),
     ], report.findings, { label: "Results that depend on the user", sorted: 4 }),
     sources(tenant, report.queries),
   ];
 }
-
-/** @type {(tenant: string, head: string, key: string) => Column} */
-const rule = (tenant, head, key) => text(head, key, (id) => ruleLink(tenant, id));
 
 /** @type {(tenant: string, queries: {name: string, sql: string}[]) => Child[]} published statements, to run again */
 export const statements = (tenant, queries) => queries.map((one) => h("div", h("div.row", h("h3", one.name), can(tenant, "member") && a(to(tenant, "sql", { sql: one.sql }), "Run it")), code(one.sql)));

@@ -9,7 +9,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { keepAsDraft, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
-import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, showIn, stepper, to } from "../ui.js";
+import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, ruleLink, showIn, stepper, to } from "../ui.js";
 
 /** @type {Texts} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -68,7 +68,7 @@ export async function show(context) {
   const row = (rule) => {
     const name = rule.name || rule.id;
     const isOn = rule.enabled !== false;
-    const details = describe(tenant, rule, effects.get(rule.id), year, wanted === rule.id, blame,
+    const details = describe(tenant, inForce, rule, effects.get(rule.id), year, wanted === rule.id, blame,
       mayWrite && button("Remove the rule", () => setAndLeave(rules.filter((one) => one !== rule)), "danger small"));
     if (!mayWrite) return h("div.rule-row", details);
     const toggle = checkbox("enabled", isOn, { role: "switch", "aria-label": `${name} is on`, title: isOn ? "On: turn it off" : "Off: turn it on", onchange: () => {
@@ -134,8 +134,8 @@ function sharedBy(rule) {
   return rule.varyBy.length ? ["requests with the same ", h("code", rule.varyBy.join(", "))] : "all users";
 }
 
-/** @type {(tenant: string, rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>, acts: Child) => HTMLElement} */
-function describe(tenant, rule, effect, year, isOpen, blame, acts) {
+/** @type {(tenant: string, inForce: Contract.Rule[], rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>, acts: Child) => HTMLElement} */
+function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
   const [isCache, isOn] = [rule.action === "cache", rule.enabled !== false];
   const requests = effect && (effect.requests ?? effect.totalExecutions);
   const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
@@ -157,7 +157,7 @@ function describe(tenant, rule, effect, year, isOpen, blame, acts) {
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],
         rule.staleWhileRevalidate && ["Then stale for", f.span(rule.staleWhileRevalidate)],
-        rule.invalidateRules?.length && ["Invalidates", rule.invalidateRules.map((id) => [h("code", id), " "])],
+        rule.invalidateRules?.length && ["Invalidates", rule.invalidateRules.map((id, index) => [index > 0 && ", ", ruleLink(tenant, id, inForce.find((one) => one.id === id)?.name || id)])],
         rule.requireInvalidation && ["If markers fail", "the statement is refused"],
       ]),
       code(rule.conditions, "Conditions"),

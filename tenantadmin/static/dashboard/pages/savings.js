@@ -4,8 +4,9 @@ import { call } from "../api.js";
 import { chart } from "../charts.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
+import { readRules } from "../rulenames.js";
 import { saved } from "../savings.js";
-import { a, badge, beside, empty, fine, h, num, pageHead, panel, ruleLink, stepper, tablePanel, tabs, text, to } from "../ui.js";
+import { a, badge, beside, empty, fine, h, num, pageHead, panel, stepper, tablePanel, tabs, text, to } from "../ui.js";
 import { shift, tiles } from "./overview.js";
 import { sources } from "./reports.js";
 
@@ -23,7 +24,7 @@ export async function show({ tenant, query, onLeave }) {
       [at(period.slice(0, 4)), "Year", isYear]], "Length of the period", "segments"),
     stepper("Period", at, shift(period, -(days || 1)), shift(period, days || 1)));
   if (from > today) return h("div", head(), empty("This period has not begun."));
-  const savings = await call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" });
+  const [rules, savings] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" })]);
   const { total, currency, pricing, text: words } = savings;
   if (!total.without.busyMs) return h("div", head(), nothingYet(tenant, "first-request", `There are no requests in ${days ? "these days" : name}.`, "What the cache saves stands here, in time and money."));
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
@@ -47,7 +48,7 @@ export async function show({ tenant, query, onLeave }) {
       money,
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,
     tablePanel("By rule", beside(words.rules), [
-      text("Rule", "ruleId", (id) => ruleLink(tenant, id)),
+      rules.column(),
       num("Hits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
       num("Time on the bill", "marginalMs", f.duration), { ...money, head: "Saved on the bill" },
     ], savings.rules, { label: "Savings by rule", sorted: 3 }),

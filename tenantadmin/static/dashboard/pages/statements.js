@@ -6,8 +6,9 @@ import * as f from "../format.js";
 import { form } from "../forms.js";
 import { can } from "../people.js";
 import { ruleButton } from "../results.js";
+import { readRules } from "../rulenames.js";
 import { meaning, status, statusChoices } from "../statuses.js";
-import { a, field, fine, go, h, input, num, pageHead, panel, ruleLink, select, table, tabs, text, to } from "../ui.js";
+import { a, field, fine, go, h, input, num, pageHead, panel, select, table, tabs, text, to } from "../ui.js";
 
 /** @typedef {"warehouse" | "requests" | "response" | "hit-rate"} Order */
 
@@ -24,36 +25,36 @@ export async function show({ tenant, query }) {
   const order = /** @type {Order} */ (chosen.order in ORDERS ? chosen.order : "warehouse");
   const from = f.addDays(day, 1 - (Number(days) || 1));
   const at = (/** @type {Texts} */ changes) => to(tenant, "statements", { ...chosen, ...changes });
-  const found = await call("GET /tenants/{tenant}/statements", { tenant, from, to: day, statement, mainRule, status: /** @type {any} */ (chosen.status), order });
+  const [rules, found] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/statements", { tenant, from, to: day, statement, mainRule, status: /** @type {any} */ (chosen.status), order })]);
   const isFiltered = statement || mainRule || chosen.status;
   return h("div",
     pageHead("Statements", `${from === day ? "" : `${f.periodName(from)} to `}${f.periodName(day)}, in UTC.`,
       tabs(LENGTHS.map(([length, name]) => [at({ days: String(length) }), name, days === String(length)]), "Length of the period", "segments"), dayPicker(tenant, "statements", day, lastDay, chosen)),
     form(".panel", (given) => go(at(/** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short",
       field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
-      field("Rule", input("mainRule", mainRule, { placeholder: "an id, or none", maxlength: 128 })), field("Last status", select("status", statusChoices, chosen.status ?? "")),
+      field("Rule", rules.choice("mainRule", mainRule)), field("Last status", select("status", statusChoices, chosen.status ?? "")),
       field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order)), h("div.field.end", h("button.button.primary", "Show")))),
-    found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, day), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
+    found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, day, rules), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
       found.total > found.statements.length && fine(`These are the first ${found.statements.length}. Filter by a part of the statement to see others.`))
       : emptyDay(tenant, `There are no requests ${from === day ? "on" : "in the days up to"} ${f.periodName(day)}.`, lastDay, (last) => at({ day: last })));
 }
 
-/** @param {string} tenant @param {string} until @returns {Column[]} */
-const columns = (tenant, until) => [
-  { head: "Statement", cell: (row) => statement(tenant, until, row), class: "wide-cell" },
+/** @param {string} tenant @param {string} until @param {Rules} rules @returns {Column[]} */
+const columns = (tenant, until, rules) => [
+  { head: "Statement", cell: (row) => statement(tenant, until, row, rules), class: "wide-cell" },
   num("Requests", "requests"),
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
-  { ...text("Rule", "mainRule", (id) => ruleLink(tenant, id)), class: "nowrap" },
+  rules.column("Rule", "mainRule"),
   { ...text("Last status", "cacheStatus", (name) => name && status(name)), class: "nowrap" },
 ];
 
 /** @param {Contract.StatementActivity} row */
 const rate = ({ hits, storedMisses, notCached }) => (hits + storedMisses + notCached ? hits / (hits + storedMisses + notCached) : null);
 
-/** @param {string} tenant @param {string} until @param {Contract.StatementActivity} row */
-function statement(tenant, until, row) {
+/** @param {string} tenant @param {string} until @param {Contract.StatementActivity} row @param {Rules} rules */
+function statement(tenant, until, row, rules) {
   const shown = h("div.sql.two", row.statement);
   const details = h("details.statement", h("summary", shown));
   const counted = row.hits + row.storedMisses + row.notCached;
@@ -64,7 +65,7 @@ function statement(tenant, until, row) {
     more ??= h("tr", h("td", { colspan: 7 }, can(tenant, "member") && h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")),
       fine(`${f.count(row.requests, "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached, ${f.number(row.requests - counted)} others (waited, failed or refused). `,
         counted > 0 && `The hit rate is ${f.number(row.hits)} of ${f.number(counted)}, without others.`),
-      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by ${row.matchedRule ?? "no rule"}. `, row.cacheStatus && meaning(row.cacheStatus))));
+      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by `, rules.link(row.matchedRule), ". ", row.cacheStatus && meaning(row.cacheStatus))));
     if (details.open) details.closest("tr")?.after(more);
     else more.remove();
   });

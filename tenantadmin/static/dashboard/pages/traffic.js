@@ -5,6 +5,7 @@ import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
 import { ruleButton } from "../results.js";
+import { readRules } from "../rulenames.js";
 import { MISSES, status, statusChoices } from "../statuses.js";
 import { a, beside, empty, facts, field, fill, go, h, input, nextOf, pageHead, panel, select, showIn, to } from "../ui.js";
 import { explanation } from "./explain.js";
@@ -20,40 +21,40 @@ export async function show({ tenant, query, signal }) {
   const today = f.today();
   /** @type {Texts} */
   const chosen = { from: f.addDays(today, -6), to: today, ...Object.fromEntries(query) };
-  const page = await call("GET /tenants/{tenant}/requests", { tenant, ...chosen, status: /** @type {any} */ (chosen.status), minMs: chosen.minMs ? Number(chosen.minMs) : undefined }, { signal });
+  const [rules, page] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/requests", { tenant, ...chosen, status: /** @type {any} */ (chosen.status), minMs: chosen.minMs ? Number(chosen.minMs) : undefined }, { signal })]);
   const next = nextOf(page);
   const isFiltered = FILTERS.some((name) => chosen[name]);
   return h("div",
     pageHead("Requests", "Newest first. Days are in UTC, times in your zone.", a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
-    filters(tenant, chosen),
+    filters(tenant, chosen, rules),
     page.missReasons && panel("Why they were misses", null, facts(page.missReasons.map((one) => [f.number(one.requests), one.text]), ".pad")),
     page.requests.length ? panel(chosen.cursor ? "Older requests" : "Requests", [chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"), next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older")],
       h("div.request-heads", { "aria-hidden": "true" }, ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) => h("span", name))),
-      page.requests.map((row) => request(tenant, row)),
+      page.requests.map((row) => request(tenant, row, rules)),
       next && h("p.more", h("a.button", { href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older")))
       : isFiltered || chosen.cursor ? empty("No request fits.", h("p", a(to(tenant, "traffic"), "Without filters")))
         : emptyDay(tenant, "There are no requests in these days.", (await readActivity(tenant)).lastDay, (day) => to(tenant, "traffic", { from: day, to: day }), "Each request of the Gateway stands here about a minute after it."));
 }
 
-/** @param {string} tenant @param {Record<string, string>} chosen */
-function filters(tenant, chosen) {
+/** @param {string} tenant @param {Record<string, string>} chosen @param {Rules} rules */
+function filters(tenant, chosen, rules) {
   const text = (/** @type {string} */ name, /** @type {Record<string, any>} */ props = {}) => input(name, chosen[name] ?? "", props);
   const inputs = [
     field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
     field("Status", select("status", statusChoices, chosen.status ?? "")),
-    field("Rule", text("rule", { placeholder: "an id, or none" })), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
+    field("Rule", rules.choice("rule", chosen.rule)), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
     field("At least ms", text("minMs", { type: "number", min: 0 })), chosen.queryHash && field("Hash of the query", text("queryHash")),
   ];
   return form(".panel", (given) => go(to(tenant, "traffic", /** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short", inputs, h("div.field.end", h("button.button.primary", "Show"))));
 }
 
-/** @param {string} tenant @param {Row} row */
-function request(tenant, row) {
+/** @param {string} tenant @param {Row} row @param {Rules} rules */
+function request(tenant, row, rules) {
   const body = h("div.rule-more");
   const element = h("details.request",
     h("summary", h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
       h("span", status(row.cacheStatus ?? "none"), row.missReason && [" ", beside(MISSES[row.missReason])]),
-      h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", row.matchedRule ?? "no rule"),
+      h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", { title: row.matchedRule }, row.matchedRule ? rules.name(row.matchedRule) : "no rule"),
       h("span.wide-only.clip", row.userName ?? f.NONE), h("span.wide-only.num", f.duration(row.responseTimeMs))),
     body);
   element.addEventListener("toggle", () => open(tenant, row, body), { once: true });

@@ -1,0 +1,37 @@
+"""Pages that name a tenant's rules."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from accounts.admin.pages.base import TenantPage
+from rules.admin.rules import name_rules
+from rules.models import Ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from django.forms import BoundField
+
+
+class NamesRules(TenantPage):
+    """A page of one tenant that names rules, with the tag ``{% rule %}``."""
+
+    @cached_property
+    def live_rules(self) -> Sequence[dict[str, Any]]:
+        """The rules in force. None of a deleted tenant."""
+        found = Ruleset.objects.filter(pk=self.tenant.pk).values_list("rules", flat=True)
+        return [rule for rules in found for rule in rules]
+
+    @cached_property
+    def rule_names(self) -> Mapping[str, str]:
+        """The names of the rules in force, by id."""
+        return name_rules(self.live_rules)
+
+
+def offer_rules(field: BoundField, names: Mapping[str, str]) -> None:
+    """Let a select offer rules by their names, and the rule of the address, which may be gone."""
+    chosen = field.value() or ""
+    choices = {chosen: chosen, "": "any", **names}
+    field.field.widget.choices = list(choices.items())  # type: ignore[attr-defined]  # of a select
