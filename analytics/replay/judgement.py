@@ -255,4 +255,5 @@ def _find_cause(hits: float, result: Mapping[str, Any]) -> str | None:
     }
     by, change = max(changes.items(), key=lambda it: it[1] * hits, default=(None, 0))
     is_most = change * hits > hits * hits / 2 and len(changes) > 1
-    return f"the rule “{by}”" if by and is_most else None
+    name = (result.get("names") or {}).get(by, by)
+    return f"the rule “{name}”" if by and is_most else None

@@ -34,4 +34,4 @@ def offer_rules(field: BoundField, names: Mapping[str, str]) -> None:
     """Let a select offer rules by their names, and the rule of the address, which may be gone."""
     chosen = field.value() or ""
     choices = {chosen: chosen, "": "any", **names}
-    field.field.widget.choices = list(choices.items())  # type: ignore[attr-defined]  # of a select
+    field.field.widget.choices = list(choices.items())

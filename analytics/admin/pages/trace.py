@@ -198,8 +198,9 @@ class TracePage(LogPage):
         )
         miss = explained.miss
         logged = explained.logged
-        last = {logged.matched_rule: logged.matched_rule_name} if logged.matched_rule_name else {}
-        names = {**last, **self.rule_names}
+        names = dict(self.rule_names)
+        if logged.matched_rule and logged.matched_rule_name:
+            names.setdefault(logged.matched_rule, logged.matched_rule_name)
         return {
             "explained": explained,
             **_in_order(explained.rules),

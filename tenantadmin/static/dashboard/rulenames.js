@@ -12,7 +12,7 @@ export async function readRules(tenant) {
   return {
     rules, name, link,
     /** @type {(head?: string, key?: string, last?: Texts) => Column} */
-    column: (head = "Rule", key = "ruleId", last = {}) => ({ head, cell: (row) => link(row[key], last[row[key]]), sort: (row) => row[key] && name(row[key], last[row[key]]) }),
+    column: (head = "Rule", key = "ruleId", last = {}) => ({ head, class: "value", cell: (row) => link(row[key], last[row[key]]), sort: (row) => row[key] && name(row[key], last[row[key]]) }),
     choice: (/** @type {string} */ field, chosen = "") => select(field, { [chosen]: chosen, "": "any", none: "no rule", ...Object.fromEntries(names) }, chosen),
   };
 }

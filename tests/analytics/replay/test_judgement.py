@@ -36,7 +36,7 @@ def result(then: dict[str, Any], now: dict[str, Any], grade: str = "good") -> di
     rules = [{"ruleId": "new", **then}, {"ruleId": "old", **counts(0)}]
     against = {"total": now, "rules": [{"ruleId": "new", **now}]}
     calibration, cost = {"grade": grade}, {"best": {"extraMs": 20_000}}
-    shown = {"total": then, "rules": rules, "against": against}
+    shown = {"total": then, "rules": rules, "against": against, "names": {"new": "New reports"}}
     return {**shown, "calibration": calibration, "publishCost": cost}
 
 
@@ -79,7 +79,7 @@ def test_a_replay_of_earlier_rules_does_not_advise_to_publish(can_repeat: bool) 
 def test_a_gain() -> None:
     assert judge(result(counts(60, 2 * MS, risk=3), counts(50, MS))).text == (
         "These rules would answer 10 more requests from the cache (of 100) and spare the warehouse 1 min; "
-        "hit rate 50.0% → 60.0%. Most of it is due to the rule “new”. "
+        "hit rate 50.0% → 60.0%. Most of it is due to the rule “New reports”. "
         "Up to 3 more hits may be older than a change of their tables."
     )
 
@@ -88,7 +88,7 @@ def test_the_hit_rate_is_of_hits_misses_and_requests_that_are_not_cached() -> No
     then, now = counts({"low": 40, "likely": 44, "high": 50}), counts(36, bypassed=40)
     text = judge(result({**then, "requests": 110, "holds": 10}, {**now, "requests": 110, "errors": 10})).text
     assert "answer about 8 more requests from the cache (of 100) and spare no more warehouse time" in text
-    assert text.endswith("hit rate 36.0% → 44.0%. Most of it is due to the rule “new”.")
+    assert text.endswith("hit rate 36.0% → 44.0%. Most of it is due to the rule “New reports”.")
 
 
 LEAK = {"ruleId": "c", "ruleName": "Customer records", "statements": 1, "users": 10}

@@ -105,6 +105,9 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
         assert "USD" in tiles["Saved on the bill"]
         assert "of the warehouse time" in page.inner_text("#view")
         assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
+        rule = page.locator("[aria-label='Savings by rule'] [title=catalog-pages]")
+        expect(rule).to_have_text("Product pages")
+        assert rule.get_attribute("href") == f"#/t/{demo.tenant}/rules?rule=catalog-pages"
         page.click("nav[aria-label='Length of the period'] >> text=Last 30 days")
         page.wait_for_selector("text=Billed by day")
         since = re.compile(rf" to .*, with requests since .* {demo.last_day.year}\.")
