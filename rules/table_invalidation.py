@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from accounts.tenants.stamps import new_stamp
+from rules.conditions.casefold import fold_case
+from rules.conditions.globs import glob_covers
+from rules.conditions.keys import Kind
+from rules.conditions.model import iterate_tests
+from rules.conditions.operators import Operator
 from rules.language import read_rule
 from rules.lint.nodes import ValidRule, read_node
 from rules.lint.registry import Context
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from rules.language import Rule
+
 #: Processor time to look for rules, in seconds. After that, each further cache rule gets a marker.
 _SECONDS = 1.0
 #: The longest ``triggeredBy`` of a marker.
@@ -47,6 +54,28 @@ def find_rules(rules: Sequence[dict[str, Any]], tables: Sequence[str]) -> list[d
     valid = [ValidRule(read_node(rule, index)) for index, rule in enumerate(rules)]
     deciding = find_deciding(valid, tables, is_late=lambda: context.has_used(_SECONDS))
     return [rules[rule.rule.index] for rule in deciding]
+
+
+def named_tables(rule: Rule) -> list[str]:
+    """Return the names and patterns of tables that a rule is about, each once, in order.
+
+    Tables that a rule is not about (``not``, ``ne``) are left out.
+    """
+    tests = [
+        test
+        for test, negated in iterate_tests(rule.condition)
+        if test.key.kind is Kind.TABLES
+        and negated == (test.operator in {Operator.NE, Operator.NOT_IN})
+        and test.operator is not Operator.EXISTS
+    ]
+    return list(dict.fromkeys(text for test in tests for text in test.texts))
+
+
+def names_table(rule: Rule, tables: Sequence[str]) -> bool:
+    """Return True if one of these names or patterns is one that the rule is about, compared without case."""
+    named = [fold_case(name) for name in named_tables(rule)]
+    wanted = [fold_case(name) for name in tables]
+    return any(glob_covers(one, other) or glob_covers(other, one) for one in named for other in wanted)
 
 
 def invalidate_tables(

@@ -16,7 +16,7 @@ from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
-from rules.table_invalidation import find_rules
+from rules.table_invalidation import find_rules, named_tables, names_table
 from tenantadmin.lib.core.formats import ago, count, number
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
@@ -38,6 +38,8 @@ MAX_PREVIEWED: Final = 20
 
 #: The most characters of a query that look for tables; with longer names, results of tables are not counted.
 _MAX_READS: Final = 30_000
+#: The most tables of a rule that a preview names.
+_MAX_NAMED: Final = 3
 
 #: A result is born when its execution ends. It is live if it was executed under the current rules, was born
 #: at or after the last marker, and has not expired.
@@ -98,6 +100,13 @@ class PreviewTarget(JsonStruct):
     why: Annotated[str | None, Meta(description="What its results have to do with the tables, in words.")] = (
         None
     )
+    suggested: Annotated[
+        bool | None,
+        Meta(
+            description="Its conditions name one of the tables, it has results of them by the log, or they "
+            "were not counted. Only in a preview of tables."
+        ),
+    ] = None
     bytes: Count
     refill_ms: Annotated[int, Meta(description="Warehouse time that the last executions took together.")]
     last_store_at: Timestamp | None
@@ -125,13 +134,14 @@ class InvalidationPreview(_PreviewHead):
 class TableInvalidationPreview(_PreviewHead):
     """What invalidating tables would end. Of more than 20 rules, ``targets`` has the first 20.
 
-    ``targets`` begins with the rules that have most results of the tables.
+    ``targets`` begins with the rules that are suggested, and of these with those that have most results of
+    the tables.
     """
 
     rule_ids: Annotated[list[str], Meta(description="The rules that would get a marker.")]
     note: Annotated[
         str | None,
-        Meta(description="What rules without results of the tables mean, for people to read."),
+        Meta(description="What rules that are not suggested mean, for people to read."),
     ] = None
 
 
@@ -173,10 +183,11 @@ def preview_rules(
     shown = [rules[rule_id] for rule_id in rule_ids[:MAX_PREVIEWED] if rule_id in rules]
     found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
     note = None
-    if any(target.table_entries == 0 for target in found.targets):
+    if any(target.suggested is False for target in found.targets):
+        what = name_tables(tables)
         note = (
-            f"The log knows no result of {name_tables(tables)} in the rules that are not ticked. "
-            "Tick them too to be on the safe side: all of their results end then."
+            f"The rules that are not ticked do not name {what}, and the log knows no result of {what} in "
+            "them. Tick them too to be on the safe side: all of their results end then."
         )
     return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note)
 
@@ -186,15 +197,23 @@ def name_tables(tables: Sequence[str]) -> str:
     return tables[0] if len(tables) == 1 else "these tables"
 
 
-def _say_why(*, entries: int, read: int | None, what: str) -> str:
+def _say_why(rule: Rule, *, entries: int, read: int | None, tables: Sequence[str]) -> str:
     """Say what the results of a rule have to do with tables. ``read`` is None if they were not counted."""
-    if read is None:
-        return f"It could have results of {what}."
-    others = entries - read
-    if not read and others:
-        return f"No cached result of {what}, only {count(others, 'other')}."
+    what = name_tables(tables)
     if not read:
-        return f"No cached result. It could have one of {what}."
+        named = named_tables(rule)
+        if names_table(rule, tables):
+            reason = f"Its conditions name {what if len(tables) == 1 else 'one of them'}."
+        elif named:
+            shown = ", ".join([*named[:_MAX_NAMED], *(["…"] if len(named) > _MAX_NAMED else [])])
+            reason = f"It is for reads of {shown}. A statement that reads {what} too may be among them."
+        else:
+            reason = f"It is not limited to certain tables, so it may have results of {what}."
+        if read is None:
+            return reason
+        cached = f"result of {what}, only {count(entries, 'other')}" if entries else "cached result"
+        return f"{reason} By the log, it has no {cached}."
+    others = entries - read
     reads = f"{'reads' if read == 1 else 'read'} {what}."
     if not others:
         return f"Its one result {reads}" if read == 1 else f"All {number(read)} of its results {reads}"
@@ -226,12 +245,12 @@ def _preview_all(
             now=now,
             written=ruleset.modified_at,
             reads=reads,
-            what=name_tables(tables) if tables else "",
+            tables=tables,
             queries=queries,
         )
         for rule in rules
     ]
-    targets.sort(key=lambda target: -(target.table_entries or 0))
+    targets.sort(key=lambda target: (target.suggested is False, -(target.table_entries or 0)))
     end = _find_end(log, now=now)
     has_results = any(target.entries for target in targets)
     return _PreviewHead(
@@ -275,7 +294,7 @@ def _preview(
     now: dt.datetime,
     written: dt.datetime,
     reads: str,
-    what: str,
+    tables: Sequence[str],
     queries: list[ReportQuery],
 ) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
@@ -300,14 +319,16 @@ def _preview(
         ReportQuery(name=f"{rule.id} sameHour", sql=same_hour_sql),
     ]
     (row,) = log.rows(live_sql)
+    read = row.get("tableEntries")
     by_day = {counts["day"]: counts for counts in log.rows(same_hour_sql)}
     last_store = row["lastStoreAt"]
     same_hour = [by_day.get(str(day), {"keys": 0, "requests": 0}) for day in weekdays]
     return PreviewTarget(
         rule_id=rule.id,
         entries=row["entries"],
-        table_entries=row.get("tableEntries"),
-        why=_say_why(entries=row["entries"], read=row.get("tableEntries"), what=what) if what else None,
+        table_entries=read,
+        why=_say_why(rule, entries=row["entries"], read=read, tables=tables) if tables else None,
+        suggested=read != 0 or names_table(rule, tables) if tables else None,
         bytes=row["bytes"],
         refill_ms=row["refillMs"],
         last_store_at=None if last_store is None else format_timestamp(from_epoch_ms(last_store)),

@@ -177,12 +177,13 @@ def savings_document(
         )
     rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
     total = SavingsTotal(**of_days(days))
+    price = next((price for price in reversed(prices) if price["from"] <= str(window.to)), None)
     return Savings(
         currency=pricing.currency,
         pricing=[dict(price) for price in prices],
         window=window,
         total=total,
-        text=_text_of(total, pricing.on(window.to)),
+        text=_text_of(total, pricing.on(window.to), price=price),
         days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
         months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
         if step == "month"
@@ -215,11 +216,16 @@ def savings_document(
     )
 
 
-def _text_of(total: SavingsTotal, terms: Terms) -> SavingsText:
+def _text_of(total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | None) -> SavingsText:
     saved, without = total.saved, total.without
-    explanation = "The cache spared warehouse time, which is how long statements run."
+    explanation = (
+        "The cache spared warehouse time, which is how long statements run. Requests whose time was not "
+        "measured, hits among them, count with the mean time of their statement."
+    )
     bill = f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill"
-    time = f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the warehouse time"
+    # The spent time of other pages is measured alone. A sum of both would not be this one.
+    whole = formats.duration(without.busy_ms)
+    time = f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the {whole} without the cache, by estimate"
     rules = "How much more would be billed without the rule. Rules overlap, so this is no sum."
     match terms.billing:
         case "suspending":
@@ -231,13 +237,15 @@ def _text_of(total: SavingsTotal, terms: Terms) -> SavingsText:
                 time += "; money only when the warehouse would have slept"
             rules += (
                 " Each request also keeps the warehouse awake until it suspends "
-                f"({formats.span(terms.suspend_seconds)}), so a rule can spare more time on the bill than "
+                f"({formats.span(terms.suspend_seconds)}), so a rule can save more billed time than "
                 "its statements run."
             )
         case "always-on":
             explanation += " The warehouse is always on, so that saves capacity and no money."
             bill += "; the warehouse is always on"
             rules += " The warehouse is always on, so its bill is the same with and without a rule."
+    if price is not None:
+        explanation += f" The price is {formats.money(price['perHour'], price['currency'])} an hour."
     return SavingsText(explanation=explanation, bill=bill, time=time, rules=rules)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rules.rule_text import SAID_ACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
 #: The actions that the form lets one choose. A rule that invalidates others stays one.
 ACTIONS: Final = {name: text for name, text in SAID_ACTIONS.items() if name != "invalidate"}
@@ -52,19 +52,6 @@ def conditions_of(
         **({"isReadOnly": True} if reads else {}),
         **({"hasNonDeterministicFunctions": False} if repeats else {}),
     }
-
-
-def named_tables(conditions: Any) -> Iterator[str]:
-    """Yield the names and patterns of tables in conditions, wherever they are."""
-    if isinstance(conditions, list):
-        for condition in conditions:
-            yield from named_tables(condition)
-    elif isinstance(conditions, dict):
-        for key, value in conditions.items():
-            if key == "tables" and isinstance(value, dict):
-                yield from (it for given in value.values() if isinstance(given, list) for it in given)
-            else:
-                yield from named_tables(value)
 
 
 def with_rule(rules: Sequence[Any], rule: Mapping[str, Any], *, place: int) -> list[Any]:

@@ -501,13 +501,17 @@ class TestPreview:
             "All 3 of its results read these tables.",
             "1 of its 2 results reads these tables. The other 1 ends too.",
         ]
-        assert why("catalog.products")[1] == "No cached result of catalog.products, only 2 others."
+        no_table = "It is not limited to certain tables, so it may have results of catalog.products."
+        assert why("catalog.products")[1] == (
+            f"{no_table} By the log, it has no result of catalog.products, only 2 others."
+        )
         some, every = (
             preview_tables(log, tables=tables, now=self.NOW)
             for tables in (["catalog.products"], ["catalog.*", "FINANCE.*"])
         )
         assert some.note == (
-            "The log knows no result of catalog.products in the rules that are not ticked. "
+            "The rules that are not ticked do not name catalog.products, and the log knows no result of "
+            "catalog.products in them. "
             "Tick them too to be on the safe side: all of their results end then."
         )
         assert every.note is None
@@ -517,12 +521,46 @@ class TestPreview:
         by_rule = preview_invalidation(log, rule_id="r", now=self.NOW)
         by_long_names = preview_tables(log, tables=["x" * 2000 for _ in range(100)], now=self.NOW)
         uncounted = [*by_rule.targets, *by_long_names.targets]
-        unknown = "It could have results of these tables."
+        unknown = "It is not limited to certain tables, so it may have results of these tables."
         assert [(target.entries, target.table_entries, target.why) for target in uncounted] == [
             (2, None, None),
             (2, None, unknown),
             (3, None, unknown),
         ]
+
+    def test_rules_that_name_the_tables_are_suggested(self, world: World, log: LogReader) -> None:
+        def rule(name: str, **conditions: Any) -> dict[str, Any]:
+            return {"id": name, "conditions": {"isReadOnly": True, **conditions}}
+
+        rules = [
+            rule("other", tables={"containsAny": ["Finance.*"]}),
+            rule("not", **{"not": {"tables": {"containsAny": ["sales.orders"]}}}),
+            rule("named", tables={"containsAny": ["SALES.orders", "sales.returns"]}),
+            rule("schema", any=[{"userName": "x"}, {"tables": {"containsAny": ["sales.*"]}}]),
+            rule("all"),
+        ]
+        write_ruleset(tenant_id=world.tenant.pk, document={"rules": rules}, actor=world.owner.email)
+
+        def found(*tables: str) -> dict[str, tuple[bool | None, str | None]]:
+            preview = preview_tables(log, tables=tables, now=self.NOW)
+            return {target.rule_id: (target.suggested, target.why) for target in preview.targets}
+
+        none = " By the log, it has no cached result."
+        other = "It is for reads of Finance.*. A statement that reads sales.orders too may be among them."
+        any_table = "It is not limited to certain tables, so it may have results of sales.orders."
+        assert found("sales.orders") == {
+            "named": (True, f"Its conditions name sales.orders.{none}"),
+            "schema": (True, f"Its conditions name sales.orders.{none}"),
+            "other": (False, f"{other}{none}"),
+            "not": (False, f"{any_table}{none}"),
+            "all": (False, f"{any_table}{none}"),
+        }
+        assert [name for name, (suggested, _) in found("*", "x").items() if suggested] == [
+            "other",
+            "named",
+            "schema",
+        ]
+        assert found("x", "finance.ledger")["other"] == (True, f"Its conditions name one of them.{none}")
 
     def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR

@@ -17,8 +17,9 @@ from analytics.reports.blast import listing_sql, name_tables, preview_rules, pre
 from analytics.reports.reading import LogReader
 from rules.admin.names import NamesRules, offer_rules
 from rules.admin.rules import name_rules
-from rules.admin.simple import named_tables, split_names
+from rules.admin.simple import split_names
 from rules.conditions.globs import MAX_GLOB
+from rules.language import read_rules
 from rules.markers import (
     MANUAL,
     MarkerNotFound,
@@ -29,7 +30,7 @@ from rules.markers import (
     read_marker,
 )
 from rules.models import Marker
-from rules.table_invalidation import invalidate_tables
+from rules.table_invalidation import invalidate_tables, named_tables
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.formats import count, number
 from tenantadmin.lib.core.timestamps import now
@@ -88,7 +89,7 @@ class MarkersPage(NamesRules):
         last = markers[-1] if more else None
         rules = caching(self.live_rules)
         offer_rules(chosen["of"], name_rules(rules))
-        tables = {table for rule in self.live_rules for table in named_tables(rule["conditions"])}
+        tables = {table for rule in read_rules(self.live_rules) for table in named_tables(rule)}
         return {
             "tables": sorted(tables, key=str.lower),
             "markers": markers,
@@ -155,8 +156,7 @@ class InvalidatePage(LogPage, TenantActPage):
         if self.request.method == "POST":
             ticked = self.request.POST.getlist("rules")
         else:
-            # In doubt, a result counts as one of the tables.
-            ticked = [target.rule_id for target in targets if target.table_entries != 0]
+            ticked = [target.rule_id for target in targets if target.suggested is not False]
         found = {it.rule_id: (it.entries, it.table_entries, it.bytes, it.refill_ms) for it in targets}
         return {
             "what": ", ".join(self.tables) or self.rule_names[self.rule_id],

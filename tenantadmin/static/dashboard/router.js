@@ -67,6 +67,10 @@ export function startRouter(routes, shell) {
     shell.open(found?.route ?? null, context, load);
   };
   addEventListener("hashchange", go);
+  // A link to the present page reads it again.
+  addEventListener("click", ({ target }) => {
+    if (/** @type {Element} */ (target).closest("a")?.href === location.href && !isDirty()) go();
+  });
   addEventListener("beforeunload", (event) => {
     if (isDirty()) event.preventDefault();
   });

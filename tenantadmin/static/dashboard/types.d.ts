@@ -22,7 +22,7 @@ type Column = {
 };
 type TableOptions = { label?: string; none?: Child; limit?: number; sorted?: number };
 type Question = {
-  title: string; body: Child; action: string; danger?: boolean; run: () => any; then?: () => any; wide?: boolean; cancel?: string; beside?: Child;
+  title: string; body: Child; action: string; danger?: boolean; run: () => any; then?: () => any; wide?: boolean; cancel?: string; beside?: Child; missing?: () => string | false;
 };
 
 // Rules by their names (rulenames.js).

@@ -204,11 +204,11 @@ export function notify(text, kind = "", act) {
 }
 
 /**
- * Ask in a dialog. Resolves to whether the action ran; its error keeps the dialog open. `then` follows when it ran.
+ * Ask in a dialog. Resolves to whether the action ran; its error keeps the dialog open. `then` follows when it ran. While something is `missing`, the button is off, and says so.
  * @param {Question} question
  * @returns {Promise<boolean>}
  */
-export function ask({ title, body, action, danger, run, then, wide, beside: more, cancel = "Cancel" }) {
+export function ask({ title, body, action, danger, run, then, wide, beside: more, missing, cancel = "Cancel" }) {
   return new Promise((resolve) => {
     const problem = h("div");
     const attempt = async () => {
@@ -227,10 +227,17 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
     };
     let done = false;
     const act = button(action, attempt, danger ? "danger" : "primary");
+    const check = () => {
+      if (!missing) return;
+      const lacks = missing();
+      act.disabled = !!lacks;
+      fill(problem, lacks && h("p.small", { role: "status" }, lacks));
+    };
     /** @type {HTMLDialogElement} */
-    const dialog = h("dialog", { class: wide && "wide", "aria-label": title, onclose: () => { dialog.remove(); resolve(done); } },
-      h("h2", { tabindex: -1 }, title), h("div.dialog-body", body), problem,
-      h("div.row.end", more, cancel && button(cancel, () => dialog.close()), act));
+    const dialog = h("dialog", { class: wide && "wide", "aria-label": title, onchange: check, onclose: () => { dialog.remove(); resolve(done); } },
+      h("h2", { tabindex: -1 }, title), h("div.dialog-body", body),
+      h("div.foot", problem, h("div.row.end", more, cancel && button(cancel, () => dialog.close()), act)));
+    check();
     dialog.addEventListener("keydown", ({ key, target }) => key === "Enter" && target instanceof HTMLInputElement && target.type !== "checkbox" && act.click());
     document.body.appendChild(dialog).showModal();
     // One types in a field that is first, and otherwise reads from the heading on.

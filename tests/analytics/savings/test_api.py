@@ -75,8 +75,12 @@ def test_the_document(world: World) -> None:
     factories.set_prices(world.tenant, PRICE)
     body = get(world, f"from={DAY}&to={DAY + timedelta(1)}&step=month")
     (query,) = body.pop("queries")
-    assert body["text"].pop("explanation").endswith("it is awake for other requests anyway.")
-    assert "until it suspends (5 min), so a rule can spare more time" in body["text"].pop("rules")
+    assert (
+        body["text"]
+        .pop("explanation")
+        .endswith("it is awake for other requests anyway. The price is 3.00 USD an hour.")
+    )
+    assert "until it suspends (5 min), so a rule can save more billed time" in body["text"].pop("rules")
     figures = {
         "withCache": {"billedMs": 6 * MINUTE, "busyMs": MINUTE, "money": "0.30"},
         "without": {"billedMs": 12 * MINUTE, "busyMs": 2 * MINUTE, "money": "0.60"},
@@ -89,7 +93,8 @@ def test_the_document(world: World) -> None:
         "total": figures,
         "text": {
             "bill": "50.0% of the bill",
-            "time": "50.0% of the warehouse time; money only when the warehouse would have slept",
+            "time": "50.0% of the 2 min without the cache, by estimate; "
+            "money only when the warehouse would have slept",
         },
         "months": [{"month": "2026-03", **figures}],
         "hours": [

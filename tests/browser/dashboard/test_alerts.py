@@ -62,6 +62,13 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         alert = Alert.objects.get()
         assert (alert.kind, alert.threshold, alert.window) == ("leak", 1.0, 1)
 
+        # The page shows the first number by itself.
+        record_reading(alert, Reading(0.0))
+        expect(row).to_contain_text("now 0 statements")
+        # A link to the page itself reads it again.
+        record_reading(alert, Reading(None))
+        page.get_by_role("link", name="Alerts").click()
+        expect(row).to_contain_text("the log has too little to say it")
         row.get_by_role("button", name="Send a test").click()
         expect(page.locator(".notice").last).to_contain_text("2 test messages will be sent within seconds")
         alert.deliveries.filter(channel_number=1).delete()

@@ -103,7 +103,7 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
             "Billed without the cache",
         ]
         assert "USD" in tiles["Saved on the bill"]
-        assert "of the warehouse time" in page.inner_text("#view")
+        assert "without the cache, by estimate" in page.inner_text("#view")
         assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
         rule = page.locator("[aria-label='Savings by rule'] [title=catalog-pages]")
         expect(rule).to_have_text("Product pages")

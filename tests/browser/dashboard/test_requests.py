@@ -141,13 +141,21 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         rows = page.locator("dialog tbody tr")
         read = [" read SALES.*." in text or " reads SALES.*." in text for text in rows.all_inner_texts()]
         assert read == sorted(read, reverse=True)
-        assert [box.is_checked() for box in page.locator("dialog [name=rules]").all()] == read
-        for box in page.locator("dialog [name=rules]").all():
+        boxes = page.locator("dialog [name=rules]").all()
+        ticked = [box.is_checked() for box in boxes]
+        assert ticked == sorted(ticked, reverse=True)
+        assert not any(is_read and not is_ticked for is_read, is_ticked in zip(read, ticked, strict=True))
+        # What is missing stands beside the button, in sight however long the dialog is.
+        page.set_viewport_size({"width": 1280, "height": 400})
+        for box in boxes:
             box.uncheck()
         expect(page.locator("dialog")).to_contain_text("No rule is ticked, so nothing ends.")
-        page.click("dialog .danger")
-        page.wait_for_selector("dialog >> text=Choose at least one rule.")
+        expect(page.locator("dialog .danger")).to_be_disabled()
+        page.locator("dialog").evaluate("it => { it.scrollTop = 0; }")
+        for shown in ("text=Choose at least one rule.", "[name=reason]", ".danger"):
+            expect(page.locator(f"dialog >> {shown}")).to_be_in_viewport(ratio=1)
         rows.first.locator("[name=rules]").check()
+        expect(page.locator("dialog .danger")).to_be_enabled()
         ends = page.inner_text("dialog .stack > p:first-child")
         page.fill("dialog input[name=reason]", "nightly load")
         page.click("dialog .danger")

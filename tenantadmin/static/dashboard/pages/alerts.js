@@ -21,8 +21,10 @@ const SHOW = {
   minutes: (value) => duration(60_000 * value), statements: (value) => count(value, "statement"), builds: (value) => count(value, "build"),
 };
 
+const POLL_MS = 2000;
+
 /** @type {Show} */
-export async function show({ tenant, query, reload }) {
+export async function show({ tenant, query, reload, signal, onLeave }) {
   const writes = can(tenant, "write");
   const [{ email }, { alerts, kinds, limit }, { firings }] = await Promise.all([
     person(), call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
@@ -37,6 +39,14 @@ export async function show({ tenant, query, reload }) {
       run: () => (alert ? call("PUT /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: alert.id, body: form.read() })
         : call("POST /tenants/{tenant}/alerts", { tenant, body: form.read() })) });
   };
+  const isNew = (/** @type {Alert} */ one) => one.enabled && !one.evaluatedAt;
+  if (alerts.some(isNew)) {
+    const timer = setInterval(async () => {
+      const now = await call("GET /tenants/{tenant}/alerts", { tenant }, { signal });
+      if (!now.alerts.some(isNew)) reload();
+    }, POLL_MS);
+    onLeave(() => clearInterval(timer));
+  }
   if (writes) whenAsked(query, () => edit(null));
   const remove = (/** @type {Alert} */ { name, id }) => ask({ title: `Delete “${name}”?`, body: "Its history is deleted too.", action: "Delete", danger: true, then: reload,
     run: () => call("DELETE /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: id }) });

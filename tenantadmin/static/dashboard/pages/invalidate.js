@@ -57,7 +57,7 @@ function byTable(tenant, name, reload) {
     await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { ...found, ids: found.ruleIds },
       (reason, ruleIds) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason, ruleIds } }), tables.length > 1 ? "these tables" : tables[0]);
   };
-  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. The preview shows every rule that can have cached results of them, and ticks the rules that have some by the log. You choose."), button("Preview", look, "primary")));
+  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. The preview shows every rule that can have cached results of them, and ticks the rules that name them or have some by the log. You choose."), button("Preview", look, "primary")));
 }
 
 /** @param {string} tenant @param {Contract.Rule[]} caching @param {string} wanted @param {(id: string) => string} name @param {() => void} reload */
@@ -73,9 +73,9 @@ function byRule(tenant, caching, wanted, name, reload) {
 
 /** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */
 const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note, ids, targets }, make, what = "") => {
-  const reason = input("reason", "", { maxlength: 2000 });
-  // In doubt, a result counts as one of the tables; rules that were not looked at are chosen.
-  const chosen = new Set(ids.filter((id) => targets.find((one) => one.ruleId === id)?.tableEntries !== 0));
+  const reason = input("reason", "", { maxlength: 2000, placeholder: "Optional. It stays with the marker." });
+  // Rules that were not looked at are chosen too.
+  const chosen = new Set(ids.filter((id) => targets.find((one) => one.ruleId === id)?.suggested !== false));
   const more = ids.length - targets.length;
   const head = h("p");
   /** @param {string} ends what the chosen rules end */
@@ -95,24 +95,21 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
     if (!chosen.delete(id)) chosen.add(id);
     draw();
   } });
-  const tickAll = (/** @type {Event} */ { target }) => {
-    const dialog = /** @type {Element} */ (/** @type {Element} */ (target).closest("dialog"));
-    for (const box of dialog.querySelectorAll("[name=rules]:not(:checked)")) /** @type {HTMLElement} */ (box).click();
+  const tickAll = () => {
+    for (const box of document.querySelectorAll("dialog [name=rules]:not(:checked)")) /** @type {HTMLElement} */ (box).click();
   };
   draw();
   await ask({
     title, wide: true, danger: true, action: "Invalidate",
     body: h("div.stack", head,
     targets.length > 0 && table([
-      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", (id) => name(id)), what !== "" && { ...text("Why", "why"), class: "value" },
+      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", (id) => name(id)), what !== "" && { ...text("Why", "why"), class: "wide-cell" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
     ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
-    h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, logNote, " ", note, " ", note && button("Tick all", tickAll, "small")),
-    field("Reason", reason, "Optional. It stays with the marker.")),
-    run: () => {
-      if (!chosen.size) throw new Error("Choose at least one rule.");
-      return make(reason.value.trim() || undefined, [...chosen]);
-    },
+    h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, logNote, " ", note, " ", note && button("Tick all", tickAll, "small"))),
+    beside: field("Reason", reason),
+    missing: () => !chosen.size && "Choose at least one rule.",
+    run: () => make(reason.value.trim() || undefined, [...chosen]),
     then: () => {
       reload();
       done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map((id) => name(id)).join(", ")}.`), " ", ended("That ended"), " ", logNote, " Gateways hear of it within seconds. The markers are below; ",

@@ -50,7 +50,7 @@ export async function show({ tenant, query, onLeave }) {
     tablePanel("By rule", beside(words.rules), [
       rules.column(),
       num("Hits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
-      num("Time on the bill", "marginalMs", f.duration), { ...money, head: "Saved on the bill" },
+      num("Billed time saved", "marginalMs", f.duration), { ...money, head: "Saved on the bill" },
     ], savings.rules, { label: "Savings by rule", sorted: 3 }),
     fine("Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
       savings.unmeasured ? `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.` : ""),
