@@ -23,7 +23,7 @@ from analytics.advice.errors import (
     WrongState,
 )
 from analytics.advice.proposal import Kind, Variant
-from analytics.advice.wording import name_saved_time, purpose_of
+from analytics.advice.wording import name_saved_time, purpose_of, say_open
 from analytics.models import Mining, Recommendation
 from analytics.replay.replay import complete_gateway
 from rules.diff import StoredRule
@@ -134,6 +134,12 @@ def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[R
         recommendations[:_LISTED],
         key=lambda row: (_STATES[State(row.state)], -row.mined_at.timestamp(), row.rank),
     )
+
+
+def say_open_recommendations(tenant_id: UUID) -> str | None:
+    """Say in one line what is recommended to a tenant now, or None if nothing is."""
+    undecided = Recommendation.objects.filter(tenant_id=tenant_id, state__in=Recommendation.UNDECIDED)
+    return say_open(list(undecided.only("kind", "predicted", "first_day", "last_day")))
 
 
 def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommendation:

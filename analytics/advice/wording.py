@@ -48,8 +48,24 @@ def name_saved_time(kind: str) -> str:
 
 def say_possible(undecided: Sequence[Recommendation]) -> str | None:
     """Say what these recommendations could save together, or None if there are none."""
+    leaks, gains = _possible(undecided)
+    said = [f"{leaks}."] if leaks else []
+    if gains:
+        said.append(f"Up to {gains}. Each was predicted alone: together they may save less.")
+    return " ".join(said) or None
+
+
+def say_open(undecided: Sequence[Recommendation]) -> str | None:
+    """Say in one line what these recommendations could do, or None if there are none."""
     if not undecided:
         return None
+    leaks, gains = _possible(undecided)
+    said = "; ".join([*([leaks] if leaks else []), *([f"up to {gains}"] if gains else [])])
+    return formats.count(len(undecided), "open recommendation") + (said and f": {said}")
+
+
+def _possible(undecided: Sequence[Recommendation]) -> tuple[str, str]:
+    """Return how many leaks could be closed, and what could be saved; empty texts for none."""
     counts: dict[str, int] = defaultdict(int)
     money: dict[str, Decimal] = defaultdict(Decimal)
     times: dict[str, float] = defaultdict(float)
@@ -60,7 +76,7 @@ def say_possible(undecided: Sequence[Recommendation]) -> str | None:
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
-    days = max((row.last_day - row.first_day).days + 1 for row in undecided)
+    days = max(((row.last_day - row.first_day).days + 1 for row in undecided), default=0)
     gains = [
         *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
         *(
@@ -69,15 +85,10 @@ def say_possible(undecided: Sequence[Recommendation]) -> str | None:
             if it >= 1000
         ),
     ]
-    said = []
-    if counts["privacy"]:
-        said.append(f"{formats.count(counts['privacy'], 'privacy leak')} to close.")
-    if gains:
-        said.append(
-            f"Up to {_listed(gains)} could be saved in {formats.count(days, 'day')}. Each was predicted "
-            "alone: together they may save less."
-        )
-    return " ".join(said) or None
+    return (
+        f"{formats.count(counts['privacy'], 'privacy leak')} to close" if counts["privacy"] else "",
+        f"{_listed(gains)} could be saved in {formats.count(days, 'day')}" if gains else "",
+    )
 
 
 def _listed(texts: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from rest_framework.response import Response
 
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
+from analytics.advice.recommendations import say_open_recommendations
 from analytics.digest.verdict import Verdict, read_verdict
 from analytics.weeks import TenantWeek, list_weeks
 from tenantadmin.lib.core.structs import JsonStruct
@@ -37,7 +38,8 @@ class VerdictViewSet(AppViewSet):
     @operation(summary="How the tenant is, in one sentence", responses={200: Verdict})
     def get_verdict(self, request: Request, tenant: UUID) -> Response:
         """From the findings of its digests of the last seven days, and its history. Reads no log."""
-        return Response(read_verdict(tenant))
+        advice = say_open_recommendations(tenant)
+        return Response(msgspec.structs.replace(read_verdict(tenant), advice=advice))
 
     @operation(
         summary="The last week of the caller's tenants",

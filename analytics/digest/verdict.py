@@ -91,6 +91,9 @@ class Verdict(VerdictSentence, kw_only=False):
     """How a tenant is: the worst that was found."""
 
     more: Annotated[list[VerdictSentence], Meta(description="What else was found, the worst first.")]
+    advice: Annotated[
+        str | None, Meta(description="What is recommended now, for people to read. Absent if nothing is.")
+    ] = None
 
     @property
     def open_findings(self) -> list[VerdictSentence]:

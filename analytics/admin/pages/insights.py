@@ -24,6 +24,7 @@ from analytics.advice.recommendations import (
     read_recommendation,
     recommendation_etag,
     reopen_recommendation,
+    say_open_recommendations,
 )
 from analytics.advice.wording import purpose_of
 from analytics.models import Kind, Recommendation
@@ -257,7 +258,10 @@ class DigestsPage(BelowInsights):
 
     def read(self) -> Mapping[str, Any]:
         period = self.request.GET.get("period", "")[:10].replace("\0", "")
-        return {"shown": read_digest_page(self.tenant.pk, period=period)}
+        return {
+            "shown": read_digest_page(self.tenant.pk, period=period),
+            "advice": say_open_recommendations(self.tenant.pk),
+        }
 
 
 class WindowForm(forms.Form):

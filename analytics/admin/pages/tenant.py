@@ -17,6 +17,7 @@ from analytics.admin.tenants import (
     read_overview,
     read_range,
 )
+from analytics.advice.recommendations import say_open_recommendations
 from analytics.digest.verdict import read_verdict
 from analytics.summaries.activity import Range
 from tenantadmin.lib.core.errors import ApiError
@@ -57,6 +58,7 @@ class OverviewPage(LogPage):
         overview = read_overview(self.tenant.pk, days=days)
         return {
             "verdict": read_verdict(self.tenant.pk),
+            "advice": say_open_recommendations(self.tenant.pk),
             "overview": overview,
             "range": overview.range,
             "ranges": RANGES,

@@ -6,10 +6,11 @@ import { a, fill, h, to } from "./ui.js";
 /** @type {Record<Contract.Verdict["state"], string>} */
 const STATES = { healthy: "good", "finding-closed": "", "hit-rate-recovered": "", "hit-rate-fell": "bad", finding: "bad", "log-late": "bad", "no-log-yet": "", "not-judged-yet": "" };
 
-/** @param {string} tenant its page does not wait for the verdict */
-export function verdict(tenant) {
+/** @param {string} tenant its page does not wait for the verdict @param {boolean} [onlyAdvice] what would help now */
+export function verdict(tenant, onlyAdvice) {
   const line = h("div.verdict", { role: "status" });
   const said = (/** @type {Contract.VerdictSentence} */ { state, text, day }) => h("p", h("strong", { class: STATES[state] }, text), day && /hit-rate|finding/.test(state) && [" ", a(to(tenant, "digest", { day }), "Digest of that day")]);
-  call("GET /tenants/{tenant}/verdict", { tenant }).then(({ more = [], ...worst }) => fill(line, [worst, ...more].map(said)), () => line.remove());
+  call("GET /tenants/{tenant}/verdict", { tenant }).then(({ more = [], advice, ...worst }) => fill(line, !onlyAdvice && [worst, ...more].map(said),
+    advice && h("p", "What would help now: ", a(to(tenant, "recommendations"), advice))), () => line.remove());
   return line;
 }

@@ -389,6 +389,19 @@ class TestDigests:
         assert re.findall(r"<option[^>]*>([^<]*)<", html) == ["2026-03-01", "2026-W09", "2026-02-28"]
         assert "Hits: 7 of <i>" in page_text(support, address, period="2026-02-28")
 
+    def test_overview_and_digest_say_what_is_open_now(self, support: Client, tenant: Tenant) -> None:
+        self.digest(tenant, "2026-03-01", 9)
+        pages = [to("tenant", tenant), to("tenant-digests", tenant)]
+        assert not [page for page in pages if "What would help now" in page_text(support, page)]
+        for kind in ("leak-fix", "cache"):
+            recommend(tenant, kind=kind)
+        recommend(tenant, state="dismissed")
+        link = (
+            f'What would help now: <a href="{to("tenant-insights", tenant)}">2 open recommendations: '
+            "1 privacy leak to close; up to 10 s of warehouse time could be saved in 1 day</a>"
+        )
+        assert [link in support.get(page).content.decode() for page in pages] == [True, True]
+
     @pytest.mark.parametrize("period", ["2026-02-27", "x", "\0"])
     def test_of_another_period(self, support: Client, tenant: Tenant, period: str) -> None:
         self.digest(tenant, "2026-02-28", 7)

@@ -255,11 +255,14 @@ def test_rest(tenant: UUID, client: ApiClient, monkeypatch: pytest.MonkeyPatch) 
     assert single.json() == found
     assert client.get(own, **{"If-None-Match": single["ETag"]}).status_code == 304
     assert client.get(f"{address}?state=accepted").json()["recommendations"] == []
+    verdict = client.get(f"/tenants/{tenant}/verdict").json()
+    assert verdict["advice"].startswith("1 open recommendation: up to ")
     assert client.get(f"{own}/effect").status_code == 409
     assert client.request("POST", f"{own}/accept", headers={"If-Match": '"x"'}).status_code == 409
     accepted = client.request("POST", f"{own}/accept", headers={"If-Match": single["ETag"]})
     assert (accepted.status_code, accepted.json()["seq"]) == (200, 1)
     assert started == [str(tenant), f"again {tenant}"]
+    assert "advice" not in client.get(f"/tenants/{tenant}/verdict").json()
     effect = client.get(f"{own}/effect").json()
     assert effect == {
         "recommendationId": found["recommendationId"],

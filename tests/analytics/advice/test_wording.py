@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 from analytics.advice.proposal import Kind
-from analytics.advice.wording import purpose_of, say_possible, show_rows
+from analytics.advice.wording import purpose_of, say_open, say_possible, show_rows
 from analytics.models import Recommendation
 
 
@@ -31,6 +31,13 @@ def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
     )
     assert say_possible(rows[:1]) == "1 privacy leak to close."
     assert say_possible([]) is None
+    assert say_open(rows) == (
+        "4 open recommendations: 1 privacy leak to close; up to 15 USD, 1 h of waiting time and 2 h of "
+        "warehouse time could be saved in 14 days"
+    )
+    assert say_open(rows[:1]) == "1 open recommendation: 1 privacy leak to close"
+    assert say_open([one(Kind.REMOVE, saved=0)]) == "1 open recommendation"
+    assert say_open([]) is None
     assert [purpose_of(row.kind) for row in rows] == ["privacy", "saves money", "saves time", "no waiting"]
 
 

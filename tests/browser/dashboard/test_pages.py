@@ -22,6 +22,7 @@ from rules.restore import restore_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import span
 from tests import factories
+from tests.admin.advice import recommend
 from tests.browser.browsing import faults_of_width, type_sql
 from tests.browser.dashboard.watching import edit
 
@@ -427,8 +428,12 @@ def test_numbers_and_statements_of_a_digest_lead_to_the_log(
     digest.document["names"].append({**name, "value": "SELECT"})
     digest.document["sections"] = [{**total, "text": f"{total['text']}\nOne is {{it}}."}, *others]
     digest.save()
+    recommended = recommend(Tenant.objects.get(pk=demo.tenant))
     with open_as(demo.owner, home, f"/t/{demo.tenant}/digest") as dashboard:
         page = dashboard.page
+        expect(page.locator(".verdict a")).to_contain_text(
+            "1 open recommendation: up to 5 s of warehouse time"
+        )
         link = page.locator("section:has(h2:text('Totals')) .prose a").first
         number = link.inner_text()
         link.click()
@@ -442,6 +447,7 @@ def test_numbers_and_statements_of_a_digest_lead_to_the_log(
         page.click(".prose a:has(code:text-is('SELECT'))")
         page.wait_for_selector("[aria-label=Statements] tbody tr")
         expect(page.locator("[name=statement]")).to_have_value("SELECT")
+    recommended.delete()
     digest.delete()
 
 

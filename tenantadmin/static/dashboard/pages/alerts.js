@@ -30,7 +30,6 @@ export async function show({ tenant, query, reload, signal, onLeave }) {
     person(), call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
   ]);
   const kindOf = (/** @type {string} */ name) => /** @type {Kind} */ (kinds.find((kind) => kind.kind === name));
-  const amount = (/** @type {string} */ kind, /** @type {number} */ value) => SHOW[kindOf(kind).unit](value);
   const open = alerts.find((alert) => alert.id === query.get("alert"));
 
   const edit = (/** @type {Alert | null} */ alert) => {
@@ -70,7 +69,7 @@ export async function show({ tenant, query, reload, signal, onLeave }) {
     open && await messages(tenant, open),
     firings.length > 0 && tablePanel("History", null, [
       text("Alert", "name"), age("Began", "startedAt"), text("Ended", "endedAt", (at) => (at ? ago(at) : badge("fires", "bad"))),
-      text("Reached", "valueText"), { head: "Fired from", number: true, cell: (row) => amount(row.kind, row.threshold) },
+      text("Reached", "valueText"), { head: "Fired from", number: true, cell: (row) => SHOW[kindOf(row.kind).unit](row.threshold) },
     ], firings));
 }
 
