@@ -229,6 +229,10 @@ def _text_of(total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | No
     rules = "How much more would be billed without the rule. Rules overlap, so this is no sum."
     match terms.billing:
         case "suspending":
+            bill = (
+                f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the "
+                f"{formats.duration(without.billed_ms)} awake that would be billed without the cache"
+            )
             explanation += (
                 " A hit saves money only when the warehouse would have been asleep without it; "
                 "at other times it is awake for other requests anyway."

@@ -6,7 +6,7 @@ import * as f from "./format.js";
 import { to } from "./router.js";
 
 /** @param {Contract.Savings} savings what the bill is less: money, or time without a price */
-export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? f.money(less.money, currency) : `${f.duration(less.billedMs)} less awake`);
+export const saved = ({ currency, total: { saved: less } }) => (currency && less.money !== null ? f.money(less.money, currency) : f.duration(less.billedMs));
 
 /** @param {{billedMs?: Contract.BilledRange | null, money?: Contract.MoneyRange | null}} gain how much less is billed, below 0; what is more in any case is a cost */
 export const onBill = ({ billedMs, money }) => {

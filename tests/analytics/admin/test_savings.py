@@ -50,7 +50,8 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
     put(tenant)
     set_price(tenant)
     shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
-    assert "Saved on the bill 0.35 USD 53.8% of the bill" in shown
+    bill = "53.8% of the 13 min awake that would be billed without the cache"
+    assert f"Saved on the bill 0.35 USD {bill}" in shown
     assert "Warehouse time saved 2 min 66.7% of the 3 min without the cache, by estimate" in shown
     assert (
         "The cache spared warehouse time, which is how long statements run. Requests whose "
@@ -113,13 +114,14 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     assert 'hx-get="?part=savings&amp;days=28"' in staff.get(page).content.decode()
     part = {"part": "savings", "days": "7"}
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 7 min less awake 53.8% of the bill; no price is set Warehouse time saved 2 min "
-        "66.7% of the 3 min without the cache, by estimate"
+        "Saved on the bill 7 min 53.8% of the 13 min awake that would be billed without the cache; "
+        "no price is set Warehouse time saved 2 min 66.7% of the 3 min without the cache, by estimate"
     )
     set_price(tenant)
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 0.35 USD 53.8% of the bill Warehouse time saved 2 min 66.7% of the 3 min "
-        "without the cache, by estimate; money only when the warehouse would have slept"
+        "Saved on the bill 0.35 USD 53.8% of the 13 min awake that would be billed without the cache "
+        "Warehouse time saved 2 min 66.7% of the 3 min without the cache, by estimate; "
+        "money only when the warehouse would have slept"
     )
     settings.REPLAY_MAX_ROWS = 1
     assert "These days have 3 log entries; at most 1 can be read." in staff.get(page, part).content.decode()

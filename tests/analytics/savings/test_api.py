@@ -92,7 +92,7 @@ def test_the_document(world: World) -> None:
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
         "text": {
-            "bill": "50.0% of the bill",
+            "bill": "50.0% of the 12 min awake that would be billed without the cache",
             "time": "50.0% of the 2 min without the cache, by estimate; "
             "money only when the warehouse would have slept",
         },
