@@ -144,6 +144,12 @@ def test_an_entry_is_fresh_from_its_birth_to_its_end(at: int, status: str) -> No
     assert statuses(run([read(0), read(at)])) == ["MISS", status]
 
 
+def test_a_longer_ttl_also_makes_hits_misses() -> None:
+    rows = [read(0), read(15_000), read(24_000)]
+    assert statuses(run(rows, CACHE)) == ["MISS", "MISS", "HIT"]
+    assert statuses(run(rows, {**CACHE, "ttlSeconds": 20})) == ["MISS", "HIT", "MISS"]
+
+
 def test_markers_end_entries_that_were_born_strictly_before() -> None:
     # Born at 100; markers at 100, 101 and 300.
     for written_at, seen_at, status in (

@@ -26,7 +26,7 @@ export async function show({ tenant, query, reload, onLeave }) {
   const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
   onLeave(() => { done = null; });
   return h("div",
-    pageHead("Invalidate", "Mark cached results as stale. The record of it is a marker on the rule: the Gateway serves no result of the rule that is older."),
+    pageHead("Invalidate", "Mark cached results as stale. A marker on the rule records it: the Gateway serves no result of the rule that is older, also after the marker has ended."),
     done,
     caching.length ? h("div.columns", byTable(tenant, name, reload), byRule(tenant, caching, wanted, name, reload))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
@@ -35,7 +35,7 @@ export async function show({ tenant, query, reload, onLeave }) {
     markers.length ? tablePanel(next ? "Markers" : f.count(markers.length, "marker"), next && a(to(tenant, "invalidate", { rule: wanted, show: kept, cursor: next }), "Older"), [
       { head: "Rule", cell: (row) => [link(row.targetRuleId), row.superseded && [" ", badge("a newer one counts")]], sort: (row) => name(row.targetRuleId) },
       age("Made", "invalidatedAt"),
-      age(isPast ? "Ended" : "Ends", "expiresAt"),
+      age(isPast ? "Ended" : "Needed until", "expiresAt"),
       { head: "By", cell: (row) => by(link, row), class: "value" },
       { head: "Reason", cell: (row) => row.metadata.reason ?? f.NONE, class: "value" },
     ], markers, { label: "Markers" }) : empty(isPast ? "No marker has ended." : "No marker is active: all results that are not expired are served."));

@@ -148,7 +148,7 @@ function byRule(run, rules) {
 
 /** @param {string} tenant @param {Replay} run */
 function moved(tenant, run) {
-  return tablePanel("Requests that end differently", null, [
+  return tablePanel("Requests that end differently", beside("Results stored at other times expire at other times: a longer TTL, too, turns some hits into misses."), [
     text("Was", "from", status), text("Becomes", "to", status),
     { head: "Requests", number: true, sort: (row) => row.count, cell: (row) => (row.bounds ? f.range(row.bounds, f.number) : f.number(row.count)) },
     { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },
