@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from accounts.models import Revision
 
 _SOURCES: Final = {Source.READ: "read the raw log", Source.QUERY: "ran SQL over the log"}
-_FIGURES: Final = "looked at figures"
+_FIGURES: Final = "read figures from the log"
 _VALUE: Final = 200
 #: What a sentence about a revision says that its verb says already.
 _NO_MORE: Final = frozenset({"created it", "deleted it with the tenant"})

@@ -64,10 +64,11 @@ EVENT_GROUPS: Final = {
     "other-events": tuple(kind for kind in EventKind if not kind.startswith(_GROUPED)),
 }
 SOURCE_KINDS: Final = {
-    "documents": Source.REVISION,
-    "raw-reads": Source.READ,
-    "queries": Source.QUERY,
-    "figures": Source.QUERY,
+    "documents": (Source.REVISION,),
+    "logs": (Source.READ, Source.QUERY),
+    "raw-reads": (Source.READ,),
+    "queries": (Source.QUERY,),
+    "figures": (Source.QUERY,),
 }
 #: Choices of the filter by kind: value and title, in groups.
 KIND_CHOICES: Final = (
@@ -80,9 +81,10 @@ KIND_CHOICES: Final = (
             ("staff", "Acts of staff"),
             ("other-events", "Other events"),
             ("documents", "Changes of documents"),
-            ("raw-reads", "Reads of raw logs and requests"),
-            ("queries", "SQL that people wrote"),
-            ("figures", "Figures of pages"),
+            ("logs", "Reads of logs: all"),
+            ("raw-reads", "Reads of logs: raw files and single requests"),
+            ("queries", "Reads of logs: SQL that people wrote"),
+            ("figures", "Reads of logs: reports and figures on pages"),
         ),
     ),
     (
@@ -97,7 +99,8 @@ KINDS: Final = frozenset(value for _, kinds in KIND_CHOICES for value, _ in kind
 class AuditFilter:
     """Filters of the timeline, combined by AND.
 
-    SQL that the service wrote for the figures of a page is no act of a person: only ``kind`` shows it.
+    SQL that the service wrote for the figures of a page is left out unless ``kind`` asks for it: each page
+    that a person opens may run some.
 
     Attributes:
         who: actor email. Matches exactly.
@@ -117,7 +120,7 @@ class AuditFilter:
         """Return True if rows of this source can match."""
         if self.what:
             return source is Source.EVENT and self.kind not in SOURCE_KINDS
-        return not self.kind or SOURCE_KINDS.get(self.kind, Source.EVENT) is source
+        return not self.kind or source in SOURCE_KINDS.get(self.kind, (Source.EVENT,))
 
     @property
     def event_kinds(self) -> Sequence[str]:
@@ -278,7 +281,8 @@ def _reads(filters: AuditFilter, after: _After | None, count: int) -> Iterable[L
 
 def _queries(filters: AuditFilter, after: _After | None, count: int) -> Iterable[QueryRun]:
     rows = QueryRun.objects.defer("statement").annotate(opening=Left("statement", _STATEMENT))
-    rows = rows.filter(by_service=filters.kind == "figures")
+    if filters.kind != "logs":
+        rows = rows.filter(by_service=filters.kind == "figures")
     return _of_logs(rows, Source.QUERY, filters, after, count)
 
 

@@ -312,8 +312,10 @@ class TestPage:
         make_query(tenant_id=world.tenant.pk, statement="SELECT 4711", by_service=True)
         own = make_query(tenant_id=world.tenant.pk, statement="SELECT 4712")
         assert found(who=ADA) == keys(own) == found(kind="queries")
+        read = make_read(minutes(1), tenant_id=world.tenant.pk)
+        assert sorted(found(kind="logs")) == sorted([*keys(own, read), *found(kind="figures")])
         text = page_text(staff, AUDIT, kind="figures")
-        assert "looked at figures of Warehouse SELECT 4711" in text
+        assert "read figures from the log of Warehouse SELECT 4711" in text
         assert "SELECT 4712" not in text
 
     def test_every_act_and_every_event_has_words(self) -> None:
