@@ -14,7 +14,7 @@ from accounts.models.tenants import tenant_name_key
 from accounts.models.users import PrimaryRole
 from accounts.tenants.lifecycle import create_tenant
 from analytics.demo.profile import Profile
-from tenantadmin.lib.core.timestamps import from_epoch_ms
+from tenantadmin.lib.core.timestamps import from_epoch_ms, now
 from tosapp.active import active_terms
 from tosapp.publishing import publish
 
@@ -38,12 +38,12 @@ class DemoUsers:
 
 
 def ensure_users(people: People) -> DemoUsers:
-    """Create the missing users, without a password."""
+    """Create the missing users, without a password. Those in whose name the demo acts have signed in."""
     return DemoUsers(
         admin=_ensure_user(people.admin, role=PrimaryRole.ADMIN),
-        owner=_ensure_user(people.owner),
+        owner=_ensure_user(people.owner, last_login=now()),
         member=_ensure_user(people.member),
-        stranger=_ensure_user(people.stranger),
+        stranger=_ensure_user(people.stranger, last_login=now()),
     )
 
 
@@ -85,6 +85,6 @@ def ensure_tenant(document: Mapping[str, Any], *, account_id: UUID, owner: User,
     ).tenant_id
 
 
-def _ensure_user(person: Person, *, role: PrimaryRole = PrimaryRole.USER) -> User:
+def _ensure_user(person: Person, **more: Any) -> User:
     user = User.objects.filter(email=person.email).first()
-    return user or User.objects.create_user(person.email, display_name=person.name, role=role)
+    return user or User.objects.create_user(person.email, display_name=person.name, **more)

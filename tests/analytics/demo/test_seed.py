@@ -326,6 +326,9 @@ def test_users_have_their_roles_and_the_stranger_has_another_tenant(store: Objec
         PEOPLE.member.email: "user",
         PEOPLE.stranger.email: "user",
     }
+    # Those in whose name the demo acts have signed in. One signs in as the admin oneself.
+    actors = set(Revision.objects.values_list("user", flat=True)) - {PEOPLE.admin.email}
+    assert actors == set(User.objects.exclude(last_login=None).values_list("email", flat=True))
     strangers = strangers_tenant()
     assert strangers.name == "Elsewhere sandbox"
     assert strangers.account.owners.get().email == PEOPLE.stranger.email
