@@ -51,8 +51,10 @@ class BuiltPeriod:
 
     @property
     def error(self) -> str:
-        """Why the last build failed."""
-        return self.build.error if self.build is not None and self.state in {"failed", "pending"} else ""
+        """Why the last build failed, unless another one was asked for since and has not begun."""
+        is_asked_anew = self.pending is not None and not self.pending.attempts
+        is_told = self.state in {"failed", "pending"} and not is_asked_anew
+        return self.build.error if self.build is not None and is_told else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -161,7 +161,7 @@ def _say_days(built: int, *, closed: int, without_log: int) -> str:
     told = [f"{count(built, 'day')} will be built again."] if built else []
     if closed:
         told.append(
-            f"{count(closed, 'day')} without a log: nothing to build, and the failed build is closed."
+            f"{count(closed, 'day')} without a log: nothing to build. The failed build is closed in a moment."
         )
     if without_log:
         told.append(f"{count(without_log, 'day')} without a log: nothing to do.")

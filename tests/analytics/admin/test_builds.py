@@ -117,9 +117,9 @@ class TestBuilds:
         with django_capture_on_commit_callbacks():
             answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
         shown = text_of(answer.content.decode())
-        assert "1 day without a log: nothing to build, and the failed build is closed." in shown
+        assert "1 day without a log: nothing to build. The failed build is closed in a moment." in shown
         assert "will be built again" not in shown
-        assert "2026-03-01 pending no room due just now" in shown
+        assert "2026-03-01 pending due just now" in shown
         # A task that is killed leaves the day pending, and closing again adds nothing.
         killed = patch("analytics.summaries.days.finish_day", side_effect=KeyboardInterrupt)
         with killed, pytest.raises(KeyboardInterrupt):
