@@ -25,7 +25,7 @@ from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence, Set
 
     from duckdb import DuckDBPyConnection
 
@@ -67,11 +67,13 @@ class Advice:
         recommendations: the fields of their rows; the repairs first, then the others: by the money that they
             save if a price is known, else by their estimate.
         replays: the replay of each recommendation, in the same order; None if it changes no rules.
+        left_out: the fingerprints of the proposals that were found and not kept.
     """
 
     report: AdviceReport
     recommendations: Sequence[Mapping[str, Any]]
     replays: Sequence[RulesetReplay | None]
+    left_out: Set[str]
 
 
 def mine(
@@ -131,7 +133,8 @@ def mine(
     ]
     report(0.6)
     refused = find_refusals(current, cached.options, proposed=cached.covered)
-    chosen = _choose([proposal for proposal in proposals if _is_wanted(proposal, dismissed)])
+    wanted = [proposal for proposal in proposals if _is_wanted(proposal, dismissed)]
+    chosen = _choose(wanted)
     found: list[tuple[_Played, dict[str, Any]]] = []
     for number, proposal in enumerate(chosen, start=1):
         best, others = _compare(measurer, current, proposal)
@@ -159,6 +162,7 @@ def mine(
             else RulesetReplay(apply_edits(documents, best.proposal.edits), best.result)
             for best, _ in found
         ],
+        {proposal.fingerprint for proposal in wanted} - {proposal.fingerprint for proposal in chosen},
     )
 
 

@@ -105,7 +105,10 @@ class RecommendationDocument(AdviceChange):
     draft_id: UUID | None
     decided_by: str | None
     decided_at: Timestamp | None
-    reason: Annotated[str | None, Meta(description="Why it was dismissed.")]
+    reason: Annotated[
+        str | None,
+        Meta(description="Why it was dismissed, or why it is superseded although it was found again."),
+    ]
     until: dt.date | None
     accepted_seq: Annotated[Count | None, Meta(description="The revision of the rules that has it.")]
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from django.db import transaction
 
 from accounts.events import SYSTEM
 from accounts.tenants.listing import require_live_tenant
-from analytics.advice.mine import AdviceReport
+from analytics.advice.mine import MAX_PROPOSALS, AdviceReport
 from analytics.advice.recommendations import AdviceWindow, State, choose_variant
 from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.replay.runs import subject_of_rules
@@ -19,12 +19,15 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
     from datetime import datetime
     from uuid import UUID
 
     from analytics.advice.mine import Advice, RulesetReplay
     from analytics.replay.inputs import Input
+
+
+_LEFT_OUT: Final = f"It was found again, but others came first: a search keeps at most {MAX_PROPOSALS}."
 
 
 class MiningBase(JsonStruct):
@@ -39,8 +42,8 @@ class MiningReport(AdviceReport):
 def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> None:
     """Replace the open recommendations of a tenant.
 
-    A recommendation that is found again keeps its id. The others become superseded. Replays that no
-    recommendation refers to are deleted.
+    A recommendation that is found again keeps its id, also if it was superseded. The others become
+    superseded. Replays that no recommendation refers to are deleted.
 
     Args:
         collected: the input of the search.
@@ -58,16 +61,23 @@ def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> 
     )
     with transaction.atomic():
         _finish(tenant_id, report, digest=digest)
-        undecided, moment = _lock_undecided(tenant_id), now()
+        earlier, undecided, moment = _lock_superseded(tenant_id), _lock_undecided(tenant_id), now()
         unneeded = {row.replay_id for row in undecided.values() if row.replay_id is not None}
         for rank, (content, replay) in enumerate(zip(advice.recommendations, advice.replays, strict=True)):
-            row = undecided.pop(content["fingerprint"], None) or Recommendation(tenant_id=tenant_id)
+            same = earlier.pop(content["fingerprint"], [])
+            row = undecided.pop(content["fingerprint"], None)
+            if row is None:
+                row = same.pop() if same else Recommendation(tenant_id=tenant_id)
+                row.state, row.reason = State.OPEN, ""
+            for older in same:
+                older.delete()
             row.first_day, row.last_day = request.first_day, request.last_day
             row.rank, row.seq = rank, seq
             row.replay = None if replay is None else _save_replay(collected, replay)
             unneeded.discard(row.replay_id)
             _write(row, content, mined_at=moment)
         _supersede(undecided)
+        _say_left_out(tenant_id, advice.left_out)
         for row in undecided.values():
             if row.state != State.OPEN and row.replay_id is not None:
                 unneeded.discard(row.replay_id)
@@ -105,6 +115,24 @@ def _lock_undecided(tenant_id: UUID) -> dict[str, Recommendation]:
         tenant_id=tenant_id, state__in=Recommendation.UNDECIDED
     )
     return {row.fingerprint: row for row in undecided}
+
+
+def _lock_superseded(tenant_id: UUID) -> dict[str, list[Recommendation]]:
+    """Lock the superseded recommendations, and return them by fingerprint, the oldest first."""
+    found: dict[str, list[Recommendation]] = {}
+    superseded = Recommendation.objects.select_for_update().filter(
+        tenant_id=tenant_id, state=State.SUPERSEDED
+    )
+    for row in superseded.order_by("mined_at", "pk"):
+        found.setdefault(row.fingerprint, []).append(row)
+    return found
+
+
+def _say_left_out(tenant_id: UUID, left_out: Set[str]) -> None:
+    """Tell the superseded recommendations that were found from those that were not."""
+    superseded = Recommendation.objects.filter(tenant_id=tenant_id, state=State.SUPERSEDED)
+    superseded.filter(fingerprint__in=left_out).update(reason=_LEFT_OUT)
+    superseded.exclude(fingerprint__in=left_out).update(reason="")
 
 
 def _supersede(undecided: Mapping[str, Recommendation]) -> None:

@@ -214,7 +214,7 @@ class TestRecommendations:
         found = recommend(tenant)
         assert decide("accept", found, etag='"old"').status_code == 409
         write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
-        warning = "The rules have changed since the search, so this can no longer be accepted. Search again"
+        warning = "The rules have changed since the search, so what it found cannot be accepted. Search again"
         accept = to("tenant-advice-accept", tenant, recommendation=found.pk)
         insights = to("tenant-insights", tenant)
         assert warning in page_text(staff, insights)

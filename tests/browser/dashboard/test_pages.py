@@ -387,7 +387,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         card = "section:has-text('Cache s.{}')"
         page.wait_for_selector(f"{card.format('accepted')} >> text=Compared with other ways")
         assert faults_of_width(page, "#view") == {}
-        expect(page.locator(".callout.warn")).to_contain_text("The rules have changed since then")
+        expect(page.locator(".callout.warn")).to_contain_text("what it found cannot be accepted")
         expect(page.locator(f"{card.format('dismissed')} >> button:text('Accept')")).to_have_count(0)
         page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
         page.wait_for_selector("h1:text('Draft')", state="attached")
@@ -399,6 +399,9 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         page.click("dialog .primary")
         page.wait_for_selector(card.format("dismissed"), state="detached")
         expect(page.locator(".callout.warn")).to_have_count(0)
+        # Each way has its own buttons, and there are no others.
+        expect(page.locator(f"{card.format('accepted')} >> button:text('Accept')")).to_have_count(2)
+        expect(page.locator(f"{card.format('accepted')} >> tr >> button:text('Accept')")).to_have_count(2)
         page.click(f"{card.format('accepted')} >> tr:has-text('per user') >> button:text('Accept')")
         expect(page.locator("dialog pre")).to_contain_text('"varyBy"')
         expect(page.locator("dialog")).to_contain_text("Predicted by a replay of")

@@ -43,7 +43,7 @@ export async function show(context) {
       can(tenant, "write") && (mining && isMining ? badge(`looking, ${f.percent(mining.progress)}`, "info") : button("Look now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Earlier (${recommendations.length - open.length})`, isPast]]),
     !isPast && possible && h("p.callout", possible),
-    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since then, so not everything can be accepted. ", can(tenant, "write") && !isMining && button("Look again", mine, "small")),
+    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search, so what it found cannot be accepted. ", can(tenant, "write") && !isMining && button("Look again", mine, "small")),
     shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "There is nothing earlier." : isMining ? "The log is being read." : "Nothing is recommended now."),
     !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
       { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
@@ -55,12 +55,13 @@ export async function show(context) {
 /** @param {Context} context @param {Recommendation} one */
 function card(context, one) {
   const { tenant } = context;
-  return panel(one.title, [h("span", { title: one.kind }, badge(one.purpose ?? "", PURPOSE[one.purpose ?? ""])), one.state !== "open" && badge(one.state === "superseded" ? "no longer found" : one.state, STATE[one.state])],
+  return panel(one.title, [h("span", { title: one.kind }, badge(one.purpose ?? "", PURPOSE[one.purpose ?? ""])), one.state !== "open" && badge(one.state !== "superseded" ? one.state : one.reason ? "others came first" : "no longer found", STATE[one.state])],
     h("div.pad.stack",
       h("ul.prose", one.why.map((line) => h("li", line))),
       one.caveats.includes("row-level-security-invisible") && h("div.callout.warn", "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user."),
       one.state !== "accepted" && predicted(one),
       one.decidedAt && facts([["Decided", [`${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`, one.acceptedSeq && [", as ", revisionLink(tenant, one.acceptedSeq)]]]]),
+      one.state === "superseded" && h("p", one.reason),
       one.alternatives.length > 0 && otherWays(context, one),
       h("details", h("summary.muted.small", "The rules, and the evidence"),
         code(one.rules),
@@ -77,6 +78,10 @@ function predicted({ basedOn: { window }, predicted: { gain }, savedTime = "" })
   ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)}.`));
 }
 
+/** @type {(context: Context, one: Recommendation, way: Contract.AdviceChange) => Child} the buttons that take a change, if it is one of rules */
+const takes = (context, one, way) => way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
+  one.state === "open" && button("Make a draft", () => draft(context, one, way)));
+
 /** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives */
 function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && !one.outdated && (one.state === "open" || one.state === "drafted");
@@ -88,7 +93,7 @@ function otherWays(context, one) {
     } },
     { head: "Saved", number: true, cell: (way) => f.range(way.predicted.gain.savedMs, f.durationChange) },
     { head: "Hits", number: true, cell: (way) => f.range(way.predicted.gain.hits, f.change) },
-    { head: "Choose", hidden: true, cell: (way) => mayChoose && way !== one && way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), "quiet"), one.state === "open" && button("Make a draft", () => draft(context, one, way), "quiet")) },
+    { head: "Choose", hidden: true, cell: (way) => mayChoose && takes(context, one, way) },
   ], /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]), { label: "Compared with other ways" }));
 }
 
@@ -127,9 +132,8 @@ function choices(context, one) {
   };
   if (one.state === "dismissed") return h("div.row", button("Open again", reopen));
   if (one.state === "superseded") return null;
-  const mayWrite = one.patch.length > 0 && !one.outdated;
-  return h("div.row", one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Configuration"), mayWrite && button("Accept", () => accept(context, one, one), "primary"),
-    (mayWrite || one.draftId) && (one.draftId ? h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft") : button("Make a draft", () => draft(context, one, one))), button("Dismiss", dismiss, "quiet"));
+  return h("div.row", one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Configuration"),
+    !one.outdated && !one.alternatives.length && takes(context, one, one), one.draftId && h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft"), button("Dismiss", dismiss, "quiet"));
 }
 
 /** @param {string} tenant @param {Recommendation} one what it did, measured against a replay of the rules without it */
