@@ -15,9 +15,10 @@ from accounts.access.scopes import Scope
 from accounts.cursors import cut_page, older_than, read_cursor, write_cursor
 from accounts.models import Revision, Tenant
 from accounts.models.history import RevisionAction, RevisionKind
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp
+from tenantadmin.lib.core.timestamps import Timestamp, now
 from tenantadmin.lib.database.plans import planned_for_values
 
 if TYPE_CHECKING:
@@ -114,6 +115,9 @@ class ChangeRevision(Change):
     """A change and the whole document after it; null after a deletion."""
 
     document: dict[str, Any] | None
+    in_force: Annotated[
+        str, Meta(description="On which days it was, or since when it is: `in force 3 to 9 November`.")
+    ] = ""
 
 
 def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -> HistoryPage:
@@ -167,6 +171,26 @@ def read_revision(history: DocumentHistory, seq: int) -> Revision:
     if revision is None:
         raise RevisionNotFound
     return revision
+
+
+def say_in_force(revision: Revision) -> str:
+    """Say on which days a revision was in force, or since when it is: ``in force 3 to 9 November``.
+
+    The text of a deletion is empty.
+    """
+    if revision.action == RevisionAction.DELETE:
+        return ""
+    later = history_of(revision).revisions().filter(seq__gt=revision.seq).order_by("seq")
+    ended_at = later.values_list("changed_at", flat=True).first()
+    first, today = revision.changed_at.date(), now().date()
+    day = formats.day_in_words(first, today)
+    if ended_at is None:
+        return f"in force since {day}"
+    # A later revision may be dated back.
+    ended_at = max(ended_at, revision.changed_at)
+    if ended_at.date() == first:
+        return f"in force on {day}, for {formats.apart(revision.changed_at, ended_at) or 'a moment'}"
+    return f"in force {formats.days_between(first, ended_at.date(), today=today)}"
 
 
 def read_last_document(history: DocumentHistory) -> tuple[int, dict[str, Any]]:

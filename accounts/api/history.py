@@ -24,6 +24,7 @@ from accounts.revisions import (
     read_pair,
     read_revision,
     read_timeline,
+    say_in_force,
 )
 from accounts.serializers.history import ChangeParameters, CommentParameters, DiffParameters, PageParameters
 from accounts.serializers.tenants import parse_config
@@ -143,7 +144,8 @@ class DocumentHistoryViewSet(HistoryViewSet):
 
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
-        return Response(ChangeRevision.of(read_revision(self.history, seq)))
+        revision = read_revision(self.history, seq)
+        return Response(ChangeRevision.of(revision, in_force=say_in_force(revision)))
 
     @operation(
         summary="Compare two revisions of {owner}", query=DiffParameters, responses={200: DocumentDiff}

@@ -90,7 +90,7 @@ def test_a_page_costs_the_same_however_long_it_is(
     for path, expected in (
         (f"{address}/history", 2),  # the caller's rights and the rows
         ("/config/history", 2),
-        (f"{address}/history/1", 2),
+        (f"{address}/history/1", 3),
     ):
         with django_assert_num_queries(expected) as captured:
             assert client.get(path).status_code == 200
@@ -197,6 +197,38 @@ def test_a_revision_holds_the_document_as_it_was(client: ApiClient, address: str
     assert (body["seq"], body["action"], body["document"]["tenantName"]) == (1, "update", "One")
 
 
+def test_a_revision_says_on_which_days_it_was_in_force(
+    client: ApiClient, address: str, world: factories.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accounts.revisions.now", lambda: dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC))
+    times = [
+        "2025-12-30T12:00",
+        "2026-11-03T09:00",
+        "2026-11-09T10:00",
+        "2026-11-09T12:00",
+        "2026-11-08T00:00",
+    ]
+    for seq, time in enumerate(times, start=1):
+        Revision.objects.create(
+            kind="config",
+            tenant_id=world.tenant.pk,
+            account_id=world.account.pk,
+            seq=seq,
+            user="owner@example.org",
+            changed_at=dt.datetime.fromisoformat(f"{time}Z"),
+            action="update",
+            document={},
+        )
+    assert [client.get(f"{address}/history/{seq}").json()["inForce"] for seq in range(1, 6)] == [
+        "in force 30 December 2025 to 3 November 2026",
+        "in force 3 to 9 November",
+        "in force on Monday, 9 November, for 2 hours",
+        # Dated back.
+        "in force on Monday, 9 November, for a moment",
+        "in force since Sunday, 8 November",
+    ]
+
+
 def test_a_diff_lists_the_fields_that_differ(client: ApiClient, address: str) -> None:
     rename(client, address, "One")
     client.put(address, {"tenantName": "Two", "defaults": {"ttlSeconds": 60}})
@@ -283,7 +315,8 @@ def test_the_history_of_a_deleted_tenant_stays_readable(
     delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
     changes = client.get(f"{address}/history").json()["changes"]
     assert [(change["seq"], change["action"]) for change in changes] == [(1, "delete"), (0, "create")]
-    assert client.get(f"{address}/history/1").json()["document"] is None
+    deletion = client.get(f"{address}/history/1").json()
+    assert (deletion["document"], "inForce" in deletion) == (None, False)
     assert client.post(f"{address}/history/0/restore").status_code == 404
     assert client.post(f"{address}/history/1/restore").status_code == 404
     diff = client.get(f"{address}/history/diff?from=0&to=1").json()["fields"]

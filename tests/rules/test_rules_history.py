@@ -142,8 +142,9 @@ def test_the_queries_of_each_operation(
     write(client, address, *(rule(f"r{number}") for number in range(5)))
     with django_assert_num_queries(3):  # the caller's rights, the tag, the rules; from then on the first two
         assert client.get(address).status_code == 200
-    for path in ("", "/history", "/history/1", "/history/diff?from=0&to=1"):
-        with django_assert_num_queries(2):  # the caller's rights and the rows
+    # The caller's rights and the rows, and the end of a revision.
+    for path, expected in (("", 2), ("/history", 2), ("/history/1", 3), ("/history/diff?from=0&to=1", 2)):
+        with django_assert_num_queries(expected):
             assert client.get(address + path).status_code == 200
     with django_assert_num_queries(11):
         # Rights, the ruleset, active markers; in one transaction: announce, stamp, update, the tables that

@@ -10,7 +10,7 @@ from django import forms
 from accounts.admin.pages.base import ReasonForm, TenantActPage, may
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
-from accounts.revisions import DocumentHistory, read_revision
+from accounts.revisions import DocumentHistory, read_revision, say_in_force
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.restore import restore_config
 from rules.admin.forms import RemovalsField, offer_removals
@@ -140,6 +140,7 @@ class RestorePage(TenantActPage):
     def read(self) -> Mapping[str, Any]:
         return {
             "revision": self.revision,
+            "in_force": say_in_force(self.revision),
             "compared": compare_with_live(self.tenant.pk, self.kind, seq=self.kwargs["seq"]),
             "checked": self.checked,
         }

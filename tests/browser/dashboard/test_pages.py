@@ -177,6 +177,7 @@ def test_rules_are_edited_with_lint_compared_and_published(
         page.click(f"#seq-{newest - 1} button")
         page.wait_for_selector(f"h2:has-text('Revision {newest - 1}')")
         page.click("main .button:has-text('Restore')")
+        expect(page.locator("dialog")).to_contain_text(f"Revision {newest - 1} was in force ")
         page.click("dialog .button:has-text('Restore')")
         page.wait_for_selector(f".chosen:has-text('restored revision {newest - 1}')")
 

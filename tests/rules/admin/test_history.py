@@ -10,6 +10,8 @@ import pytest
 from accounts.models import Event, Revision, Tenant
 from rules.models import Ruleset
 from rules.write import write_ruleset
+from tenantadmin.lib.core.formats import day_in_words
+from tenantadmin.lib.core.timestamps import now
 from tests.accounts.support import configure
 from tests.admin.logs import RULE, to
 from tests.admin.reading import text_of
@@ -48,6 +50,8 @@ class TestHistory:
         shown = text_of(html)
         assert "The warm cache is lost." in shown
         assert '− "id": "orders",' in shown
+        today = now().date()
+        assert f"Revision 0 was in force on {day_in_words(today, today)}, for a moment." in shown
         same = "says the same as the one in force: there is nothing to restore."
         assert same not in shown
         equal = staff.get(to("tenant-restore", tenant, kind="rules", seq=1)).content.decode()

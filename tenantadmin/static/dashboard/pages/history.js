@@ -46,7 +46,7 @@ const load = (tenant, kind, cursor) => call(/** @type {"GET /config/tenants/{ten
 async function showRevision(context, kind, change, newest, detail) {
   const { tenant } = context;
   const { seq } = change;
-  const document_ = async (/** @type {number} */ number) => (await call(/** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (`GET /config/tenants/{tenant}/${kind}/history/{seq}`), { tenant, seq: number })).document;
+  const read = () => call(/** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (`GET /config/tenants/{tenant}/${kind}/history/{seq}`), { tenant, seq });
   const difference = async (/** @type {number} */ from, /** @type {number} */ last) => {
     const range = { tenant, from, to: last };
     if (kind === "rules") {
@@ -57,10 +57,10 @@ async function showRevision(context, kind, change, newest, detail) {
     return { isSame: !inWords?.length, shown: fieldDiff(inWords) };
   };
   const ask = async () => {
-    const [{ shown }, after] = await Promise.all([difference(newest, seq), document_(seq)]);
+    const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
       tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null,
-      warning: h("p", `What revision ${seq} says is checked again, and becomes revision ${newest + 1}.`), isReplayOf: (one) => one.subject.seq === seq, run: (comment) => restore(tenant, kind, seq, comment),
+      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: (one) => one.subject.seq === seq, run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         replaceAddress(to(tenant, "history", { kind }));
         context.query.delete("seq");
@@ -78,7 +78,7 @@ async function showRevision(context, kind, change, newest, detail) {
     const against = h("select", { "aria-label": "Compare with", onchange: async () => fill(body, against.value ? (await difference(seq, newest)).shown : own && own.shown) },
       own && h("option", { value: "" }, "What it changed"), !isNewest && h("option", { value: "now" }, `What has changed since, up to revision ${newest}`));
     const whole = h("details.pad", h("summary.muted.small", "The whole document"));
-    whole.addEventListener("toggle", async () => whole.append(code(await document_(seq))), { once: true });
+    whole.addEventListener("toggle", async () => whole.append(code((await read()).document)), { once: true });
     // Restoring a revision that equals the live document would only empty the cache.
     fill(detail, panel(`Revision ${seq}`, [isNewest ? badge("in force", "good") : later && later.isSame && badge("same as in force", "good"), own && !isNewest && against,
       later && !later.isSame && can(tenant, "write") && button("Restore", ask)],
