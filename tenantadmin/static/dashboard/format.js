@@ -4,7 +4,6 @@
 
 const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const tenths = new Intl.NumberFormat("en-US", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
-const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
 const monthName = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
 const dayName = new Intl.DateTimeFormat("en-GB", {
   weekday: "short", day: "numeric", month: "short", year: "numeric", timeZone: "UTC",
@@ -61,10 +60,6 @@ export const number = (value) =>
  * @param {string} noun what is counted, one of it
  */
 export const count = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
-
-/** @param {Value} value for axes and other narrow places: `11.1K`; columns have `number` */
-export const compact = (value) =>
-  value == null ? NONE : value < 10_000 ? number(value) : short.format(value);
 
 /** @param {Value} value a share of 0 to 1, with one decimal: `42.9%`; only all is `100%`, and only none is `0%` */
 export function percent(value) {

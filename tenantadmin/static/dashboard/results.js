@@ -40,7 +40,8 @@ function cell(tenant, name, value, day) {
   if (name === "logId" && day) return a(to(tenant, "explain", { logId: value, day }), value);
   if (name === "cacheStatus") return h("span", { title: meaning(value) }, value, beside(" ", STATUSES[value]?.[0]));
   if (name === "timestamp" && value instanceof Exact) return h("span", { title: f.when(Number(value)) }, value.text);
-  return typeof value === "string" ? value : writeExact(value);
+  if (typeof value !== "string") return writeExact(value);
+  return value.length > 50 ? h("details.long", h("summary", value)) : value;
 }
 
 /**

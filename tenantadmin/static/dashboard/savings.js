@@ -25,14 +25,14 @@ export const billTile = (gain) => {
   return gain.billedMs ? [[`${costs ? "Costs" : "Saved"} on the bill`, text]] : [];
 };
 
-/** @type {(tenant: string, from: string, last: string) => HTMLElement[]} the page does not wait for the savings */
-export const savingsTiles = (tenant, from, last) => {
+/** @type {(tenant: string, from: string, last: string, query: Texts) => HTMLElement[]} the page does not wait for the savings. `query` is the period in addresses */
+export const savingsTiles = (tenant, from, last, query) => {
   const today = f.today();
   const [bill, time] = [h("dd", "…"), h("dd", f.NONE)];
   if (from > today) fill(bill, f.NONE);
   else {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => {
-      fill(bill, h("a", { href: to(tenant, "savings", { period: from.slice(0, 7) }) }, saved(savings)), h("span.note", savings.text.bill, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")]));
+      fill(bill, h("a", { href: to(tenant, "savings", query) }, saved(savings)), h("span.note", savings.text.bill, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")]));
       fill(time, f.duration(savings.total.saved.busyMs), h("span.note", savings.text.time));
     }, () => fill(bill, f.NONE, h("span.note", "not available")));
   }

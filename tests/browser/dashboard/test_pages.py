@@ -38,7 +38,6 @@ pytestmark = pytest.mark.browser
 
 
 def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
-    month = demo.last_day.isoformat()[:7]
     with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
         assert page.url == f"{home}#/"
@@ -52,7 +51,7 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
             "POST /users/me/tokens",
             "POST /oauth/token",
             "GET /tenants/T/activity",
-            *sorted([f"GET /tenants/T/summaries/{month.replace('-', '/')}", "GET /tenants/T/timeline"]),
+            "GET /tenants/T/timeline",
             "GET /tenants/T/savings",
             "GET /tenants/T/verdict",
             "GET /tenants/T/setup",
@@ -69,7 +68,10 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         )
         assert requests == sum(kinds) > 100
         expect(page.locator("#view")).to_contain_text("Not compared with the period before")
-        page.click("nav[aria-label='Length of the period'] >> text=Day")
+        page.click("nav[aria-label='Length of the period'] >> text=Month")
+        page.wait_for_selector("text=by hour of day, mean of the month")
+        page.go_back()
+        page.click("nav[aria-label='Length of the period'] >> text='Day'")
         page.wait_for_url(f"**period={demo.last_day}")
         page.wait_for_selector("text=Requests by hour")
         page.go_back()
@@ -77,15 +79,15 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         requests = page.inner_text("dd >> nth=2")
         page.click("nav[aria-label='Length of the period'] >> text=Year")
         page.wait_for_selector(f".chart[data-drawn] canvas[aria-label$='{demo.last_day.year}']")
-        # All days of the demo are in one month, but for the first day of one.
-        assert demo.last_day.day == 1 or page.inner_text("dd >> nth=2") == requests
+        # All days of the demo are in one year, but for the first day of one.
+        assert demo.last_day.timetuple().tm_yday == 1 or page.inner_text("dd >> nth=2") == requests
         page.go_back()
         page.wait_for_selector("text=Data from the cache")
         del dashboard.asked[:]
         page.reload()
         page.wait_for_selector(".chart[data-drawn]")
         # With what is left to set up.
-        assert len(dashboard.asked) == len(set(dashboard.asked)) == 8
+        assert len(dashboard.asked) == len(set(dashboard.asked)) == 7
 
 
 def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
@@ -109,7 +111,7 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
         rule = page.locator("[aria-label='Savings by rule'] [title=catalog-pages]")
         expect(rule).to_have_text("Product pages")
         assert rule.get_attribute("href") == f"#/t/{demo.tenant}/rules?rule=catalog-pages"
-        page.click("nav[aria-label='Length of the period'] >> text=Last 30 days")
+        page.click("nav[aria-label='Length of the period'] >> text=Last 28 days")
         page.wait_for_selector("text=Billed by day")
         since = re.compile(rf" to .*, with requests since .* {demo.last_day.year}\.")
         expect(page.locator(".page-head p")).to_have_text(since)
@@ -119,14 +121,21 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
         expect(page.locator("#view")).to_contain_text("There are no requests in January 2020.")
 
 
-def test_a_new_month_without_requests_opens_the_last_with_some(
+def test_the_overview_opens_the_28_days_up_to_the_last_with_requests(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
     with open_as(demo.owner, home) as dashboard:
-        dashboard.page.clock.set_fixed_time((demo.last_day + timedelta(days=40)).isoformat())
+        page = dashboard.page
+        page.clock.set_fixed_time((demo.last_day + timedelta(days=40)).isoformat())
         dashboard.go(f"/t/{demo.tenant}/overview")
-        dashboard.page.wait_for_url(f"**period={demo.last_day.isoformat()[:7]}")
-        dashboard.page.wait_for_selector(".chart[data-drawn]")
+        page.wait_for_selector(".chart[data-drawn]")
+        days = "{:%a, %-d %b %Y} to {:%a, %-d %b %Y}"
+        first = demo.last_day - timedelta(days=27)
+        expect(page.locator("h1")).to_have_text(days.format(first, demo.last_day))
+        page.click("nav[aria-label='Length of the period'] >> text=7 days")
+        page.click("[aria-label=Earlier]")
+        first = demo.last_day - timedelta(days=13)
+        expect(page.locator("h1")).to_have_text(days.format(first, first + timedelta(days=6)))
 
 
 def test_rules_are_edited_with_lint_compared_and_published(
@@ -495,6 +504,25 @@ def test_queries_are_saved_under_a_name(demo: Demo, own_origin: str, open_as: Ca
         expect(entry.get_by_text("mine")).to_have_attribute("title", re.compile("userName"))
         entry.get_by_label("Forget mine").click()
         expect(entry).to_have_count(0)
+
+
+def test_a_long_value_opens_and_an_error_is_marked_at_its_line(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    sql = f"SELECT repeat('long ', 50) AS text,\nnosuch FROM proxy_logs WHERE day = '{demo.last_day}' LIMIT 1"
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/sql?sql={quote(sql)}") as dashboard:
+        page = dashboard.page
+        page.click("main >> button:has-text('Run')")
+        expect(page.locator(".ace_gutter-cell.ace_error")).to_have_text("2")
+        page.evaluate(
+            "sql => document.querySelector('.editor').env.editor.setValue(sql)", sql.replace(",\nnosuch", "")
+        )
+        page.click("main >> button:has-text('Run')")
+        row = page.locator("[aria-label=Result] tbody tr")
+        height = row.bounding_box()["height"]
+        expect(page.locator(".ace_gutter-cell.ace_error")).to_have_count(0)
+        page.click("[aria-label=Result] summary")
+        assert row.bounding_box()["height"] > 2 * height
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,13 @@ _HAS_ITS_PARTS = """() => !document.querySelector(
 LONG_NAME = "Reporting warehouse of the northern sales organisation (production, Frankfurt)"
 
 
+#: How much wider a list is than its place.
+_OVERFLOW_OF_LIST = """() => {
+    const place = document.querySelector("#result_list").closest("[class*=overflow], .simplebar-content-wrapper");
+    return place.scrollWidth - place.clientWidth;
+}"""
+
+
 def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
@@ -239,6 +246,10 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
                 faults[0] = broken
             if faults:
                 found[path] = faults
+        for path in ("tenant", "personalaccesstoken", "account", "user", "domain", "fqdn"):
+            page.goto(f"{service}/admin/accounts/{path}/")
+            if overflow := page.evaluate(_OVERFLOW_OF_LIST):
+                found[path] = overflow
     assert not found, found
 
 

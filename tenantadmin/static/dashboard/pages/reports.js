@@ -28,7 +28,7 @@ export async function show({ tenant, query }) {
 async function stale(tenant, from, last) {
   const [rules, report] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/reports/stale", { tenant, from, to: last })]);
   return [
-    tiles([["Hits", f.compact(report.hits)], ["At risk", f.number(report.atRisk), f.ratio(report.atRisk, report.hits)], ["Rules with such hits", f.number(report.rules.filter((rule) => rule.atRisk).length)]]),
+    tiles([["Hits", f.number(report.hits)], ["At risk", f.number(report.atRisk), f.ratio(report.atRisk, report.hits)], ["Rules with such hits", f.number(report.rules.filter((rule) => rule.atRisk).length)]]),
     tablePanel("Served although a table had changed", null, [
       rules.column(),
       text("Table", "table", (name) => h("code", name)),

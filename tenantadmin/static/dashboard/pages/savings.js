@@ -20,7 +20,7 @@ export async function show({ tenant, query, onLeave }) {
   const at = (/** @type {string} */ value, length = days) => to(tenant, "savings", { period: value, ...(value.length === 10 && { days: String(length) }) });
   const name = days ? `${f.periodName(from)} to ${f.periodName(end)}` : f.periodName(period);
   const head = (since = from) => pageHead("Savings", `${name}${since > from ? `, with requests since ${f.periodName(since)}` : ""}. Days and hours are in UTC.`,
-    tabs([.../** @type {[string, string, boolean][]} */ ([7, 30].map((it) => [at(f.yesterday(), it), `Last ${it} days`, days === it])), [at(isYear ? `${period}-${today.slice(5, 7)}` : period.slice(0, 7)), "Month", period.length === 7],
+    tabs([.../** @type {[string, string, boolean][]} */ ([7, 28].map((it) => [at(f.yesterday(), it), `Last ${it} days`, days === it])), [at(isYear ? `${period}-${today.slice(5, 7)}` : period.slice(0, 7)), "Month", period.length === 7],
       [at(period.slice(0, 4)), "Year", isYear]], "Length of the period", "segments"),
     stepper("Period", at, shift(period, -(days || 1)), shift(period, days || 1)));
   if (from > today) return h("div", head(), empty("This period has not begun."));

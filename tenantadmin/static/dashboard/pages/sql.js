@@ -48,6 +48,7 @@ export async function show(context) {
     const sql = editor.value().trim();
     replaceAddress(to(tenant, "sql", { sql }));
     fill(output, skeleton(2));
+    editor.annotate([]);
     const start = performance.now();
     try {
       const answer = await results.run(tenant, sql, signal);
@@ -56,7 +57,11 @@ export async function show(context) {
         ...FILES.map(([name, kind]) => button(name, () => results.download(tenant, sql, kind), "small"))],
       results.resultTable(tenant, answer)));
     } catch (error) {
-      if (!signal.aborted) fill(output, panel("No result", null, failure(error)));
+      if (signal.aborted) return;
+      fill(output, panel("No result", null, failure(error)));
+      const message = output.innerText;
+      const [, line] = /line (\d+), column/.exec(message) ?? [];
+      if (line) editor.annotate([{ line: Number(line), severity: "error", message }]);
     }
   };
   context.onLeave(() => running.abort());
