@@ -141,7 +141,7 @@ class PersonalAccessTokenAdmin(NamingAdmin):
     actions = (revocation("Access tokens minted from it end within five seconds.", end_pat),)
     named = ("tenants", "accounts")
     list_display = (
-        *("prefix", "name", "owner", "scopes", "tenants", "accounts"),
+        *("prefix", "name", "owner", "scopes", "tenants"),
         *("expires_at", "last_used_at", "revoked_at"),
     )
     list_select_related = ("owner",)

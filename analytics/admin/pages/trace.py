@@ -11,8 +11,11 @@ import msgspec
 from django import forms
 from django.utils.html import format_html
 
+from accounts.admin.pages.base import PART
 from analytics.admin.pages.base import LogPage
 from analytics.explain import explain_logged, time_of
+from analytics.reports.reading import LogReader, Window
+from analytics.reports.traffic import TrafficFilter, list_traffic
 from logs.columns import BY_NAME
 from logs.statuses import say_status
 from rules.admin.json_lines import parse_text
@@ -26,6 +29,7 @@ from rules.rule_text import say_conditions
 from rules.ruleset import read_caching
 from tenantadmin.lib.core.errors import ApiError, ValidationFailed
 from tenantadmin.lib.core.formats import duration, span
+from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.http.formats import moment
 from tenantadmin.lib.objectstore import default_store
 
@@ -42,6 +46,9 @@ if TYPE_CHECKING:
     ShownRule = tuple[ExplainedRule, str, list[tuple[FailedTest, str]]]
 
 _MAX_TEXT: Final = 1_000_000
+#: How many of the newest misses are offered, and of how many days.
+_MISSES: Final = 10
+_MISS_DAYS: Final = 7
 #: A read of one table, with every condition key.
 EXAMPLE: Final = {
     "standardizedSql": "SELECT count(*) FROM sales.orders",
@@ -128,6 +135,7 @@ class TracePage(LogPage):
 
     title = "Explain"
     template_name = "backoffice/tenant/trace.html"
+    parts: ClassVar[Mapping[str, str]] = {"misses": "backoffice/tenant/trace_misses.html"}
 
     def read(self) -> Mapping[str, Any]:
         values = {name: self.request.GET[name] for name in LoggedForm.base_fields if name in self.request.GET}
@@ -136,19 +144,13 @@ class TracePage(LogPage):
             "logged": LoggedForm(initial=values, drafts=self.drafts),
         }
 
-    @property
-    def misses(self) -> str:
-        """SQL that finds misses to explain."""
-        return (
-            "SELECT day, logId, timestamp, userName, matchedRule, standardizedSql FROM proxy_logs\n"  # noqa: S608
-            f"WHERE day = '{self.last_day}' AND cacheStatus = 'MISS' ORDER BY timestamp DESC LIMIT 50"
-        )
-
     @cached_property
     def drafts(self) -> list[RuleDraft]:
         return [] if self.tenant.deleted_at else list_drafts(self.tenant.pk)
 
     def get(self, request: HttpRequest, **more: Any) -> HttpResponseBase:
+        if request.GET.get(PART) in self.parts:
+            return self._show_misses()
         # Other pages lead to the explanation of a request.
         if "log_id" in request.GET and self.has_access:
             return self._explain(request.GET)
@@ -168,6 +170,21 @@ class TracePage(LogPage):
             except ApiError as error:
                 content["error"], status = error, error.status
         return self.show(self.template_name, content, status=status)
+
+    def _show_misses(self) -> HttpResponse:
+        self.require_access()
+        content: dict[str, Any] = {}
+        try:
+            content["misses"] = list_traffic(
+                LogReader(default_store(), self.tenant.pk, self.reader),
+                window=Window(days_before(self.last_day, _MISS_DAYS - 1), self.last_day),
+                matching=TrafficFilter(status="MISS"),
+                limit=_MISSES,
+                cursor=None,
+            ).requests
+        except ApiError as error:
+            content["error"] = error
+        return self.show(self.parts["misses"], content)
 
     def _trace_pasted(self, form: forms.Form) -> dict[str, Any]:
         values = form.cleaned_data

@@ -55,6 +55,21 @@ class TestTrace:
         runs = QueryRun.objects.values_list("email", "outcome")
         assert set(runs) == {("support@example.org", "ok")}
 
+    def test_the_newest_misses_lead_to_their_explanations(
+        self, access: Client, staff: Client, tenant: Tenant
+    ) -> None:
+        put_log(tenant, ENTRY, {**ENTRY, "cacheStatus": "MISS", "matchedRule": "orders"})
+        address = to("tenant-rules-trace", tenant)
+        assert "Reading the log…" in access.get(address).content.decode()
+        assert not LogRead.objects.exists()
+        listed = access.get(address, {"part": "misses"}).content.decode()
+        assert "orders SELECT <b>" in text_of(listed)
+        assert f'href="?log_id=log-1&amp;day={DAY.isoformat()}"' in listed
+        assert "log-0" not in listed
+        assert LogRead.objects.get().email == "support@example.org"
+        assert "Reading the log…" not in staff.get(address).content.decode()
+        assert staff.get(address, {"part": "misses"}).status_code == 403
+
     def test_the_evidence_for_a_miss_has_plain_names_and_times(self, access: Client, tenant: Tenant) -> None:
         stored: dict[str, Any] = {**ENTRY, "cacheStatus": "MISS", "matchedRule": "orders", "queryHash": "q"}
         stored |= {"cacheTtlSeconds": 60, "warehouseExecutionTimeMs": 0}

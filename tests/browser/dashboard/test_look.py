@@ -182,17 +182,15 @@ def test_the_first_view_is_small(demo: Demo, home: str, open_as: Callable[..., A
         dashboard.go(f"/t/{demo.tenant}/overview")
         page.wait_for_selector(".chart[data-drawn]")
         page.wait_for_selector(f"aside option:text('{demo.name}')", state="attached")
-    month = f"{demo.last_day:%Y/%m}"
     asked = [it.replace(demo.tenant, "T").partition("?")[0] for it in dashboard.asked]
     assert asked[:3] == ["GET /users/me", "POST /users/me/tokens", "POST /oauth/token"]
-    assert asked[3] == "GET /tenants/T/activity"
-    assert sorted(asked[4:6]) == [f"GET /tenants/T/summaries/{month}", "GET /tenants/T/timeline"]
+    assert asked[3:5] == ["GET /tenants/T/activity", "GET /tenants/T/timeline"]
     # The names of the other tenants, savings, verdict and what is left to set up come when the page is there.
     later = [
         "GET /config/tenants/manifest",
         *(f"GET /tenants/T/{it}" for it in ("savings", "setup", "verdict")),
     ]
-    assert sorted(asked[6:]) == later
+    assert sorted(asked[5:]) == later
     assert len(loaded) == len(set(loaded))
     files = [urlsplit(url).path for url in loaded if "/static/" in url]
     ours = [path.partition("/static/dashboard/")[2] for path in files if "/static/dashboard/" in path]

@@ -13,7 +13,7 @@ from django.contrib.staticfiles import finders
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from accounts.models import Account, Domain, Revision, Tenant
+from accounts.models import Account, Domain, PersonalAccessToken, Revision, Tenant
 from analytics.models import Build
 from rules.markers import MANUAL, NewMarker, create_marker
 from rules.models import RuleDraft
@@ -22,6 +22,7 @@ from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.advice import recommend
+from tests.admin.rows import make_row
 from tests.browser.browsing import faults_of_width, resize
 from tests.browser.staff.tasks import RULE, pages_of, replayed, signed_in, staff_pages
 from tosapp.publishing import publish
@@ -188,7 +189,7 @@ LONG_NAME = "Reporting warehouse of the northern sales organisation (production,
 
 #: How much wider a list is than its place.
 _OVERFLOW_OF_LIST = """() => {
-    const place = document.querySelector("#result_list").closest("[class*=overflow], .simplebar-content-wrapper");
+    const place = document.querySelector("#result_list").closest(".simplebar-content-wrapper");
     return place.scrollWidth - place.clientWidth;
 }"""
 
@@ -226,6 +227,7 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     replayed(draft)
     known = {"tenant": tenant.pk, "account": world.account.pk, "person": world.member.pk, "draft": draft.pk}
     known |= {"domain": "warehouse.acme.example", "recommendation": advice.pk, "kind": "rules", "seq": 1}
+    make_row(PersonalAccessToken, tenants=[str(tenant.pk)], scopes=["analytics:users", "config:write"])
     pages = [
         *staff_pages(known).values(),
         f"{reverse('admin:fqdns')}?q=db.acme.example",
