@@ -95,7 +95,8 @@ class TestKeeping:
         answer = self.keep(staff, tenant, rules='[{"id": "half')
         assert answer.status_code == 400
         assert "[{&quot;id&quot;: &quot;half" in answer.content.decode()
-        assert "The text is not JSON" in answer.content.decode()
+        # Above the editor and in the list of lint.
+        assert answer.content.decode().count("The text is not JSON") == 2
 
     def test_it_begins_from_the_shown_revision(self, staff: Client, tenant: Tenant) -> None:
         fields = {**fields_of(staff, to("tenant-rules", tenant)), "draft": "yes", "reason": "x"}
@@ -325,6 +326,10 @@ def replay(client: Client, draft: RuleDraft) -> ReplayRun:
     return ReplayRun.objects.get()
 
 
+def main_buttons(staff: Client, draft: RuleDraft) -> list[str]:
+    return re.findall(r'class="button"[^>]*>([^<]+)', staff.get(page_of(draft)).content.decode())
+
+
 @pytest.mark.django_db(transaction=True)
 class TestReplays:
     @pytest.fixture
@@ -362,6 +367,9 @@ class TestReplays:
         assert "What the log says" in explained
         # Who may not read the log sees no ids of it.
         assert "log-1" not in page_text(staff, page_of(draft))
+        # What to do next is the one main button.
+        assert main_buttons(staff, draft) == ["Publish"]
+        assert main_buttons(staff, draft_of(draft.tenant, ADS)) == ["Replay the last 7 days"]
 
     def test_rules_that_the_draft_does_not_change_are_closed(self, staff: Client, draft: RuleDraft) -> None:
         shown = replay(staff, draft).result
