@@ -402,6 +402,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
         page.wait_for_selector("h1:text('Draft')", state="attached")
         assert [rule["id"] for rule in rules_in_editor(page)][-1] == "drafted"
+        expect(page.locator("section:has-text('What it changes') h3")).to_contain_text("drafted")
         page.go_back()
         expect(page.locator(f"{card.format('drafted')} >> .badge >> nth=1")).to_have_text("drafted")
         page.click(f"{card.format('dismissed')} >> button:text('Dismiss')")

@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, publishing } from "../publish.js";
 import { rulesetEditor } from "../ruleset.js";
-import { a, ask, badge, button, empty, field, fill, go, h, input, notify, pageHead, to } from "../ui.js";
+import { a, ask, badge, button, empty, field, fill, go, h, input, notify, pageHead, panel, to } from "../ui.js";
 import { listReplays } from "./drafts.js";
 
 /** @type {Show} */
@@ -40,9 +40,15 @@ export async function show(context) {
   };
 
   const replaysOf = async () => (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.subject.draftId === draft);
+  const changes = h("div");
+  const compare = async () => {
+    const difference = await call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path);
+    fill(changes, ruleDiff(difference, difference.conflicts));
+    return difference;
+  };
   const review = async () => {
     await save();
-    const difference = await call("GET /config/tenants/{tenant}/rules/drafts/{draft}/diff", path);
+    const difference = await compare();
     const isBehind = difference.from !== difference.baseSeq;
     await askToPublish({
       tenant, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint,
@@ -77,12 +83,12 @@ export async function show(context) {
   const isDirty = () => editor.isChanged() || name.value !== stored.name;
   context.guard(() => mayWrite && isDirty());
   context.title(stored.name || "Draft");
-  const replays = await replaysOf();
+  const [replays] = await Promise.all([replaysOf(), compare()]);
   const open = context.query.get("open");
   if (mayWrite && open) setTimeout(open === "replay" ? replay : review);
   setTimeout(() => editor.point(context.query.get("rule"), "Kept as a draft"));
   return h("div",
     pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],
-      mayWrite && [button("Save", async () => { await save(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),
-    editor.element, listReplays(tenant, replays));
+      mayWrite && [button("Save", async () => { await save(); await compare(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),
+    editor.element, panel("What it changes in the live rules", null, changes), listReplays(tenant, replays));
 }

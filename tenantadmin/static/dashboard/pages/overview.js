@@ -28,7 +28,7 @@ export async function show(context) {
   const top = () => [head(period, days, title, activity, at), last >= (lastDay ?? f.yesterday()) && verdict(tenant)];
   if (activity.days.length) {
     try {
-      const node = await (days > 1 ? several : period.length === 4 ? year : period.length === 7 ? month : day)(context, period, activity);
+      const node = await (period.length === 4 ? year : inDays)(context, period, activity);
       return h("div", top(), node);
     } catch (error) {
       if (!hasStatus(error, 404)) throw error;
@@ -66,17 +66,16 @@ export const tiles = (entries, first) =>
 
 /** @param {Context} context @param {Contract.Activity} activity @param {[string, string, string?][]} more */
 function figures({ tenant, query }, { from, to: last, total, change, before }, more) {
-  /** @type {(value: Value, show: (value: Value) => string) => string} of the mean day */
-  const daily = (value, show) => (change ? `${show(value)} a day` : "");
-  const requests = total.hits + total.storedMisses + total.notCached;
+  /** @type {Record<string, Value>} */
+  const sums = { ...total, requests: total.hits + total.storedMisses + total.notCached };
+  /** @type {Record<string, any> | null | undefined} */
+  const changes = change;
+  /** @type {(name: string, key: string, show?: (value: Value) => string, showChange?: (value: any) => string, of?: string) => [string, string, string]} by default, a change is of the mean day */
+  const tile = (name, key, show = f.number, showChange = f.change, of = " a day") => [name, show(sums[key]), changes ? showChange(changes[key]) + of : ""];
   return h("div", tiles([
-    ["Requests", f.number(requests), daily(change?.requests, f.change)], ["Hit rate", f.percent(total.hitRate), change ? f.points(change.hitRate) : ""],
-    ["Hits", f.number(total.hits), daily(change?.hits, f.change)], ["Misses", f.number(total.storedMisses), daily(change?.storedMisses, f.change)],
-    ["Not cached (bypassed, passed through)", f.number(total.notCached), daily(change?.notCached, f.change)],
-    ["Warehouse time spent", f.duration(total.warehouseMs), daily(change?.warehouseMs, f.durationChange)],
-    ["Response from the cache", f.duration(total.hitResponseMs), change ? f.durationChange(change.hitResponseMs) : ""],
-    ["Response from the warehouse", f.duration(total.missResponseMs), change ? f.durationChange(change.missResponseMs) : ""],
-    ["Data from the cache", f.bytes(total.cachedBytes), daily(change?.cachedBytes, (value) => f.difference(value, f.bytes))], ...more,
+    tile("Requests", "requests"), tile("Hit rate", "hitRate", f.percent, f.points, ""), tile("Hits", "hits"), tile("Misses", "storedMisses"), tile("Not cached (bypassed, passed through)", "notCached"),
+    tile("Warehouse time spent", "warehouseMs", f.duration, f.durationChange), tile("Response from the cache", "hitResponseMs", f.duration, f.durationChange, ""), tile("Response from the warehouse", "missResponseMs", f.duration, f.durationChange, ""),
+    tile("Data from the cache", "cachedBytes", f.bytes, (value) => f.difference(value, f.bytes)), ...more,
   ], savingsTiles(tenant, from, last, query.has("period") ? Object.fromEntries(query) : { period: last, days: "28" })), fine(before.text));
 }
 
@@ -88,9 +87,8 @@ function traffic(context, label, buckets, marks) {
   return chart({
     label, labels: buckets.map((one) => one.name), marks, onLeave: context.onLeave, press: deeper,
     series: [
-      { label: "Hits", values: buckets.map((one) => one.hits), colour: "hit", stack: "requests", show: f.number },
-      { label: "Misses", values: buckets.map((one) => one.misses), colour: "miss", stack: "requests", show: f.number },
-      { label: "Not cached", values: buckets.map((one) => one.notCached), colour: "not-cached", stack: "requests", show: f.number },
+      .../** @type {const} */ ([["Hits", "hits", "hit"], ["Misses", "misses", "miss"], ["Not cached", "notCached", "not-cached"]]).map(([label, key, colour]) =>
+        ({ label, colour, values: buckets.map((one) => one[key]), stack: "requests", show: f.number })),
       { label: "Hit rate", values: buckets.map(({ hits, misses, notCached }) => hits / (hits + misses + notCached || NaN)), colour: "rate", kind: "line", axis: "right", show: f.percent },
     ],
   });
@@ -113,54 +111,25 @@ async function year(context, period, activity) {
     panel("Requests by day", null, traffic(context, `Requests by day in ${period}`, buckets, marks)));
 }
 
-/** @param {string} tenant @param {Contract.Activity} activity */
-const readTimeline = (tenant, { from, to: last }) => call("GET /tenants/{tenant}/timeline", { tenant, from, to: last, step: "day" });
-
-/** @param {Context} context @param {Contract.Timeline} timeline @param {string} label */
-const byDay = (context, timeline, label) =>
-  panel("Requests by day", null, traffic(context, `Requests by day, ${label}`, ...fromTimeline(timeline, f.dayShort, (at) => at.slice(0, 10))));
-
-/** @param {Context} context @param {string} period @param {Contract.Activity} activity */
-async function several(context, period, activity) {
-  const timeline = await readTimeline(context.tenant, activity);
-  return h("div", figures(context, activity, []), byDay(context, timeline, `days until ${period}`), changes(context.tenant, timeline));
-}
-
-/** @param {Context} context @param {string} period @param {Contract.Activity} activity */
-async function month(context, period, activity) {
+/** @param {Context} context @param {string} period @param {Contract.Activity} activity a month, a day, or the days until one */
+async function inDays(context, period, activity) {
   const { tenant } = context;
-  const [thisYear, thisMonth] = period.split("-");
+  const { from, to: last } = activity;
+  const [year, month, day] = period.split("-");
+  const isDay = from === last;
   const [it, timeline] = await Promise.all([
-    call("GET /tenants/{tenant}/summaries/{year}/{month}", { tenant, year: thisYear, month: thisMonth }),
-    readTimeline(tenant, activity),
+    isDay ? call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year, month, day })
+      : day ? null : call("GET /tenants/{tenant}/summaries/{year}/{month}", { tenant, year, month }),
+    call("GET /tenants/{tenant}/timeline", { tenant, from, to: last, step: isDay ? "hour" : "day" }),
   ]);
-  return body(context, it, timeline, figures(context, activity, [["Statements", f.number(it.totalQueries)], ["Users", f.number(it.totalUsers)]]),
-    byDay(context, timeline, f.periodName(period)), "by hour of day, mean of the month");
+  const [statements, users] = !it ? [] : "queries" in it ? [it.queries.length, it.uniqueUsers] : [it.totalQueries, it.totalUsers];
+  const label = `Requests by ${isDay ? "hour" : "day"}`;
+  const changed = changes(tenant, timeline);
+  return h("div", figures(context, activity, it ? [["Statements", f.number(statements)], ["Users", f.number(users)]] : []),
+    panel(label, isDay && [a(to(tenant, "statements", { day: period }), "Statements"), a(to(tenant, "traffic", { from, to: last }), "Requests"), a(to(tenant, "digest", { day: period }), "Digest")],
+      traffic(context, `${label}, ${day && !isDay ? "until " : ""}${f.periodName(period)}`, ...fromTimeline(timeline, isDay ? (at) => at.slice(11, 16) : f.dayShort, (at) => (isDay ? "" : at.slice(0, 10))))),
+    it ? h("div.columns", hours(context, it.hourlyActivity, isDay ? "by hour" : "by hour of day, mean of the month"), changed) : changed);
 }
-
-/** @param {Context} context @param {string} period @param {Contract.Activity} activity */
-async function day(context, period, activity) {
-  const { tenant } = context;
-  const [thisYear, thisMonth, thisDay] = period.split("-");
-  const [it, timeline] = await Promise.all([
-    call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year: thisYear, month: thisMonth, day: thisDay }),
-    call("GET /tenants/{tenant}/timeline", { tenant, from: period, to: period, step: "hour" }),
-  ]);
-  return body(context, it, timeline, figures(context, activity, [["Statements", f.number(it.queries.length)], ["Users", f.number(it.uniqueUsers)]]),
-    panel("Requests by hour", [a(to(tenant, "statements", { day: period }), "Statements"), a(to(tenant, "traffic", { from: period, to: period }), "Requests"), a(to(tenant, "digest", { day: period }), "Digest")],
-      traffic(context, `Requests by hour, ${f.periodName(period)}`, ...fromTimeline(timeline, (at) => at.slice(11, 16), () => ""))), "by hour");
-}
-
-/**
- * @param {Context} context
- * @param {Contract.MonthlySummary | Contract.DailySummary} it
- * @param {Contract.Timeline} timeline
- * @param {HTMLElement} sums
- * @param {HTMLElement} requests
- * @param {string} note on the hours
- */
-const body = (context, it, timeline, sums, requests, note) =>
-  h("div", sums, requests, h("div.columns", hours(context, it.hourlyActivity, note), changes(context.tenant, timeline)));
 
 /** @param {Contract.Timeline} timeline @param {(at: string) => string} name @param {(at: string) => string} deeper */
 function fromTimeline(timeline, name, deeper) {
@@ -176,8 +145,8 @@ const changeText = ({ kind, seq, text: did }) => `${kind === "rules" ? "Rules" :
 function hours(context, activity, note) {
   return panel("Response times", beside(note), chart({
     label: `Response times ${note}`, short: true, onLeave: context.onLeave, labels: activity.map((one) => f.hour(one.hour)),
-    series: [{ label: "From the warehouse", values: activity.map((one) => one.cacheMissAverageResponseTime || null), colour: "miss", kind: "line", show: f.duration },
-    { label: "From the cache", values: activity.map((one) => one.cacheHitAverageResponseTime || null), colour: "hit", kind: "line", show: f.duration }],
+    series: /** @type {const} */ ([["From the warehouse", "cacheMissAverageResponseTime", "miss"], ["From the cache", "cacheHitAverageResponseTime", "hit"]]).map(([label, key, colour]) =>
+      ({ label, colour, values: activity.map((one) => one[key] || null), kind: "line", show: f.duration })),
   }));
 }
 
