@@ -173,7 +173,7 @@ class TracePage(LogPage):
 
     def _show_misses(self) -> HttpResponse:
         self.require_access()
-        content: dict[str, Any] = {}
+        content: dict[str, Any] = {"names": self.rule_names}
         try:
             content["misses"] = list_traffic(
                 LogReader(default_store(), self.tenant.pk, self.reader),

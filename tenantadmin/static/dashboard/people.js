@@ -54,7 +54,7 @@ export function forgetPerson() {
   forgetTenants();
 }
 
-export function forgetTenants() {
+function forgetTenants() {
   listing = null;
   list = deleted = [];
 }

@@ -32,7 +32,7 @@ export async function show(context) {
       return h("div", top(), node);
     } catch (error) {
       if (!hasStatus(error, 404)) throw error;
-      return h("div", top(), empty("This period is being summarised.", h("p.muted", "It takes a few minutes after the log has arrived. Reload the page then.")));
+      return h("div", top(), empty("This period is being summarised.", fine("It takes a few minutes after the log has arrived. Reload the page then.")));
     }
   }
   if (asked || (await readSetup(tenant, context.signal)).ready) return h("div", top(), emptyDay(tenant, `There are no requests ${days > 1 ? "in these days" : `${period.length > 7 ? "on" : "in"} ${title}`}.`, lastDay, (last) => at(last.slice(0, period.length))));

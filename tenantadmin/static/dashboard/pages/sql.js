@@ -60,8 +60,7 @@ export async function show(context) {
       if (signal.aborted) return;
       fill(output, panel("No result", null, failure(error)));
       const message = output.innerText;
-      const [, line] = /line (\d+), column/.exec(message) ?? [];
-      if (line) editor.annotate([{ line: Number(line), severity: "error", message }]);
+      for (const [, line] of message.matchAll(/line (\d+), column/g)) editor.annotate([{ line: Number(line), severity: "error", message }]);
     }
   };
   context.onLeave(() => running.abort());
