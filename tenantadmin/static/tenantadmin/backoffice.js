@@ -42,10 +42,25 @@ document.addEventListener("click", (event) => {
     showTimes(document);
 });
 
-// --- Enter in the command palette opens the first result ---
+// --- The command palette: Enter opens the first result, Escape closes, and no letter is lost ---
+
+// django-unfold gives the field the focus some time later, when a fast typist has typed the first letters.
+function openPalette() {
+    const field = document.getElementById("search-input-command");
+    field.closest("[x-show]").style.display = "";
+    field.focus();
+}
+
+window.addEventListener("opencommand", openPalette);
+window.addEventListener("load", () => window.addEventListener("keydown", (event) => {
+    if (event.key === "k" && event.defaultPrevented) openPalette();
+}));
 
 document.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.target.id !== "search-input-command") return;
+    if (event.target.id !== "search-input-command") return;
+    // django-unfold closes an empty palette alone.
+    if (event.key === "Escape") event.target.value = "";
+    if (event.key !== "Enter") return;
     // django-unfold opens the result that the arrows chose. Without one it fails, so it must not see the key.
     if (document.querySelector("#command-results li.active")) return;
     event.preventDefault();
