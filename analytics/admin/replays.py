@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -26,6 +27,7 @@ from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from analytics.replay.judgement import ReplayJudgement
     from analytics.replay.outdated import Outdated
@@ -175,6 +177,13 @@ class ShownReplay:
         """The cost of publishing in this hour of the day."""
         hours: list[Mapping[str, Any]] = (self.run.result or {})["publishCost"]["byHour"]
         return hours[now().hour]
+
+    @property
+    def best_at(self) -> datetime:
+        """The next start of the hour in which publishing costs the least warehouse time."""
+        hour: int = (self.run.result or {})["publishCost"]["best"]["hour"]
+        at = now().replace(hour=hour, minute=0, second=0, microsecond=0)
+        return at if at > now() else at + timedelta(days=1)
 
 
 def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:

@@ -95,6 +95,7 @@ class SavingsText(JsonStruct):
     bill: Annotated[str, Meta(description="Beside what is saved on the bill.")]
     time: Annotated[str, Meta(description="Beside the warehouse time that is saved.")]
     rules: Annotated[str, Meta(description="On what is saved by rule.")]
+    limits: Annotated[str, Meta(description="What the figures leave out.")]
 
 
 class Savings(JsonStruct):
@@ -177,13 +178,14 @@ def savings_document(
         )
     rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
     total = SavingsTotal(**of_days(days))
+    share = rate(unmeasured, unmeasured + requests[_WITHOUT])
     price = next((price for price in reversed(prices) if price["from"] <= str(window.to)), None)
     return Savings(
         currency=pricing.currency,
         pricing=[dict(price) for price in prices],
         window=window,
         total=total,
-        text=_text_of(total, pricing.on(window.to), price=price),
+        text=_text_of(total, pricing.on(window.to), price=price, unmeasured=unmeasured, share=share),
         days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
         months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
         if step == "month"
@@ -210,13 +212,15 @@ def savings_document(
         ],
         rules=rules,
         unmeasured=unmeasured,
-        unmeasured_share=rate(unmeasured, unmeasured + requests[_WITHOUT]),
+        unmeasured_share=share,
         caveats=list(CAVEATS),
         queries=[ReportQuery(name="savings", sql=sql)],
     )
 
 
-def _text_of(total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | None) -> SavingsText:
+def _text_of(
+    total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | None, unmeasured: int, share: float
+) -> SavingsText:
     saved, without = total.saved, total.without
     explanation = (
         "The cache spared warehouse time, which is how long statements run. Requests whose time was not "
@@ -250,7 +254,16 @@ def _text_of(total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | No
             rules += " The warehouse is always on, so its bill is the same with and without a rule."
     if price is not None:
         explanation += f" The price is {formats.money(price['perHour'], price['currency'])} an hour."
-    return SavingsText(explanation=explanation, bill=bill, time=time, rules=rules)
+    limits = (
+        "Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is "
+        "saved. The price is of one size of the warehouse."
+    )
+    if unmeasured:
+        limits += (
+            f" {formats.number(unmeasured)} requests ({formats.percent(share)}) are not counted, because the "
+            "time of their statement is unknown."
+        )
+    return SavingsText(limits=limits, explanation=explanation, bill=bill, time=time, rules=rules)
 
 
 def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:

@@ -157,6 +157,12 @@ export function when(value, inZone = zone()) {
   return timeIn(date, inZone).join(" ");
 }
 
+/** @param {number} ofDay an hour in UTC, as the reader's clock shows it: `00:00 CET` */
+export function hourHere(ofDay) {
+  const [time, name] = timeIn(new Date(new Date().setUTCHours(ofDay, 0, 0, 0)), zone());
+  return `${time.slice(11, 16)} ${name}`;
+}
+
 /** @param {Time} value in UTC and in the browser's zone, for a tooltip */
 export function inBothZones(value) {
   const date = new Date(value ?? NaN);

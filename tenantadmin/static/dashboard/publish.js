@@ -46,8 +46,8 @@ async function predict(tenant, isOf, prediction) {
   const last = own ?? done[0];
   const [run, shown] = await Promise.all([last && call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId }), import("./pages/replay.js")]);
   const [judgement, tiles] = own && run ? shown.outcome(run) : [];
-  return h("div", judgement, tiles ?? prediction ?? h("div.callout", "These rules were not replayed as they are now, so it is not known what they would do. A draft can be replayed on past requests first."),
-    run ? shown.publishCost(run) : fine("The Gateway starts with an empty cache under the new rules."));
+  return h("div", judgement, tiles ?? prediction ?? h("div.callout", "No replay of these rules is kept, so it is not known what they would do. A draft can be replayed on past requests first."),
+    run ? shown.publishCost(run, !!own) : fine("The Gateway starts with an empty cache under the new rules."));
 }
 
 /** @type {(tenant: string, kind: Kind, seq: number, comment: string) => Promise<{seq: number}>} */

@@ -61,6 +61,10 @@ export function startRouter(routes, shell) {
       title: (text) => { document.title = `${text} · Dashboard`; },
       guard: (check) => { isDirty = check; },
       onLeave: (done) => { leaving.push(done); },
+      later: (act, pause = 2000) => {
+        const timer = setTimeout(act, pause);
+        leaving.push(() => clearTimeout(timer));
+      },
     };
     document.title = `${found?.route.title ?? "Not found"} · Dashboard`;
     const load = async () => (await found?.route.load().catch(explain))?.show(context) ?? document.createTextNode("");

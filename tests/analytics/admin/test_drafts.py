@@ -363,6 +363,11 @@ class TestReplays:
         assert "orders 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
         assert "Miss Hit 1 log-1" in text
         assert "In this hour, that costs about" in text
+        assert re.search(
+            r"of warehouse time, on a mean day from [\d-]{10} to [\d-]{10}\. "
+            r"(No hour costs less|It costs the least warehouse time at [\d-]{10} \d\d:00:00 UTC:)",
+            text,
+        )
         explained = page_text(access, to("tenant-rules-trace", draft.tenant), log_id="log-1")
         assert "What the log says" in explained
         # Who may not read the log sees no ids of it.

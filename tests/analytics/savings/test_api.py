@@ -80,6 +80,7 @@ def test_the_document(world: World) -> None:
         .pop("explanation")
         .endswith("it is awake for other requests anyway. The price is 3.00 USD an hour.")
     )
+    assert body["text"].pop("limits").endswith("The price is of one size of the warehouse.")
     assert "until it suspends (5 min), so a rule can save more billed time" in body["text"].pop("rules")
     figures = {
         "withCache": {"billedMs": 6 * MINUTE, "busyMs": MINUTE, "money": "0.30"},

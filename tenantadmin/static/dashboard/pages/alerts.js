@@ -21,10 +21,8 @@ const SHOW = {
   minutes: (value) => duration(60_000 * value), statements: (value) => count(value, "statement"), builds: (value) => count(value, "build"),
 };
 
-const POLL_MS = 2000;
-
 /** @type {Show} */
-export async function show({ tenant, query, reload, signal, onLeave }) {
+export async function show({ tenant, query, reload, signal, later }) {
   const writes = can(tenant, "write");
   const [{ email }, { alerts, kinds, limit }, { firings }] = await Promise.all([
     person(), call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
@@ -39,13 +37,11 @@ export async function show({ tenant, query, reload, signal, onLeave }) {
         : call("POST /tenants/{tenant}/alerts", { tenant, body: form.read() })) });
   };
   const isNew = (/** @type {Alert} */ one) => one.enabled && !one.evaluatedAt;
-  if (alerts.some(isNew)) {
-    const timer = setInterval(async () => {
-      const now = await call("GET /tenants/{tenant}/alerts", { tenant }, { signal });
-      if (!now.alerts.some(isNew)) reload();
-    }, POLL_MS);
-    onLeave(() => clearInterval(timer));
-  }
+  const look = async () => {
+    const now = await call("GET /tenants/{tenant}/alerts", { tenant });
+    if (!signal.aborted) now.alerts.some(isNew) ? later(look) : reload();
+  };
+  if (alerts.some(isNew)) later(look);
   if (writes) whenAsked(query, () => edit(null));
   const remove = (/** @type {Alert} */ { name, id }) => ask({ title: `Delete “${name}”?`, body: "Its history is deleted too.", action: "Delete", danger: true, then: reload,
     run: () => call("DELETE /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: id }) });

@@ -60,7 +60,7 @@ async function showRevision(context, kind, change, newest, detail) {
     const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
       tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null,
-      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: (one) => one.subject.seq === seq, run: (comment) => restore(tenant, kind, seq, comment),
+      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         replaceAddress(to(tenant, "history", { kind }));
         context.query.delete("seq");

@@ -57,7 +57,7 @@ function byTable(tenant, name, reload) {
     await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { ...found, ids: found.ruleIds },
       (reason, ruleIds) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason, ruleIds } }), tables.length > 1 ? "these tables" : tables[0]);
   };
-  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. The preview shows every rule that can have cached results of them, and ticks the rules that name them or have some by the log. You choose."), button("Preview", look, "primary")));
+  return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. You choose the rules in the preview."), button("Preview", look, "primary")));
 }
 
 /** @param {string} tenant @param {Contract.Rule[]} caching @param {string} wanted @param {(id: string) => string} name @param {() => void} reload */
@@ -68,7 +68,7 @@ function byRule(tenant, caching, wanted, name, reload) {
     await confirmed(`Invalidate ${name(rule.value)}?`, tenant, name, reload, { ...found, ids: [rule.value] }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
       tenant, body: { markerId: `dashboard-${crypto.randomUUID()}`, targetRuleId: rule.value, metadata: { reason } } }));
   };
-  return panel("By rule", null, h("div.pad", field("Rule", rule, "Rules that cache; those that are off come last."), button("Preview", look, "primary")));
+  return panel("By rule", null, h("div.pad", field("Rule", rule), button("Preview", look, "primary")));
 }
 
 /** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */

@@ -45,7 +45,7 @@ function head(period, length, title, { days, lastDay }, at) {
   const last = lastDay ?? f.yesterday();
   const newest = days.at(-1)?.day ?? (period.length === 10 ? period : last);
   const levels = /** @type {const} */ ([["7 days", last, 7], ["28 days", last, 28], ["Year", period.slice(0, 4), 1], ["Month", (period.length === 4 ? newest : period).slice(0, 7), 1], ["Day", newest, 1]]);
-  return pageHead(title, "Days and hours are in UTC.",
+  return pageHead(title, "Days and hours are in UTC, times in your zone.",
     tabs(levels.map(([text, value, many]) => [at(value, many), text, value.length === period.length && many === length]), "Length of the period", "segments"),
     stepper("Period", at, shift(period, -length), shift(period, length), last));
 }

@@ -18,7 +18,6 @@ import { statements } from "./reports.js";
 const STATE = { open: "info", drafted: "info", accepted: "good", dismissed: "", superseded: "warn" };
 /** @type {Texts} colours of purposes */
 const PURPOSE = { privacy: "bad", "fresh results": "warn", "saves money": "good", "saves time": "info" };
-const POLL_MS = 2000;
 
 /** @type {Show} */
 export async function show(context) {
@@ -30,13 +29,10 @@ export async function show(context) {
   const mine = async () => {
     await call("POST /tenants/{tenant}/recommendations", { tenant });
     notify("The log is being read.");
-    setTimeout(context.reload, POLL_MS);
+    context.later(context.reload);
   };
   const isMining = isUnderWay(mining);
-  if (isMining) {
-    const timer = setTimeout(context.reload, POLL_MS);
-    context.onLeave(() => clearTimeout(timer));
-  }
+  if (isMining) context.later(context.reload);
   const report = mining?.report;
   return h("div",
     pageHead("Recommendations", isMining ? "Past requests are being searched." : mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",

@@ -13,8 +13,6 @@ import { tiles } from "./overview.js";
 /** @typedef {Contract.Replay} Replay */
 /** @typedef {Contract.Bounds} Bounds */
 
-const POLL_MS = 1500;
-
 /** @type {Show} */
 export async function show(context) {
   const { tenant, params: { replay } } = context;
@@ -24,10 +22,7 @@ export async function show(context) {
       const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: replay });
       if (context.signal.aborted) return;
       fill(body, page(context, run, rules));
-      if (isUnderWay(run)) {
-        const timer = setTimeout(poll, POLL_MS);
-        context.onLeave(() => clearTimeout(timer));
-      }
+      if (isUnderWay(run)) context.later(poll);
     } catch (error) {
       fill(body, failure(error, poll));
     }
@@ -155,12 +150,12 @@ function moved(tenant, run) {
   ], run.moved ?? [], { limit: 10, sorted: 2, none: "Every request ends as before." });
 }
 
-/** @param {Replay} run */
-export function publishCost(run) {
+/** @param {Replay} run @param {boolean} [isOwn] whether it replayed the rules that are published */
+export function publishCost(run, isOwn = true) {
   const cost = run.publishCost;
   if (!cost) return null;
   const now = cost.byHour[new Date().getUTCHours()];
-  const at = (/** @type {Contract.HourCost} */ one) => `${f.hour(one.hour)} UTC: ${f.number(one.extraMisses)} extra ${one.extraMisses === 1 ? "miss" : "misses"}, ${f.duration(one.extraMs)}`;
+  const at = (/** @type {Contract.HourCost} */ one) => `${f.hourHere(one.hour)}: ${f.number(one.extraMisses)} extra ${one.extraMisses === 1 ? "miss" : "misses"}, ${f.duration(one.extraMs)}`;
   return panel("What publishing costs", null, facts([["Now", at(now)], cost.best.extraMs < now.extraMs && ["Least warehouse time", at(cost.best)]], ".pad"),
-  h("p.pad.muted.small", "Every publication empties the cache. These results would have been asked for again."));
+  h("p.pad.muted.small", `Every publication empties the cache. So many results would have been asked for again, on a mean day from ${f.periodName(run.window.from)} to ${f.periodName(run.window.to)}${isOwn ? "" : ", by the last replay, which is of other rules"}.`));
 }

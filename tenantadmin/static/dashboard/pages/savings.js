@@ -52,7 +52,6 @@ export async function show({ tenant, query, onLeave }) {
       num("Hits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
       num("Billed time saved", "marginalMs", f.duration), { ...money, head: "Saved on the bill" },
     ], savings.rules, { label: "Savings by rule", sorted: 3 }),
-    fine("Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is saved. The price is of one size of the warehouse. ",
-      savings.unmeasured ? `${f.number(savings.unmeasured)} requests (${f.percent(savings.unmeasuredShare)}) are not counted, because the time of their statement is unknown.` : ""),
+    fine(words.limits),
     sources(tenant, savings.queries));
 }
