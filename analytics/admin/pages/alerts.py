@@ -9,10 +9,12 @@ from analytics.alerts.documents import describe_channel, say_state
 from analytics.alerts.kinds import KINDS, say_value, show_number
 from analytics.alerts.storing import alerts_of, firing_of, firings_of
 from analytics.models import AlertDelivery
+from tenantadmin.lib.core.formats import count
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from analytics.alerts.kinds import AlertKindDocument
     from analytics.models import Alert, AlertFiring
 
 _MOST: Final = 50
@@ -38,9 +40,8 @@ def _row(alert: Alert) -> dict[str, Any]:
     return {
         "alert": alert,
         "firing": firing,
-        "kind": kind,
         "number": say_state(alert, firing),
-        "threshold": show_number(kind, alert.threshold),
+        "threshold": _threshold(kind, alert),
         "channels": [describe_channel(channel) for channel in alert.channels],
     }
 
@@ -50,5 +51,13 @@ def _firing(firing: AlertFiring) -> dict[str, Any]:
     return {
         "firing": firing,
         "number": say_value(kind, value=firing.value, before=firing.before),
-        "threshold": show_number(kind, firing.threshold),
+        "threshold": _threshold(kind, firing),
     }
+
+
+def _threshold(kind: AlertKindDocument, row: Alert | AlertFiring) -> str:
+    """Return a threshold with its window: ``10 points, 24 hours``."""
+    shown = show_number(kind, row.threshold)
+    if row.window is None or kind.window_unit is None:
+        return shown
+    return f"{shown}, {count(row.window, kind.window_unit.removesuffix('s'))}"

@@ -45,7 +45,8 @@ def test_state_history_and_messages(support: Client, tenant: Tenant) -> None:
         "points less; it fires from 10 points less; since just now 10 points, 24 hours just now"
     ) in shown
     assert (
-        "fires a hit rate of 30.4%, against 42.9% in the 28 days before: 12.5 points less 10 points" in shown
+        "fires a hit rate of 30.4%, against 42.9% in the 28 days before: 12.5 points less 10 points, 24 "
+        "hours" in shown
     )
     assert "webhook https://hooks.example.org/…" in shown
     assert "off Off" in shown

@@ -17,7 +17,7 @@ const ENDS = { delivered: "good", failed: "bad", skipped: "warn", queued: "info"
 const CHANNELS = { email: "mail to a member", webhook: "signed webhook", slack: "Slack" };
 /** @type {Record<Contract.AlertUnit, (value: number) => string>} */
 const SHOW = {
-  points: (value) => percent(value / 100).replace("%", " points"), percent: (value) => percent(value / 100),
+  points: (value) => `${value} points`, percent: (value) => percent(value / 100),
   minutes: (value) => duration(60_000 * value), statements: (value) => count(value, "statement"), builds: (value) => count(value, "build"),
 };
 
