@@ -38,8 +38,8 @@ def say_reason(reason: str, *, kept: tuple[int, int] | None = None, needed: int 
     if reason != "ttl-expired":
         return text
     if kept is not None:
-        text += ": it was kept for " + " to ".join(dict.fromkeys(map(span, kept)))
-    hit = "" if needed is None else f" Kept for {duration(1000 * needed)}, it would have been a hit."
+        text += ": it was fresh for " + " to ".join(dict.fromkeys(map(span, kept)))
+    hit = "" if needed is None else f" Fresh for {duration(1000 * needed)}, it would have been a hit."
     return f"{text}.{hit}"
 
 

@@ -14,7 +14,7 @@ from analytics.advice.effects import list_effects
 from analytics.advice.mining import read_mining
 from analytics.advice.recommendations import find_outdated, is_outdated, list_recommendations
 from analytics.advice.wording import say_possible
-from analytics.digest.facts import NameKind, show_fact
+from analytics.digest.facts import NameKind, revision_of, show_fact
 from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
 from analytics.models import Mining, Recommendation
@@ -112,7 +112,11 @@ def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
     digest = read_digest(tenant=tenant_id, period=period or periods[0])
     sql = reverse("admin:tenant-sql", args=[tenant_id])
 
+    history = reverse("admin:tenant-history", args=[tenant_id])
+
     def link_name(name: Mapping[str, Any]) -> str | None:
+        if revision := revision_of(name):
+            return f"{history}?kind=rules&to={revision}"
         if name["kind"] != NameKind.STATEMENT:
             return None
         facets = Facets(

@@ -24,6 +24,7 @@ MOST_LEAKS: Final = 5
 #: A hit rate fell if it is this many points below the usual one, with so many requests now or usually.
 FALL_POINTS: Final = 5.0
 FALL_REQUESTS: Final = 50
+_REVISION: Final = re.compile(r"revision (\d+) ")
 #: An ``{id}`` in a text.
 PLACEHOLDER: Final = re.compile(r"\{([a-z][a-z0-9-]*)\}")
 
@@ -56,6 +57,12 @@ class NameKind(StrEnum):
     TIME = "time"
     RECOMMENDATION = "recommendation"
     CURRENCY = "currency"
+
+
+def revision_of(name: Mapping[str, Any]) -> int | None:
+    """Return the number of the revision that a digest's name (as JSON) refers to, or None."""
+    match = _REVISION.match(name["value"]) if name["kind"] == NameKind.REVISION else None
+    return int(match[1]) if match else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ Staff pages and the dashboard show it first. It reads rows alone: neither the lo
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,7 +16,7 @@ from msgspec import Meta
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
-from analytics.digest.facts import FELL, MOST_LEAKS, has_fallen
+from analytics.digest.facts import FELL, MOST_LEAKS, has_fallen, revision_of
 from analytics.models import Digest, TenantHealth
 from logs.models import PendingBuild
 from tenantadmin.lib.core.formats import ago, apart, day_in_words, percent
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
 
 #: A fall of the hit rate is told for this many days after it ended.
 _DAYS: Final = 7
-_REVISION: Final = re.compile(r"revision (\d+) ")
 _LEAKS: Final = "leaks"
 #: What the last digest found, by its section, the worst first.
 _FINDINGS: Final = (
@@ -387,10 +385,9 @@ def tell_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> Mapp
 def _find_cause(document: Mapping[str, Any]) -> int | None:
     """Return the revision with which the digest says that a fall coincides, the clearest fall first."""
     for name in document["names"]:
-        if name["id"].startswith((f"{FELL}-", "moved-", "burst-")) and name["kind"] == "revision":
-            match = _REVISION.match(name["value"])
-            if match:
-                return int(match[1])
+        seq = revision_of(name)
+        if seq is not None and name["id"].startswith((f"{FELL}-", "moved-", "burst-")):
+            return seq
     return None
 
 

@@ -107,8 +107,8 @@ def test_the_ttl_expired(explain: Callable[..., Any]) -> None:
         "expiredAt": moment(late),
         "ttlSeconds": TTL,
         "ttlNeeded": TTL + 1,
-        "text": "The stored result had expired: it was kept for 1 h. "
-        "Kept for 1.0 h, it would have been a hit.",
+        "text": "The stored result had expired: it was fresh for 1 h. "
+        "Fresh for 1.0 h, it would have been a hit.",
     }
 
 

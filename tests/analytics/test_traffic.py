@@ -101,7 +101,7 @@ def test_misses_come_with_their_reasons(world: World) -> None:
         {
             "reason": "ttl-expired",
             "requests": 2,
-            "text": "The stored result had expired: it was kept for 30 min to 1 h. "
+            "text": "The stored result had expired: it was fresh for 30 min to 1 h. "
             "A longer lifetime makes more of these hits, with results that are less fresh.",
         },
         {

@@ -12,6 +12,7 @@ from accounts.admin.creating import create_customer, create_owned_tenant
 from accounts.admin.finding import find_accounts
 from accounts.admin.forms import CompletedInput
 from accounts.admin.pages.base import ActPage, ReasonForm
+from accounts.invitations import LIFETIME
 from accounts.models.billing import Plan
 from accounts.models.users import StaffRole
 from tenantadmin.lib.core.errors import ValidationFailed
@@ -82,7 +83,7 @@ class NewAccountPage(CreatingPage):
         )
         self._created_at = reverse("admin:account", args=[created.account_id])
         self._created = {"subject": str(created.account_id), "account_id": created.account_id}
-        return f"Created {values['name']}, and invited {created.owner}.", {
+        return _say_created(values["name"], created.owner), {
             "tenant": str(created.tenant_id),
             "owner": created.owner,
         }
@@ -122,7 +123,11 @@ class NewTenantPage(CreatingPage):
             "tenant_id": created.tenant_id,
             "account_id": account.pk,
         }
-        return f"Created {values['tenant_name']}, and invited {created.owner}.", {"owner": created.owner}
+        return _say_created(values["tenant_name"], created.owner), {"owner": created.owner}
+
+
+def _say_created(name: str, owner: str) -> str:
+    return f"Created {name}, and invited {owner}. The invitation is open for {LIFETIME.days} days."
 
 
 def _find_account(text: str) -> Account:

@@ -11,6 +11,8 @@ from django.db import transaction
 from django.http import HttpResponseRedirect
 
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
+from accounts.models import Event
+from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
 from analytics.admin.pages.base import LogPage, say_published
@@ -305,6 +307,17 @@ class PublishPage(OneDraftPage):
 
     def read(self) -> Mapping[str, Any]:
         return {"draft": self.draft, "checked": self.checked, "shown": newest_done(self.replays)}
+
+    def initial(self) -> dict[str, Any]:
+        """Begin with the reason that the reader gave for the draft."""
+        given = Event.objects.filter(
+            kind=EventKind.STAFF_ACTED,
+            actor=self.actor,
+            tenant_id=self.tenant.pk,
+            at__gte=self.draft.created_at,
+            after__draftId=str(self.draft.pk),
+        )
+        return {**super().initial(), "reason": given.values_list("reason", flat=True).first() or ""}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         written = publish_draft(

@@ -247,7 +247,7 @@ class RuleForm(ReasonForm):
     targets = forms.MultipleChoiceField(
         label="Makes results of these rules stale", widget=forms.CheckboxSelectMultiple
     )
-    keep_for = forms.IntegerField(label="A result is kept for", min_value=1)
+    keep_for = forms.IntegerField(label="A result is fresh for", min_value=1)
     unit = forms.ChoiceField(label="Unit", choices=[*_UNITS.items()])
     per_user = forms.BooleanField(label="Each user gets their own results", required=False)
     place = forms.IntegerField(

@@ -56,7 +56,11 @@ def test_a_new_customer(
     answer = staff.post(NEW_ACCOUNT, sent(), follow=True)
     account = Account.objects.get(name="Acme Data")
     assert answer.redirect_chain == [(reverse("admin:account", args=[account.pk]), 302)]
-    assert "Created Acme Data, and invited new.owner@customer.example." in text_of(answer.content.decode())
+    shown = text_of(answer.content.decode())
+    assert (
+        "Created Acme Data, and invited new.owner@customer.example. The invitation is open for 14 days."
+        in shown
+    )
     assert (account.plan, account.billing_email) == ("team", "new.owner@customer.example")
     assert [owner.email for owner in account.owners.all()] == ["new.owner@customer.example"]
     tenant = Tenant.objects.get(account=account)

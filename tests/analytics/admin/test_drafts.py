@@ -294,6 +294,13 @@ class TestPublishing:
             ("ticket 4", {"act": "draft.published", "seq": 2, "draftId": str(draft.pk)}),
         ]
 
+    def test_the_reason_for_the_draft_is_offered(self, staff: Client, tenant: Tenant) -> None:
+        draft = draft_of(tenant, RULE)
+        publish = page_of(draft, "-publish")
+        assert 'name="reason" value=' not in staff.get(publish).content.decode()
+        send(staff, page_of(draft), reason="orders come hourly")
+        assert 'name="reason" value="orders come hourly"' in staff.get(publish).content.decode()
+
     def test_a_draft_changed_after_it_was_shown_is_not_published(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
         fields = {**fields_of(staff, page_of(draft, "-publish")), "reason": "x"}

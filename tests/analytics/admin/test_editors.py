@@ -78,12 +78,12 @@ class TestTrace:
         sent = {"log_id": "log-1", "day": DAY.isoformat()}
         page = text_of(access.post(to("tenant-rules-trace", tenant), sent).content.decode())
         assert (
-            "The stored result had expired: it was kept for 1 min. Kept for 1.5 min, it would have been a "
+            "The stored result had expired: it was fresh for 1 min. Fresh for 1.5 min, it would have been a "
             "hit. "
             "Where the reason is from what the Gateway logged of this request "
             "logId of the last store log-0 "
-            "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Kept for 1 min "
-            "Kept for so long, it would have been a hit 1.5 min"
+            "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Fresh for 1 min "
+            "Fresh for so long, it would have been a hit 1.5 min"
         ) in page
 
     def test_the_example_has_every_condition_key(self, support: Client, tenant: Tenant) -> None:

@@ -364,8 +364,13 @@ class TestDigests:
                 "to": str(last),
                 "quiet": False,
                 "facts": [{"id": "total-hits", "value": hits, "unit": "count", "sql": sql}],
-                "names": [{"id": "name", "kind": "statement", "value": "<i>", "href": None}],
-                "sections": [{"id": "totals", "heading": "Totals", "text": "Hits: {total-hits} of {name}"}],
+                "names": [
+                    {"id": "name", "kind": "statement", "value": "<i>", "href": None},
+                    {"id": "write", "kind": "revision", "value": f"revision 2 ({first})", "href": None},
+                ],
+                "sections": [
+                    {"id": "totals", "heading": "Totals", "text": "Hits: {total-hits} of {name}, {write}"}
+                ],
             },
             etag="e",
             **fields,
@@ -384,6 +389,8 @@ class TestDigests:
         assert found[2] == "<code>&lt;i&gt;</code>"
         assert found[1].startswith(f"{to('tenant-sql', tenant)}?sql=SELECT+cacheStatus")
         assert f"md5%28standardizedSql%29+%3D+%27{hashlib.md5(b'<i>').hexdigest()}%27" in found[1]  # noqa: S324
+        revision = f'<a href="{to("tenant-history", tenant)}?kind=rules&amp;to=2">'
+        assert f"{revision}<code>revision 2 (2026-03-01)</code></a>" in html
         assert 'id="sql-total-hits"' in html
         assert "day = &#x27;2026-03-01&#x27;" in html
         assert re.findall(r"<option[^>]*>([^<]*)<", html) == ["2026-03-01", "2026-W09", "2026-02-28"]

@@ -243,7 +243,7 @@ class TestRuleForm:
         assert "It also applies only if: changes data . " in shown
         assert "Makes results of these rules stale" in shown
         assert "Of items" in shown
-        assert "A result is kept for" not in shown
+        assert "A result is fresh for" not in shown
         before = read_ruleset(tenant.pk).rules[2]
         values = {name: value for name, value in self.form(tenant, place="3").items() if name != "reads"}
         assert staff.post(page, values).status_code == 400
