@@ -46,6 +46,14 @@ class RulesDiff:
     #: The rules that both have are in another order.
     reordered: bool
 
+    def labels(self) -> dict[str, dict[str, str | None]]:
+        """Return the names, by id, of the rules that are ``added``, ``removed`` and ``changed``."""
+        return {
+            "added": {str(rule["id"]): _name_of(rule) for rule in self.added},
+            "removed": {str(rule["id"]): _name_of(rule) for rule in self.removed},
+            "changed": {change.rule_id: change.name for change in self.changed},
+        }
+
 
 def diff_rules(
     *, before: Sequence[JsonObject], after: Sequence[JsonObject], in_words: bool = True
@@ -64,7 +72,7 @@ def diff_rules(
         changed=tuple(
             RuleChange(
                 rule_id=str(rule["id"]),
-                name=str(rule["name"]) if rule.get("name") else None,
+                name=_name_of(rule),
                 fields=fields,
                 in_words=say_rule_changes(before_it, rule) if in_words else None,
             )
@@ -73,6 +81,10 @@ def diff_rules(
         ),
         reordered=is_reordered([*old], [*new]),
     )
+
+
+def _name_of(rule: JsonObject) -> str | None:
+    return str(rule["name"]) if rule.get("name") else None
 
 
 def complete_rules(rules: Sequence[Any]) -> list[dict[str, object]]:
@@ -86,21 +98,20 @@ def complete_rules(rules: Sequence[Any]) -> list[dict[str, object]]:
 
 
 def summarize_rules(*, before: Sequence[JsonObject], after: Sequence[JsonObject]) -> dict[str, Any]:
-    """Return the ``summary`` of a revision: counts and ids.
+    """Return the ``summary`` of a revision: counts, ids, and the names of rules by id.
 
-    Its shape: ``{rules, added, removed, changed, reordered, names: {added, removed, changed}}``.
+    Its shape: ``{rules, added, removed, changed, reordered, names: {added, removed, changed}, labels}``.
     """
     diff = diff_rules(before=before, after=after, in_words=False)
-    names = {
-        "added": [str(rule["id"]) for rule in diff.added],
-        "removed": [str(rule["id"]) for rule in diff.removed],
-        "changed": [change.rule_id for change in diff.changed],
-    }
+    changes = diff.labels()
+    named = {kind: list(labels)[:_MAX_NAMES] for kind, labels in changes.items() if labels}
+    labels = {rule_id: changes[kind][rule_id] for kind, ids in named.items() for rule_id in ids}
     return {
         "rules": len(after),
-        **{kind: len(ids) for kind, ids in names.items()},
+        **{kind: len(labels) for kind, labels in changes.items()},
         "reordered": diff.reordered,
-        "names": {kind: ids[:_MAX_NAMES] for kind, ids in names.items() if ids},
+        "names": named,
+        "labels": {rule_id: label for rule_id, label in labels.items() if label not in {None, rule_id}},
     }
 
 

@@ -102,7 +102,10 @@ class Revision(models.Model):
 
 
 def _names(summary: Mapping[str, Any], verb: str) -> str:
-    names = summary.get("names", {}).get(verb, ())
+    ids = summary.get("names", {}).get(verb, ())
+    # Revisions of earlier releases have no labels.
+    labels = summary.get("labels", {})
+    names = [f"“{labels[it]}”" if it in labels else it for it in ids]
     count = summary[verb]
     more = f" and {count - len(names)} more" if count > len(names) else ""
     return ", ".join(names) + more if names else f"{count} rules"

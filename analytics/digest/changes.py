@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from analytics.digest.facts import Name, NameKind
@@ -10,7 +10,7 @@ from analytics.digest.times import format_minute
 from logs.layout import HOUR_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from analytics.digest.facts import Wordings
 
@@ -34,6 +34,8 @@ class RulesWrite:
     removed: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
     has_more: bool = False
+    #: The names of these rules by id, as far as they are known.
+    labels: Mapping[str, str | None] = field(default_factory=dict, compare=False)
 
     def touches(self, rule_id: str) -> bool:
         """Return True if it may have added, removed or changed the rule."""
@@ -54,7 +56,13 @@ class RulesWrite:
             rule_ids: frozenset[str] = getattr(self, verb)
             shown = sorted(rule_ids)[:_MOST_RULES]
             own = [
-                Name(id=f"{prefix}-{verb}-{number}", kind=NameKind.RULE, value=rule_id, href=None)
+                Name(
+                    id=f"{prefix}-{verb}-{number}",
+                    kind=NameKind.RULE,
+                    value=rule_id,
+                    href=None,
+                    label=self.labels.get(rule_id),
+                )
                 for number, rule_id in enumerate(shown, start=1)
             ]
             if own:

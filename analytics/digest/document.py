@@ -104,7 +104,7 @@ def make_document(
 
 
 def _label_rules(log: DigestLog, period: DigestPeriod, names: list[Name]) -> list[Name]:
-    """Return the names, each of a rule with what the log of the period calls the rule."""
+    """Return the names, each of a rule with what the log of the period calls the rule, or else its write."""
     ids = {name.value for name in names if name.kind is NameKind.RULE}
     if not ids:
         return names
@@ -115,6 +115,8 @@ def _label_rules(log: DigestLog, period: DigestPeriod, names: list[Name]) -> lis
     )
     labels = {row["id"]: row["label"] for row in rows}
     return [
-        msgspec.structs.replace(name, label=labels.get(name.value) if name.kind is NameKind.RULE else None)
+        msgspec.structs.replace(
+            name, label=labels.get(name.value) or name.label if name.kind is NameKind.RULE else None
+        )
         for name in names
     ]

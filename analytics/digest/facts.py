@@ -94,7 +94,9 @@ class Name(JsonStruct):
     kind: NameKind
     value: str
     href: Annotated[str | None, Meta(description="Where to read more.")]
-    label: Annotated[str | None, Meta(description="The name of a rule, in the log of the period.")] = None
+    label: Annotated[
+        str | None, Meta(description="The name of a rule, in the log of the period or in its write.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,6 +245,7 @@ def _read_earlier_writes(tenant: UUID, period: DigestPeriod) -> list[RulesWrite]
                 to_milliseconds(changed_at),
                 _revision_href(tenant, seq),
                 **names,
+                labels=summary.get("labels", {}),
                 # A summary of many rules names only the first.
                 has_more=any(summary.get(verb, 0) > len(names.get(verb, ())) for verb in _VERBS),
             )
@@ -264,15 +265,14 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
     }
     found = []
     for seq, changed_at in writes:
-        diff = diff_rules(before=rules.get(seq - 1, []), after=rules[seq])
+        labels = diff_rules(before=rules.get(seq - 1, []), after=rules[seq], in_words=False).labels()
         found.append(
             RulesWrite(
                 seq,
                 to_milliseconds(changed_at),
                 _revision_href(tenant, seq),
-                added=frozenset(str(rule["id"]) for rule in diff.added),
-                removed=frozenset(str(rule["id"]) for rule in diff.removed),
-                changed=frozenset(change.rule_id for change in diff.changed),
+                **{verb: frozenset(names) for verb, names in labels.items()},
+                labels={rule_id: name for names in labels.values() for rule_id, name in names.items()},
             )
         )
     return found

@@ -71,6 +71,7 @@ def test_a_write_answers_the_complete_ruleset_and_moves_everything_forward(
         "changed": 0,
         "reordered": False,
         "names": {"added": ["orders"]},
+        "labels": {},
     }
     assert revision.changed_at == Tenant.objects.get(pk=world.tenant.pk).modified_at
 

@@ -71,6 +71,7 @@ def test_reordering_alone_is_no_difference(client: ApiClient, address: str) -> N
         "changed": 0,
         "reordered": True,
         "names": {},
+        "labels": {},
     }
 
 
@@ -150,3 +151,16 @@ def test_the_queries_of_each_operation(
         # Rights, the ruleset, active markers; in one transaction: announce, stamp, update, the tables that
         # differ per user, append.
         assert client.put(address, {"rules": [rule("x"), rule("r1")]}).status_code == 200
+
+
+def test_the_history_names_rules_as_they_were_called(client: ApiClient, address: str) -> None:
+    write(client, address, {**rule("a"), "name": "First"}, {**rule("b"), "name": "Second"}, rule("c"))
+    write(client, address, {**rule("a"), "name": "Renamed"})
+    changes = client.get(f"{address}/history").json()["changes"]
+    assert [change["text"] for change in changes] == [
+        "removed “Second”, c, changed “Renamed”",
+        "added “First”, “Second”, c",
+        "created it",
+    ]
+    assert changes[0]["summary"]["names"] == {"removed": ["b", "c"], "changed": ["a"]}
+    assert changes[0]["summary"]["labels"] == {"a": "Renamed", "b": "Second"}

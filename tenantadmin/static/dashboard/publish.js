@@ -4,6 +4,7 @@ import { ApiError, call, hasStatus } from "./api.js";
 import { compareRules, isSame, ruleDiff } from "./diff.js";
 import { count } from "./format.js";
 import { commentInput } from "./forms.js";
+import { readRules } from "./rulenames.js";
 import { validate } from "./ruleset.js";
 import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } from "./ui.js";
 
@@ -11,16 +12,16 @@ import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } fro
 
 /**
  * Ask before a document is replaced: the difference, lint, the last replay, the cheapest hour, warnings; the comment is beside the button.
- * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
+ * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
  */
-export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, isReplayOf, prediction, run, then }) {
+export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, rules, isReplayOf, prediction, run, then }) {
   const comment = commentInput();
   const isRules = kind === "rules";
   const figures = isRules && await predict(tenant, isReplayOf, prediction).catch((error) => fine(`The last replay could not be read: ${sentence(error)}`));
   let seq = 0;
   await ask({
     title, wide: true, action, beside: comment.field,
-    body: h("div", warning, h("div.changes", { tabindex: 0, role: "region", "aria-label": "What changes" }, difference), lint && findings(lint), figures),
+    body: h("div", warning, h("div.changes", { tabindex: 0, role: "region", "aria-label": "What changes" }, difference), lint && findings(lint, rules), figures),
     run: async () => { ({ seq } = await run(comment.value())); },
     then: async () => {
       await then();
@@ -35,9 +36,9 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
   });
 }
 
-/** @param {Contract.RuleLintResult} lint */
-const findings = ({ errors, warnings }) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
-  [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.ruleId && h("code", one.ruleId), " ", one.message)));
+/** @param {Contract.RuleLintResult} lint @param {any[]} [rules] that it concerns */
+const findings = ({ errors, warnings }, rules = []) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
+  [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.ruleId && h("strong", { title: one.ruleId }, rules.find((rule) => rule.id === one.ruleId)?.name || one.ruleId), " ", one.message)));
 
 /** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
 async function predict(tenant, isOf, prediction) {
@@ -51,7 +52,7 @@ async function predict(tenant, isOf, prediction) {
 }
 
 /** @type {(tenant: string, kind: Kind, seq: number, comment: string) => Promise<{seq: number}>} */
-export const restore = (tenant, kind, seq, comment) => (kind === "rules" ? publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/history/{seq}/restore", { tenant, seq, comment, confirmDeletes }))
+export const restore = (tenant, kind, seq, comment) => (kind === "rules" ? publishing(tenant, (confirmDeletes) => call("POST /config/tenants/{tenant}/rules/history/{seq}/restore", { tenant, seq, comment, confirmDeletes }))
   : call("POST /config/tenants/{tenant}/config/history/{seq}/restore", { tenant, seq, comment }));
 
 /** @param {Context} context @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved publish rules in place of the stored ones */
@@ -60,8 +61,8 @@ export async function reviewRules({ tenant, signal }, stored, rules, saved) {
   if (isSame(difference)) throw new Error("Nothing differs from the rules in force.");
   const lint = await validate(rules, signal, stored.rules);
   if (!lint.valid) throw new Error(`Correct the ${count(lint.errors.length, "error")} first, or keep the rules as a draft: ${lint.errors[0].message}`);
-  await askToPublish({ tenant, title: "Publish these rules?", action: "Publish", difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }), lint,
-    run: (comment) => publishing((confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }))
+  await askToPublish({ tenant, title: "Publish these rules?", action: "Publish", difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }), lint, rules,
+    run: (comment) => publishing(tenant, (confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }))
       .catch((error) => { throw hasStatus(error, 409) ? new Error("Another user has published other rules meanwhile. Keep yours as a draft: it shows the conflicts.") : error; }),
     then: () => {
       saved();
@@ -77,14 +78,16 @@ export async function keepAsDraft(tenant, stored, rules, saved) {
   go(to(tenant, `drafts/${draft.draftId}`, { rule: [...added, ...changed][0]?.id }));
 }
 
-/** @template T @param {(confirmDeletes?: string) => Promise<T>} run publish; ask again where rules with active markers go @returns {Promise<T>} */
-export async function publishing(run) {
+/** @template T @param {string} tenant @param {(confirmDeletes?: string) => Promise<T>} run publish; ask again where rules with active markers go @returns {Promise<T>} */
+export async function publishing(tenant, run) {
   try {
     return await run();
   } catch (error) {
     const errors = /** @type {Contract.Finding[]} */ ((error instanceof ApiError && error.body?.errors) || []);
-    const ids = errors.filter((one) => one.code === "rule-removed-active-marker").map((one) => one.ruleId);
-    if (!ids.length || ids.length < errors.length || !confirm(`These rules still have active markers: ${ids.join(", ")}. Remove them all the same?`)) throw error;
+    const ids = errors.filter((one) => one.code === "rule-removed-active-marker").map((one) => one.ruleId ?? "");
+    if (!ids.length || ids.length < errors.length) throw error;
+    const { name } = await readRules(tenant);
+    if (!confirm(`These rules still have active markers: ${ids.map((id) => name(id)).join(", ")}. Remove them all the same?`)) throw error;
     return run(ids.join(","));
   }
 }

@@ -51,7 +51,7 @@ export async function show(context) {
     const difference = await compare();
     const isBehind = difference.from !== difference.baseSeq;
     await askToPublish({
-      tenant, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint,
+      tenant, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint, rules: stored.rules,
       isReplayOf: (one) => one.subject.draftId === draft && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt),
       warning: isBehind && h("div.callout.warn", h("p", `The rules are at revision ${difference.from} by now; the draft was made from revision ${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
@@ -59,7 +59,7 @@ export async function show(context) {
       difference: ruleDiff(difference, difference.conflicts),
       run: async (comment) => {
         if (isBehind) await save(difference.from);
-        return publishing((confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment }));
+        return publishing(tenant, (confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment }));
       },
       then: () => go(to(tenant, "rules")),
     });

@@ -59,7 +59,7 @@ async function showRevision(context, kind, change, newest, detail) {
   const ask = async () => {
     const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
-      tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null,
+      tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null, rules: after?.rules,
       warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         replaceAddress(to(tenant, "history", { kind }));

@@ -125,7 +125,7 @@ async function effectsOf(tenant, year) {
 async function gone(tenant, id) {
   const { changes } = await call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 200 });
   const last = changes.find(({ summary }) => summary.names?.removed?.includes(id));
-  return h("p.callout", "The rule ", h("code", id), " is not in force", last && [": ", revisionLink(tenant, last.seq), " removed it"], ".");
+  return h("p.callout", "The rule ", h("strong", { title: id }, last?.summary.labels?.[id] ?? id), " is not in force", last && [": ", revisionLink(tenant, last.seq), " removed it"], ".");
 }
 
 /** @param {Contract.Rule} rule whose result may serve whom */
