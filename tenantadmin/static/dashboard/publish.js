@@ -4,7 +4,7 @@ import { ApiError, call, hasStatus } from "./api.js";
 import { compareRules, isSame, ruleDiff } from "./diff.js";
 import { count } from "./format.js";
 import { commentInput } from "./forms.js";
-import { readRules } from "./rulenames.js";
+import { nameIn, readRules } from "./rulenames.js";
 import { validate } from "./ruleset.js";
 import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } from "./ui.js";
 
@@ -38,7 +38,7 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
 
 /** @param {Contract.RuleLintResult} lint @param {any[]} [rules] that it concerns */
 const findings = ({ errors, warnings }, rules = []) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
-  [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.ruleId && h("strong", { title: one.ruleId }, rules.find((rule) => rule.id === one.ruleId)?.name || one.ruleId), " ", one.message)));
+  [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.ruleId && h("strong", { title: one.ruleId }, nameIn(rules, one.ruleId)), " ", one.message)));
 
 /** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
 async function predict(tenant, isOf, prediction) {

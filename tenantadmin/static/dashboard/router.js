@@ -99,8 +99,3 @@ export function to(tenant, page, query = {}) {
   const text = new URLSearchParams(entries.map(([key, value]) => [key, String(value)])).toString();
   return `#/t/${tenant}/${page}${text ? `?${text}` : ""}`;
 }
-
-/** @param {string} href change the query of the address in place, without a new page */
-export function replaceAddress(href) {
-  history.replaceState(null, "", href);
-}

@@ -3,12 +3,17 @@
 import { call } from "./api.js";
 import { ruleLink, select } from "./ui.js";
 
+/** @type {(rules: {id?: string, ruleId?: string, name?: string}[], id: string | null) => string | null} the name of one of these rules, or its id */
+export const nameIn = (rules, id) => rules.find((rule) => (rule.id ?? rule.ruleId) === id)?.name || id;
+
 /** @param {string} tenant the rules in force: `name` and `link` take an id, and the name that a rule had last, if it is known; `choice` is a filter by rule */
 export async function readRules(tenant) {
   const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
   const names = new Map(rules.map((rule) => [rule.id, rule.name || rule.id]));
-  const name = (/** @type {string} */ id, /** @type {string | null | undefined} */ last) => names.get(id) ?? last ?? id;
-  const link = (/** @type {string | null} */ id, /** @type {string | null} [last] */ last = null) => ruleLink(tenant, id, id && name(id, last));
+  /** @type {(id: string, last?: string) => string} */
+  const name = (id, last) => names.get(id) ?? last ?? id;
+  /** @type {(id: string | null, last?: string) => Child} */
+  const link = (id, last) => ruleLink(tenant, id, id && name(id, last));
   return {
     rules, name, link,
     /** @type {(head?: string, key?: string, last?: Texts) => Column} */

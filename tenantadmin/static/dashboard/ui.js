@@ -6,7 +6,7 @@ import { forgetWrong, isInvalid, labelled, showAtFields } from "./refusals.js";
 import { to } from "./router.js";
 
 export { fill, h } from "./dom.js";
-export { go, replaceAddress, to } from "./router.js";
+export { go, to } from "./router.js";
 
 /** @param {string} label @param {(event: Event) => any} action errors are shown as a notice @param {string} [kind] `primary`, `danger`, `quiet` */
 export function button(label, action, kind = "") {

@@ -3,8 +3,8 @@
 import { call } from "./api.js";
 import { a, fill, h, to } from "./ui.js";
 
-/** @type {Record<Contract.Verdict["state"], string>} */
-const STATES = { healthy: "good", "finding-closed": "", "hit-rate-recovered": "", "hit-rate-fell": "bad", finding: "bad", "log-late": "bad", "no-log-yet": "", "not-judged-yet": "" };
+/** @type {Partial<Record<Contract.Verdict["state"], string>>} */
+const STATES = { healthy: "good", "hit-rate-fell": "bad", finding: "bad", "log-late": "bad" };
 
 /** @param {string} tenant its page does not wait for the verdict @param {boolean} [onlyAdvice] what would help now */
 export function verdict(tenant, onlyAdvice) {

@@ -116,7 +116,7 @@ class TestTotals:
             "The hit rate fell to 0%; usual: 60.0%.",
             (
                 f"Coincides with the rules of revision {seq} (2026-03-31 12:00 UTC): "
-                "it added new, removed old, changed r."
+                "it added new, removed Figures of last year, changed r."
             ),
         ]
         health = TenantHealth.objects.get()
@@ -177,8 +177,17 @@ class TestMovedRules:
         assert z_score(100, 100, 400, 400) == 0.0
 
     def write(self, world: World, *rules: str, at: int, ttl: int = 3600) -> int:
+        named = {"old": "Figures of last year"}
         document = {
-            "rules": [{"id": rule, "conditions": {"userName": rule}, "ttlSeconds": ttl} for rule in rules]
+            "rules": [
+                {
+                    "id": rule,
+                    "name": named.get(rule, rule),
+                    "conditions": {"userName": rule},
+                    "ttlSeconds": ttl,
+                }
+                for rule in rules
+            ]
         }
         write_ruleset(tenant_id=world.tenant.pk, document=document, actor="x@example.org")
         revision = Revision.objects.filter(kind="rules", tenant_id=world.tenant.pk).latest("seq")

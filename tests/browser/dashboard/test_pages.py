@@ -269,7 +269,7 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
     with open_as(demo.owner, home, f"/t/{demo.tenant}/rules?rule=month-end") as dashboard:
         page = dashboard.page
         gone = page.locator("#view .callout")
-        said = f"The rule month-end is not in force: revision {written.seq} removed it."
+        said = f"The rule {live[0]['name']} is not in force: revision {written.seq} removed it."
         expect(gone).to_have_text(said)
         href = f"#/t/{demo.tenant}/history?kind=rules&seq={written.seq}"
         expect(gone.locator("a")).to_have_attribute("href", href)

@@ -6,8 +6,9 @@ import * as f from "../format.js";
 import { form } from "../forms.js";
 import { parseJson } from "../jsonlines.js";
 import { can } from "../people.js";
+import { nameIn } from "../rulenames.js";
 import { meaning, status } from "../statuses.js";
-import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, replaceAddress, revisionLink, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
+import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, revisionLink, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
 import { ACTION } from "./rules.js";
 
 /** @type {Record<string, [string, string]>} */
@@ -33,7 +34,7 @@ function logged({ tenant, query }) {
   const output = h("div", { "aria-live": "polite" });
   const run = () => {
     const body = { logId: logId.value.trim(), day: day.value || undefined };
-    replaceAddress(to(tenant, "explain", body));
+    history.replaceState(null, "", to(tenant, "explain", body));
     showIn(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body })), output);
   };
   if (logId.value) run();
@@ -76,7 +77,7 @@ function request(tenant, { logged: row, miss, disagreement, rules, decision: { v
       ["Statement", h("div.sql", row.standardizedSql ?? f.NONE)], miss && ["Why a miss", whyMiss(tenant, miss)],
     ], ".pad"),
     disagreement && h("div.pad", h("div.callout.warn",
-      `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${disagreement.traced ? nameIn(rules, disagreement.traced) : "none"}.`)));
+      `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${nameIn(rules, disagreement.traced) ?? "none"}.`)));
 }
 
 /** @param {string} tenant @param {Contract.MissExplanation} miss */
@@ -92,21 +93,17 @@ function whyMiss(tenant, miss) {
 
 /** @param {string} tenant @param {Contract.ChosenRuleset} ruleset @param {Contract.ExplainedDecision} chosen @param {Contract.ExplainedRule[]} rules */
 function decision(tenant, ruleset, chosen, rules) {
-  const name = (/** @type {string} */ id) => nameIn(rules, id);
-  const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId, name(chosen.ruleId)), " decides: ", chosen.statuses.join(" or ")]
+  const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId, nameIn(rules, chosen.ruleId)), " decides: ", chosen.statuses.join(" or ")]
     : ["No rule matches: ", chosen.statuses.join(" or ")];
   const ordered = [...rules].sort((x, y) => x.position - y.position);
   const end = ordered.findIndex((rule) => rule.outcome === "decided") + 1 || ordered.length;
   const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings.whole", some.map(one));
   return panel("Rules", beside(`revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
-    h("p.pad", by, chosen.fired.map((fired) => [`; fires ${name(fired.ruleId)} for ${fired.targets.map(name).join(", ")}`])),
+    h("p.pad", by, chosen.fired.map((fired) => [`; fires ${nameIn(rules, fired.ruleId)} for ${fired.targets.map((id) => nameIn(rules, id)).join(", ")}`])),
     h("p.pad.muted.small", "Rules are asked in their order. The first that is on and matches decides."),
     list(ordered.slice(0, end)),
     end < ordered.length && h("details.pad", h("summary.muted.small", `${f.count(ordered.length - end, "rule")} behind it, which decide nothing here`), list(ordered.slice(end))));
 }
-
-/** @type {(rules: Contract.ExplainedRule[], id: string) => string} */
-const nameIn = (rules, id) => rules.find((rule) => rule.ruleId === id)?.name || id;
 
 /** @param {Contract.ExplainedRule} rule a rule, and what keeps it from matching */
 const one = (rule) => h("li.pad",

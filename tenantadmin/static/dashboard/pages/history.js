@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { badge, beside, button, code, failure, fill, h, nextOf, pageHead, panel, replaceAddress, skeleton, tabs, to } from "../ui.js";
+import { badge, beside, button, code, failure, fill, h, nextOf, pageHead, panel, skeleton, tabs, to } from "../ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -19,7 +19,7 @@ export async function show(context) {
   const wanted = page.changes.find((one) => String(one.seq) === query.get("seq")) ?? page.changes[0];
   const list = h("ul.findings", { "aria-label": "Revisions" });
   const choose = (/** @type {Contract.Change} */ change) => {
-    replaceAddress(to(tenant, "history", { kind, seq: change.seq }));
+    history.replaceState(null, "", to(tenant, "history", { kind, seq: change.seq }));
     for (const entry of list.children) entry.classList.toggle("chosen", entry.id === `seq-${change.seq}`);
     showRevision(context, kind, change, page.changes[0].seq, detail);
   };
@@ -62,7 +62,7 @@ async function showRevision(context, kind, change, newest, detail) {
       tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null, rules: after?.rules,
       warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
-        replaceAddress(to(tenant, "history", { kind }));
+        history.replaceState(null, "", to(tenant, "history", { kind }));
         context.query.delete("seq");
         context.reload();
       },

@@ -9,6 +9,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { keepAsDraft, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
+import { nameIn } from "../rulenames.js";
 import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, ruleLink, showIn, stepper, to } from "../ui.js";
 
 /** @type {Texts} */
@@ -157,7 +158,7 @@ function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],
         rule.staleWhileRevalidate && ["Then stale for", f.span(rule.staleWhileRevalidate)],
-        rule.invalidateRules?.length && ["Invalidates", rule.invalidateRules.map((id, index) => [index > 0 && ", ", ruleLink(tenant, id, inForce.find((one) => one.id === id)?.name || id)])],
+        rule.invalidateRules?.length && ["Invalidates", rule.invalidateRules.map((id, index) => [index > 0 && ", ", ruleLink(tenant, id, nameIn(inForce, id))])],
         rule.requireInvalidation && ["If markers fail", "the statement is refused"],
       ]),
       code(rule.conditions, "Conditions"),

@@ -28,7 +28,7 @@ export async function show({ tenant, query, onLeave }) {
   const { total, currency, pricing, text: words } = savings;
   if (!total.without.busyMs) return h("div", head(), nothingYet(tenant, "first-request", `There are no requests in ${days ? "these days" : name}.`, "What the cache saves stands here, in time and money."));
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
-  const parts = [...(savings.days ?? []).map((one) => ({ name: f.dayShort(one.day), ...one })), ...(savings.months ?? []).map((one) => ({ name: f.periodName(one.month), ...one }))];
+  const parts = [...savings.days ?? [], ...savings.months ?? []].map((one) => ({ name: "day" in one ? f.dayShort(one.day) : f.periodName(one.month), ...one }));
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
   const isAlwaysOn = pricing.at(-1)?.billing === "always-on";
   const stacked = (/** @type {string} */ label, /** @type {Child} */ note, /** @type {any[][]} */ rows) => panel(label, note, chart({ label, labels: rows.map((row) => row[0]), onLeave,

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { API, HOME, MAIL_FOLDER } from "../config.js";
 import { form } from "../forms.js";
 import { beginSignIn, session } from "../session.js";
-import { button, failure, field, fill, go, h, input, replaceAddress } from "../ui.js";
+import { button, failure, field, fill, go, h, input } from "../ui.js";
 
 /** @type {Show} */
 export async function show(context) {
@@ -58,7 +58,7 @@ function linkForm(target, query) {
   const isAsked = query.has("send") && email.value;
   query.delete("send");
   // Not again when the page is loaded again.
-  if (isAsked) replaceAddress(`#/signin?${query}`);
+  if (isAsked) history.replaceState(null, "", `#/signin?${query}`);
   setTimeout(() => (isAsked ? submit() : email.focus()));
   return form("", submit, ask, outcome);
 }

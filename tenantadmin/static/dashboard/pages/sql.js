@@ -6,7 +6,7 @@ import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import * as results from "../results.js";
 import { STATUSES } from "../statuses.js";
-import { badge, beside, button, failure, fill, h, notify, pageHead, panel, replaceAddress, skeleton, to } from "../ui.js";
+import { badge, beside, button, failure, fill, h, notify, pageHead, panel, skeleton, to } from "../ui.js";
 
 /** @typedef {{name: string, sql: string}} Kept */
 
@@ -46,7 +46,7 @@ export async function show(context) {
     running = new AbortController();
     const { signal } = running;
     const sql = editor.value().trim();
-    replaceAddress(to(tenant, "sql", { sql }));
+    history.replaceState(null, "", to(tenant, "sql", { sql }));
     fill(output, skeleton(2));
     editor.annotate([]);
     const start = performance.now();

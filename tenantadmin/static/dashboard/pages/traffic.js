@@ -38,7 +38,7 @@ export async function show({ tenant, query, signal }) {
 
 /** @param {string} tenant @param {Record<string, string>} chosen @param {Rules} rules */
 function filters(tenant, chosen, rules) {
-  const text = (/** @type {string} */ name, /** @type {Record<string, any>} */ props = {}) => input(name, chosen[name] ?? "", props);
+  const text = (/** @type {string} */ name, /** @type {Props} */ props) => input(name, chosen[name], props);
   const inputs = [
     field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
     field("Status", select("status", statusChoices, chosen.status ?? "")),
@@ -54,7 +54,7 @@ function request(tenant, row, rules) {
   const element = h("details.request",
     h("summary", h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
       h("span", status(row.cacheStatus ?? "none"), row.missReason && [" ", beside(MISSES[row.missReason])]),
-      h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", row.matchedRule ? { title: `${rules.name(row.matchedRule)} (${row.matchedRule})` } : {}, row.matchedRule ? rules.name(row.matchedRule) : "no rule"),
+      h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", { title: row.matchedRule }, rules.name(row.matchedRule ?? "no rule")),
       h("span.wide-only.clip", row.userName ?? f.NONE), h("span.wide-only.num", f.duration(row.responseTimeMs))),
     body);
   element.addEventListener("toggle", () => open(tenant, row, body), { once: true });
