@@ -3,8 +3,8 @@
 import { call } from "./api.js";
 import { ruleLink, select } from "./ui.js";
 
-/** @type {(rules: {id?: string, ruleId?: string, name?: string}[], id: string | null) => string | null} the name of one of these rules, or its id */
-export const nameIn = (rules, id) => rules.find((rule) => (rule.id ?? rule.ruleId) === id)?.name || id;
+/** @type {(rules: any[], id: string | null, key?: string) => string} the name of one of these rules, or its id, which is at `key` */
+export const nameIn = (rules, id, key = "id") => rules.find((rule) => rule[key] === id)?.name || id;
 
 /** @param {string} tenant the rules in force: `name` and `link` take an id, and the name that a rule had last, if it is known; `choice` is a filter by rule */
 export async function readRules(tenant) {

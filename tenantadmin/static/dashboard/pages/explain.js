@@ -77,7 +77,7 @@ function request(tenant, { logged: row, miss, disagreement, rules, decision: { v
       ["Statement", h("div.sql", row.standardizedSql ?? f.NONE)], miss && ["Why a miss", whyMiss(tenant, miss)],
     ], ".pad"),
     disagreement && h("div.pad", h("div.callout.warn",
-      `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${nameIn(rules, disagreement.traced) ?? "none"}.`)));
+      `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${nameIn(rules, disagreement.traced, "ruleId") ?? "none"}.`)));
 }
 
 /** @param {string} tenant @param {Contract.MissExplanation} miss */
@@ -93,13 +93,13 @@ function whyMiss(tenant, miss) {
 
 /** @param {string} tenant @param {Contract.ChosenRuleset} ruleset @param {Contract.ExplainedDecision} chosen @param {Contract.ExplainedRule[]} rules */
 function decision(tenant, ruleset, chosen, rules) {
-  const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId, nameIn(rules, chosen.ruleId)), " decides: ", chosen.statuses.join(" or ")]
+  const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId, nameIn(rules, chosen.ruleId, "ruleId")), " decides: ", chosen.statuses.join(" or ")]
     : ["No rule matches: ", chosen.statuses.join(" or ")];
   const ordered = [...rules].sort((x, y) => x.position - y.position);
   const end = ordered.findIndex((rule) => rule.outcome === "decided") + 1 || ordered.length;
   const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings.whole", some.map(one));
   return panel("Rules", beside(`revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
-    h("p.pad", by, chosen.fired.map((fired) => [`; fires ${nameIn(rules, fired.ruleId)} for ${fired.targets.map((id) => nameIn(rules, id)).join(", ")}`])),
+    h("p.pad", by, chosen.fired.map((fired) => [`; fires ${nameIn(rules, fired.ruleId, "ruleId")} for ${fired.targets.map((id) => nameIn(rules, id, "ruleId")).join(", ")}`])),
     h("p.pad.muted.small", "Rules are asked in their order. The first that is on and matches decides."),
     list(ordered.slice(0, end)),
     end < ordered.length && h("details.pad", h("summary.muted.small", `${f.count(ordered.length - end, "rule")} behind it, which decide nothing here`), list(ordered.slice(end))));
