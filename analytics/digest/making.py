@@ -271,7 +271,9 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
                 seq,
                 to_milliseconds(changed_at),
                 _revision_href(tenant, seq),
-                **{verb: frozenset(names) for verb, names in labels.items()},
+                added=frozenset(labels["added"]),
+                removed=frozenset(labels["removed"]),
+                changed=frozenset(labels["changed"]),
                 labels={rule_id: name for names in labels.values() for rule_id, name in names.items()},
             )
         )
