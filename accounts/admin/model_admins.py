@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.db.models import Count, Q
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
 from accounts.admin.finding import search_accounts, search_domains, search_fqdns, search_people
-from accounts.admin.names import NamingAdmin, revisions_address
+from accounts.admin.names import NamingAdmin, named_ids, revisions_address
 from accounts.billing.domains import challenge_of
 from accounts.grants import end_grant
 from accounts.models import (
@@ -38,6 +38,7 @@ from accounts.models import (
     User,
 )
 from accounts.models.signin import MagicLink
+from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
 from tenantadmin.lib.http.admin_search import MAX_RELATED
@@ -141,7 +142,7 @@ class PersonalAccessTokenAdmin(NamingAdmin):
     actions = (revocation("Access tokens minted from it end within five seconds.", end_pat),)
     named = ("tenants", "accounts")
     list_display = (
-        *("prefix", "name", "owner", "scopes", "tenants"),
+        *("prefix", "name", "owner", "scopes", "resources"),
         *("expires_at", "last_used_at", "revoked_at"),
     )
     list_select_related = ("owner",)
@@ -149,6 +150,12 @@ class PersonalAccessTokenAdmin(NamingAdmin):
     search_fields = ("prefix__startswith", "owner__email")
     search_help_text = "Start of the token, or its owner's email"
     exclude = ("digest", "previous_digest")
+
+    @admin.display(description="on")
+    def resources(self, pat: Any) -> str:
+        fields = [self.model._meta.get_field(name) for name in self.named]
+        shown = [(named_ids(field, short=True)(pat),) for field in fields if getattr(pat, field.name)]
+        return format_html_join(", ", "{}", shown) or formats.NONE
 
 
 @admin.register(RefreshToken)

@@ -20,6 +20,7 @@ from logs.models import QueryRun
 from rules.models import Marker
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.http.admin_lists import name_of
 from tests import factories
 from tests.admin.reading import cells
 from tests.admin.rows import make_row
@@ -77,10 +78,17 @@ class TestPages:
         own = [f"a{number}@example.org" for number in range(5)]
         assert emails == [*own, "admin@example.org", "tenant-admin@example.org"]
 
+    def test_whole_numbers_are_written_as_on_pages(self, staff: Client, world: factories.World) -> None:
+        run = make_row(QueryRun, duration_ms=12345)
+        assert "12,345" in staff.get(address_of(QueryRun)).content.decode()
+        address = reverse("admin:logs_queryrun_change", args=[run.pk])
+        assert "12,345" in staff.get(address).content.decode()
+
     def test_the_slowest_queries(self, staff: Client, world: factories.World) -> None:
         for duration in (3, None, 1, 5, 3):
             make_row(QueryRun, duration_ms=duration)
-        column = list(staff.get(address_of(QueryRun)).context["cl"].list_display).index("duration_ms")
+        columns = staff.get(address_of(QueryRun)).context["cl"].list_display
+        column = [name_of(it) for it in columns].index("duration_ms")
         durations = dict(QueryRun.objects.values_list("pk", "duration_ms"))
         assert [durations[key] for key in walk(staff, QueryRun, o=f"-{column}")] == [5, 3, 3, 1]
         assert [durations[key] for key in walk(staff, QueryRun, o=str(column))] == [1, 3, 3, 5]

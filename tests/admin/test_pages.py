@@ -115,7 +115,7 @@ def test_tokens_and_grants_show_the_names_of_their_resources(staff: Client, worl
     tokens = page(staff, "accounts_personalaccesstoken_changelist")
     assert ">Warehouse</a>" in tokens
     assert ">Acme</a>" in tokens
-    assert ("tenants", "*") in cells(tokens, "tenants")
+    assert ("resources", "*") in cells(tokens, "resources")
     wildcard = PersonalAccessToken.objects.get(owner=world.platform_admin)
     shown = page(staff, "accounts_personalaccesstoken_change", wildcard.pk)
     assert re.search(r'<div class="readonly[^"]*">\*</div>', shown)

@@ -53,7 +53,7 @@ class AccessPage(TenantActPage):
     needs_live = True
     effect = (
         "You become a member of this tenant and may read its logs until the time ends. The tenant's "
-        "owners get a mail at once, and see it among the members and in the events, with your reason."
+        "owners get a mail at once, and see it with your reason among the members."
     )
     form_class = AccessForm
 

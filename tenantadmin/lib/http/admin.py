@@ -285,6 +285,8 @@ def in_words(field: models.Field[Any, Any]) -> Shown:
     if isinstance(field, models.FloatField):
         # All of them are shares.
         write = formats.percent
+    elif isinstance(field, models.IntegerField) and not field.primary_key and write is None:
+        write = formats.number
     if write is None:
         return field.name
 
