@@ -89,7 +89,13 @@ KIND_CHOICES: Final = (
     ),
     (
         "Events",
-        tuple((kind.value, kind.replace(".", ": ").replace("-", " ").capitalize()) for kind in EventKind),
+        tuple(
+            (
+                kind.value,
+                kind.replace("pat.", "access token.").replace(".", ": ").replace("-", " ").capitalize(),
+            )
+            for kind in EventKind
+        ),
     ),
 )
 KINDS: Final = frozenset(value for _, kinds in KIND_CHOICES for value, _ in kinds)

@@ -81,7 +81,7 @@ function settings(labels, series, marks, press) {
           grid: { color: grid }, ticks: { ...ticks, maxTicksLimit: 6, callback: left && ((/** @type {number} */ value, /** @type {number} */ _, /** @type {{value: number}[]} */ all) => (left.show === duration ? inUnitOf(all[all.length - 1].value, value) : left.show(value))) },
           beforeBuildTicks: (/** @type {any} */ axis) => { if (left?.show === duration) axis.options.ticks.stepSize = stepOf(axis.max); } },
         ...(right && { right: { min: 0, max: 1, position: "right", border: { display: false }, grid: { display: false },
-          ticks: { ...ticks, stepSize: 0.25, callback: (/** @type {number} */ value) => right.show(value) } } }),
+          ticks: { ...ticks, stepSize: 0.25, callback: (/** @type {number} */ value) => `${value * 100}%` } } }),
       },
       plugins: {
         legend: { align: "end", labels: { color: ink, boxWidth: 10, boxHeight: 10, padding: 14 } },
