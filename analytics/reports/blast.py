@@ -186,8 +186,8 @@ def preview_rules(
     if any(target.suggested is False for target in found.targets):
         what = name_tables(tables)
         note = (
-            f"The rules that are not ticked do not name {what}, and the log knows no result of {what} in "
-            "them. Tick them too to be on the safe side: all of their results end then."
+            f"Rules that do not name {what}, and have no result of {what} by the log, are not ticked at "
+            "first. Tick them too to be on the safe side: all of their results end then."
         )
     return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note)
 

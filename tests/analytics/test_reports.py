@@ -510,9 +510,8 @@ class TestPreview:
             for tables in (["catalog.products"], ["catalog.*", "FINANCE.*"])
         )
         assert some.note == (
-            "The rules that are not ticked do not name catalog.products, and the log knows no result of "
-            "catalog.products in them. "
-            "Tick them too to be on the safe side: all of their results end then."
+            "Rules that do not name catalog.products, and have no result of catalog.products by the log, "
+            "are not ticked at first. Tick them too to be on the safe side: all of their results end then."
         )
         assert every.note is None
         assert some.log_until == format_timestamp(moment(eleven + 4))
