@@ -100,8 +100,10 @@ class DigestPage:
     facts: Sequence[tuple[dict[str, Any], str]] = ()
 
 
-def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
+def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] = ()) -> DigestPage:
     """Return the digest of a period, or the newest if ``period`` is empty.
+
+    The names of rules link to their forms, if their ids are ``editable``.
 
     Raises:
         DigestNotFound: there is no digest of this period.
@@ -117,6 +119,9 @@ def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
     def link_name(name: Mapping[str, Any]) -> str | None:
         if revision := revision_of(name):
             return f"{history}?kind=rules&to={revision}"
+        if name["kind"] == NameKind.RULE and name["value"] in editable:
+            form = reverse("admin:tenant-rule", args=[tenant_id])
+            return f"{form}?{urlencode({'rule': name['value']})}"
         if name["kind"] != NameKind.STATEMENT:
             return None
         facets = Facets(

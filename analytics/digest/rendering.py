@@ -106,14 +106,18 @@ def _text_of(name: Mapping[str, Any]) -> str:
 def _element_of(
     name: Mapping[str, Any], link_name: Callable[[Mapping[str, Any]], str | None] | None
 ) -> SafeString:
-    """Return a name as code, or as a link. The title of a recommendation is no code."""
+    """Return a name as code, or as a link. A rule has its id in a tooltip; titles are no code."""
     text = _text_of(name)
-    code = format_html("<code>{}</code>", text)
+    if name["kind"] == NameKind.RULE:
+        shown = format_html('<strong title="{}">{}</strong>', name["value"], text)
+    else:
+        shown = format_html("<code>{}</code>", text)
     address = link_name(name) if link_name is not None else None
     if address is None:
-        return code
-    shown = text if name["kind"] == NameKind.RECOMMENDATION else code
-    return format_html('<a href="{}">{}</a>', address, shown)
+        return shown
+    return format_html(
+        '<a href="{}">{}</a>', address, text if name["kind"] == NameKind.RECOMMENDATION else shown
+    )
 
 
 def _code_of(name: Mapping[str, Any]) -> str:

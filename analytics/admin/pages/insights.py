@@ -9,7 +9,7 @@ from django import forms
 from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 
-from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
 from accounts.models.users import StaffRole
 from accounts.tenants.config import read_per_user_tables
 from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
@@ -258,8 +258,9 @@ class DigestsPage(BelowInsights):
 
     def read(self) -> Mapping[str, Any]:
         period = self.request.GET.get("period", "")[:10].replace("\0", "")
+        editable = self.rule_names if may(self.request, StaffRole.ADMIN) else ()
         return {
-            "shown": read_digest_page(self.tenant.pk, period=period),
+            "shown": read_digest_page(self.tenant.pk, period=period, editable=editable),
             "advice": say_open_recommendations(self.tenant.pk),
         }
 

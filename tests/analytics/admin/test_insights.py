@@ -367,16 +367,23 @@ class TestDigests:
                 "names": [
                     {"id": "name", "kind": "statement", "value": "<i>", "href": None},
                     {"id": "write", "kind": "revision", "value": f"revision 2 ({first})", "href": None},
+                    {"id": "rule", "kind": "rule", "value": "orders", "href": None, "label": "All <orders>"},
                 ],
                 "sections": [
-                    {"id": "totals", "heading": "Totals", "text": "Hits: {total-hits} of {name}, {write}"}
+                    {
+                        "id": "totals",
+                        "heading": "Totals",
+                        "text": "Hits: {total-hits} of {name}, {write}, {rule}",
+                    }
                 ],
             },
             etag="e",
             **fields,
         )
 
-    def test_the_newest_with_the_sql_of_its_numbers(self, support: Client, tenant: Tenant) -> None:
+    def test_the_newest_with_the_sql_of_its_numbers(
+        self, staff: Client, support: Client, tenant: Tenant
+    ) -> None:
         address = to("tenant-digests", tenant)
         assert "There is no digest yet." in page_text(support, address)
         self.digest(tenant, "2026-02-28", 7)
@@ -388,6 +395,12 @@ class TestDigests:
         assert found is not None
         assert found[2] == "<code>&lt;i&gt;</code>"
         assert found[1].startswith(f"{to('tenant-sql', tenant)}?sql=SELECT+cacheStatus")
+        rule = '<strong title="orders">All &lt;orders&gt;</strong>'
+        assert f"</a>, {rule}" in html
+        rules = [{"id": "orders", "conditions": {"isReadOnly": True}}]
+        write_ruleset(tenant_id=tenant.pk, document={"rules": rules}, actor="owner@example.org")
+        form = f"{to('tenant-rule', tenant)}?rule=orders"
+        assert f'<a href="{form}">{rule}</a>' in staff.get(address).content.decode()
         assert f"md5%28standardizedSql%29+%3D+%27{hashlib.md5(b'<i>').hexdigest()}%27" in found[1]  # noqa: S324
         revision = f'<a href="{to("tenant-history", tenant)}?kind=rules&amp;to=2">'
         assert f"{revision}<code>revision 2 (2026-03-01)</code></a>" in html

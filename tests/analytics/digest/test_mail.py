@@ -159,7 +159,8 @@ class TestMail:
         text, html = part(message, "plain"), part(message, "html")
         told = "that were older than a change of a table that they read: 1,234 of 1,234 with a known age."
         assert f"- Hits of {RULE} {told}" in text.replace("\r\n", "\n")
-        assert f"<li>Hits of <code>&lt;b&gt;sales&lt;/b&gt; &amp; co</code> {told}</li>" in html
+        name = "&lt;b&gt;sales&lt;/b&gt; &amp; co"
+        assert f'<li>Hits of <strong title="{name}">{name}</strong> {told}</li>' in html
         assert "<b>" not in html
         link = str(message["List-Unsubscribe"]).strip(" <>")
         assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
