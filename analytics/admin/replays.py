@@ -19,6 +19,7 @@ from analytics.replay.judgement import (
     count_requests,
     judge,
     middle,
+    say_notes,
 )
 from analytics.replay.outdated import find_outdated, normalize
 from analytics.replay.replay import GainCounts
@@ -155,22 +156,15 @@ class ShownReplay:
         ]
 
     @property
-    def uncounted(self) -> int:
-        """How many requests waited, were refused or failed under the draft."""
-        total: Mapping[str, int] = (self.run.result or {})["total"]
-        return sum(total[name] for name in UNCOUNTED)
-
-    @property
     def before(self) -> str:
         """The rules that the draft is compared with."""
         seq = (self.run.result or {})["against"].get("seq")
         return "the live rules" if seq is None else f"the rules of revision {seq}"
 
     @property
-    def logged_hits(self) -> int:
-        """How many hits the log has."""
-        rules: list[Mapping[str, Any]] = (self.run.result or {})["calibration"].get("rules", [])
-        return sum(rule["hits"]["logged"] for rule in rules)
+    def notes(self) -> list[str]:
+        """What to keep in mind."""
+        return say_notes(self.run.result or {})
 
     @property
     def cost_now(self) -> Mapping[str, Any]:

@@ -122,7 +122,8 @@ ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
     ),
     "stale-risk": _query(
         "stale-risk",
-        "The percentage of hits (with a known age) that were older than a change of a table that they read.",
+        "The percentage of hits (whose age the log has) that were older than a change of a table "
+        "that they read.",
         f"SELECT round(100.0 * sum(atRisk) / nullif(sum(hits), 0), 2) AS value\nFROM (\n{STALE_TOTALS}\n)",
     ),
     "leak": _query(

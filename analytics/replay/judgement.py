@@ -66,6 +66,25 @@ def say_caveat(code: str) -> str:
     return _CAVEATS.get(code, code)
 
 
+def say_notes(result: Mapping[str, Any]) -> list[str]:
+    """Say how far a replay agrees with the log, which requests it does not count, and its caveats."""
+    calibration, seq = result["calibration"], result["against"].get("seq")
+    logged = sum(rule["hits"]["logged"] for rule in calibration.get("rules", []))
+    before = "the rules in force" if seq is None else f"the rules of revision {seq}"
+    uncounted = sum(result["total"][name] for name in UNCOUNTED)
+    agrees = (
+        "A replay of the rules that were in force gives what the log says for "
+        f"{percent(calibration['share'])} of all {number(calibration['rows'])} requests. The log has "
+        f"{number(logged)} hits; “was” is what {before} would have done on all of these days."
+    )
+    counted = (
+        f"Requests are hits, misses and not cached, as on the overview; {number(uncounted)} that waited, "
+        "were refused or failed are not counted. A rule that does not change has other numbers where "
+        "another rule takes its requests or ends its results."
+    )
+    return [agrees, counted, *map(say_caveat, result["caveats"])]
+
+
 def middle(bounds: Mapping[str, Any]) -> float:
     """Return the likely value, or the mean of the bounds."""
     likely: float | None = bounds.get("likely")

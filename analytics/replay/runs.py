@@ -26,7 +26,7 @@ from analytics.replay.calibration import Calibration, MovedRequests
 from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.inputs import Request, collect_input
-from analytics.replay.judgement import ReplayJudgement, judge, say_caveat
+from analytics.replay.judgement import ReplayJudgement, judge, say_notes
 from analytics.replay.leaks import ReplayLeaks
 from analytics.replay.publish_cost import PublishCost
 from analytics.replay.replay import (
@@ -104,7 +104,7 @@ class Replay(ReplaySummary):
     )
     publish_cost: PublishCost | None = None
     caveats: list[str] | None = None
-    notes: Annotated[list[str] | None, Meta(description="The caveats in words.")] = None
+    notes: Annotated[list[str] | None, Meta(description="What to keep in mind, in words.")] = None
     evidence: list[EvidenceQuery] | None = None
     names: Annotated[
         dict[str, str] | None,
@@ -291,8 +291,7 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
     judged: dict[str, Any] = {}
     if run.result is not None:
         judgement = judge(run.result, purpose=purpose, outdated=outdated)
-        notes = [say_caveat(code) for code in run.result["caveats"]]
-        judged = {"judgement": msgspec.to_builtins(judgement), "notes": notes}
+        judged = {"judgement": msgspec.to_builtins(judgement), "notes": say_notes(run.result)}
     return {**msgspec.to_builtins(summarize_replay(run)), **judged, **(complete_gateway(run.result) or {})}
 
 

@@ -42,7 +42,7 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         )
         names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
         older = "older than a change of a table that they read"
-        counts = f"{{{prefix}-risk}} of {{{prefix}-hits}} with a known age"
+        counts = f"{{{prefix}-risk}} of {{{prefix}-hits}} whose age the log has"
         sentences.append(
             (
                 f"Hits of {{{prefix}-rule}} that were {older}: {counts}.",

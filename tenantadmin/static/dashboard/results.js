@@ -27,7 +27,7 @@ export function resultTable(tenant, answer) {
 }
 
 /** @param {string} tenant @param {string} day @param {string} column @param {string} value begin a rule of the tables that a logged statement reads */
-export const ruleButton = (tenant, day, column, value) => can(tenant, "write") && can(tenant, "member") && button("Make a rule of this", async () => {
+export const ruleButton = (tenant, day, column, value) => can(tenant, "write") && can(tenant, "member") && button("Make a rule for its tables", async () => {
   const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${day}' AND ${column} = '${value.replaceAll("'", "''")}' LIMIT 1`, new AbortController().signal);
   const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
   if (!tables.length) throw new Error("The log names no table of this statement.");

@@ -391,8 +391,9 @@ def test_stale_risk_above_one_percent(world: World) -> None:
         entries(99, at=at(DAY, hour=1), matchedRule="calm", **hit),
     )
     rebuild(world)
+    older = "older than a change of a table that they read"
     assert lines(make(world), "Stale risk") == [
-        "Hits of it's that were older than a change of a table that they read: 2 of 100 with a known age.",
+        f"Hits of it's that were {older}: 2 of 100 whose age the log has.",
         "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",
     ]
 

@@ -269,10 +269,14 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
     with open_as(demo.owner, home, f"/t/{demo.tenant}/rules?rule=month-end") as dashboard:
         page = dashboard.page
         gone = page.locator("#view .callout")
-        said = f"The rule {live[0]['name']} is not in force: revision {written.seq} removed it."
+        said = f"The rule {live[0]['name']} is not in force: revision {written.seq} removed it. It was:"
         expect(gone).to_have_text(said)
         href = f"#/t/{demo.tenant}/history?kind=rules&seq={written.seq}"
         expect(gone.locator("a")).to_have_attribute("href", href)
+        # What it did stands below, as it was.
+        was = page.locator(".callout + section")
+        expect(was.locator(".rule-name")).to_have_text(live[0]["name"])
+        expect(was.locator("pre")).to_be_visible()
         bar = page.locator(".bar")
         row = page.locator("[data-id='payroll-from-hr-only']")
         # A rule that never caches has requests too, and no hit rate.

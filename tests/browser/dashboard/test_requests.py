@@ -54,7 +54,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         assert {text.split() == statement.split() for text in shown.all_inner_texts()} == {True}
 
         rows.first.locator("summary").click()
-        rows.first.locator("text=Make a rule of this").click()
+        rows.first.locator("text=Make a rule for its tables").click()
         page.wait_for_selector("dialog input[name=tables]")
         tables = page.input_value("dialog input[name=tables]")
         assert tables
@@ -88,7 +88,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         )
         assert requests == hits + misses + not_cached + others
         assert (of_hits, counted) == (hits, requests - others)
-        page.click("text=Make a rule of this")
+        page.click("text=Make a rule for its tables")
         page.wait_for_selector("dialog input[name=tables]")
         page.click("dialog >> text=Cancel")
         page.wait_for_selector("dialog", state="detached")
@@ -108,7 +108,7 @@ def test_a_reader_is_offered_no_rule_and_bad_filters_say_what_is_wrong(
         page = dashboard.page
         page.click(".request summary >> nth=0")
         page.wait_for_selector("text=Link to this request")
-        assert page.locator("text=Make a rule of this").count() == 0
+        assert page.locator("text=Make a rule for its tables").count() == 0
         dashboard.go(f"/t/{demo.tenant}/invalidate")
         page.wait_for_selector("text=Your role in this tenant does not include the page Invalidate.")
         dashboard.go(f"/t/{uuid.uuid4()}/rules")

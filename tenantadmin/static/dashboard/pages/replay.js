@@ -93,7 +93,6 @@ function result(tenant, run, rules) {
     panel("By rule", beside(`“was”: under ${before(run)}; ≈: likely, with its bounds below`), byRule(run, rules)),
     h("div.columns", moved(tenant, run), publishCost(run)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
-      h("li", `A replay of the rules that were in force gives what the log says for ${f.percent(calibration.share)} of all ${f.number(calibration.rows)} requests. The log has ${f.number(calibration.rules.reduce((sum, { hits }) => sum + hits.logged, 0))} hits; “was” is what ${before(run)} would have done on all of these days.`),
       run.notes?.map((note) => h("li", note)),
       run.window.daysLeftOut?.map((day) => h("li", `${f.periodName(day)} was left out.`))))),
   ];
@@ -137,8 +136,7 @@ function byRule(run, rules) {
     count("Saved", (row) => row.savedMs, f.duration), count("Hits at risk", atRisk),
   ], shown, { label: "By rule", sorted: 5, none: "The rules change no count." });
   const same = rows(false);
-  return [show(rows(true)), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, whose numbers stay the same`), show(same)),
-    h("p.pad.muted.small", `Requests are hits, misses and not cached, as on the overview; ${run.total ? f.number(uncounted(run.total)) : 0} that waited, were refused or failed are not counted. A rule that does not change has other numbers where another rule takes its requests or ends its results.`)];
+  return [show(rows(true)), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, whose numbers stay the same`), show(same))];
 }
 
 /** @param {string} tenant @param {Replay} run */

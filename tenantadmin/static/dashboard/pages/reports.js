@@ -37,7 +37,7 @@ async function stale(tenant, from, last) {
       num("Longest", "longestMs", f.duration),
       { head: "Last", cell: (row) => (row.example && can(tenant, "member") ? a(to(tenant, "explain", { logId: row.example, day: f.isoDay(new Date(row.lastAt)) }), f.when(row.lastAt)) : f.when(row.lastAt)), sort: (row) => row.lastAt },
     ], report.findings, { label: "Stale results", sorted: 3, none: "No result was served after one of its tables had changed." }),
-    fine("Writes that do not pass the Gateway are not in the log: the true risk may be higher."),
+    fine("Writes that do not pass the Gateway are not in the log: the true risk may be higher. Hits whose result has no age in the log are not counted."),
     sources(tenant, report.queries),
   ];
 }

@@ -105,7 +105,7 @@ export async function show(context) {
   return h("div",
     pageHead("Rules", [`Revision ${stored.seq}, published ${f.ago(stored.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
       mayWrite && [h("a.button", { href: to(tenant, "rules/edit") }, "Edit as JSON"), button("Add a rule", () => edit(), "primary")]),
-    wanted && !inForce.some(({ id }) => id === wanted) && await gone(tenant, wanted),
+    wanted && !inForce.some(({ id }) => id === wanted) && await gone(tenant, wanted, (rule) => describe(tenant, inForce, rule, effects.get(wanted), year, true, blame, null)),
     rules.length ? all
       : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."),
     bar);
@@ -122,11 +122,14 @@ async function effectsOf(tenant, year) {
   }
 }
 
-/** @param {string} tenant @param {string} id of a rule that is not in force, to which something old leads */
-async function gone(tenant, id) {
+/** @param {string} tenant @param {string} id of a rule that is not in force, to which something old leads @param {(rule: Contract.Rule) => Child} show as it was */
+async function gone(tenant, id, show) {
   const { changes } = await call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 200 });
   const last = changes.find(({ summary }) => summary.names?.removed?.includes(id));
-  return h("p.callout", "The rule ", h("strong", { title: id }, last?.summary.labels?.[id] ?? id), " is not in force", last && [": ", revisionLink(tenant, last.seq), " removed it"], ".");
+  const said = h("p.callout", "The rule ", h("strong", { title: id }, last?.summary.labels?.[id] ?? id), " is not in force", last && [": ", revisionLink(tenant, last.seq), " removed it"], ". ", last && "It was:");
+  if (!last) return said;
+  const { document } = await call("GET /config/tenants/{tenant}/rules/history/{seq}", { tenant, seq: last.seq - 1 });
+  return [said, h("section.panel", document?.rules.filter((/** @type {Contract.Rule} */ one) => one.id === id).map(show))];
 }
 
 /** @param {Contract.Rule} rule whose result may serve whom */
