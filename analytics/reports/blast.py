@@ -206,7 +206,7 @@ def _say_why(rule: Rule, *, entries: int, read: int | None, tables: Sequence[str
             reason = f"Its conditions name {what if len(tables) == 1 else 'one of them'}."
         elif named:
             shown = ", ".join([*named[:_MAX_NAMED], *(["…"] if len(named) > _MAX_NAMED else [])])
-            reason = f"It is for reads of {shown}. A statement that reads {what} too may be among them."
+            reason = f"It is for {shown}; a statement may read {what} too."
         else:
             reason = f"It is not limited to certain tables, so it may have results of {what}."
         if read is None:

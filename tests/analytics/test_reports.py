@@ -545,7 +545,7 @@ class TestPreview:
             return {target.rule_id: (target.suggested, target.why) for target in preview.targets}
 
         none = " By the log, it has no cached result."
-        other = "It is for reads of Finance.*. A statement that reads sales.orders too may be among them."
+        other = "It is for Finance.*; a statement may read sales.orders too."
         any_table = "It is not limited to certain tables, so it may have results of sales.orders."
         assert found("sales.orders") == {
             "named": (True, f"Its conditions name sales.orders.{none}"),

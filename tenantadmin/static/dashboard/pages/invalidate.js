@@ -103,7 +103,7 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
     title, wide: true, danger: true, action: "Invalidate",
     body: h("div.stack", head,
     targets.length > 0 && table([
-      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", (id) => name(id)), what !== "" && { ...text("Why", "why"), class: "wide-cell" },
+      what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", (id) => name(id)), what !== "" && { ...text("Why", "why"), class: "value" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
     ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
     h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, logNote, " ", note, " ", note && button("Tick all", tickAll, "small"))),
