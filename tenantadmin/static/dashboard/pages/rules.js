@@ -166,7 +166,7 @@ function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
       ]),
       code(rule.conditions, "Conditions"),
       h("div.row", isCache && can(tenant, "cache") && a(to(tenant, "invalidate", { rule: rule.id }), "Invalidate its results"), acts),
-      h("h3", "Last changed by"), changed));
+      acts !== null && [h("h3", "Last changed by"), changed]));
   element.addEventListener("toggle", () => showIn(async () => lastChanges(tenant, rule.id, await blame()), changed), { once: true });
   return element;
 }
