@@ -45,6 +45,8 @@ export function startRouter(routes, shell) {
       history.pushState(null, "", shown || "#/");
       return;
     }
+    // A dialog belongs to the page that it was opened on.
+    if (location.hash !== shown) document.querySelector("dialog")?.close();
     shown = location.hash;
     page?.abort();
     leaving.forEach((done) => done());

@@ -201,5 +201,5 @@ function changeZone() {
 async function leave() {
   await signOut(false).catch((error) => notify(sentence(error), "error"));
   forgetPerson();
-  go("/signin");
+  go("/signin?out=1");
 }

@@ -118,6 +118,7 @@ def test_signing_out_ends_the_session_and_its_token(
         assert "token" not in page.url
         page.click("text=Sign out")
         page.wait_for_selector("text=Mail me a sign-in link")
+        page.wait_for_selector("text=You are signed out.")
         assert page.evaluate("Object.keys(sessionStorage)") == []
         page.wait_for_load_state("networkidle")
         page.goto(f"{home}#/t/{demo.tenant}/rules")

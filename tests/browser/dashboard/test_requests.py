@@ -168,6 +168,12 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         row = page.locator("[aria-label=Markers] tbody tr:has-text('nightly load')")
         expect(row.first).to_contain_text("tenant-admin@example.org")
 
+        # A dialog goes with the page that it was opened on.
+        page.click("section:has-text('By rule') >> text=Preview")
+        page.wait_for_selector("dialog")
+        page.evaluate("location.hash += '?show=past'")
+        expect(page.locator("dialog")).to_have_count(0)
+        page.go_back()
         page.select_option("select[name=rule]", caching[0]["id"])
         page.click("section:has-text('By rule') >> text=Preview")
         page.fill("dialog input[name=reason]", "by hand")

@@ -49,7 +49,7 @@ export async function show({ query, reload }) {
   const everywhere = () => ask({ title: "Sign out everywhere?", body: "All your sessions end, this one too. Personal access tokens stay.", action: "Sign out everywhere", danger: true, run: () => signOut(true),
     then: () => {
       forgetPerson();
-      go("/signin");
+      go("/signin?out=1");
     } });
   const rename = async () => {
     await call("PUT /users/{email}", { ...ME, body: { displayName: name.value.trim() } });

@@ -18,6 +18,7 @@ export async function show(context) {
   return h("div.card.signin",
     h("div.brand", h("span.mark", { "aria-hidden": "true" }), "Gateway"),
     h("h1", "Sign in"),
+    context.query.has("out") && h("p", { role: "status" }, "You are signed out."),
     ways.providers.map((provider) => h("a.button.wide", { href: providerAddress(provider.id, target), onclick: () => beginSignIn() },
       `Continue with ${provider.name}`)),
     ways.providers.length > 0 && ways.magicLink && h("p.or", h("span", "or")),

@@ -15,7 +15,7 @@ export async function show({ query }) {
   };
   const leave = async () => {
     await signOut(false);
-    go("/signin");
+    go("/signin?out=1");
   };
   return h("div.card.terms", h("h1", "Terms of service"),
     mustAcceptTerms() && await changes(text),
