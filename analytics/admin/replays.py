@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,15 +24,16 @@ from analytics.replay.judgement import (
 from analytics.replay.outdated import find_outdated, normalize
 from analytics.replay.replay import GainCounts
 from analytics.replay.runs import list_replays
+from rules.models import RuleDraft
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from datetime import datetime
+    from uuid import UUID
 
     from analytics.replay.judgement import ReplayJudgement
     from analytics.replay.outdated import Outdated
-    from rules.models import RuleDraft
 
 _SHOWN: Final = 3
 _NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
@@ -195,3 +196,10 @@ def newest_done(replays: Sequence[ShownReplay]) -> ShownReplay | None:
     """Return the newest replay of the draft as it is now against the rules in force, or None."""
     done = (shown for shown in replays if not shown.outdated and shown.run.state == ReplayRun.State.DONE)
     return next(done, None)
+
+
+def newest_of_rules(tenant_id: UUID, rules: list[Any]) -> ShownReplay | None:
+    """Return the newest finished replay of the rules of a revision, also against earlier rules; or None."""
+    replays = replays_of_draft(RuleDraft(tenant_id=tenant_id, rules=rules))
+    shown = next((shown for shown in replays if shown.run.state == ReplayRun.State.DONE), None)
+    return shown and replace(shown, outdated=shown.outdated and replace(shown.outdated, can_repeat=False))

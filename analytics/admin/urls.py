@@ -1,4 +1,4 @@
-"""Staff pages of rules, markers, insights, SQL and builds, inside the namespace ``admin``."""
+"""Staff pages of rules, restoring, markers, insights, SQL and builds, inside the namespace ``admin``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from analytics.admin.pages import (
     drafts,
     insights,
     markers,
+    restore,
     rules,
     savings,
     sql,
@@ -29,6 +30,7 @@ urlpatterns = [
     drafts.RebasePage.at(f"{_DRAFT}rebase/", "tenant-draft-rebase"),
     drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),
     drafts.DeletePage.at(f"{_DRAFT}delete/", "tenant-draft-delete"),
+    restore.RestorePage.at(f"{_TENANT}history/<slug:kind>/<int:seq>/restore/", "tenant-restore"),
     markers.MarkersPage.at(f"{_TENANT}markers/", "tenant-markers"),
     markers.InvalidatePage.at(f"{_TENANT}markers/add/", "tenant-invalidate"),
     markers.RemoveMarkerPage.at(f"{_TENANT}markers/<path:marker>/remove/", "tenant-marker-remove"),

@@ -133,9 +133,8 @@ def judge(
     judged = _judge(result, purpose)
     if not outdated:
         return judged
-    advice = (
-        "Replay it again before you decide." if outdated.can_repeat else "There is nothing left to decide."
-    )
+    again = "Replay it again before you decide."
+    advice = again if outdated.can_repeat else "To replay these rules again, make a draft of them."
     return ReplayJudgement(
         tone=Tone.WARN, text=f"{outdated.text} {judged.text}", next=advice, is_outdated=True
     )

@@ -1,4 +1,4 @@
-"""Staff pages of the history, inside the namespace ``admin``."""
+"""The staff page of the history, inside the namespace ``admin``."""
 
 from __future__ import annotations
 
@@ -8,5 +8,4 @@ _TENANT = "tenants/<uuid:tenant>/"
 
 urlpatterns = [
     history.HistoryPage.at(f"{_TENANT}history/", "tenant-history"),
-    history.RestorePage.at(f"{_TENANT}history/<slug:kind>/<int:seq>/restore/", "tenant-restore"),
 ]

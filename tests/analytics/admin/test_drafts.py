@@ -414,6 +414,29 @@ class TestReplays:
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
         assert "The draft was not replayed as it is now." in page_text(staff, publish)
 
+    def test_restoring_shows_the_replay_of_the_draft_that_the_revision_was(
+        self, access: Client, staff: Client, draft: RuleDraft
+    ) -> None:
+        restore = to("tenant-restore", draft.tenant, kind="rules", seq=2)
+        replay(access, draft)
+        send(staff, page_of(draft, "-publish"))
+        # Nothing to restore.
+        assert "would have done" not in page_text(staff, restore)
+        write(draft.tenant, ADS)
+        text = page_text(staff, restore)
+        assert (
+            "This replay is against revision 1, not the rules in force (revision 3). "
+            "These rules would answer 1 more request from the cache (of 2) and spare the warehouse 2 s" in text
+        )
+        assert "To replay these rules again, make a draft of them." in text
+        assert "Warehouse time saved +2 s Hits +1 Hits at risk of being stale no change" in text
+        assert ("It costs the least warehouse time at" in text) != ("No hour costs less" in text)
+        none = "No replay of these rules is kept, so it is not known what they would do."
+        assert none not in text
+        assert none in page_text(staff, to("tenant-restore", draft.tenant, kind="rules", seq=1))
+        configured = page_text(staff, to("tenant-restore", draft.tenant, kind="config", seq=0))
+        assert "would have done" not in configured
+
     def test_a_rule_that_the_draft_removes_is_shown(self, access: Client, draft: RuleDraft) -> None:
         RuleDraft.objects.update(rules=[ADS])
         replay(access, draft)
@@ -525,7 +548,7 @@ class TestReplays:
         pages = (
             (access, page_of(draft), 17),
             (access, f"{page_of(draft)}?part=replays", 11),
-            (staff, page_of(draft, "-publish"), 12),
+            (staff, page_of(draft, "-publish"), 13),
         )
         for digest in ("1", "2"):
             for client, address, queries in pages:

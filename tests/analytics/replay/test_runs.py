@@ -171,7 +171,7 @@ def test_a_replay_is_outdated_once_its_draft_is_other_or_gone(tenant: UUID) -> N
     assert why(run) == ["of an earlier text of the draft"]
     delete_draft(tenant_id=tenant, draft_id=draft.pk, actor="a@example.org")
     assert why(run) == ["of a draft that was published or deleted"]
-    assert judgement(run) == (True, "There is nothing left to decide.")
+    assert judgement(run) == (True, "To replay these rules again, make a draft of them.")
 
 
 def test_the_same_input_is_one_run_until_it_changes(tenant: UUID) -> None:

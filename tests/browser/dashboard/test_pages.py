@@ -15,7 +15,7 @@ from playwright.sync_api import expect
 
 from accounts.models import Tenant
 from analytics.digest.verdict import read_verdict
-from analytics.models import Digest
+from analytics.models import Digest, ReplayRun
 from rules.language.document import complete_rule
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
@@ -357,6 +357,33 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         page.wait_for_selector(f"text=Revision {before.seq + 2}, published")
         expect(page.locator("[role=switch]:not(:checked)")).to_have_count(0)
     assert Ruleset.objects.get(tenant_id=demo.tenant).rules == before.rules
+
+
+def test_restoring_shows_the_replay_of_the_draft_that_the_revision_was(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    tenant = UUID(demo.tenant)
+    before = Ruleset.objects.get(tenant_id=tenant)
+    run = ReplayRun.objects.filter(tenant_id=tenant, state="done", subject__has_key="draftId")[0]
+    published = write_ruleset(
+        tenant_id=tenant,
+        document={"rules": run.rules},
+        actor=demo.owner.email,
+        summary={"draft": {"draftId": run.subject["draftId"], "name": "Longer"}},
+    )
+    restore_ruleset(tenant_id=tenant, seq=before.seq, actor=demo.owner.email)
+    with open_as(demo.owner, home, f"/t/{tenant}/history?seq={published.seq}") as dashboard:
+        page = dashboard.page
+        page.click("main .button:has-text('Restore')")
+        expect(page.locator("dialog .callout")).to_contain_text("These rules would")
+        expect(page.locator("dialog .tiles")).to_contain_text("Hits at risk of being stale")
+        expect(page.locator("dialog")).to_contain_text("What publishing costs")
+        expect(page.locator("dialog")).not_to_contain_text("of other rules")
+        page.keyboard.press("Escape")
+        # These rules were never replayed.
+        page.goto(f"{home}#/t/{tenant}/history?seq={before.seq - 1}")
+        page.click("main .button:has-text('Restore')")
+        expect(page.locator("dialog .callout")).to_contain_text("No replay of these rules is kept")
 
 
 def rules_in_editor(page: Page) -> list[dict[str, Any]]:
