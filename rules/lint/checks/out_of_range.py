@@ -62,10 +62,12 @@ def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
         )
     action = node.fields.get("action")
     if isinstance(action, str) and node.action is None:
+        nearest = context.suggester.find_nearest(action, _ACTIONS)
+        hint = f"did you mean {nearest}? The" if nearest else "the"
         yield Problem(
             (*node.path, "action"),
-            f"action must be one of {', '.join(_ACTIONS)}, not {show_text(action)}.",
-            context.suggester.find_nearest(action, _ACTIONS),
+            f"There is no action {show_text(action)}; {hint} actions are {', '.join(_ACTIONS)}.",
+            nearest,
         )
     for index, column in enumerate(node.vary_by):
         if isinstance(column, str) and column in node.vary_by[:index]:

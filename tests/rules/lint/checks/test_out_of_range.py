@@ -31,10 +31,16 @@ def test_valid_read_only_properties_are_allowed(name: str, value: object) -> Non
     assert find_places(CODE, **{name: value}) == []
 
 
-def test_an_unknown_action_is_reported() -> None:
-    finding = find_one(CODE, cache_rule(action="Denny"))
+@pytest.mark.parametrize(
+    ("action", "nearest", "hint"), [("Denny", "deny", "did you mean deny? The"), ("x", None, "the")]
+)
+def test_an_unknown_action_is_reported(action: str, nearest: str | None, hint: str) -> None:
+    finding = find_one(CODE, cache_rule(action=action))
     assert finding.path == ("rules", 0, "action")
-    assert finding.suggestion == "deny"
+    assert finding.suggestion == nearest
+    assert finding.message == (
+        f'There is no action "{action}"; {hint} actions are cache, bypass, deny, invalidate.'
+    )
 
 
 def test_a_long_pattern_is_reported() -> None:
