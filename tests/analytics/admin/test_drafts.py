@@ -426,7 +426,8 @@ class TestReplays:
         text = page_text(staff, restore)
         assert (
             "This replay is against revision 1, not the rules in force (revision 3). "
-            "These rules would answer 1 more request from the cache (of 2) and spare the warehouse 2 s" in text
+            "These rules would answer 1 more request from the cache (of 2) and spare the warehouse 2 s"
+            in text
         )
         assert "To replay these rules again, make a draft of them." in text
         assert "Warehouse time saved +2 s Hits +1 Hits at risk of being stale no change" in text

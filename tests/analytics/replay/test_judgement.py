@@ -72,7 +72,9 @@ def test_a_replay_of_earlier_rules_does_not_advise_to_publish(can_repeat: bool) 
     )
     assert (judged.tone, judged.is_outdated) == ("warn", True)
     assert judged.next == (
-        "Replay it again before you decide." if can_repeat else "To replay these rules again, make a draft of them."
+        "Replay it again before you decide."
+        if can_repeat
+        else "To replay these rules again, make a draft of them."
     )
 
 
