@@ -24,7 +24,7 @@ from logs import columns
 from logs.quoting import quote_name, quote_text, quote_texts
 from logs.sql import guard, pruning, sandbox, spark_sql, wire
 from logs.sql.collecting import ResultError, collect, serialize
-from logs.sql.messages import add_hint, character_offset, clean_message
+from logs.sql.messages import add_hint, character_offset, clean_message, rank_candidates
 from logs.sql.refusals import Refusal
 from logs.sql.spark_scope import NoTranslation
 from logs.sql.view import (
@@ -351,7 +351,7 @@ def _describe_error(text: str, request: wire.Request) -> dict[str, Any]:
     offset = str(details.get("position"))
     return {
         "kind": "failed",
-        "message": add_hint(clean_message(message)),
+        "message": add_hint(rank_candidates(clean_message(message), details)),
         "position": character_offset(request.statement.encode(), int(offset) if offset.isdigit() else None),
     }
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import os.path
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+from logs.columns import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 #: Folders of the service and of DuckDB. Any other path comes from the statement or the log, and is kept.
 #: `Path.expanduser` fails for a user without an entry in /etc/passwd, such as OpenShift's.
@@ -39,6 +42,33 @@ _HINTS: Final = (
         "`timestamp` and `cacheExpiresAt` are epoch milliseconds: to_timestamp(timestamp / 1000) is a time.",
     ),
 )
+
+_CANDIDATES: Final = re.compile(r"\nCandidate bindings: .*", re.DOTALL)
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_MAX_CANDIDATES: Final = 5
+#: DuckDB takes names for alike that share a few letters.
+_SIMILARITY: Final = 0.7
+
+
+def rank_candidates(message: str, details: Mapping[str, Any]) -> str:
+    """Name the columns that share words or most letters with an unknown one in place of DuckDB's choice."""
+    if "candidates" not in details:
+        return message
+    name, given = str(details.get("name")), str(details["candidates"]).split(",")
+    words = {word.lower() for word in _WORD.findall(name)}
+    ranks = {}
+    for known in dict.fromkeys([*given, *(() if BY_NAME.keys().isdisjoint(given) else BY_NAME)]):
+        unit = (BY_NAME[known].unit or "") if known in BY_NAME else ""
+        # Nobody means a moment by milliseconds.
+        own = " ".join(["", *_WORD.findall(known), unit]).lower().removesuffix("epoch ms")
+        shared = sum(f" {word}" in own for word in words)
+        ratio = difflib.SequenceMatcher(None, name.lower(), known.lower()).ratio()
+        if shared or ratio >= _SIMILARITY:
+            ranks[known] = (ratio >= _SIMILARITY, shared, ratio)
+    alike = ", ".join(
+        f'"{it}"' for it in sorted(ranks, key=ranks.__getitem__, reverse=True)[:_MAX_CANDIDATES]
+    )
+    return _CANDIDATES.sub(lambda _: f"\nCandidate bindings: {alike}" if alike else "", message)
 
 
 def add_hint(message: str) -> str:

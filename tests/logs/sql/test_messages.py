@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from logs.columns import BY_NAME
 from logs.sql import messages
-from logs.sql.messages import add_hint, character_offset, clean_message, with_position
+from logs.sql.messages import add_hint, character_offset, clean_message, rank_candidates, with_position
 
 
 def test_a_user_without_an_entry_in_passwd_may_run_queries() -> None:
@@ -151,3 +152,31 @@ def test_an_offset_outside_the_text_is_none(offset: int | None) -> None:
 )
 def test_line_and_column_are_added_to_a_message(position: int | None, shown: str) -> None:
     assert with_position("m", "ab\ncde", position) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "alike"),
+    [
+        ("durationMs", ["responseTimeMs", "warehouseExecutionTimeMs"]),
+        ("execTime", ["warehouseExecutionTimeMs", "responseTimeMs", "timestamp"]),
+        ("usrName", ["userName", "matchedRuleName"]),
+        ("table_count", ["tableCount", "tables"]),
+        ("ttl", ["cacheTtlSeconds"]),
+        # By the unit.
+        ("bytes", ["requestSize", "responseSize"]),
+        ("grandTotl", ["grandTotal"]),
+        ("xyzzy", []),
+    ],
+)
+def test_columns_that_share_words_with_an_unknown_one_are_named(name: str, alike: list[str]) -> None:
+    connection = duckdb.connect()
+    connection.execute("SET errors_as_json = true")
+    columns = ", ".join(f'1 AS "{it}"' for it in (*BY_NAME, "grandTotal"))
+    with pytest.raises(duckdb.BinderException) as raised:
+        connection.execute(f"SELECT {name} FROM (SELECT {columns})")
+    details = json.loads(str(raised.value).partition("Error: ")[2])
+    message, _, candidates = rank_candidates(details["exception_message"], details).partition(
+        "\nCandidate bindings: "
+    )
+    assert message == f'Referenced column "{name}" not found in FROM clause!'
+    assert candidates == ", ".join(f'"{it}"' for it in alike)
