@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib import admin
 from django.db.models.functions import Left
 
-from accounts.admin.names import NamingAdmin
+from accounts.admin.names import FindsPeople, NamingAdmin
 from accounts.admin.pages.base import may
 from accounts.models.users import StaffRole
 from logs.models import (
@@ -162,8 +162,7 @@ class QueryRunAdmin(StatementsAdmin, NamingAdmin):
 
 
 @admin.register(SavedQuery)
-class SavedQueryAdmin(StatementsAdmin):
+class SavedQueryAdmin(FindsPeople, StatementsAdmin):
     list_display = ("name", "user", "saved_at", shortened("statement"))
     list_select_related = ("user",)
     ordering = ("pk",)
-    search_fields = ("user__email",)

@@ -97,11 +97,17 @@ def search_domains(term: str) -> Search:
     return Search(every, Q(name=term), [with_words(every, term, words_of("name"))])
 
 
+def people_meant(term: str) -> list[int]:
+    """Return the ids of users that a term means by beginnings of their name or email."""
+    if "\0" in term:
+        return []
+    people = User.objects.filter(search_people(term).condition()).order_by()
+    return list(people.values_list("pk", flat=True)[:MAX_RELATED])
+
+
 def tenants_meant(term: str) -> Q:
     """Return a filter for tenants, also by beginnings of a member's name or email and of an FQDN."""
-    people = User.objects.filter(search_people(term).condition()).order_by()[:MAX_RELATED]
-    ids = [user.pk for user in people.only("pk")]
-    members = Membership.objects.filter(user__in=ids).order_by("pk")
+    members = Membership.objects.filter(user__in=people_meant(term)).order_by("pk")
     fqdns = with_words(Fqdn.objects.order_by(), term, words_of("name"))
     related = {
         *members.values_list("tenant_id", flat=True)[:MAX_RELATED],

@@ -16,7 +16,7 @@ from django.utils.html import format_html, format_html_join
 from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
 from accounts.admin.finding import search_accounts, search_domains, search_fqdns, search_people
-from accounts.admin.names import NamingAdmin, named_ids, revisions_address
+from accounts.admin.names import FindsPeople, NamingAdmin, named_ids, revisions_address
 from accounts.billing.domains import challenge_of
 from accounts.grants import end_grant
 from accounts.models import (
@@ -113,32 +113,30 @@ class UserAdmin(ReadOnlyAdmin):
 
 
 @admin.register(AuditView)
-class AuditViewAdmin(ReadOnlyAdmin):
+class AuditViewAdmin(FindsPeople):
     list_display = ("name", "user", "filters", "created_at")
     list_select_related = ("user",)
     ordering = ("pk",)
-    search_fields = ("user__email",)
 
 
 @admin.register(Snooze)
-class SnoozeAdmin(ReadOnlyAdmin):
+class SnoozeAdmin(FindsPeople):
     list_display = ("user", "panel", "subject", "until")
     list_select_related = ("user",)
     ordering = ("pk",)
-    search_fields = ("user__email",)
 
 
 @admin.register(Membership)
-class MembershipAdmin(NamingAdmin):
+class MembershipAdmin(FindsPeople, NamingAdmin):
     named = ("tenant",)
     list_display = ("user", "tenant", "role", "ends_at")
     list_filter = ("role", ("ends_at", UntilFilter))
     list_select_related = ("user",)
-    search_fields = ("user__email",)
+    search_help_text = "User's name or email, or the tenant"
 
 
 @admin.register(PersonalAccessToken)
-class PersonalAccessTokenAdmin(NamingAdmin):
+class PersonalAccessTokenAdmin(FindsPeople, NamingAdmin):
     actions = (revocation("Access tokens minted from it end within five seconds.", end_pat),)
     named = ("tenants", "accounts")
     list_display = (
@@ -148,7 +146,7 @@ class PersonalAccessTokenAdmin(NamingAdmin):
     list_select_related = ("owner",)
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "owner__email")
-    search_help_text = "Start of the token, or its owner's email"
+    search_help_text = "Start of it, or its owner's name or email"
     exclude = ("digest", "previous_digest")
 
     @admin.display(description="on")
@@ -159,7 +157,7 @@ class PersonalAccessTokenAdmin(NamingAdmin):
 
 
 @admin.register(RefreshToken)
-class RefreshTokenAdmin(ReadOnlyAdmin):
+class RefreshTokenAdmin(FindsPeople):
     actions = (revocation("Access tokens minted from it end within five seconds.", end_refresh_token),)
     list_display = (
         *("prefix", "user", "provider", "address", "created_at"),
@@ -168,12 +166,12 @@ class RefreshTokenAdmin(ReadOnlyAdmin):
     list_select_related = ("user",)
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "user__email")
-    search_help_text = "Start of the token, or its user's email"
+    search_help_text = "Start of it, or its user's name or email"
     exclude = ("digest",)
 
 
 @admin.register(PermissionGrant)
-class PermissionGrantAdmin(NamingAdmin):
+class PermissionGrantAdmin(FindsPeople, NamingAdmin):
     actions = (revocation("It takes effect within five seconds, also on tokens already issued.", end_grant),)
     named = ("resource_id",)
     list_display = (
@@ -184,6 +182,7 @@ class PermissionGrantAdmin(NamingAdmin):
     list_select_related = ("grantee", "granted_by")
     ordering = ("-created_at", "-pk")
     search_fields = ("grantee__email",)
+    search_help_text = "Grantee's name or email, tenant or account"
 
 
 class TenantInline(ReadOnlyInline):
@@ -306,7 +305,7 @@ class InvitationAdmin(ReadOnlyAdmin):
 
 
 @admin.register(AccessRequest)
-class AccessRequestAdmin(ReadOnlyAdmin):
+class AccessRequestAdmin(FindsPeople):
     list_display = (
         *("staff", "tenant", "hours", "reason"),
         *("created_at", "expires_at", "ended_at", "outcome", "decided_by"),
@@ -314,7 +313,7 @@ class AccessRequestAdmin(ReadOnlyAdmin):
     list_select_related = ("staff", "tenant", "decided_by")
     ordering = ("-created_at", "-pk")
     search_fields = ("staff__email",)
-    search_help_text = "Whole email of the user who asked"
+    search_help_text = "Name or email of the user who asked"
 
 
 @admin.register(MagicLink)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 
-from accounts.admin.finding import search_accounts, search_tenants
+from accounts.admin.finding import people_meant, search_accounts, search_tenants
 from accounts.models import Account, Tenant
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin
@@ -64,6 +64,20 @@ class NamingAdmin(ReadOnlyAdmin):
             field = self.model._meta.get_field(name)
             if ids and isinstance(field, models.UUIDField | models.ForeignKey):
                 condition |= Q(**{f"{field.attname}__in": ids})
+        return condition
+
+
+class FindsPeople(ReadOnlyAdmin):
+    """Finds rows by words of a user's name or email, where ``search_fields`` have ``user__email``."""
+
+    search_fields: ClassVar[tuple[str, ...]] = ("user__email",)
+    search_help_text = "The user's name or email"
+
+    def matching(self, term: str) -> Q:
+        condition, ids = super().matching(term), people_meant(term)
+        for lookup in self.search_fields:
+            if ids and lookup.endswith("__email"):
+                condition |= Q(**{f"{lookup.removesuffix('__email')}__in": ids})
         return condition
 
 

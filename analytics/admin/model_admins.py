@@ -10,7 +10,7 @@ from django.utils.html import format_html
 
 from accounts.admin.finding import tenants_meant
 from accounts.admin.model_admins import MembershipInline, StateFilter
-from accounts.admin.names import NamingAdmin, revisions_address
+from accounts.admin.names import FindsPeople, NamingAdmin, revisions_address
 from accounts.models import Membership, Tenant
 from accounts.models.billing import Plan
 from accounts.models.users import MembershipRole
@@ -355,19 +355,20 @@ class ModelExchangeAdmin(NamingAdmin):
 
 
 @admin.register(DigestPreference)
-class DigestPreferenceAdmin(ReadOnlyAdmin):
+class DigestPreferenceAdmin(FindsPeople):
     list_display = ("user", "tenant", "frequency")
     list_filter = ("frequency",)
     list_select_related = ("user", "tenant")
     search_fields = ("user__email", "tenant__id")
+    search_help_text = "User's name or email, or the tenant's id"
 
 
 @admin.register(DigestMail)
-class DigestMailAdmin(NamingAdmin):
+class DigestMailAdmin(FindsPeople, NamingAdmin):
     list_display = ("due_at", "tenant_id", "period", "user", "state", "attempts", "sent_at")
     list_filter = ("state", "due_at")
     list_select_related = ("user",)
-    search_fields = ("user__email",)
+    search_help_text = "User's name or email, or the tenant"
 
 
 @admin.register(Recommendation)

@@ -13,7 +13,16 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.events import record_event
-from accounts.models import Account, Event, Revision, Tenant, User
+from accounts.models import (
+    Account,
+    Event,
+    Membership,
+    PermissionGrant,
+    RefreshToken,
+    Revision,
+    Tenant,
+    User,
+)
 from accounts.models.events import EventKind
 from analytics.models import TenantHealth
 from logs.models import QueryRun
@@ -24,6 +33,7 @@ from tenantadmin.lib.http.admin_lists import name_of
 from tests import factories
 from tests.admin.reading import cells
 from tests.admin.rows import make_row
+from tosapp.models import Acknowledgement
 
 if TYPE_CHECKING:
     from django.db.models import Model
@@ -138,7 +148,17 @@ def test_people_tokens_and_accounts_are_found_by_words(staff: Client, world: fac
     ada = factories.make_user("ada@example.org", display_name="Ada Lovelace")
     factories.pat_token(ada, "config:read", tenants=[str(world.tenant.pk)])
     token = ada.personal_access_tokens.get()
+    membership = Membership.objects.create(user=ada, tenant=world.tenant, role="member")
+    grant = make_row(PermissionGrant, grantee=ada)
+    acknowledged = make_row(Acknowledgement, user=ada)
     for model, words, found in (
+        (Membership, "ADA LOVE", [membership.pk]),
+        (Membership, "lovelace", [membership.pk]),
+        (Membership, "ada@example.org", [membership.pk]),
+        (PermissionGrant, "ada", [grant.pk]),
+        (Acknowledgement, "ada", [acknowledged.pk]),
+        (RefreshToken, "ada", []),
+        (type(token), "love", [token.pk]),
         (User, "ADA LOVE", [ada.pk]),
         (User, "ada@", [ada.pk]),
         (User, "Ada@Example.org", [ada.pk]),

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from tenantadmin.lib.http.admin import ReadOnlyAdmin
+from accounts.admin.names import FindsPeople
 from tosapp.models import Acknowledgement
 
 
 @admin.register(Acknowledgement)
-class AcknowledgementAdmin(ReadOnlyAdmin):
+class AcknowledgementAdmin(FindsPeople):
     list_display = ("user", "hash", "acknowledged_at")
     list_select_related = ("user",)
     list_filter = ("acknowledged_at",)
-    search_fields = ("user__email",)
