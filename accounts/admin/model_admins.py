@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
+from django.contrib.admin.views.main import SEARCH_VAR
 from django.db.models import Count, Q
 from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
-from accounts.access.credentials import end_pat, end_refresh_token
+from accounts.access.credentials import PAT_PREFIX, end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
 from accounts.admin.finding import search_accounts, search_domains, search_fqdns, search_people
 from accounts.admin.names import FindsPeople, NamingAdmin, named_ids, revisions_address
@@ -38,13 +39,14 @@ from accounts.models import (
     User,
 )
 from accounts.models.signin import MagicLink
+from accounts.models.tokens import OF_DASHBOARD
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
 from tenantadmin.lib.http.admin_search import MAX_RELATED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from django.db.models import Field, QuerySet
     from django.http import HttpRequest
@@ -135,6 +137,27 @@ class MembershipAdmin(FindsPeople, NamingAdmin):
     search_help_text = "User's name or email, or the tenant"
 
 
+class SignInsFilter(admin.SimpleListFilter):
+    """Leaves out the tokens that the dashboard makes for each sign-in, by default."""
+
+    title = "sign-ins to the dashboard"
+    parameter_name = "sign_ins"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:  # noqa: ARG002
+        return [("all", "Also tokens of sign-ins")]
+
+    def choices(self, changelist: Any) -> Iterator[Any]:
+        default, *others = super().choices(changelist)
+        yield {**default, "display": "Without tokens of sign-ins"}
+        yield from others
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        # A leaked token is looked up by its start, whatever it is.
+        if self.value() == "all" or request.GET.get(SEARCH_VAR, "").strip().startswith(PAT_PREFIX):
+            return queryset
+        return queryset.exclude(name=OF_DASHBOARD)
+
+
 @admin.register(PersonalAccessToken)
 class PersonalAccessTokenAdmin(FindsPeople, NamingAdmin):
     actions = (revocation("Access tokens minted from it end within five seconds.", end_pat),)
@@ -143,6 +166,7 @@ class PersonalAccessTokenAdmin(FindsPeople, NamingAdmin):
         *("prefix", "name", "owner", "scopes", "resources"),
         *("expires_at", "last_used_at", "revoked_at"),
     )
+    list_filter = (SignInsFilter,)
     list_select_related = ("owner",)
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "owner__email")

@@ -12,8 +12,9 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
-from django.db.models import Exists, Max, OuterRef, Q
+from django.db.models import Exists, F, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
+from django.db.models.lookups import Exact
 
 from accounts.access.principal import WILDCARD
 from accounts.access.scopes import ABILITIES, ALL_SCOPES, MEMBERSHIP_SCOPES, READ_SCOPES, Scope
@@ -28,6 +29,7 @@ from accounts.models import (
     User,
 )
 from accounts.models.billing import GrantResource
+from accounts.models.tokens import OF_DASHBOARD
 from accounts.models.users import MembershipRole, PrimaryRole
 
 if TYPE_CHECKING:
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
 #: At most this many rows of each kind are on a page. CSV files have all.
 MAX_ROWS: Final = 200
 _Ownership: Final = Account.owners.through
-#: The name of tokens that the dashboard makes for itself (pats.js).
-_OF_DASHBOARD: Final = "Dashboard, until sign-out"
 _STAFF: Final = {
     "platform admin": "everything but reading requests and SQL",
     "support": "look at staff pages, invalidate results, build days again",
@@ -112,7 +112,7 @@ class Rights:
         """The rows of a page: tokens that the dashboard makes for a sign-in are one row for each person."""
         groups: defaultdict[Any, list[Right]] = defaultdict(list)
         for right in self.rows:
-            is_of_dashboard = right.kind is RightKind.TOKEN and right.row.name == _OF_DASHBOARD
+            is_of_dashboard = right.kind is RightKind.TOKEN and right.row.name == OF_DASHBOARD
             groups[right.person.pk if is_of_dashboard else right.key].append(right)
         return [rights[0] if len(rights) == 1 else _fold(rights) for rights in groups.values()]
 
@@ -201,7 +201,9 @@ def _collect(
     lists.append(memberships.in_force().select_related("user").order_by("user__email", "pk"))
     if grants is not None:
         lists.append(grants.in_force().select_related("grantee", "granted_by").order_by("pk"))
-    lists.append(tokens.in_force().select_related("owner").order_by("owner__email", "pk"))
+    # A page has so many rows: tokens that people made come before those of sign-ins.
+    is_of_sign_in = Exact(F("name"), OF_DASHBOARD)
+    lists.append(tokens.in_force().select_related("owner").order_by(is_of_sign_in, "owner__email", "pk"))
     if sessions is not None:
         lists.append(sessions.in_force().select_related("user").order_by("-created_at"))
     found = [list(rows if limit is None else rows[: limit + 1]) for rows in lists]

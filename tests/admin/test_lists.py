@@ -18,12 +18,14 @@ from accounts.models import (
     Event,
     Membership,
     PermissionGrant,
+    PersonalAccessToken,
     RefreshToken,
     Revision,
     Tenant,
     User,
 )
 from accounts.models.events import EventKind
+from accounts.models.tokens import OF_DASHBOARD
 from analytics.models import TenantHealth
 from logs.models import QueryRun
 from rules.models import Marker
@@ -172,6 +174,26 @@ def test_people_tokens_and_accounts_are_found_by_words(staff: Client, world: fac
     ):
         listed = staff.get(address_of(model), {"q": words}).context["cl"].result_list
         assert [row.pk for row in listed] == found, words
+
+
+def test_tokens_of_sign_ins_to_the_dashboard_are_left_out_of_the_list(
+    staff: Client, world: factories.World
+) -> None:
+    own, sign_in = (make_row(PersonalAccessToken, name=name) for name in ("Nightly", OF_DASHBOARD))
+    PersonalAccessToken.objects.filter(pk=sign_in.pk).update(prefix="tas_pat_abcdef")
+    for query, expected in (
+        ({}, {own.pk}),
+        ({"sign_ins": "all"}, {own.pk, sign_in.pk}),
+        ({"q": sign_in.owner.email}, set()),
+        ({"q": "tas_pat_abc"}, {sign_in.pk}),
+    ):
+        answer = staff.get(address_of(PersonalAccessToken), query)
+        assert {row.pk for row in answer.context["cl"].result_list} == expected, query
+        assert "Without tokens of sign-ins" in answer.content.decode()
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        newest = PersonalAccessToken.objects.exclude(name=OF_DASHBOARD).order_by("-created_at", "-pk")
+        assert "pat_newest_of_people" in newest[:100].explain()
 
 
 def test_accounts_show_how_many_tenants_they_have(staff: Client, world: factories.World) -> None:

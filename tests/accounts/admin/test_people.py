@@ -30,6 +30,7 @@ from accounts.models import (
     Tenant,
     User,
 )
+from accounts.models.tokens import OF_DASHBOARD
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
@@ -216,7 +217,7 @@ class TestTables:
         self, staff: Client, world: factories.World
     ) -> None:
         tokens = [make_pat(world.member, tenants=[str(world.tenant.pk)]) for _ in range(3)]
-        PersonalAccessToken.objects.filter(owner=world.member).update(name="Dashboard, until sign-out")
+        PersonalAccessToken.objects.filter(owner=world.member).update(name=OF_DASHBOARD)
         html = staff.get(of(world.member)).content.decode()
         assert html.count("Dashboard, until sign-out: 3 sign-ins") == 1 + 1
         (key,) = re.findall(r'name="right" value="(token:[^"]+)"', html)
@@ -224,6 +225,12 @@ class TestTables:
         address = reverse("admin:person-revoke", args=[world.member.pk])
         assert staff.post(address, {"right": key, "reason": "x"}).status_code == 302
         assert not PersonalAccessToken.objects.filter(owner=world.member, revoked_at__isnull=True).exists()
+
+    def test_tokens_that_people_made_are_not_cut_off_by_sign_ins(self, world: factories.World) -> None:
+        made = [make_pat(world.member) for _ in range(3)]
+        PersonalAccessToken.objects.filter(pk__in=[it.pk for it in made[:2]]).update(name=OF_DASHBOARD)
+        rights = rights_of(world.member, limit=2)
+        assert [it.what for it in rights.rows if it.kind == "token"] == ["ci", OF_DASHBOARD]
 
     def test_the_number_of_queries_does_not_grow(self, staff: Client, world: factories.World) -> None:
         make_grant(world.stranger, world.tenant, world.owner)
