@@ -3,10 +3,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Exists, OuterRef, Subquery
-from django.template.defaultfilters import pluralize
+from django.db.models import Count, Exists, OuterRef, Subquery
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 
 from accounts.admin.finding import tenants_meant
 from accounts.admin.model_admins import MembershipInline, StateFilter
@@ -258,8 +257,11 @@ class TenantAdmin(ReadOnlyAdmin):
             .values_list("pk", Subquery(owners.values("user__email")[:1]))
         )
         findings = find_open(key for key in keys if health[key].has_findings)
+        failed = Build.objects.to_repair().filter(tenant_id__in=keys).order_by()
+        counts = dict(failed.values_list("tenant_id").annotate(builds=Count("pk")))
         changes = read_last_changes(keys)
         for row in rows:
+            row.failed_builds = counts.get(row.pk, 0)
             row.changed_at = changes.get(row.pk)
             row.health = health[row.pk]
             row.findings = findings.get(row.pk, ())
@@ -269,17 +271,15 @@ class TenantAdmin(ReadOnlyAdmin):
     def state(self, tenant: Any) -> str:
         kind, word = ("bad", "deleted") if tenant.deleted_at else ("good", "live")
         chip = format_html('<span class="chip {}">{}</span>', kind, word)
-        if tenant.deleted_at or not tenant.findings:
+        if tenant.deleted_at:
             return chip
         told = "\n".join(sentence.text for sentence in tenant.findings)
-        count = len(tenant.findings)
-        return format_html(
-            '{} <span class="chip bad" title="{}">{} open finding{}</span>',
-            chip,
-            told,
-            count,
-            pluralize(count),
+        wrong = (
+            (told, len(tenant.findings), "open finding"),
+            ("Days or longer periods whose last build failed", tenant.failed_builds, "failed build"),
         )
+        chips = [(title, formats.count(number, noun)) for title, number, noun in wrong if number]
+        return chip + format_html_join("", ' <span class="chip bad" title="{}">{}</span>', chips)
 
     @admin.display(description="account and plan")
     def account_and_plan(self, tenant: Any) -> str:

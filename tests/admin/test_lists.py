@@ -26,7 +26,7 @@ from accounts.models import (
 )
 from accounts.models.events import EventKind
 from accounts.models.tokens import OF_DASHBOARD
-from analytics.models import TenantHealth
+from analytics.models import Build, TenantHealth
 from logs.models import QueryRun
 from rules.models import Marker
 from rules.write import write_ruleset
@@ -207,7 +207,14 @@ def test_tenants_show_their_health(staff: Client, world: factories.World) -> Non
     TenantHealth.objects.create(
         tenant_id=world.tenant.pk, last_day="2026-03-01", rate_7=0.42, requests_7=1200, warehouse_ms_7=90_000
     )
-    factories.make_tenant(world.account, "Without")
+    other = factories.make_tenant(world.account, "Without")
+    for hours, period, state in (
+        (3, "2026-03-01", "failed"),
+        (2, "2026-03-02", "failed"),
+        (1, "2026-03-02", "done"),
+    ):
+        started_at = now() - timedelta(hours=hours)
+        make_row(Build, tenant_id=other.pk, period=period, state=state, started_at=started_at)
     listed = staff.get(address_of(Tenant), {"account": str(world.account.pk)}).content.decode()
     # The newest revision, and not the time that pollers see, which differs if a change has another date.
     at = now() + timedelta(days=2)
@@ -221,7 +228,7 @@ def test_tenants_show_their_health(staff: Client, world: factories.World) -> Non
     names = ("state", "account_and_plan", "owner", "hit_rate", "requests", "warehouse_time", "last_day")
     texts = [text for _, text in cells(listed, *names)]
     assert texts[:7] == ["live", "Acme, Team", "owner@example.org", "42.0%", "1,200", "1.5 min", "2026-03-01"]
-    assert texts[7:] == ["live", "Acme, Team", "–", "–", "0", "0 ms", "–"]
+    assert texts[7:] == ["live 1 failed build", "Acme, Team", "–", "–", "0", "0 ms", "–"]
 
 
 @pytest.mark.parametrize(
