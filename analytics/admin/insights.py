@@ -49,14 +49,15 @@ class Advice:
     earlier: int
     #: What all that is undecided could save.
     possible: str | None
-    #: The revisions of the rules of these searches whose rules differ from the live ones.
-    outdated: Collection[int]
+    #: The ids of the undecided ones that change other rules than the current ones.
+    outdated: Collection[UUID]
 
 
-def read_advice(tenant_id: UUID, *, is_decided: bool, is_live: bool) -> Advice:
+def read_advice(tenant_id: UUID, *, is_decided: bool) -> Advice:
     """Return the decided or the undecided recommendations of a tenant."""
     recommendations = list_recommendations(tenant_id=tenant_id)
     undecided = [row for row in recommendations if row.state in Recommendation.UNDECIDED]
+    outdated = find_outdated(undecided)
     shown = [row for row in recommendations if row not in undecided] if is_decided else undecided
     effects = list_effects(row.pk for row in shown)
     return Advice(
@@ -64,10 +65,8 @@ def read_advice(tenant_id: UUID, *, is_decided: bool, is_live: bool) -> Advice:
         shown=[(row, effects.get(row.pk)) for row in shown],
         undecided=len(undecided),
         earlier=len(recommendations) - len(undecided),
-        possible=say_possible(undecided),
-        outdated=find_outdated(undecided, read_ruleset(tenant_id))
-        if is_live and not is_decided and undecided
-        else (),
+        possible=say_possible(undecided, outdated),
+        outdated=outdated,
     )
 
 

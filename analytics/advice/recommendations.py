@@ -14,6 +14,7 @@ from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory, read_pair
+from accounts.tenants.errors import TenantNotFound
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.errors import (
     NothingToWrite,
@@ -83,7 +84,7 @@ class RecommendationDocument(AdviceChange):
     saved_time: Annotated[str, Meta(description="What `savedMs` is of, for people to read.")] = ""
     is_outdated: Annotated[
         bool,
-        Meta(description="The rules were written since, and differ: draft and accept answer 409."),
+        Meta(description="It changes rules that were written since: draft and accept answer 409."),
     ] = msgspec.field(default=False, name="outdated")
     state: Annotated[str, one_of(Recommendation.State.values)]
     caveats: Annotated[list[str], Meta(description="Codes of what the log cannot show.")]
@@ -141,8 +142,8 @@ def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[R
 
 def say_open_recommendations(tenant_id: UUID) -> str | None:
     """Say in one line what is recommended to a tenant now, or None if nothing is."""
-    undecided = Recommendation.objects.filter(tenant_id=tenant_id, state__in=Recommendation.UNDECIDED)
-    return say_open(list(undecided.only("kind", "predicted", "first_day", "last_day")))
+    undecided = list(Recommendation.objects.filter(tenant_id=tenant_id, state__in=Recommendation.UNDECIDED))
+    return say_open(undecided, find_outdated(undecided))
 
 
 def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommendation:
@@ -368,15 +369,28 @@ def edit_rules(recommendation: Recommendation, current: RulesetState) -> list[Ma
     return apply_edits(current.rules, read_edits(recommendation.patch))
 
 
-def is_outdated(recommendation: Recommendation, current: RulesetState) -> bool:
+def is_outdated(recommendation: Recommendation, current: RulesetState | None = None) -> bool:
     """Return True if the rules differ from the rules of the search, whatever revision they are."""
     return bool(find_outdated([recommendation], current))
 
 
-def find_outdated(recommendations: Iterable[Recommendation], current: RulesetState) -> set[int]:
-    """Return the revisions of these recommendations whose rules differ from the current ones."""
-    seqs = {(row.tenant_id, row.seq) for row in recommendations if row.seq != current.seq}
-    return {seq for tenant_id, seq in seqs if _rules_at(tenant_id, seq) != current.rules}
+def find_outdated(
+    recommendations: Iterable[Recommendation], current: RulesetState | None = None
+) -> set[UUID]:
+    """Return the ids of a tenant's recommendations that change other rules than the current ones.
+
+    The rules of a deleted tenant are gone, so none of its recommendations is outdated.
+    """
+    rows = [row for row in recommendations if row.patch or any(one["patch"] for one in row.alternatives)]
+    try:
+        current = current or (read_ruleset(rows[0].tenant_id) if rows else None)
+    except TenantNotFound:
+        current = None
+    if current is None:
+        return set()
+    seqs = {row.seq for row in rows if row.seq != current.seq}
+    others = {seq for seq in seqs if _rules_at(current.tenant_id, seq) != current.rules}
+    return {row.pk for row in rows if row.seq in others}
 
 
 def _rules_at(tenant_id: UUID, seq: int) -> list[Any]:
@@ -405,19 +419,18 @@ def recommendation_etag(recommendation: Recommendation) -> str:
 
 
 def describe_recommendation(
-    recommendation: Recommendation, outdated: Collection[int] | None = None
+    recommendation: Recommendation, outdated: Collection[UUID] | None = None
 ) -> RecommendationDocument:
-    """Return a recommendation. ``outdated`` are revisions whose rules differ from the current ones."""
-    is_undecided = recommendation.state in Recommendation.UNDECIDED
-    if outdated is None and is_undecided:
-        outdated = find_outdated([recommendation], read_ruleset(recommendation.tenant_id))
+    """Return a recommendation. ``outdated`` are the ids of those that change other rules."""
+    if outdated is None and recommendation.state in Recommendation.UNDECIDED:
+        outdated = find_outdated([recommendation])
     window = AdviceWindow(from_=recommendation.first_day, to=recommendation.last_day)
     return RecommendationDocument.of(
         recommendation,
         variant=recommendation.variant or None,
         purpose=purpose_of(recommendation.kind),
         saved_time=name_saved_time(recommendation.kind),
-        is_outdated=is_undecided and recommendation.seq in (outdated or ()),
+        is_outdated=recommendation.pk in (outdated or ()),
         based_on=RecommendationBase(seq=recommendation.seq, window=window),
         decided_by=recommendation.decided_by or None,
         reason=recommendation.reason or None,

@@ -12,7 +12,8 @@ from analytics.replay.judgement import middle
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
+    from uuid import UUID
 
     from analytics.models import Recommendation
 
@@ -46,53 +47,81 @@ def name_saved_time(kind: str) -> str:
     return "Waiting time saved" if Kind(kind) is Kind.SWR else "Warehouse time saved"
 
 
-def say_possible(undecided: Sequence[Recommendation]) -> str | None:
-    """Say what these recommendations could save together, or None if there are none."""
-    leaks, gains = _possible(undecided)
+def say_possible(undecided: Sequence[Recommendation], outdated: Collection[UUID]) -> str | None:
+    """Say what these recommendations could save together, or None if there are none.
+
+    ``outdated`` are the ids of recommendations that change other rules than the current ones.
+    """
+    current = [row for row in undecided if row.pk not in outdated]
+    leaks, gains = _possible(current)
     said = [f"{leaks}."] if leaks else []
     if gains:
-        said.append(f"Up to {gains}. Each was predicted alone: together they may save less.")
+        said.append(f"{gains[0].upper()}{gains[1:]}.")
+    if gains and len(current) > 1:
+        said.append("Each was predicted alone: together they may save less.")
     return " ".join(said) or None
 
 
-def say_open(undecided: Sequence[Recommendation]) -> str | None:
+def say_open(undecided: Sequence[Recommendation], outdated: Collection[UUID]) -> str | None:
     """Say in one line what these recommendations could do, or None if there are none."""
-    if not undecided:
-        return None
-    leaks, gains = _possible(undecided)
-    said = "; ".join([*([leaks] if leaks else []), *([f"up to {gains}"] if gains else [])])
-    return formats.count(len(undecided), "open recommendation") + (said and f": {said}")
+    current = [row for row in undecided if row.pk not in outdated]
+    said = []
+    if current:
+        possible = "; ".join(filter(None, _possible(current)))
+        said.append(formats.count(len(current), "open recommendation") + (possible and f": {possible}"))
+    if earlier := len(undecided) - len(current):
+        are = "is" if earlier == 1 else "are"
+        said.append(f"{formats.count(earlier, 'recommendation')} {are} of earlier rules: search again")
+    return "; ".join(said) or None
 
 
 def _possible(undecided: Sequence[Recommendation]) -> tuple[str, str]:
     """Return how many leaks could be closed, and what could be saved; empty texts for none."""
-    counts: dict[str, int] = defaultdict(int)
+    leaks = sum(purpose_of(row.kind) == "privacy" for row in undecided)
+    by_means: dict[str, list[Recommendation]] = defaultdict(list)
+    for row in undecided:
+        by_means[_means_of(row)].append(row)
+    means = [
+        f"{name} could save about {it}" for name, rows in sorted(by_means.items()) if (it := _gains(rows))
+    ]
+    days = max(((row.last_day - row.first_day).days + 1 for row in undecided), default=0)
+    return (
+        f"{formats.count(leaks, 'privacy leak')} to close" if leaks else "",
+        f"in {formats.count(days, 'day')}, {'; '.join(means)}" if means else "",
+    )
+
+
+def _means_of(row: Recommendation) -> str:
+    """Return what saves: changes of rules, or what is changed elsewhere."""
+    if row.kind == Kind.AUTO_SUSPEND:
+        return "letting the warehouse suspend sooner"
+    return "changes of rules" if row.patch else "another schedule"
+
+
+def _gains(rows: Sequence[Recommendation]) -> str:
+    """Return what these recommendations are likely to save, or an empty text."""
     money: dict[str, Decimal] = defaultdict(Decimal)
     times: dict[str, float] = defaultdict(float)
-    for row in undecided:
-        counts[purpose_of(row.kind)] += 1
+    for row in rows:
         gain = row.predicted["gain"]
         times[name_saved_time(row.kind)] += max(middle(gain["savedMs"]), 0)
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
-    days = max(((row.last_day - row.first_day).days + 1 for row in undecided), default=0)
-    gains = [
-        *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
-        *(
-            f"{formats.duration(it)} of {name.removesuffix(' saved').lower()}"
-            for name, it in sorted(times.items())
-            if it >= 1000
-        ),
-    ]
-    return (
-        f"{formats.count(counts['privacy'], 'privacy leak')} to close" if counts["privacy"] else "",
-        f"{_listed(gains)} could be saved in {formats.count(days, 'day')}" if gains else "",
+    return _listed(
+        [
+            *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
+            *(
+                f"{formats.duration(it)} of {name.removesuffix(' saved').lower()}"
+                for name, it in sorted(times.items())
+                if it >= 1000
+            ),
+        ]
     )
 
 
 def _listed(texts: Sequence[str]) -> str:
-    *first, last = texts
+    *first, last = texts or [""]
     return f"{', '.join(first)} and {last}" if first else last
 
 

@@ -39,7 +39,7 @@ from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
 from rules.errors import RulesetRefusal
-from rules.ruleset import TenantRules, read_ruleset
+from rules.ruleset import TenantRules
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
@@ -78,7 +78,7 @@ class RecommendationViewSet(AppViewSet):
         href = hrefs("recommendation", tenant=tenant, recommendationId=tenant)
         mining = read_mining(tenant_id=tenant)
         undecided = [row for row in recommendations if row.state in Recommendation.UNDECIDED]
-        outdated = find_outdated(undecided, read_ruleset(tenant)) if undecided else ()
+        outdated = find_outdated(undecided)
         return Response(
             RecommendationList(
                 links=links(
@@ -88,7 +88,7 @@ class RecommendationViewSet(AppViewSet):
                 ),
                 mining=None if mining is None else describe_mining(mining),
                 recommendations=[describe_recommendation(row, outdated) for row in recommendations],
-                possible=say_possible(undecided),
+                possible=say_possible(undecided, outdated),
             )
         )
 

@@ -79,7 +79,7 @@ class AdvicePage(InsightsPage):
 
     def read(self) -> Mapping[str, Any]:
         is_decided = self.request.GET.get("show") == "decided"
-        advice = read_advice(self.tenant.pk, is_decided=is_decided, is_live=self.tenant.deleted_at is None)
+        advice = read_advice(self.tenant.pk, is_decided=is_decided)
         return {
             "advice": advice,
             "mining": advice.mining,

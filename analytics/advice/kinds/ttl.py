@@ -60,7 +60,10 @@ def propose_lifetime(
         str(document["id"]),
         f"Keep the results of {name} for {describe_seconds(ttl)}",
         (
-            f"Now they are fresh for {describe_seconds(before)}, and then many of them are asked for again.",
+            (
+                f"By the rules of the search they are fresh for {describe_seconds(before)}. "
+                "Many of them are asked for again after that."
+            ),
             "Fewer than 1% of the hits would be older than a change of their tables that the log shows.",
             "If the tables also change past the Gateway, results may be as old as the lifetime.",
         ),

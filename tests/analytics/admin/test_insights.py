@@ -72,7 +72,7 @@ class TestRecommendations:
         page = text_of(html)
         assert "Cache m.ads for a minute saves time 60 requests read m.ads." in page
         assert "Warehouse time saved +5 s Hits ≈ +50 (+40 to +60)" in page
-        assert "Up to 5 s of warehouse time could be saved in 1 day." in page
+        assert "In 1 day, changes of rules could save about 5 s of warehouse time." in page
         assert f"by a replay of {DAY} to {DAY} with the rules of revision 1" in page
         assert "SELECT standardizedSql FROM proxy_logs" in page
         assert "SELECT &lt;b&gt;" in html
@@ -214,10 +214,17 @@ class TestRecommendations:
         found = recommend(tenant)
         assert decide("accept", found, etag='"old"').status_code == 409
         write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
-        warning = "The rules have changed since the search, so what it found cannot be accepted. Search again"
+        warning = (
+            "The rules have changed since the search, so its changes of the earlier rules cannot be "
+            "accepted. Search again"
+        )
         accept = to("tenant-advice-accept", tenant, recommendation=found.pk)
         insights = to("tenant-insights", tenant)
-        assert warning in page_text(staff, insights)
+        assert page_text(staff, insights).count(warning) == 1
+        assert f"{found.title} saves time of revision 1" in page_text(staff, insights)
+        assert "What would help now: 1 recommendation is of earlier rules: search again" in page_text(
+            staff, to("tenant", tenant)
+        )
         assert accept not in staff.get(insights).content.decode()
         assert warning in page_text(staff, accept)
         assert f'<form method="post" action="{insights}"' in staff.get(accept).content.decode()
@@ -418,7 +425,7 @@ class TestDigests:
         recommend(tenant, state="dismissed")
         link = (
             f'What would help now: <a href="{to("tenant-insights", tenant)}">2 open recommendations: '
-            "1 privacy leak to close; up to 10 s of warehouse time could be saved in 1 day</a>"
+            "1 privacy leak to close; in 1 day, changes of rules could save about 10 s of warehouse time</a>"
         )
         assert [link in support.get(page).content.decode() for page in pages] == [True, True]
 

@@ -256,7 +256,9 @@ def test_rest(tenant: UUID, client: ApiClient, monkeypatch: pytest.MonkeyPatch) 
     assert client.get(own, **{"If-None-Match": single["ETag"]}).status_code == 304
     assert client.get(f"{address}?state=accepted").json()["recommendations"] == []
     verdict = client.get(f"/tenants/{tenant}/verdict").json()
-    assert verdict["advice"].startswith("1 open recommendation: up to ")
+    assert verdict["advice"].startswith(
+        "1 open recommendation: in 3 days, changes of rules could save about "
+    )
     assert client.get(f"{own}/effect").status_code == 409
     assert client.request("POST", f"{own}/accept", headers={"If-Match": '"x"'}).status_code == 409
     accepted = client.request("POST", f"{own}/accept", headers={"If-Match": single["ETag"]})

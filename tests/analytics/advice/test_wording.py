@@ -15,7 +15,8 @@ def one(kind: Kind, *, saved: int, money: tuple[str, str] | None = None) -> Reco
     if money:
         gain["money"] = {"currency": "USD", "low": money[0], "high": money[1]}
     days = {"first_day": dt.date(2026, 3, 1), "last_day": dt.date(2026, 3, 14)}
-    return Recommendation(kind=kind, predicted={"gain": gain}, **days)
+    patch = [] if kind is Kind.AUTO_SUSPEND else [{"op": "remove", "ruleId": "a"}]
+    return Recommendation(kind=kind, predicted={"gain": gain}, patch=patch, **days)
 
 
 def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
@@ -25,20 +26,34 @@ def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
         one(Kind.CACHE, saved=7_200_000),
         one(Kind.SWR, saved=3_600_000),
     ]
-    assert say_possible(rows) == (
-        "1 privacy leak to close. Up to 15 USD, 1 h of waiting time and 2 h of warehouse time could be "
-        "saved in 14 days. Each was predicted alone: together they may save less."
+    assert say_possible(rows, ()) == (
+        "1 privacy leak to close. In 14 days, changes of rules could save about 1 h of waiting time and 2 h "
+        "of warehouse time; letting the warehouse suspend sooner could save about 15 USD. Each was predicted "
+        "alone: together they may save less."
     )
-    assert say_possible(rows[:1]) == "1 privacy leak to close."
-    assert say_possible([]) is None
-    assert say_open(rows) == (
-        "4 open recommendations: 1 privacy leak to close; up to 15 USD, 1 h of waiting time and 2 h of "
-        "warehouse time could be saved in 14 days"
+    assert say_possible(rows[:1], ()) == "1 privacy leak to close."
+    assert say_possible([], ()) is None
+    assert say_open(rows, ()) == (
+        "4 open recommendations: 1 privacy leak to close; in 14 days, changes of rules could save about 1 h "
+        "of waiting time and 2 h of warehouse time; letting the warehouse suspend sooner could save about 15 "
+        "USD"
     )
-    assert say_open(rows[:1]) == "1 open recommendation: 1 privacy leak to close"
-    assert say_open([one(Kind.REMOVE, saved=0)]) == "1 open recommendation"
-    assert say_open([]) is None
+    assert say_open(rows[:1], ()) == "1 open recommendation: 1 privacy leak to close"
+    assert say_open([one(Kind.REMOVE, saved=0)], ()) == "1 open recommendation"
+    assert say_open([], ()) is None
     assert [purpose_of(row.kind) for row in rows] == ["privacy", "saves money", "saves time", "no waiting"]
+
+
+def test_what_changes_earlier_rules_promises_nothing() -> None:
+    rows = [one(Kind.CACHE, saved=7_200_000), one(Kind.AUTO_SUSPEND, saved=0, money=("-20.00", "-10.00"))]
+    earlier = {rows[0].pk}
+    saved = "letting the warehouse suspend sooner could save about 15 USD"
+    assert say_open(rows, earlier) == (
+        f"1 open recommendation: in 14 days, {saved}; 1 recommendation is of earlier rules: search again"
+    )
+    assert say_possible(rows, earlier) == f"In 14 days, {saved}."
+    assert say_open([rows[0]] * 2, earlier) == "2 recommendations are of earlier rules: search again"
+    assert say_possible(rows[:1], earlier) is None
 
 
 def test_rows_have_words_and_units() -> None:

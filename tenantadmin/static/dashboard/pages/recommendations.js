@@ -15,16 +15,19 @@ import { statements } from "./reports.js";
 /** @typedef {Contract.Recommendation} Recommendation */
 
 /** @type {Texts} */
-const STATE = { open: "info", drafted: "info", accepted: "good", dismissed: "", superseded: "warn" };
+const STATE = { open: "info", drafted: "info", accepted: "good", superseded: "warn" };
 /** @type {Texts} colours of purposes */
 const PURPOSE = { privacy: "bad", "fresh results": "warn", "saves money": "good", "saves time": "info" };
+
+/** @param {Recommendation} one */
+const isOpen = ({ state }) => state === "open" || state === "drafted";
 
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
   const { recommendations, mining, possible } = await call("GET /tenants/{tenant}/recommendations", { tenant });
   const isPast = query.get("show") === "past";
-  const open = recommendations.filter((one) => one.state === "open" || one.state === "drafted");
+  const open = recommendations.filter(isOpen);
   const shown = isPast ? recommendations.filter((one) => !open.includes(one)) : open;
   const mine = async () => {
     await call("POST /tenants/{tenant}/recommendations", { tenant });
@@ -36,10 +39,10 @@ export async function show(context) {
   const report = mining?.report;
   return h("div",
     pageHead("Recommendations", isMining ? "Past requests are being searched." : mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",
-      can(tenant, "write") && (mining && isMining ? badge(`looking, ${f.percent(mining.progress)}`, "info") : button("Look now", mine))),
+      can(tenant, "write") && (mining && isMining ? badge(`searching, ${f.percent(mining.progress)}`, "info") : button("Search now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Earlier (${recommendations.length - open.length})`, isPast]]),
     !isPast && possible && h("p.callout", possible),
-    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search, so what it found cannot be accepted. ", can(tenant, "write") && !isMining && button("Look again", mine, "small")),
+    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search, so its changes of the earlier rules cannot be accepted: search again."),
     shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "There is nothing earlier." : isMining ? "The log is being read." : "Nothing is recommended now."),
     !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
       { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
@@ -51,7 +54,8 @@ export async function show(context) {
 /** @param {Context} context @param {Recommendation} one */
 function card(context, one) {
   const { tenant } = context;
-  return panel(one.title, [h("span", { title: one.kind }, badge(one.purpose ?? "", PURPOSE[one.purpose ?? ""])), one.state !== "open" && badge(one.state !== "superseded" ? one.state : one.reason ? "others came first" : "no longer found", STATE[one.state])],
+  const { purpose = "" } = one;
+  return panel(one.title, [badge(purpose, PURPOSE[purpose]), one.state !== "open" && badge(one.state !== "superseded" ? one.state : one.reason ? "others came first" : "no longer found", STATE[one.state]), one.outdated && badge(`of revision ${one.basedOn.seq}`, "warn")],
     h("div.pad.stack",
       h("ul.prose", one.why.map((line) => h("li", line))),
       one.caveats.includes("row-level-security-invisible") && h("div.callout.warn", "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user."),
@@ -66,21 +70,21 @@ function card(context, one) {
 }
 
 /** @param {Recommendation} one */
-function predicted({ basedOn: { window }, predicted: { gain }, savedTime = "" }) {
+function predicted({ basedOn: { window, seq }, predicted: { gain }, savedTime = "" }) {
   return h("div", tiles([
     ...billTile(gain),
     [savedTime, f.range(gain.savedMs, f.durationChange)], ["Hits", f.range(gain.hits, f.change)],
     ["Hits at risk of being stale", f.range({ low: gain.risk.low, high: gain.risk.high }, f.change)],
-  ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)}.`));
+  ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)} with the rules of revision ${seq}.`));
 }
 
 /** @type {(context: Context, one: Recommendation, way: Contract.AdviceChange) => Child} the buttons that take a change, if it is one of rules */
-const takes = (context, one, way) => way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
+const takes = (context, one, way) => !one.outdated && way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
   one.state === "open" && button("Make a draft", () => draft(context, one, way)));
 
 /** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives */
 function otherWays(context, one) {
-  const mayChoose = can(context.tenant, "write") && !one.outdated && (one.state === "open" || one.state === "drafted");
+  const mayChoose = can(context.tenant, "write") && isOpen(one);
   return h("div.ways", h("h3", "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", way.title) : way.title, h("div.muted.small", way.why.at(-1) ?? "")] },
     { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => {
@@ -129,7 +133,7 @@ function choices(context, one) {
   if (one.state === "dismissed") return h("div.row", button("Open again", reopen));
   if (one.state === "superseded") return null;
   return h("div.row", one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Configuration"),
-    !one.outdated && !one.alternatives.length && takes(context, one, one), one.draftId && h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft"), button("Dismiss", dismiss, "quiet"));
+    !one.alternatives.length && takes(context, one, one), one.draftId && h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft"), button("Dismiss", dismiss, "quiet"));
 }
 
 /** @param {string} tenant @param {Recommendation} one what it did, measured against a replay of the rules without it */
