@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -199,7 +199,5 @@ def newest_done(replays: Sequence[ShownReplay]) -> ShownReplay | None:
 
 
 def newest_of_rules(tenant_id: UUID, rules: list[Any]) -> ShownReplay | None:
-    """Return the newest finished replay of the rules of a revision, also against earlier rules; or None."""
-    replays = replays_of_draft(RuleDraft(tenant_id=tenant_id, rules=rules))
-    shown = next((shown for shown in replays if shown.run.state == ReplayRun.State.DONE), None)
-    return shown and replace(shown, outdated=shown.outdated and replace(shown.outdated, can_repeat=False))
+    """Return the newest replay of the rules of a revision against the rules in force, or None."""
+    return newest_done(replays_of_draft(RuleDraft(tenant_id=tenant_id, rules=rules)))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from tenantadmin.lib.core.formats import count, duration, number, percent
+from tenantadmin.lib.core.formats import count, day_in_words, duration, number, percent
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ _CAVEATS: Final = {
     "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
     "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
     "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
-    "days-left-out": "Some days were left out.",
+    "days-left-out": "Days that the log has no usable entries of were left out.",
     "cold-start": "The days before the window have no data: the cache starts cold.",
     "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
     "calibration-fair": "The replay of the rules in force differs a little from the log.",
@@ -59,6 +60,9 @@ class ReplayJudgement(JsonStruct):
         bool,
         Meta(description="True if the draft or the rules in force have changed since. ``text`` says which."),
     ] = False
+    is_against_earlier: Annotated[
+        bool, Meta(description="True if the figures compare with rules that are no longer in force.")
+    ] = False
 
 
 def say_caveat(code: str) -> str:
@@ -82,7 +86,24 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
         "were refused or failed are not counted. A rule that does not change has other numbers where "
         "another rule takes its requests or ends its results."
     )
-    return [agrees, counted, *map(say_caveat, result["caveats"])]
+    expiry = (
+        "Results that are stored at other times expire at other times: so some hits become misses, also "
+        "where results stay fresh for longer."
+    )
+    loses = any((it["from"], it["to"]) == ("HIT", "MISS") for it in result["moved"])
+    left_out = result.get("window", {}).get("daysLeftOut") or ()
+    return [
+        agrees,
+        counted,
+        *([expiry] if loses else []),
+        *map(say_caveat, result["caveats"]),
+        *(f"{_day(day)} was left out." for day in left_out),
+    ]
+
+
+def _day(value: str) -> str:
+    day = date.fromisoformat(value)
+    return day_in_words(day, day)
 
 
 def middle(bounds: Mapping[str, Any]) -> float:
@@ -136,7 +157,11 @@ def judge(
     again = "Replay it again before you decide."
     advice = again if outdated.can_repeat else "To replay these rules again, make a draft of them."
     return ReplayJudgement(
-        tone=Tone.WARN, text=f"{outdated.text} {judged.text}", next=advice, is_outdated=True
+        tone=Tone.WARN,
+        text=f"{outdated.text} {judged.text}",
+        next=advice,
+        is_outdated=True,
+        is_against_earlier=outdated.is_against_earlier,
     )
 
 

@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outdated:
-    """What has changed since a replay, for a sentence, and whether it can be done again."""
+    """What has changed since a replay, for a sentence, and whether it can be done again.
+
+    A replay against earlier rules does not tell what publishing would do.
+    """
 
     reasons: Sequence[str]
     can_repeat: bool = True
+    is_against_earlier: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.reasons)
@@ -60,6 +64,7 @@ def find_outdated(runs: Sequence[ReplayRun], *, draft: RuleDraft | None = None) 
         reasons = ["of a draft that was published or deleted"] if is_gone else []
         if subject is not None and run.rules != normalize(subject):
             reasons.append("of an earlier text of the draft")
+        is_same = True
         if run.result is not None:
             seq = run.result["against"].get("seq")
             then = {**earlier, live.seq: live.rules}.get(seq)
@@ -72,7 +77,7 @@ def find_outdated(runs: Sequence[ReplayRun], *, draft: RuleDraft | None = None) 
             if not is_same:
                 against = "earlier rules" if seq is None else f"revision {seq}"
                 reasons.append(f"against {against}, not the rules in force (revision {live.seq})")
-        found.append(Outdated(reasons, can_repeat=not is_gone))
+        found.append(Outdated(reasons, can_repeat=not is_gone, is_against_earlier=not is_same))
     return found
 
 

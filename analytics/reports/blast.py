@@ -268,10 +268,10 @@ def _say_log(
     """Say why a preview has no results, or may lack some. ``end`` is the newest entry of the log."""
     published = f"The rules were published {ago(published_at, now=now)}, which emptied the cache"
     if end is None or end < published_at:
-        return f"{published}, and the log has no request since. If none came, nothing is cached."
+        return f"{published}, and the log has no request since."
     if now - end >= _LATE:
         newest = f"The newest request in the log is from {ago(end, now=now)}"
-        return f"{newest}: results that were stored since are not counted."
+        return f"{newest}: results that were stored since end too, but are not counted."
     if not has_results and now - published_at < dt.timedelta(days=1):
         return f"{published}: since then these rules have stored no result that is still valid."
     return None

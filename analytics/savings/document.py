@@ -96,6 +96,8 @@ class SavingsText(JsonStruct):
     time: Annotated[str, Meta(description="Beside the warehouse time that is saved.")]
     rules: Annotated[str, Meta(description="On what is saved by rule.")]
     limits: Annotated[str, Meta(description="What the figures leave out.")]
+    chart: Annotated[str, Meta(description="Beside the chart of the hours, or of the days if always on.")]
+    suspends: Annotated[str, Meta(description="On `autoSuspend`.")]
 
 
 class Savings(JsonStruct):
@@ -226,23 +228,20 @@ def _text_of(
         "The cache spared warehouse time, which is how long statements run. Requests whose time was not "
         "measured, hits among them, count with the mean time of their statement."
     )
-    bill = f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill"
-    # The spent time of other pages is measured alone. A sum of both would not be this one.
-    whole = formats.duration(without.busy_ms)
-    time = f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the {whole} without the cache, by estimate"
+    bill = f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill without the cache"
+    time = (
+        f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the time that statements would run without "
+        "the cache (estimate)"
+    )
+    chart = "How long the warehouse was awake, which is what is billed; all days together"
     rules = "How much more would be billed without the rule. Rules overlap, so this is no sum."
     match terms.billing:
         case "suspending":
-            bill = (
-                f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the "
-                f"{formats.duration(without.billed_ms)} awake that would be billed without the cache"
-            )
             explanation += (
-                " A hit saves money only when the warehouse would have been asleep without it; "
+                " Billed is the time that the warehouse is awake: from its first statement until it "
+                "suspends. Statements run only part of it. A hit saves money only when the warehouse would have been asleep without it; "
                 "at other times it is awake for other requests anyway."
             )
-            if terms.per_hour is not None:
-                time += "; money only when the warehouse would have slept"
             rules += (
                 " Each request also keeps the warehouse awake until it suspends "
                 f"({formats.span(terms.suspend_seconds)}), so a rule can save more billed time than "
@@ -250,7 +249,10 @@ def _text_of(
             )
         case "always-on":
             explanation += " The warehouse is always on, so that saves capacity and no money."
-            bill += "; the warehouse is always on"
+            bill = (
+                f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill; the warehouse is always on"
+            )
+            chart = "How long statements ran. The bill is the same with and without the cache"
             rules += " The warehouse is always on, so its bill is the same with and without a rule."
     if price is not None:
         explanation += f" The price is {formats.money(price['perHour'], price['currency'])} an hour."
@@ -263,7 +265,15 @@ def _text_of(
             f" {formats.number(unmeasured)} requests ({formats.percent(share)}) are not counted, because the "
             "time of their statement is unknown."
         )
-    return SavingsText(limits=limits, explanation=explanation, bill=bill, time=time, rules=rules)
+    return SavingsText(
+        explanation=explanation,
+        bill=bill,
+        time=time,
+        rules=rules,
+        limits=limits,
+        chart=chart,
+        suspends="It suspends when no statement ran for so long. That is set in the warehouse.",
+    )
 
 
 def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:

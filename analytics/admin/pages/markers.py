@@ -162,7 +162,7 @@ class InvalidatePage(LogPage, TenantActPage):
             "what": ", ".join(self.tables) or self.rule_names[self.rule_id],
             "preview": preview,
             "unseen": unseen,
-            "ends": self._sum_up(found, ticked),
+            "ends": self._sum_up(found, ticked, preview.log_note),
             "signed": signing.dumps([found, preview.log_note], salt=_PREVIEWED),
             "targets": [
                 (
@@ -180,17 +180,18 @@ class InvalidatePage(LogPage, TenantActPage):
     def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
         """Invalidate, or say what the ticked rules end, by the numbers of the preview."""
         if part := self.parts.get(request.GET.get(PART, "")):
-            return self.show(
-                part, {"ends": self._sum_up(self._previewed()[0], request.POST.getlist("rules"))}
-            )
+            found, log_note = self._previewed()
+            return self.show(part, {"ends": self._sum_up(found, request.POST.getlist("rules"), log_note)})
         return super().post(request, **more)
 
-    def _sum_up(self, found: Mapping[str, Sequence[int | None]], ticked: Sequence[str]) -> Mapping[str, Any]:
+    def _sum_up(
+        self, found: Mapping[str, Sequence[int | None]], ticked: Sequence[str], log_note: str | None
+    ) -> Mapping[str, Any]:
         """Return how many rules a marker is put on, and the sums of what that ends."""
         rows = [row for rule_id, row in found.items() if rule_id in ticked or not self.tables]
         names = ("entries", "reading", "bytes", "refill_ms")
         sums = {name: sum(row[place] or 0 for row in rows) for place, name in enumerate(names)}
-        return {"rules": len(rows), "read": self.what if self.tables else "", **sums}
+        return {"rules": len(rows), "read": self.what if self.tables else "", "log_note": log_note, **sums}
 
     def _previewed(self) -> tuple[Mapping[str, Sequence[int | None]], str | None]:
         """Return the numbers of each rule in the preview that the user saw, and its note on the log."""
@@ -236,9 +237,9 @@ class InvalidatePage(LogPage, TenantActPage):
         found, log_note = self._previewed()
         if not found:
             return ""
-        ends = self._sum_up(found, rule_ids)
+        ends = self._sum_up(found, rule_ids, log_note)
         if not ends["entries"]:
-            return " ".join(filter(None, ["By the log, no result was cached.", log_note]))
+            return " ".join(filter(None, ["That ended only results that were not in the log yet.", log_note]))
         what = f", of which {number(ends['reading'])} read {self.what}" if ends["reading"] else ""
         return f"That ended {count(ends['entries'], 'cached result')}{what}."
 

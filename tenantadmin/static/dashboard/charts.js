@@ -74,7 +74,8 @@ function settings(labels, series, marks, press) {
     options: {
       maintainAspectRatio: false, animation: false,
       interaction: { mode: "index", intersect: false },
-      onClick: (/** @type {any} */ _, /** @type {any[]} */ hits) => hits.length && press?.(hits[0].index),
+      // Chart.js goes on with the event afterwards, so the chart must not be gone yet.
+      onClick: (/** @type {any} */ _, /** @type {any[]} */ hits) => press && hits.length && setTimeout(press, 0, hits[0].index),
       scales: {
         x: { stacked: true, grid: { display: false }, border: { color: grid }, ticks },
         left: { stacked: series.some((one) => one.stack), beginAtZero: true, position: "left", border: { display: false },

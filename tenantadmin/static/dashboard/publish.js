@@ -12,12 +12,12 @@ import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } fro
 
 /**
  * Ask before a document is replaced: the difference, lint, the last replay, the cheapest hour, warnings; the comment is beside the button.
- * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
+ * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, replay?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
  */
-export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, rules, isReplayOf, prediction, run, then }) {
+export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, rules, isReplayOf, prediction, replay = "A draft can be replayed first.", run, then }) {
   const comment = commentInput();
   const isRules = kind === "rules";
-  const figures = isRules && await predict(tenant, isReplayOf, prediction).catch((error) => fine(`The last replay could not be read: ${sentence(error)}`));
+  const figures = isRules && await predict(tenant, isReplayOf, prediction, replay).catch((error) => fine(`The last replay could not be read: ${sentence(error)}`));
   let seq = 0;
   await ask({
     title, wide: true, action, beside: comment.field,
@@ -27,7 +27,7 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
       await then();
       notify(`Revision ${seq} is in force.`, "revision", seq > 0 && button(`Undo: restore revision ${seq - 1}`, async () => {
         const now = isRules ? await call("GET /config/tenants/{tenant}/rules", { tenant }) : await call("GET /config/tenants/{tenant}/config", { tenant });
-        if (now.seq !== seq) throw new Error("Another revision was published since. The history can restore earlier ones.");
+        if (now.seq !== seq) throw new Error("Another revision was published since: see the history.");
         await restore(tenant, kind, seq - 1, `Undo of revision ${seq}`);
         go(location.hash);
         notify(`Undone: the ${isRules ? "rules" : "configuration"} of revision ${seq - 1} are in force again.`);
@@ -40,15 +40,15 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
 const findings = ({ errors, warnings }, rules = []) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
   [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.ruleId && h("strong", { title: one.ruleId }, nameIn(rules, one.ruleId)), " ", one.message)));
 
-/** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
-async function predict(tenant, isOf, prediction) {
+/** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] @param {Child} [replay] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
+async function predict(tenant, isOf, prediction, replay) {
   const done = (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.state === "done");
   const own = isOf && done.find(isOf);
   const last = own ?? done[0];
   const [run, shown] = await Promise.all([last && call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId }), import("./pages/replay.js")]);
-  const [judgement, tiles] = own && run ? shown.outcome(run) : [];
-  return h("div", judgement, tiles ?? prediction ?? h("div.callout", "No replay of these rules is kept, so it is not known what they would do. A draft can be replayed on past requests first."),
-    run ? shown.publishCost(run, !!own) : fine("The Gateway starts with an empty cache under the new rules."));
+  const [judgement, tiles] = own && run && !run.judgement?.isAgainstEarlier ? shown.outcome(run) : [];
+  return h("div", judgement, tiles ?? prediction ?? h("div.callout", "No replay compares these rules with the rules in force. ", replay),
+    run ? shown.publishCost(run, !!own) : fine("Publishing empties the cache."));
 }
 
 /** @type {(tenant: string, kind: Kind, seq: number, comment: string) => Promise<{seq: number}>} */

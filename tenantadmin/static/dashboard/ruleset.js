@@ -5,7 +5,7 @@ import { compareRules } from "./diff.js";
 import { createEditor } from "./editor.js";
 import { linesOf, lineOf, parseJson } from "./jsonlines.js";
 import { askForRule } from "./ruleform.js";
-import { badge, beside, button, fill, h, lintBadges, panel, sentence } from "./ui.js";
+import { badge, beside, button, fill, forgetNotices, h, lintBadges, panel, sentence } from "./ui.js";
 
 const PAUSE_MS = 400;
 
@@ -54,6 +54,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     }
   };
   const soon = () => {
+    forgetNotices(".error");
     clearTimeout(timer);
     timer = setTimeout(lint, PAUSE_MS);
   };

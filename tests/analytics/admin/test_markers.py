@@ -30,7 +30,10 @@ class TestMarkers:
     def test_the_blast_radius_comes_before_the_reason(self, support: Client, tenant: Tenant) -> None:
         shown = page_text(support, to("tenant-invalidate", tenant), rule="orders")
         assert "What ends if you invalidate orders by the log" in shown
-        assert "By the log, no result of the rule is cached." in shown
+        assert (
+            "The log shows no cached result of the rule. This ends only results that are not in the log yet."
+            in shown
+        )
         assert "orders 0 0 B 0 ms 0" in shown
         # Staff without access cannot run SQL.
         html = support.get(to("tenant-invalidate", tenant), {"rule": "orders"}).content.decode()
@@ -87,7 +90,7 @@ class TestMarkers:
         # The sentence follows the ticks, and so does the button.
         for ticks, told in (
             ([], "No rule is ticked, so nothing ends."),
-            (["most"], "By the log, no result of the 1 ticked rule is cached."),
+            (["most"], "The log shows no cached result of the 1 ticked rule."),
             (["most", "some"], "This ends 2 cached results of the 2 ticked rules, 0 B: 1 reads"),
             (["none", "some"], "This ends 5 cached results of the 2 ticked rules, 0 B: 1 reads"),
         ):

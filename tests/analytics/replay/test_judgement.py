@@ -13,6 +13,7 @@ from analytics.replay.judgement import (
     count_not_cached,
     count_requests,
     judge,
+    say_notes,
 )
 from analytics.replay.outdated import Outdated
 
@@ -59,6 +60,24 @@ def test_what_to_do_next(then: dict[str, Any], now: dict[str, Any], tone: str, a
 def test_a_replay_that_differs_from_the_log_decides_nothing() -> None:
     judged = judge(result(counts(60, 2 * MS), counts(50, MS), "poor"))
     assert (judged.tone, judged.next[:21]) == ("bad", "Do not decide by this")
+
+
+@pytest.mark.parametrize(("becomes", "says_why"), [("MISS", True), ("BYPASS", False)])
+def test_the_notes_say_why_hits_become_misses_where_some_do(becomes: str, says_why: bool) -> None:
+    shown = result(counts(60), counts(50))
+    calibration = {"grade": "good", "share": 1, "rows": 100}
+    days = {"daysLeftOut": ["2026-03-02"]}
+    notes = say_notes(
+        {
+            **shown,
+            "calibration": calibration,
+            "moved": [{"from": "HIT", "to": becomes}],
+            "caveats": [],
+            "window": days,
+        }
+    )
+    assert any("so some hits become misses" in note for note in notes) is says_why
+    assert notes[-1] == "Monday, 2 March was left out."
 
 
 @pytest.mark.parametrize("can_repeat", [True, False])

@@ -132,6 +132,7 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
 def judgement(run: ReplayRun) -> tuple[bool, str]:
     [outdated] = find_outdated([run])
     shown = describe_replay(run, outdated)["judgement"]
+    assert shown.get("isAgainstEarlier", False) == ("not the rules in force" in shown["text"])
     return shown.get("isOutdated", False), shown["next"]
 
 

@@ -93,9 +93,10 @@ def test_the_document(world: World) -> None:
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
         "text": {
-            "bill": "50.0% of the 12 min awake that would be billed without the cache",
-            "time": "50.0% of the 2 min without the cache, by estimate; "
-            "money only when the warehouse would have slept",
+            "bill": "50.0% of the bill without the cache",
+            "time": "50.0% of the time that statements would run without the cache (estimate)",
+            "chart": "How long the warehouse was awake, which is what is billed; all days together",
+            "suspends": "It suspends when no statement ran for so long. That is set in the warehouse.",
         },
         "months": [{"month": "2026-03", **figures}],
         "hours": [

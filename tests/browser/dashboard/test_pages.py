@@ -108,7 +108,7 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
             "Billed without the cache",
         ]
         assert "USD" in tiles["Saved on the bill"]
-        assert "without the cache, by estimate" in page.inner_text("#view")
+        assert "without the cache (estimate)" in page.inner_text("#view")
         assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
         rule = page.locator("[aria-label='Savings by rule'] [title=catalog-pages]")
         expect(rule).to_have_text("Product pages")
@@ -386,7 +386,9 @@ def test_restoring_shows_the_replay_of_the_draft_that_the_revision_was(
         # These rules were never replayed.
         page.goto(f"{home}#/t/{tenant}/history?seq=0")
         page.click("main .button:has-text('Restore')")
-        expect(page.locator("dialog .callout")).to_contain_text("No replay of these rules is kept")
+        expect(page.locator("dialog .callout")).to_contain_text(
+            "No replay compares these rules with the rules in force"
+        )
 
 
 def rules_in_editor(page: Page) -> list[dict[str, Any]]:

@@ -81,13 +81,17 @@ def test_requests_are_filtered_turned_over_and_explained(
         page.wait_for_url("**statement=SELECT**")
         dashboard.settle()
         page.click("tbody tr >> nth=0 >> td >> nth=1", force=True)
-        # The numbers of a statement add up, and its hit rate is of those that the overview counts.
-        said = page.inner_text("tr:has(details[open]) + tr:has-text('The hit rate is')")
-        requests, hits, misses, not_cached, others, of_hits, counted = (
-            int(number.replace(",", "")) for number in re.findall(r"[\d,]+\b", said.split(", without")[0])
+        # The column counts what the overview counts, and the others apart.
+        said = page.inner_text("tr:has(details[open]) + tr:has-text('waited, failed')")
+        requests, hits, misses, not_cached, others = (
+            int(number.replace(",", "")) for number in re.findall(r"[\d,]+\b", said.split(" waited")[0])
         )
-        assert requests == hits + misses + not_cached + others
-        assert (of_hits, counted) == (hits, requests - others)
+        assert requests == hits + misses + not_cached
+        cell = page.inner_text("tr:has(details[open]) > [data-label=Requests]")
+        assert cell.split() == [
+            f"{requests:,}",
+            *([f"+{others:,}", "other" if others == 1 else "others"] if others else []),
+        ]
         page.click("text=Make a rule for its tables")
         page.wait_for_selector("dialog input[name=tables]")
         page.click("dialog >> text=Cancel")

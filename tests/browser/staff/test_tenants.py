@@ -57,7 +57,7 @@ def test_stale_data_is_invalidated(
         page.uncheck("[name=rules]")
         expect(blast).to_contain_text("No rule is ticked, so nothing ends.")
         page.check("[name=rules]")
-        expect(blast).to_contain_text("By the log, no result of the 1 ticked rule is cached.")
+        expect(blast).to_contain_text("The log shows no cached result of the 1 ticked rule.")
         page.fill("[name=reason]", "backfill, ticket 5")
         clicks.click("button.button:has-text('Invalidate')")
         page.wait_for_selector("text=Invalidated: orders.")

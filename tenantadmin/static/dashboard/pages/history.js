@@ -7,6 +7,7 @@ import { can } from "../people.js";
 import { askToPublish, restore } from "../publish.js";
 import { validate } from "../ruleset.js";
 import { badge, beside, button, code, failure, fill, h, nextOf, pageHead, panel, skeleton, tabs, to } from "../ui.js";
+import { makeDraft } from "./drafts.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -60,7 +61,7 @@ async function showRevision(context, kind, change, newest, detail) {
     const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
       tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null, rules: after?.rules,
-      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), run: (comment) => restore(tenant, kind, seq, comment),
+      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: button("Replay them as a draft", () => makeDraft(tenant, { rules: after?.rules }, { open: "replay" }), "small"), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         history.replaceState(null, "", to(tenant, "history", { kind }));
         context.query.delete("seq");

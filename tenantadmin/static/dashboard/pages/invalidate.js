@@ -26,7 +26,7 @@ export async function show({ tenant, query, reload, onLeave }) {
   const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
   onLeave(() => { done = null; });
   return h("div",
-    pageHead("Invalidate", "Mark cached results as stale. A marker on the rule records it: the Gateway serves no result of the rule that is older, also after the marker has ended."),
+    pageHead("Invalidate", "Mark cached results as stale. A marker records it: the Gateway serves no older result of the rule, also after the marker has ended."),
     done,
     caching.length ? h("div.columns", byTable(tenant, name, reload), byRule(tenant, caching, wanted, name, reload))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
@@ -85,10 +85,10 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
     const [read, entries] = [sum("tableEntries"), sum("entries")];
     const own = what ? `the ${f.count(rows.length, "ticked rule")}` : "the rule";
     if (!chosen.size) return [h("strong", "No rule is ticked, so nothing ends.")];
-    if (!entries) return [h("strong", `By the log, no result of ${own} is cached.`)];
+    if (!entries) return [h("strong", `The log shows no cached result of ${own}. ${ends} only results that are not in the log yet.`), " ", logNote];
     return [h("strong", `${ends} ${f.count(entries, "cached result")} of ${own}, ${f.bytes(sum("bytes"))}${read ? `: ${f.number(read)} read${read === 1 ? "s" : ""} ${what}` : ""}.`),
       read > 0 && read < entries && " Invalidation ends all results of a rule.",
-      ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}.`];
+      ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}. `, logNote];
   };
   const draw = () => fill(head, ...ended("This ends"));
   const choice = (/** @type {Contract.PreviewTarget} */ { ruleId: id }) => checkbox("rules", chosen.has(id), { "aria-label": `Invalidate ${name(id)}`, onchange: () => {
@@ -106,13 +106,13 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
       what !== "" && { head: "Invalidate", hidden: true, cell: choice }, text("Rule", "ruleId", (id) => name(id)), what !== "" && { ...text("Why", "why"), class: "value" },
       num("Results", "entries"), num("Size", "bytes", f.bytes), num("To make again", "refillMs", f.duration), num("Usual requests in this hour", "sameHour", lately),
     ], targets, { label: "What it ends" }), more > 0 && h("p.muted", `And ${f.count(more, "more rule")}.`),
-    h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, logNote, " ", note, " ", note && button("Tick all", tickAll, "small"))),
+    h("p", logUntil && `The log is read up to ${f.when(logUntil)}. `, note, " ", note && button("Tick all", tickAll, "small"))),
     beside: field("Reason", reason),
     missing: () => !chosen.size && "Choose at least one rule.",
     run: () => make(reason.value.trim() || undefined, [...chosen]),
     then: () => {
       reload();
-      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map((id) => name(id)).join(", ")}.`), " ", ended("That ended"), " ", logNote, " Gateways hear of it within seconds. The markers are below; ",
+      done = h("div.callout", { role: "status" }, h("p", h("strong", `Invalidated: ${[...chosen].map((id) => name(id)).join(", ")}.`), " ", ended("That ended"), " Gateways hear of it within seconds. The markers are below; ",
         a(to(tenant, "traffic", { status: "MISS" }), "Requests"), " shows the misses that follow."));
     },
   });

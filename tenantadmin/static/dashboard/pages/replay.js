@@ -93,8 +93,7 @@ function result(tenant, run, rules) {
     panel("By rule", beside(`“was”: under ${before(run)}; ≈: likely, with its bounds below`), byRule(run, rules)),
     h("div.columns", moved(tenant, run), publishCost(run)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
-      run.notes?.map((note) => h("li", note)),
-      run.window.daysLeftOut?.map((day) => h("li", `${f.periodName(day)} was left out.`))))),
+      run.notes?.map((note) => h("li", note))))),
   ];
 }
 
@@ -141,7 +140,7 @@ function byRule(run, rules) {
 
 /** @param {string} tenant @param {Replay} run */
 function moved(tenant, run) {
-  return tablePanel("Requests that end differently", beside("Results stored at other times expire at other times: a longer TTL, too, turns some hits into misses."), [
+  return tablePanel("Requests that end differently", null, [
     text("Was", "from", status), text("Becomes", "to", status),
     { head: "Requests", number: true, sort: (row) => row.count, cell: (row) => (row.bounds ? f.range(row.bounds, f.number) : f.number(row.count)) },
     { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },

@@ -40,10 +40,10 @@ export async function show({ tenant, query, onLeave }) {
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", words.explanation),
     !currency && h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
-    !isAlwaysOn && stacked("Hours awake, by hour of the day", beside("How long the warehouse was awake, which is what you pay for; all days together"), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
-    stacked(`${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`, isAlwaysOn && beside("How long statements ran. The bill is the same with and without the cache"),
+    !isAlwaysOn && stacked("Hours awake, by hour of the day", beside(words.chart), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
+    stacked(`${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`, isAlwaysOn && beside(words.chart),
       parts.map((one) => (isAlwaysOn ? [one.name, one.withCache.busyMs, one.saved.busyMs] : [one.name, one.withCache.billedMs, one.saved.billedMs]))),
-    savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside("It suspends when no statement ran for so long. You set that in the warehouse."), [
+    savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside(words.suspends), [
       text("Suspends after", "autoSuspendSeconds", (time) => [f.span(time), time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")]]), num("Billed", "billedMs", f.duration),
       money,
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,

@@ -42,7 +42,7 @@ export async function show({ tenant, query }) {
 /** @param {string} tenant @param {string} until @param {Rules} rules @returns {Column[]} */
 const columns = (tenant, until, rules) => [
   { head: "Statement", cell: (row) => statement(tenant, until, row, rules), class: "wide-cell" },
-  num("Requests", "requests"),
+  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), row.requests > counted(row) && h("div.muted.small", `+${f.count(row.requests - counted(row), "other")}`)], sort: counted },
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
@@ -51,20 +51,21 @@ const columns = (tenant, until, rules) => [
 ];
 
 /** @param {Contract.StatementActivity} row */
-const rate = ({ hits, storedMisses, notCached }) => (hits + storedMisses + notCached ? hits / (hits + storedMisses + notCached) : null);
+const counted = (row) => row.hits + row.storedMisses + row.notCached;
+
+/** @param {Contract.StatementActivity} row */
+const rate = (row) => (counted(row) ? row.hits / counted(row) : null);
 
 /** @param {string} tenant @param {string} until @param {Contract.StatementActivity} row @param {Rules} rules */
 function statement(tenant, until, row, rules) {
   const shown = h("div.sql.two", row.statement);
   const details = h("details.statement", h("summary", shown));
-  const counted = row.hits + row.storedMisses + row.notCached;
   /** @type {HTMLElement | undefined} a row of the whole width */
   let more;
   details.addEventListener("toggle", () => {
     shown.classList.toggle("two");
     more ??= h("tr", h("td", { colspan: 7 }, can(tenant, "member") && h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")),
-      fine(`${f.count(row.requests, "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached, ${f.number(row.requests - counted)} others (waited, failed or refused). `,
-        counted > 0 && `The hit rate is ${f.number(row.hits)} of ${f.number(counted)}, without others.`),
+      fine(`${f.count(counted(row), "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached. ${f.count(row.requests - counted(row), "other")} waited, failed or were refused.`),
       fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by `, rules.link(row.matchedRule), ". ", row.cacheStatus && meaning(row.cacheStatus))));
     if (details.open) details.closest("tr")?.after(more);
     else more.remove();
