@@ -239,8 +239,8 @@ def _text_of(
         case "suspending":
             explanation += (
                 " Billed is the time that the warehouse is awake: from its first statement until it "
-                "suspends. Statements run only part of it. A hit saves money only when the warehouse would have been asleep without it; "
-                "at other times it is awake for other requests anyway."
+                "suspends. Statements run only part of it. A hit saves money only when the warehouse would "
+                "have been asleep without it; at other times it is awake for other requests anyway."
             )
             rules += (
                 " Each request also keeps the warehouse awake until it suspends "

@@ -120,7 +120,8 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     part = {"part": "savings", "days": "7"}
     assert text_of(staff.get(page, part).content.decode()) == (
         "Saved on the bill 7 min 53.8% of the bill without the cache; "
-        "no price is set Warehouse time saved 2 min 66.7% of the time that statements would run without the cache (estimate)"
+        "no price is set Warehouse time saved 2 min "
+        "66.7% of the time that statements would run without the cache (estimate)"
     )
     set_price(tenant)
     assert text_of(staff.get(page, part).content.decode()) == (

@@ -165,7 +165,7 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         page.click("dialog .danger")
         page.wait_for_selector(".callout:has-text('Invalidated:')")
         # What ended is what the preview said.
-        assert ends.removeprefix("This ends") in page.inner_text(".callout:has-text('Invalidated:')")
+        assert ends.replace("This ends", "That ended") in page.inner_text(".callout:has-text('Invalidated:')")
         by_table = list(made.order_by("target_rule_id"))
         assert len(by_table) == 1
         assert {marker.metadata["reason"] for marker in by_table} == {"nightly load"}
