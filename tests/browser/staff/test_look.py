@@ -13,6 +13,7 @@ from django.contrib.staticfiles import finders
 from django.urls import reverse
 from playwright.sync_api import expect
 
+from accounts.access.scopes import ALL_SCOPES
 from accounts.models import Account, Domain, PersonalAccessToken, Revision, Tenant
 from analytics.models import Build
 from rules.markers import MANUAL, NewMarker, create_marker
@@ -193,6 +194,10 @@ _OVERFLOW_OF_LIST = """() => {
     return place.scrollWidth - place.clientWidth;
 }"""
 
+#: The cells of a list that are lower than what they hold.
+_CUT_CELLS = """() => [...document.querySelectorAll("#result_list td")]
+    .filter((it) => it.scrollHeight > it.clientHeight + 2).map((it) => it.innerText)"""
+
 
 def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     chromium: str, service: str, world: factories.World, tenant: Tenant
@@ -227,7 +232,7 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     replayed(draft)
     known = {"tenant": tenant.pk, "account": world.account.pk, "person": world.member.pk, "draft": draft.pk}
     known |= {"domain": "warehouse.acme.example", "recommendation": advice.pk, "kind": "rules", "seq": 1}
-    make_row(PersonalAccessToken, tenants=[str(tenant.pk)], scopes=["analytics:users", "config:write"])
+    make_row(PersonalAccessToken, tenants=[str(tenant.pk)], scopes=sorted(ALL_SCOPES))
     pages = [
         *staff_pages(known).values(),
         f"{reverse('admin:fqdns')}?q=db.acme.example",
@@ -252,6 +257,10 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
             page.goto(f"{service}/admin/accounts/{path}/")
             if overflow := page.evaluate(_OVERFLOW_OF_LIST):
                 found[path] = overflow
+            resize(page, 390)
+            if cut := page.evaluate(_CUT_CELLS):
+                found[f"{path}, narrow"] = cut
+            resize(page, 1280)
     assert not found, found
 
 
