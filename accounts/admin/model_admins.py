@@ -167,10 +167,11 @@ class PersonalAccessTokenAdmin(FindsPeople, NamingAdmin):
         *("expires_at", "last_used_at", "revoked_at"),
     )
     list_filter = (SignInsFilter,)
+    list_before_template = "backoffice/tokens_note.html"
     list_select_related = ("owner",)
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "owner__email")
-    search_help_text = "Start of it, or its owner's name or email"
+    search_help_text = "Start of token, or its owner's name or email"
     exclude = ("digest", "previous_digest")
 
     @admin.display(description="on")
@@ -190,7 +191,7 @@ class RefreshTokenAdmin(FindsPeople):
     list_select_related = ("user",)
     ordering = ("-created_at", "-pk")
     search_fields = ("prefix__startswith", "user__email")
-    search_help_text = "Start of it, or its user's name or email"
+    search_help_text = "Start of token, or its user's name or email"
     exclude = ("digest",)
 
 
