@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 #: A fall of the hit rate is told for this many days after it ended.
 _DAYS: Final = 7
+#: Digests are made the newest first. This long after one, an earlier one may still be on its way.
+_MAKING: Final = dt.timedelta(minutes=5)
 _LEAKS: Final = "leaks"
 #: What the last digest found, by its section, the worst first.
 _FINDINGS: Final = (
@@ -250,7 +252,10 @@ def _find_all(
     if falls := _last_falls(digests, since=days_before(last_day, _DAYS - 1)):
         worst = max(falls, key=lambda fall: (not fall.is_over, fall.depth, fall.start.day))
         judged, logged = digests[0].last_day, max(last_day, pending or last_day)
-        yield _describe(history, worst, today, judged=judged, logged=logged)
+        if worst.before is None and digests[-1].made_at > now() - _MAKING:
+            yield _describe_unfinished(worst)
+        else:
+            yield _describe(history, worst, today, judged=judged, logged=logged)
     if digests:
         sections = {section["id"] for section in digests[0].document["sections"]}
         day = digests[0].last_day
@@ -333,6 +338,19 @@ def _fallen_day(digest: Digest) -> _FallenDay | None:
     return _FallenDay(digest.last_day, usual, rate, digest.document)
 
 
+def _describe_unfinished(fall: _Fall) -> VerdictSentence:
+    """Tell a fall that may have begun on an earlier day, whose digest is not made yet."""
+    text = (
+        f"Hit rate fell from {percent(fall.start.usual / 100)} to {percent(fall.start.rate / 100)}; "
+        "since when and why is not known yet, because the digests of earlier days are still being made"
+    )
+    return VerdictSentence(_state_of(fall), text, fall.start.day)
+
+
+def _state_of(fall: _Fall) -> VerdictState:
+    return VerdictState.HIT_RATE_RECOVERED if fall.is_over else VerdictState.HIT_RATE_FELL
+
+
 def _describe(
     history: Sequence[Revision], fall: _Fall, today: dt.date, *, judged: dt.date, logged: dt.date
 ) -> VerdictSentence:
@@ -355,8 +373,7 @@ def _describe(
         text += f"; {tell_restore(restore, logged)}"
     elif fall.is_over:
         text += ", and has recovered"
-    state = VerdictState.HIT_RATE_RECOVERED if fall.is_over else VerdictState.HIT_RATE_FELL
-    return VerdictSentence(state, text, start.day)
+    return VerdictSentence(_state_of(fall), text, start.day)
 
 
 def tell_restore(restore: Revision, logged: dt.date | None) -> str:

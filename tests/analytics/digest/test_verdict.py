@@ -56,8 +56,9 @@ def make_digest(
     names = [{"id": "moved-1-write", "kind": "revision", "value": cause}] if cause else []
     document = {"facts": facts, "names": names, "sections": [{"id": it} for it in ("totals", *sections)]}
     return Digest.objects.create(
-        tenant_id=tenant, period=day.isoformat(), first_day=day, last_day=day, document=document
-    )
+        tenant_id=tenant, period=day.isoformat(), first_day=day, last_day=day, document=document,
+        made_at=dt.datetime.combine(TODAY, dt.time(2), dt.UTC),
+    )  # fmt: skip
 
 
 def write(
@@ -120,6 +121,24 @@ def test_a_fall_without_a_known_cause(tenant: UUID) -> None:
     verdict = read_verdict(tenant)
     assert (verdict.state, verdict.day) == (VerdictState.HIT_RATE_FELL, YESTERDAY)
     assert verdict.text == "Hit rate fell from 42.9% to 7.2% on Tuesday, 24 November"
+
+
+def test_a_fall_has_a_first_day_once_earlier_digests_are_made(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=7.2, usual=42.9, cause="revision 2 (2026-11-24 10:00 UTC)")
+    Digest.objects.update(made_at=dt.datetime.combine(TODAY, dt.time(8, 56), dt.UTC))
+    verdict = read_verdict(tenant)
+    assert (verdict.state, verdict.text) == (
+        VerdictState.HIT_RATE_FELL,
+        "Hit rate fell from 42.9% to 7.2%; since when and why is not known yet, because the digests of "
+        "earlier days are still being made",
+    )
+    make_digest(tenant, ago=2, rate=40.0, usual=42.9)
+    told = "Hit rate fell from 42.9% to 7.2% on Tuesday, 24 November after revision 2"
+    assert read_verdict(tenant).text == told
+    # The log may begin with the fall.
+    Digest.objects.filter(last_day__lt=YESTERDAY).delete()
+    Digest.objects.update(made_at=dt.datetime.combine(TODAY, dt.time(8, 54), dt.UTC))
+    assert read_verdict(tenant).text == told
 
 
 def test_a_fall_after_a_revision_that_was_restored(tenant: UUID) -> None:
