@@ -328,21 +328,24 @@ class OffboardPage(PersonScope, ActPage):
         heir = next(iter(Counter(heirs[key] for key in owned if key in heirs).most_common(1)), ("",))[0]
         fields: dict[str, forms.Field] = {}
         if is_one:
-            fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir)
-            fields[
-                _EVERYTHING
-            ].help_text = "Leave the others empty, or choose another owner for some of them."
+            fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir, required=False)
+            fields[_EVERYTHING].help_text = "Below, name another owner for some of it, or for each."
         for key, name in owned.items():
             label = f"{name[0].upper()}{name[1:]}" if is_one else f"New owner of {name}"
             own = heirs.get(key, "")
             initial = "" if is_one and own == heir else own
             fields[str(key)] = _heir_field(label, initial=initial, required=not is_one)
-        billed = accounts_billed_to(self.person).order_by("name", "pk").values_list("name", flat=True)
-        if names := ", ".join(billed):
+        billed = list(accounts_billed_to(self.person).order_by("name", "pk"))
+        to_new = ", ".join(it.name for it in billed if it.pk in owned)
+        to_other = ", ".join(it.name for it in billed if it.pk not in owned)
+        if billed:
+            receivers = [
+                *([f"to the new owner of {to_new}"] if to_new else []),
+                *([f"to another owner of {to_other}"] if to_other else []),
+            ]
             fields[_BILLING] = forms.BooleanField(
-                label=f"Mails about billing of {names} go to the new owner",
-                help_text="If you choose none, they go to another owner. "
-                f"Now they go to {self.person.email}.",
+                label=f"Mails about billing go {' and '.join(receivers)}",
+                help_text=f"Otherwise they still go to {self.person.email}.",
                 required=False,
                 initial=True,
             )

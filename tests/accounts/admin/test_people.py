@@ -489,7 +489,7 @@ class TestOffboarding:
         bearer = ApiClient(factories.sign_in(owner))
         assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 200
         text = page_text(staff, address)
-        assert "for some of them. The account Acme optional The tenant Warehouse optional" in text
+        assert "for some of it, or for each. The account Acme optional The tenant Warehouse optional" in text
         assert "Shared" not in text.partition("What ends")[0]
         answer = staff.post(address, self.form(world), follow=True)
         told = (
@@ -566,6 +566,12 @@ class TestOffboarding:
         assert answer.context["form"].errors == {"everything": ["There is no other owner. Name a new one."]}
         assert text_of(answer.content.decode()).count("There is no other owner.") == 1
 
+    def test_it_is_not_required_if_each_thing_has_one(self, staff: Client, world: factories.World) -> None:
+        fields = {str(it.pk): "member@example.org" for it in (world.tenant, world.account)}
+        address = of(world.owner, "person-offboard")
+        assert staff.post(address, {"everything": "", "reason": "left", **fields}).status_code == 302
+        assert [it.email for it in world.account.owners.all()] == ["member@example.org"]
+
     def test_each_wrong_heir_is_told_at_its_field(self, staff: Client, world: factories.World) -> None:
         fields = {str(world.tenant.pk): "a@example.org", str(world.account.pk): "b@example.org"}
         answer = staff.post(of(world.owner, "person-offboard"), self.form(world, **fields))
@@ -598,8 +604,8 @@ class TestOffboarding:
         )
         address = of(world.owner, "person-offboard")
         text = page_text(staff, address)
-        assert "Mails about billing of Acme, Lent, Shared go to the new owner" in text
-        assert "If you choose none, they go to another owner. Now they go to owner@example.org." in text
+        assert "Mails about billing go to the new owner of Acme and to another owner of Lent, Shared" in text
+        assert "Otherwise they still go to owner@example.org." in text
         form = self.form(world, **({"billing": "on"} if gives_billing else {}))
         assert staff.post(address, form).status_code == 302
         after = ["tenant-admin@example.org", "stranger@example.org", "member@example.org"]
