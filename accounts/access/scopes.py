@@ -33,7 +33,7 @@ ABILITIES: Final[dict[Scope, str]] = {
     Scope.LOGS_QUERY: "run SQL",
     Scope.ANALYTICS_READ: "read summaries, savings and digests",
     Scope.ANALYTICS_USERS: "see names of users in them",
-    Scope.LOGS_NOTIFY: "announce logs",
+    Scope.LOGS_NOTIFY: "report new log files",
     Scope.USERS_READ: "see members",
     Scope.USERS_WRITE: "invite and remove members",
     Scope.TOS_PUBLISH: "publish terms of service",

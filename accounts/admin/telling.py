@@ -59,7 +59,7 @@ EVENTS: Final[Mapping[str, str]] = {
     EventKind.GRANT_CREATED: "gave {subject} permissions|on",
     EventKind.GRANT_REVOKED: "revoked permissions of {subject}|on",
     EventKind.DOMAIN_ADDED: "registered the domain {subject}|for",
-    EventKind.DOMAIN_VERIFIED: "verified the domain {subject}|of",
+    EventKind.DOMAIN_VERIFIED: "verified the domain {subject} {how}|of",
     EventKind.DOMAIN_REMOVED: "removed the domain {subject}|of",
     EventKind.DIGEST_MAIL_CHANGED: "changed the digest mails[ of {subject}]|about",
     EventKind.ALERT_CREATED: "created an alert|of",
@@ -125,7 +125,7 @@ ACTS: Final[Mapping[str, str]] = {
 }
 #: What the sentence says already, and numbers of rows.
 _SAID: Final = frozenset(
-    {"act", "role", "domain", "person", "seq", "pat", "session", "invitation", "request"}
+    {"act", "role", "domain", "byHand", "person", "seq", "pat", "session", "invitation", "request"}
 )
 _LABELS: Final = {"baseSeq": "from revision", "scopes": "may", "permissions": "may", "provider": "by"}
 _NO_REQUEST: Final = frozenset({"", "-"})
@@ -158,6 +158,7 @@ def tell_event(row: Event) -> tuple[str, str]:
     """Return what was done, in the past and without who, and what leads to the tenant or account: "of"."""
     values: defaultdict[str, str] = defaultdict(str)
     values |= {key: str(value) for key, value in {**(row.before or {}), **(row.after or {})}.items()}
+    values["how"] = "by hand" if values["byHand"] == "True" else "by DNS"
     # An id is told by the name beside it.
     values["subject"] = "" if _IDENTIFIER.fullmatch(row.subject) else row.subject
     template = ACTS.get(values["act"]) or EVENTS.get(row.kind, row.kind)

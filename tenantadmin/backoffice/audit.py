@@ -84,7 +84,7 @@ KIND_CHOICES: Final = (
             ("logs", "Reads of logs: all"),
             ("raw-reads", "Reads of logs: raw files and single requests"),
             ("queries", "Reads of logs: SQL that people wrote"),
-            ("figures", "Reads of logs: reports and figures on pages"),
+            ("figures", "Reads of logs: what pages read to show figures"),
         ),
     ),
     (

@@ -179,7 +179,7 @@ class DomainActPage(AccountActPage):
             may_verify_by_hand=True,
             actor=self.actor,
         )
-        return f"{domain.name} is verified.", {"domain": domain.name, "byHand": by_hand}
+        return f"{domain.name} is verified.", {"domain": domain.name}
 
 
 class CheckForm(ReasonForm):
@@ -237,7 +237,7 @@ class VerifyDomainPage(DomainActPage):
 class FqdnPage(StaffPage):
     """Look up an FQDN: its owner, how long it is reserved, and the answer to a claim."""
 
-    title = "FQDN"
+    title = "FQDNs"
     template_name = "backoffice/accounts/fqdn.html"
 
     def read(self) -> Mapping[str, Any]:

@@ -56,7 +56,9 @@ class NewAccountForm(ReasonForm):
     plan = forms.ChoiceField(label="Plan", choices=lambda: [(plan, tell_plan(plan)) for plan in Plan.values])
     owner = forms.CharField(label="Email of the owner", max_length=320, widget=CompletedInput("people"))
     tenant_name = forms.CharField(label="Name of the first tenant", max_length=100, initial="Default")
-    billing_email = forms.CharField(label="Billing email", required=False, max_length=320)
+    billing_email = forms.CharField(
+        label="Billing email", required=False, max_length=320, help_text="Empty: the email of the owner."
+    )
     field_order = ("name", "plan", "owner", "tenant_name", "billing_email", "reason")
 
 

@@ -215,7 +215,7 @@ async function drawChart(canvas) {
                 } },
             },
             scales: {
-                x: { stacked: true, grid: { display: false }, ticks: { color: text, maxRotation: 0, autoSkipPadding: 12 } },
+                x: { stacked: true, grid: { display: false }, ticks: { color: text, ...data.labels.length > 15 ? { maxRotation: 0, autoSkipPadding: 12 } : { autoSkip: false } } },
                 y: { stacked: true, beginAtZero: true, grid: { color: grid }, ticks: { color: text, callback: write } },
                 ...data.line && { rate: { position: "right", min: 0, max: 100, grid: { display: false }, ticks: { color: text, callback: (value) => `${value}%` } } },
             },

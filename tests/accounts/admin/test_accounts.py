@@ -236,10 +236,10 @@ class TestDomain:
             (
                 "staff.acted",
                 "call with the owner",
-                {"act": "domain.verified", "domain": "acme.example", "byHand": True},
+                {"act": "domain.verified", "domain": "acme.example"},
             ),
         ]
-        told = "admin@example.org verified the domain acme.example by hand by hand: yes call with the owner"
+        told = "admin@example.org verified the domain acme.example by hand call with the owner"
         assert page_text(staff, page_of(waiting.account)).count(told) == 1
         assert "The domain is verified already." in page_text(staff, address, status=409)
 
@@ -294,7 +294,7 @@ class TestFqdn:
             staff, "db.acme.example"
         )
         Fqdn.objects.filter(pk=row.pk).update(released_at=at)
-        assert "free No tenant holds it." in self.ask(staff, "db.acme.example")
+        assert "not claimed No tenant holds it." in self.ask(staff, "db.acme.example")
         verified(world.account, "acme.example")
         assert "Only tenants of Acme may claim it." in self.ask(staff, "db.acme.example")
 

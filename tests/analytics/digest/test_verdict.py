@@ -127,10 +127,10 @@ def test_a_fall_has_a_first_day_once_earlier_digests_are_made(tenant: UUID) -> N
     make_digest(tenant, ago=1, rate=7.2, usual=42.9, cause="revision 2 (2026-11-24 10:00 UTC)")
     Digest.objects.update(made_at=dt.datetime.combine(TODAY, dt.time(8, 56), dt.UTC))
     verdict = read_verdict(tenant)
-    assert (verdict.state, verdict.text) == (
-        VerdictState.HIT_RATE_FELL,
+    assert verdict.state is VerdictState.HIT_RATE_FELL
+    assert verdict.text == (
         "Hit rate fell from 42.9% to 7.2%; since when and why is not known yet, because the digests of "
-        "earlier days are still being made",
+        "earlier days are still being made"
     )
     make_digest(tenant, ago=2, rate=40.0, usual=42.9)
     told = "Hit rate fell from 42.9% to 7.2% on Tuesday, 24 November after revision 2"

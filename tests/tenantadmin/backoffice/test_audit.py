@@ -280,10 +280,10 @@ class TestPage:
 
     def test_values_are_told_by_name_and_without_ids(self, staff: Client, world: factories.World) -> None:
         token = {"pat": 7, "name": "CI", "scopes": ["logs:query"], "tenants": [str(world.tenant.pk), "*"]}
-        dates = {"expiresAt": "2026-12-01T00:00:00.000Z", "accounts": [str(uuid4())], "byHand": True}
+        dates = {"expiresAt": "2026-12-01T00:00:00.000Z", "accounts": [str(uuid4())], "asGuest": True}
         make_event(kind=EventKind.PAT_CREATED, after={**token, **dates}, tenant_id=world.tenant.pk)
         assert (
-            "created a personal access token on Warehouse name: CI; by hand: yes; "
+            "created a personal access token on Warehouse name: CI; as guest: yes; "
             "expires at: 2026-12-01 00:00:00 UTC ; may: run SQL; tenants: Warehouse, everything"
         ) in page_text(staff, AUDIT)
         # The page's script shows it in the reader's zone, as the time of the act.
