@@ -194,8 +194,8 @@ def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
             "Do not decide by this: the replay of the rules in force differs much from the log.",
         )
     if ended:
-        served = f"{_statements(ended)} served {_users(ended)} the results of others"
-        text = f"Each user gets their own results of {_names(ended)}; today {served}. {text}"
+        served = f"{_statements(ended)} of {_names(ended)} served {_users(ended)} the results of others"
+        text = f"{served[0].upper()}{served[1:]}. With these rules, each user gets their own. {text}"
         tone = Tone.GOOD if tone is Tone.GOOD else Tone.WARN
         advice = "Publish them: that closes the leak."
     if begun := leaks["begun"]:

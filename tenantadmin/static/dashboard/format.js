@@ -157,10 +157,10 @@ export function when(value, inZone = zone()) {
   return timeIn(date, inZone).join(" ");
 }
 
-/** @param {number} ofDay an hour in UTC, as the reader's clock shows it: `00:00 CET` */
+/** @param {number} ofDay an hour in UTC, as the reader's clock shows it: `00:00 to 01:00 CET` */
 export function hourHere(ofDay) {
-  const [time, name] = timeIn(new Date(new Date().setUTCHours(ofDay, 0, 0, 0)), zone());
-  return `${time.slice(11, 16)} ${name}`;
+  const [[from, name], [to]] = [0, 1].map((more) => timeIn(new Date(new Date().setUTCHours(ofDay + more, 0, 0, 0)), zone()));
+  return `${from.slice(11, 16)} to ${to.slice(11, 16)} ${name}`;
 }
 
 /** @param {Time} value in UTC and in the browser's zone, for a tooltip */

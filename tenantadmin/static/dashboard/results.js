@@ -53,8 +53,7 @@ function cell(tenant, name, value, day) {
 export async function download(tenant, sql, kind) {
   const accept = kind === "parquet" ? "application/vnd.apache.parquet" : "text/csv";
   const response = await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { accept });
-  const named = /filename="?([^";]+)"?/.exec(response.headers.get("Content-Disposition") ?? "");
-  const link = h("a", { download: named?.[1] ?? `result.${kind === "parquet" ? kind : "csv"}`, hidden: true });
+  const link = h("a", { download: `result-${f.today()}.${kind === "parquet" ? kind : "csv"}`, hidden: true });
   link.href = URL.createObjectURL(new Blob([...(kind === "excel" ? ["\uFEFF"] : []), await response.blob()]));
   document.body.append(link);
   link.click();

@@ -119,8 +119,8 @@ def test_closing_a_leak_is_said_first_with_what_it_costs() -> None:
     replayed = result(counts(40, MS), counts(50, 2 * MS), "poor") | {"leaks": {"ended": [LEAK], "begun": []}}
     judged = judge(replayed)
     assert judged.text == (
-        "Each user gets their own results of Customer records; today one statement served 10 users the "
-        "results of others. That costs 10 hits and 1 min of warehouse time; hit rate 50.0% → 40.0%."
+        "One statement of Customer records served 10 users the results of others. With these rules, each "
+        "user gets their own. That costs 10 hits and 1 min of warehouse time; hit rate 50.0% → 40.0%."
     )
     assert (judged.tone, judged.next) == ("warn", "Publish them: that closes the leak.")
 
