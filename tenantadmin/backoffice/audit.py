@@ -23,7 +23,6 @@ from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from logs.models import LogRead, QueryRun
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import BadRequest
-from tenantadmin.lib.core.timestamps import end_of_day
 from tenantadmin.lib.database.lateral import first_of_each, merge_first
 
 if TYPE_CHECKING:
@@ -84,7 +83,7 @@ KIND_CHOICES: Final = (
             ("logs", "Reads of logs: all"),
             ("raw-reads", "Reads of logs: raw files and single requests"),
             ("queries", "Reads of logs: SQL that people wrote"),
-            ("figures", "Reads of logs: what pages read to show figures"),
+            ("figures", "Reads of logs: by pages, to show figures"),
         ),
     ),
     (
@@ -111,7 +110,7 @@ class AuditFilter:
     Attributes:
         who: actor email. Matches exactly.
         what: event subject. Matches exactly.
-        since, until: days of UTC, inclusive.
+        since, until: days of ``zone``, inclusive.
     """
 
     who: str = ""
@@ -121,6 +120,7 @@ class AuditFilter:
     kind: str = ""
     since: dt.date | None = None
     until: dt.date | None = None
+    zone: dt.tzinfo = dt.UTC
 
     def has(self, source: Source) -> bool:
         """Return True if rows of this source can match."""
@@ -223,19 +223,15 @@ def _in_time(
 ) -> QuerySet[Any]:
     """Return the rows of the filter's days that come after the cursor, in the order of the timeline."""
     if filters.since is not None:
-        rows = rows.filter(**{f"{time}__gte": _start(filters.since)})
+        rows = rows.filter(**{f"{time}__gte": dt.datetime.combine(filters.since, dt.time.min, filters.zone)})
     if filters.until is not None:
-        rows = rows.filter(**{f"{time}__lte": end_of_day(filters.until)})
+        rows = rows.filter(**{f"{time}__lte": dt.datetime.combine(filters.until, dt.time.max, filters.zone)})
     if after is not None:
         moment, last_source, pk = after
         # At the time of the cursor, rows of lower sources follow, and rows of higher sources came before.
         bound = pk if source == last_source else 2**63 - 1 if source < last_source else 0
         rows = older_than(rows, write_cursor([moment, bound]), time=time)
     return rows.order_by(f"-{time}", "-pk")
-
-
-def _start(day: dt.date) -> dt.datetime:
-    return dt.datetime.combine(day, dt.time(), dt.UTC)
 
 
 def _tenants_of(account: UUID) -> list[UUID]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import datetime as dt
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
+from zoneinfo import ZoneInfo, available_timezones
 
 from django import forms
 from django.conf import settings
@@ -56,7 +58,7 @@ _PAGE: Final = 50
 MOST_IN_FILE: Final = 10_000
 _PIECE: Final = 1000
 _MAX_VIEWS: Final = 50
-_FILTERS: Final = ("who", "what", "tenant", "account", "kind", "since", "until")
+_FILTERS: Final = ("who", "what", "tenant", "account", "kind", "since", "until", "zone")
 #: Buttons of the filter: the age of the first and the last day.
 SPANS: Final = {"Today": (0, 0), "Yesterday": (1, 1), "7 days": (6, 0)}
 _HEADER: Final = (
@@ -68,9 +70,20 @@ def given_filters(query: QueryDict) -> dict[str, str]:
     """Return the filters in a query string, as texts. A button names a span of days."""
     texts = {name: query.get(name, "").strip().replace("\0", "")[:400] for name in _FILTERS}
     if (span := query.get("days", "")) in SPANS:
-        first, last = (now().date() - dt.timedelta(days=age) for age in SPANS[span])
+        today = now().astimezone(_zone_of(texts["zone"])).date()
+        first, last = (today - dt.timedelta(days=age) for age in SPANS[span])
         texts |= {"since": first.isoformat(), "until": last.isoformat()}
+    if not (texts["since"] or texts["until"]):
+        texts["zone"] = ""
     return {name: text for name, text in texts.items() if text}
+
+
+def _zone_of(name: str) -> dt.tzinfo:
+    """Return the time zone with this name; UTC if there is none."""
+    return ZoneInfo(name) if name in _find_zones() else dt.UTC
+
+
+_find_zones: Final = cache(available_timezones)
 
 
 class Unclear(BadRequest):
@@ -98,6 +111,7 @@ def parse_filters(given: Mapping[str, str]) -> AuditFilter:
         kind=kind,
         since=parse_day(given.get("since", "")),
         until=parse_day(given.get("until", "")),
+        zone=_zone_of(given.get("zone", "")),
     )
     if text := given.get("account"):
         accounts = [(it.pk, it.name) for it in find_accounts(text)]

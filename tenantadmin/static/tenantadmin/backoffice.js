@@ -28,6 +28,8 @@ function showTimes(root) {
         time.title = f.inBothZones(time.dateTime);
         time.textContent = time.classList.contains("ago") ? f.ago(time.dateTime) : f.when(time.dateTime);
     }
+    // Days of a filter are of the zone in which its rows are shown.
+    for (const place of document.querySelectorAll("[data-zone]")) place.value = place.textContent = f.zone();
     for (const link of document.querySelectorAll("a[href='#zone']")) {
         link.textContent = f.zone() === "UTC" ? "Times in UTC: show mine" : `Times in ${f.zone()}: show UTC`;
     }

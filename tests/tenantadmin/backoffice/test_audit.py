@@ -338,8 +338,20 @@ class TestPage:
 
     def test_no_filter_is_required(self, staff: Client, world: factories.World) -> None:
         fields = staff.get(AUDIT).content.decode().partition('id="filters"')[2].partition("</form>")[0]
-        assert fields.count("<input") == 6
+        assert fields.count("<input") == 7
         assert "required" not in fields
+
+    def test_days_are_of_the_zone_in_which_rows_are_shown(self, staff: Client) -> None:
+        at = dt.datetime(2026, 11, 20, 23, 30, tzinfo=dt.UTC)
+        make_event(at, subject="late@example.org", kind="user.deleted")
+        day = "2026-11-21"
+        told = [
+            page_text(staff, AUDIT, who=ADA, since=day, until=day, zone=zone)
+            for zone in ("Europe/Berlin", "UTC", "../x", "")
+        ]
+        assert ["late@example.org" in text for text in told] == [True, False, False, False]
+        # Without days, a zone is no filter.
+        assert "Clear" not in page_text(staff, AUDIT, zone="Europe/Berlin")
 
     def test_a_button_means_the_days_of_a_span(self, staff: Client, world: factories.World) -> None:
         make_event(now() - dt.timedelta(days=1), subject="yesterday@example.org", kind="user.deleted")
