@@ -14,10 +14,11 @@ export async function show({ tenant, reload }) {
     call("GET /config/tenants/{tenant}/rules/drafts", { tenant }), call("GET /tenants/{tenant}/replays", { tenant }),
   ]);
   const mayWrite = can(tenant, "write");
+  const make = async () => go(to(tenant, `drafts/${(await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: {} })).draftId}`));
   const remove = (/** @type {Contract.DraftHead} */ draft) => ask({ title: "Delete this draft?", body: draft.name || NEW, action: "Delete", danger: true, then: reload,
     run: () => call("DELETE /config/tenants/{tenant}/rules/drafts/{draft}", { tenant, draft: draft.draftId }) });
   return h("div",
-    pageHead("Drafts and replay", "Try rules on the requests of past days before you publish them.", mayWrite && button("New draft", () => makeDraft(tenant, {}), "primary")),
+    pageHead("Drafts and replay", "Try rules on the requests of past days before you publish them.", mayWrite && button("New draft", make, "primary")),
     tablePanel("Drafts", null, [
       { head: "Draft", cell: (row) => a(to(tenant, `drafts/${row.draftId}`), h("strong", row.name || NEW)) },
       text("Lint", "lint", (lint) => lintBadges(lint.errors.length, lint.warnings.length)),
@@ -27,9 +28,6 @@ export async function show({ tenant, reload }) {
     ], drafts, { none: "There are no drafts." }),
     listReplays(tenant, replays, drafts));
 }
-
-/** @param {string} tenant @param {{rules?: any[]}} body @param {Texts} [query] */
-export const makeDraft = async (tenant, body, query) => go(to(tenant, `drafts/${(await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body })).draftId}`, query));
 
 /** What a draft is called that changes nothing yet. */
 const NEW = "New draft, without changes";

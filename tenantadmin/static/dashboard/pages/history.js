@@ -6,8 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { badge, beside, button, code, failure, fill, h, nextOf, pageHead, panel, skeleton, tabs, to } from "../ui.js";
-import { makeDraft } from "./drafts.js";
+import { badge, beside, button, code, failure, fill, go, h, nextOf, pageHead, panel, skeleton, tabs, to } from "../ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -57,11 +56,16 @@ async function showRevision(context, kind, change, newest, detail) {
     const { inWords } = await call("GET /config/tenants/{tenant}/config/history/diff", range);
     return { isSame: !inWords?.length, shown: fieldDiff(inWords) };
   };
+  const replay = async () => {
+    const last = f.yesterday();
+    const { replayId } = await call("POST /tenants/{tenant}/replays", { tenant, body: { seq, from: f.addDays(last, -6), to: last } });
+    go(to(tenant, `replays/${replayId}`));
+  };
   const ask = async () => {
     const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
       tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null, rules: after?.rules,
-      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: button("Replay them as a draft", () => makeDraft(tenant, { rules: after?.rules }, { open: "replay" }), "small"), run: (comment) => restore(tenant, kind, seq, comment),
+      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: button("Replay them", replay, "small"), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         history.replaceState(null, "", to(tenant, "history", { kind }));
         context.query.delete("seq");
