@@ -56,7 +56,7 @@ class TestTenant:
 
     def test_it_shows_state_figures_and_changes(self, staff: Client, tenant: Tenant) -> None:
         shown = page_text(staff, to("tenant", tenant))
-        assert f"Warehouse {tenant.pk} Acme team live" in shown
+        assert f"Warehouse {tenant.pk} Acme plan team live" in shown
         assert "No log of this period has arrived." in shown
         assert "rules revision 1 added orders owner@example.org" in shown
 
