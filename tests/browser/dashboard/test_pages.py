@@ -392,7 +392,7 @@ def test_restoring_shows_the_replay_of_the_draft_that_the_revision_was(
         run_next(default_store(), tenant_id=tenant)
         page.goto(f"{home}#/t/{tenant}/history?seq=0")
         page.click("main .button:has-text('Restore')")
-        expect(page.locator("dialog .callout")).to_contain_text("These rules would")
+        expect(page.locator("dialog .tiles")).to_contain_text("Hits at risk of being stale")
 
 
 def rules_in_editor(page: Page) -> list[dict[str, Any]]:
