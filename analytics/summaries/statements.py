@@ -29,7 +29,7 @@ StatementOrder: TypeAlias = Literal["warehouse", "requests", "response", "hit-ra
 NO_RULE: Final = "none"
 _ORDERS: Final[dict[StatementOrder, str]] = {
     "warehouse": "warehouse_ms DESC NULLS LAST",
-    "requests": "requests DESC",
+    "requests": "hits + stored_misses + not_cached DESC, requests DESC",
     "response": "response_ms DESC",
     "hit-rate": "hits / nullif(hits + stored_misses + not_cached, 0) NULLS LAST, requests DESC",
 }
