@@ -437,7 +437,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         card = "section:has-text('Cache s.{}')"
         page.wait_for_selector(f"{card.format('accepted')} >> text=Compared with other ways")
         assert faults_of_width(page, "#view") == {}
-        expect(page.locator(".callout.warn")).to_contain_text("changes of the earlier rules cannot be accepted")
+        expect(page.locator(".callout.warn")).to_contain_text("earlier rules cannot be accepted")
         expect(page.locator(f"{card.format('dismissed')} >> button:text('Accept')")).to_have_count(0)
         page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
         page.wait_for_selector("h1:text('Draft')", state="attached")
