@@ -58,7 +58,10 @@ class RecommendationList(ItemList):
     mining: Annotated[MiningState | None, Meta(description="Null before the first search.")]
     recommendations: list[RecommendationDocument]
     possible: Annotated[
-        str | None, Meta(description="What all that is undecided could save, for people to read.")
+        str | None,
+        Meta(
+            description="What the undecided ones could save that fit the rules in force, for people to read."
+        ),
     ] = None
 
 
