@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
+from importlib import import_module
 from typing import Any
 
 import jwt
 import pytest
 from django.db import connection
-from django.db.migrations.executor import MigrationExecutor
 
 from accounts.access.credentials import create_pat, end_pat
 from accounts.access.rights import clear_principal_cache
@@ -141,28 +141,18 @@ def test_revoking_the_former_secret_keeps_the_new_one(owner: ApiClient, world: f
     assert exchange(new).status_code == 401
 
 
-@pytest.mark.slow
 def test_tokens_without_an_end_got_one(world: factories.World) -> None:
-    pat, _ = make(world, expires_at=now() + dt.timedelta(days=1))
-    before, after = ("accounts", "0023_canonical_addresses"), ("accounts", "0024_pat_life")
-    executor = MigrationExecutor(connection)
+    endless, far, soon = (make(world)[0].pk for _ in range(3))
+    tokens = PersonalAccessToken.objects
     with connection.cursor() as cursor:
-        # This transaction made the rows; in an upgrade they are older.
+        # As it was before the migration. This transaction made the rows; in an upgrade they are older.
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-        executor.migrate([before])
-        for expires in (None, "2999-01-01T00:00:00Z"):
-            cursor.execute(
-                "INSERT INTO accounts_personalaccesstoken (digest, prefix, created_at, owner_id, name,"
-                " scopes, tenants, accounts, endpoints, expires_at)"
-                " SELECT sha256(gen_random_uuid()::text::bytea), 'p', now(), owner_id, 'endless', '{}', '{}',"
-                " '{}', '[]', %s FROM accounts_personalaccesstoken WHERE id = %s",
-                [expires, pat.pk],
-            )
-    executor = MigrationExecutor(connection)
-    executor.migrate([after])
-    # The model of that time: later columns are not there.
-    tokens = executor.loader.project_state([after]).apps.get_model("accounts", "PersonalAccessToken").objects
-    today = now()
-    ends = tokens.filter(name="endless").values_list("expires_at", flat=True)
-    assert [730 <= (end - today).days <= 731 for end in ends] == [True, True]
-    assert tokens.get(pk=pat.pk).expires_at == pat.expires_at
+        cursor.execute("ALTER TABLE accounts_personalaccesstoken ALTER expires_at DROP NOT NULL")
+        cursor.execute("UPDATE accounts_personalaccesstoken SET expires_at = NULL WHERE id = %s", [endless])
+        tokens.filter(pk=far).update(expires_at=parse_timestamp("2999-01-01T00:00:00Z"))
+        end = now() + dt.timedelta(days=1)
+        tokens.filter(pk=soon).update(expires_at=end)
+        cursor.execute(import_module("accounts.migrations.0024_pat_life")._END_ENDLESS)
+    ends = [(tokens.get(pk=pk).expires_at - now()).days for pk in (endless, far)]
+    assert [730 <= days <= 731 for days in ends] == [True, True]
+    assert tokens.get(pk=soon).expires_at == end
