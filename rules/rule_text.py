@@ -98,8 +98,6 @@ def say_rule_changes(before: JsonObject, after: JsonObject) -> tuple[ChangeInWor
         )
         for name in names
         if not equal_values(before.get(name), after.get(name))
-        # Only results that a rule stores are fresh for a time.
-        and (name != "ttlSeconds" or "cache" in (before.get("action", "cache"), after.get("action", "cache")))
     )
 
 

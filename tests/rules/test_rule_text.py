@@ -34,13 +34,6 @@ def test_fields_have_the_labels_of_the_form() -> None:
     ]
 
 
-def test_only_rules_that_cache_say_how_long_results_are_fresh() -> None:
-    deny = {"id": "a", "action": "deny", "conditions": {}, "ttlSeconds": 60}
-    for action, fields in (("bypass", ["Then"]), ("cache", ["Then", "A result is fresh for"])):
-        after = {**deny, "action": action, "ttlSeconds": 90}
-        assert [it.field for it in say_rule_changes(deny, after)] == fields
-
-
 def test_what_a_draft_says_wrongly_is_shown_as_it_is() -> None:
     wrong: list[dict[str, Any]] = [
         {"conditions": [1]},
