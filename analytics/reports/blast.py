@@ -45,24 +45,33 @@ _MAX_NAMED: Final = 3
 #: at or after the last marker, and has not expired.
 _LIVE: Final = """
 SELECT
-    count(*) AS entries,
-    coalesce(sum(greatest(responseSize, 0)), 0) AS bytes,
-    coalesce(sum(spent), 0) AS refillMs,
-    max(startedAt) AS lastStoreAt{counted}
+    count(*) FILTER (isLive) AS entries,
+    coalesce(sum(greatest(responseSize, 0)) FILTER (isLive), 0) AS bytes,
+    coalesce(sum(spent) FILTER (isLive), 0) AS refillMs,
+    max(startedAt) FILTER (isLive) AS lastStoreAt{counted}
 FROM (
     SELECT
-        max(timestamp) AS startedAt,
-        arg_max(timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0), timestamp) AS bornAt,
-        arg_max(responseSize, timestamp) AS responseSize,
-        coalesce(arg_max_null(warehouseExecutionTimeMs, timestamp), 0) AS spent,
-        any_value(tables) AS tables,
-        any_value(standardizedSql) AS statement
-    FROM proxy_logs
-    WHERE day BETWEEN '{first}' AND '{last}' AND cacheStatus = 'MISS' AND cacheKey IS NOT NULL
-        AND matchedRule = {rule} AND timestamp <= {now}
-    GROUP BY cacheKey
-)
-WHERE startedAt >= {written} AND bornAt >= {marker} AND bornAt + {ttl} > {now}"""
+        startedAt, bornAt, responseSize, spent, tables, statement,
+        startedAt >= {written} AND bornAt >= {marker} AND bornAt + {ttl} > {now} AS isLive
+    FROM (
+        SELECT
+            max(timestamp) AS startedAt,
+            arg_max(timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0), timestamp) AS bornAt,
+            arg_max(responseSize, timestamp) AS responseSize,
+            coalesce(arg_max_null(warehouseExecutionTimeMs, timestamp), 0) AS spent,
+            any_value(tables) AS tables,
+            any_value(standardizedSql) AS statement
+        FROM proxy_logs
+        WHERE day BETWEEN '{first}' AND '{last}' AND cacheStatus = 'MISS' AND cacheKey IS NOT NULL
+            AND matchedRule = {rule} AND timestamp <= {now}
+        GROUP BY cacheKey
+    )
+)"""
+
+#: Results that have ended count too: they tell what the statements of a rule read.
+_COUNTED: Final = """,
+    count(*) FILTER (isLive AND ({reads})) AS tableEntries,
+    count(*) FILTER ({reads}) AS allTableEntries"""
 
 #: The results themselves.
 _LISTED: Final = """
@@ -103,8 +112,8 @@ class PreviewTarget(JsonStruct):
     suggested: Annotated[
         bool | None,
         Meta(
-            description="Its conditions name one of the tables, it has results of them by the log, or they "
-            "were not counted. Only in a preview of tables."
+            description="Its conditions name one of the tables, its statements read one by the log, even if "
+            "their results have ended, or they were not counted. Only in a preview of tables."
         ),
     ] = None
     bytes: Count
@@ -186,8 +195,8 @@ def preview_rules(
     if any(target.suggested is False for target in found.targets):
         what = name_tables(tables)
         note = (
-            f"Rules that do not name {what}, and have no result of {what} by the log, are not ticked at "
-            "first. Tick them too to be on the safe side: all of their results end then."
+            f"Rules that do not name {what}, and whose statements do not read {what} by the log, are not "
+            "ticked at first. Tick them too to be on the safe side: all of their results end then."
         )
     return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note)
 
@@ -197,13 +206,18 @@ def name_tables(tables: Sequence[str]) -> str:
     return tables[0] if len(tables) == 1 else "these tables"
 
 
-def _say_why(rule: Rule, *, entries: int, read: int | None, tables: Sequence[str]) -> str:
+def _say_why(
+    rule: Rule, *, entries: int, read: int | None, ever_read: int | None, tables: Sequence[str]
+) -> str:
     """Say what the results of a rule have to do with tables. ``read`` is None if they were not counted."""
     what = name_tables(tables)
     if not read:
+        cached = f"result of {what}, only {count(entries, 'other')}" if entries else "cached result"
         named = named_tables(rule)
         if names_table(rule, tables):
             reason = f"Its conditions name {what if len(tables) == 1 else 'one of them'}."
+        elif ever_read:
+            return f"By the log, its statements read {what}, but it now has no {cached}."
         elif named:
             shown = ", ".join([*named[:_MAX_NAMED], *(["…"] if len(named) > _MAX_NAMED else [])])
             reason = f"It is for {shown}; a statement may read {what} too."
@@ -211,7 +225,6 @@ def _say_why(rule: Rule, *, entries: int, read: int | None, tables: Sequence[str
             reason = f"It is not limited to certain tables, so it may have results of {what}."
         if read is None:
             return reason
-        cached = f"result of {what}, only {count(entries, 'other')}" if entries else "cached result"
         return f"{reason} By the log, it has no {cached}."
     others = entries - read
     reads = f"{'reads' if read == 1 else 'read'} {what}."
@@ -223,7 +236,7 @@ def _say_why(rule: Rule, *, entries: int, read: int | None, tables: Sequence[str
 
 def listing_sql(counting: str) -> str:
     """Return SQL for the list of the results that a query named ``… live`` counts, newest first."""
-    return f"{_LISTED.strip()}\n{counting[counting.index('FROM (') :]}\nORDER BY storedAt DESC"
+    return f"{_LISTED.strip()}\n{counting[counting.index('FROM (') :]}\nWHERE isLive\nORDER BY storedAt DESC"
 
 
 def _preview_all(
@@ -308,7 +321,7 @@ def _preview(
         written=epoch_ms(written),
         marker=0 if last_marker is None else epoch_ms(last_marker),
         ttl=1000 * rule.ttl_seconds,
-        counted=f",\n    count(*) FILTER ({reads}) AS tableEntries" if reads else "",
+        counted=_COUNTED.format(reads=reads) if reads else "",
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
     same_hour_sql = _SAME_HOUR.format(
@@ -319,7 +332,7 @@ def _preview(
         ReportQuery(name=f"{rule.id} sameHour", sql=same_hour_sql),
     ]
     (row,) = log.rows(live_sql)
-    read = row.get("tableEntries")
+    read, ever_read = row.get("tableEntries"), row.get("allTableEntries")
     by_day = {counts["day"]: counts for counts in log.rows(same_hour_sql)}
     last_store = row["lastStoreAt"]
     same_hour = [by_day.get(str(day), {"keys": 0, "requests": 0}) for day in weekdays]
@@ -327,8 +340,10 @@ def _preview(
         rule_id=rule.id,
         entries=row["entries"],
         table_entries=read,
-        why=_say_why(rule, entries=row["entries"], read=read, tables=tables) if tables else None,
-        suggested=read != 0 or names_table(rule, tables) if tables else None,
+        why=_say_why(rule, entries=row["entries"], read=read, ever_read=ever_read, tables=tables)
+        if tables
+        else None,
+        suggested=ever_read != 0 or names_table(rule, tables) if tables else None,
         bytes=row["bytes"],
         refill_ms=row["refillMs"],
         last_store_at=None if last_store is None else format_timestamp(from_epoch_ms(last_store)),

@@ -510,8 +510,9 @@ class TestPreview:
             for tables in (["catalog.products"], ["catalog.*", "FINANCE.*"])
         )
         assert some.note == (
-            "Rules that do not name catalog.products, and have no result of catalog.products by the log, "
-            "are not ticked at first. Tick them too to be on the safe side: all of their results end then."
+            "Rules that do not name catalog.products, and whose statements do not read catalog.products by "
+            "the log, are not ticked at first. Tick them too to be on the safe side: all of their results "
+            "end then."
         )
         assert every.note is None
         assert some.log_until == format_timestamp(moment(eleven + 4))
@@ -560,6 +561,31 @@ class TestPreview:
             "schema",
         ]
         assert found("x", "finance.ledger")["other"] == (True, f"Its conditions name one of them.{none}")
+
+    def test_rules_whose_ended_results_read_the_tables_are_suggested(
+        self, world: World, log: LogReader
+    ) -> None:
+        eleven = 11 * HOUR
+        products = '["catalog.products"]'
+        put(
+            world,
+            self.miss("under the old rules", eleven - 1, tables=products),
+            self.miss("expired", eleven - 2 * HOUR, matchedRule="s", tables=products),
+            self.miss("other", eleven, matchedRule="s", tables='["finance.ledger"]'),
+        )
+
+        def found(*tables: str) -> list[tuple[str, int, int | None, bool | None, str | None]]:
+            return [
+                (target.rule_id, target.entries, target.table_entries, target.suggested, target.why)
+                for target in preview_tables(log, tables=tables, now=self.NOW).targets
+            ]
+
+        reads = "By the log, its statements read catalog.products, but it now has no"
+        assert found("catalog.products") == [
+            ("r", 0, 0, True, f"{reads} cached result."),
+            ("s", 1, 0, True, f"{reads} result of catalog.products, only 1 other."),
+        ]
+        assert [suggested for _, _, _, suggested, _ in found("catalog.prices")] == [False, False]
 
     def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR
