@@ -149,7 +149,7 @@ def find_coincidence(
     elif rule_id in write.changed:
         mechanism = "it changed this rule"
     else:
-        mechanism = "a write of the rules leaves the cache behind"
+        mechanism = "publishing rules empties the cache"
     return [
         (
             f"Coincides with the rules of {{{name.id}}}: {mechanism}.",

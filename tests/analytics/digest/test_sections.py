@@ -207,7 +207,7 @@ class TestMovedRules:
         self.prepare(world, before=(320, 80), now=(50, 50))
         digest = make(world)
         time = format_minute(at(DAY, hour=12 + hours))
-        mechanism = "a write of the rules leaves the cache behind"
+        mechanism = "publishing rules empties the cache"
         expected = f"Coincides with the rules of revision {seq} ({time}): {mechanism}."
         assert (expected in lines(digest, "Hit rates that moved")) is coincides
         assert "caus" not in str(digest.document["sections"])
