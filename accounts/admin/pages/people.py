@@ -329,6 +329,8 @@ class OffboardPage(PersonScope, ActPage):
         fields: dict[str, forms.Field] = {}
         if is_one:
             fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir, required=False)
+            # So its label does not say "optional".
+            fields[_EVERYTHING].widget.is_required = True
             fields[_EVERYTHING].help_text = "Needed, unless you name an owner for each below."
         for key, name in owned.items():
             label = f"{name[0].upper()}{name[1:]}" if is_one else f"New owner of {name}"

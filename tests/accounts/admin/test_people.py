@@ -489,7 +489,10 @@ class TestOffboarding:
         bearer = ApiClient(factories.sign_in(owner))
         assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 200
         text = page_text(staff, address)
-        assert "an owner for each below. The account Acme optional The tenant Warehouse optional" in text
+        assert (
+            "New owner of everything below Needed, unless you name an owner for each below. "
+            "The account Acme optional The tenant Warehouse optional" in text
+        )
         assert "Shared" not in text.partition("What ends")[0]
         answer = staff.post(address, self.form(world), follow=True)
         told = (
