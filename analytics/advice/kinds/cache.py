@@ -14,7 +14,7 @@ from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, Variant, describe_seconds
 from analytics.advice.requests import NO_RULE
 from rules.language import complete_rule
-from tenantadmin.lib.core.formats import number
+from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -103,9 +103,9 @@ def _propose(
         }
     )
     edits: list[RuleEdit] = [RuleEdit.insert(rule)]
-    requests, statements = number(_count(current, scope)), number(len(scope.statements))
+    requests = count(_count(current, scope), "request")
     why = [
-        f"No rule decides {requests} requests of {statements} statements.",
+        f"No rule decides {requests} of {count(len(scope.statements), 'statement')}.",
         "They only read, and call no function whose result depends on who asks or when.",
         f"Within {describe_seconds(option.ttl_seconds)}, many of them ask for the same result again.",
     ]
