@@ -228,13 +228,17 @@ def _text_of(
         "The cache spared warehouse time, which is how long statements run. Requests whose time was not "
         "measured, hits among them, count with the mean time of their statement."
     )
-    bill = f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill without the cache"
+    less = "less billed time, " if saved.money is None else ""
+    bill = f"{less}{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill without the cache"
     time = (
         f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the time that statements would run without "
         "the cache (estimate)"
     )
     chart = "How long the warehouse was awake, which is what is billed; all days together"
-    rules = "How much more would be billed without the rule. Rules overlap, so this is no sum."
+    rules = (
+        "How much more would be billed without the rule. Rules overlap, so this is no sum. A request that "
+        "waited for the result of the same statement spares the warehouse too."
+    )
     match terms.billing:
         case "suspending":
             explanation += (

@@ -32,7 +32,7 @@ export const savingsTiles = (tenant, from, last, query) => {
   if (from > today) fill(bill, f.NONE);
   else {
     call("GET /tenants/{tenant}/savings", { tenant, from, to: last < today ? last : today, step: "month" }).then((savings) => {
-      fill(bill, h("a", { href: to(tenant, "savings", query) }, saved(savings)), h("span.note", savings.text.bill, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "no price is set")]));
+      fill(bill, h("a", { href: to(tenant, "savings", query) }, saved(savings)), h("span.note", savings.text.bill, !savings.currency && ["; ", h("a", { href: to(tenant, "config") }, "set a price"), " to see money"]));
       bill.title = time.title = savings.text.explanation;
       fill(time, f.duration(savings.total.saved.busyMs), h("span.note", savings.text.time));
     }, () => fill(bill, f.NONE, h("span.note", "not available")));

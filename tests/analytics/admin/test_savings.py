@@ -119,8 +119,8 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     assert 'hx-get="?part=savings&amp;days=28"' in staff.get(page).content.decode()
     part = {"part": "savings", "days": "7"}
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 7 min 53.8% of the bill without the cache; "
-        "no price is set Warehouse time saved 2 min "
+        "Saved on the bill 7 min less billed time, 53.8% of the bill without the cache; "
+        "set a price to see money Warehouse time saved 2 min "
         "66.7% of the time that statements would run without the cache (estimate)"
     )
     set_price(tenant)

@@ -133,6 +133,7 @@ def test_a_tenant_without_a_log_and_prices(world: World) -> None:
     body = get(world)
     assert body["total"]["withCache"] == {"billedMs": 0, "busyMs": 0, "money": None}
     assert (body["currency"], body["pricing"], body["rules"]) == (None, [], [])
+    assert body["text"]["bill"].startswith("less billed time, ")
     assert body["window"]["daysWithoutData"] == ["2026-03-10"]
 
 

@@ -39,7 +39,7 @@ export async function show({ tenant, query, onLeave }) {
     tiles([["Saved on the bill", saved(savings), words.bill], ["Warehouse time saved", f.duration(total.saved.busyMs), words.time],
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", words.explanation),
-    !currency && h("p.muted", "Enter the price of the warehouse in the ", a(to(tenant, "config"), "configuration"), " to see money."),
+    !currency && h("p.muted", a(to(tenant, "config"), "Set a price"), " to see money."),
     !isAlwaysOn && stacked("Hours awake, by hour of the day", beside(words.chart), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
     stacked(`${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`, isAlwaysOn && beside(words.chart),
       parts.map((one) => (isAlwaysOn ? [one.name, one.withCache.busyMs, one.saved.busyMs] : [one.name, one.withCache.billedMs, one.saved.billedMs]))),
@@ -49,7 +49,7 @@ export async function show({ tenant, query, onLeave }) {
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,
     tablePanel("By rule", beside(words.rules), [
       rules.column(),
-      num("Hits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
+      num("Hits and waits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
       num("Billed time saved", "marginalMs", f.duration), { ...money, head: "Saved on the bill" },
     ], savings.rules, { label: "Savings by rule", sorted: 3 }),
     fine(words.limits),
