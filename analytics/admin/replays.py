@@ -168,6 +168,11 @@ class ShownReplay:
         return say_notes(self.run.result or {})
 
     @property
+    def has_examples(self) -> bool:
+        """True if a request that ends differently is known by its id."""
+        return any(moved["examples"] for moved in (self.run.result or {})["moved"])
+
+    @property
     def cost_now(self) -> Mapping[str, Any]:
         """The cost of publishing in this hour of the day."""
         hours: list[Mapping[str, Any]] = (self.run.result or {})["publishCost"]["byHour"]

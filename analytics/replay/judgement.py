@@ -82,8 +82,9 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
         f"{number(logged)} hits; “was” is what {before} would have done on all of these days."
     )
     counted = (
-        f"Requests are hits, misses and not cached, as on the overview; {number(uncounted)} that waited, "
-        "were refused or failed are not counted. A rule that does not change has other numbers where "
+        f"Requests are hits, misses and not cached; {number(uncounted)} that would have waited, been refused "
+        "or failed are not counted. The overview counts what the log says, so its number may differ a "
+        "little. A rule that does not change has other numbers where "
         "another rule takes its requests or ends its results."
     )
     expiry = (

@@ -368,7 +368,7 @@ class TestReplays:
         assert "gives what the log says for 100% of all 2 requests. The log has 0 hits" in text
         assert "All 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
         assert "orders 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
-        assert "Miss Hit 1 log-1" in text
+        assert "Was Becomes Requests For instance Miss Hit 1 log-1" in text
         assert "In this hour, that costs about" in text
         assert re.search(
             r"of warehouse time, on a mean day from [\d-]{10} to [\d-]{10}\. "
@@ -378,7 +378,9 @@ class TestReplays:
         explained = page_text(access, to("tenant-rules-trace", draft.tenant), log_id="log-1")
         assert "What the log says" in explained
         # Who may not read the log sees no ids of it.
-        assert "log-1" not in page_text(staff, page_of(draft))
+        shown = page_text(staff, page_of(draft))
+        assert "log-1" not in shown
+        assert "For instance" not in shown
         # What to do next is the one main button.
         assert main_buttons(staff, draft) == ["Publish"]
         assert main_buttons(staff, draft_of(draft.tenant, ADS)) == ["Replay the last 7 days"]

@@ -124,7 +124,7 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
     assert judgement(run) == (False, "Publish them.")
     agrees, counted, caveat, *_ = describe_replay(run)["notes"]
     assert agrees.startswith("A replay of the rules that were in force gives what the log says for 100% of")
-    assert "; 0 that waited, were refused or failed are not counted." in counted
+    assert "; 0 that would have waited, been refused or failed are not counted." in counted
     assert caveat.startswith("Writes past the Gateway are not in the log")
     assert not run_next(default_store(), tenant_id=tenant)
 

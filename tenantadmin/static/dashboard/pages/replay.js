@@ -139,12 +139,12 @@ function byRule(run, rules) {
 }
 
 /** @param {string} tenant @param {Replay} run */
-function moved(tenant, run) {
+function moved(tenant, { moved: rows = [] }) {
   return tablePanel("Requests that end differently", null, [
     text("Was", "from", status), text("Becomes", "to", status),
     { head: "Requests", number: true, sort: (row) => row.count, cell: (row) => (row.bounds ? f.range(row.bounds, f.number) : f.number(row.count)) },
-    { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },
-  ], run.moved ?? [], { limit: 10, sorted: 2, none: "Every request ends as before." });
+    rows.some((row) => row.examples[0]) && { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },
+  ], rows, { limit: 10, sorted: 2, none: "Every request ends as before." });
 }
 
 /** @param {Replay} run @param {boolean} [isOwn] whether it replayed the rules that are published */
@@ -152,7 +152,7 @@ export function publishCost(run, isOwn = true) {
   const cost = run.publishCost;
   if (!cost) return null;
   const now = cost.byHour[new Date().getUTCHours()];
-  const at = (/** @type {Contract.HourCost} */ one) => `${f.hourHere(one.hour)}: ${f.number(one.extraMisses)} extra ${one.extraMisses === 1 ? "miss" : "misses"}, ${f.duration(one.extraMs)}`;
+  const at = (/** @type {Contract.HourCost} */ one) => `${f.hourHere(one.hour)}: ${f.count(one.extraMisses, "request")}, ${f.duration(one.extraMs)}`;
   return panel("What publishing costs", null, facts([["Now", at(now)], cost.best.extraMs < now.extraMs && ["Least warehouse time", at(cost.best)]], ".pad"),
-  h("p.pad.muted.small", `Every publication empties the cache. So many results would have been asked for again, on a mean day from ${f.periodName(run.window.from)} to ${f.periodName(run.window.to)}${isOwn ? "" : ", by the last replay, which is of other rules"}.`));
+  h("p.pad.muted.small", `Publishing empties the cache. On a mean day from ${f.periodName(run.window.from)} to ${f.periodName(run.window.to)}, this many requests would have to go to the warehouse again.${isOwn ? "" : " From the last replay, which was of other rules."}`));
 }
