@@ -95,7 +95,7 @@ export async function show(context) {
     return element;
   };
   list.addEventListener("keydown", (event) => event.key === "Escape" && bar.querySelector("button")?.focus());
-  const all = panel("In order: the first enabled match decides", [beside(`Requests and hits in ${year}, and saved warehouse time as estimated from each rule's misses. `, a(to(tenant, "savings"), "Savings"), " counts it by statement."), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
+  const all = panel("In order: the first enabled match decides", [beside(`In ${year}; time saved is estimated from misses. `, a(to(tenant, "savings"), "Savings"), " counts it by statement."), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
     h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Saved, about"].map((name, index) =>
       h("span", { class: index > 2 && "num" }, name)))), list);
   const head = all.querySelector("h2");
@@ -141,9 +141,9 @@ function sharedBy(rule) {
 /** @type {(tenant: string, inForce: Contract.Rule[], rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>, acts: Child) => HTMLElement} */
 function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
   const [isCache, isOn] = [rule.action === "cache", rule.enabled !== false];
-  const requests = effect && (effect.requests ?? effect.totalExecutions);
+  const requests = effect?.requests ?? effect?.totalExecutions;
   const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
-  const changed = h("div");
+  const [changed, saved] = [h("div"), isCache ? effect?.warehouseTimeSavedMs : null];
   const none = (/** @type {any} */ value) => ({ class: value == null ? "num none" : "num" });
   const element = h("details", { class: isOn ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
     h("summary.rule-grid",
@@ -152,11 +152,11 @@ function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
       h("span", badge(isCache ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, isOn ? ACTION[rule.action] : "")),
       h("div.figures", h("span", { ...none(requests), "data-unit": "requests" }, f.number(requests)),
         h("span", { ...none(rate), "data-unit": "hits" }, rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
-        h("span", { ...none(isCache ? effect : null), "data-unit": "saved" }, effect && isCache ? f.duration(effect.warehouseTimeSavedMs) : f.NONE))),
+        h("span", { ...none(saved), "data-unit": "saved" }, f.duration(saved)))),
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([
-        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses)} misses, ${f.count((requests ?? 0) - effect.totalExecutions, "other request")}, ${f.count(effect.queriesMatched, "statement")}`],
+        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses)} ${isCache || effect.cacheHits ? "misses or " : ""}not cached, ${f.number((requests ?? 0) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
         effect && ["Last 7 days", [a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],
