@@ -211,6 +211,7 @@ def test_where_row_level_security_is_invisible_the_rule_per_user_is_beside(tmp_p
     files, rules, advice = run_log(tmp_path, reads, [])
     found = the(advice, "cache")
     (twin,) = found["alternatives"]
+    assert found["why"][0] == "No rule decides 288 requests of 1 statement."
     (rule,) = found["rules"]
     assert twin["rules"] == [{**rule, "varyBy": ["userName"]}]
     assert twin["patch"] == [{**found["patch"][0], "rule": twin["rules"][0]}]
