@@ -17,9 +17,6 @@ export function compareRules(before, after) {
 /** @param {any} value its JSON; the order of members does not count */
 const sorted = (value) => JSON.stringify(value, (_, one) => (one && typeof one === "object" && !Array.isArray(one) ? Object.fromEntries(Object.entries(one).sort()) : one));
 
-/** @param {Difference} difference */
-export const isSame = (difference) => !changesIn(difference);
-
 /** @param {Difference} difference how many changes it has */
 export const changesIn = ({ added, removed, changed, reordered }) => added.length + removed.length + changed.length + Number(reordered ?? false);
 
@@ -36,7 +33,7 @@ const titleOf = ({ id, name }) => [name, " ", h("code", id)];
 
 /** @param {Difference} difference @param {string[]} [conflicts] ids of rules that others have changed too */
 export function ruleDiff(difference, conflicts = []) {
-  if (isSame(difference)) return fieldDiff();
+  if (!changesIn(difference)) return fieldDiff();
   const whole = (/** @type {{id: string}} */ rule, /** @type {boolean} */ open) => h("details", { open }, h("summary.muted.small", "The rule"),
     code(rule));
   return h("div.diff",

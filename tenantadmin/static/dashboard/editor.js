@@ -69,7 +69,7 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
       }
       // It may be new in the page, without a size yet.
       editor.resize(true);
-      editor.gotoLine(line, 0, true); editor.scrollToLine(line - 1, true, true);
+      editor.gotoLine(line); editor.scrollToLine(line - 1, true, true);
       editor.focus();
     },
     annotate(notes) {

@@ -1,7 +1,7 @@
 // Publish rules or restore a revision: one dialog for both, and Undo afterwards.
 
 import { ApiError, call, hasStatus } from "./api.js";
-import { compareRules, isSame, ruleDiff } from "./diff.js";
+import { changesIn, compareRules, ruleDiff } from "./diff.js";
 import { count } from "./format.js";
 import { commentInput } from "./forms.js";
 import { nameIn, readRules } from "./rulenames.js";
@@ -58,7 +58,7 @@ export const restore = (tenant, kind, seq, comment) => (kind === "rules" ? publi
 /** @param {Context} context @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved publish rules in place of the stored ones */
 export async function reviewRules({ tenant, signal }, stored, rules, saved) {
   const difference = compareRules(stored.rules, rules);
-  if (isSame(difference)) throw new Error("Nothing differs from the rules in force.");
+  if (!changesIn(difference)) throw new Error("Nothing differs from the rules in force.");
   const lint = await validate(rules, signal, stored.rules);
   if (!lint.valid) throw new Error(`Correct the ${count(lint.errors.length, "error")} first, or keep the rules as a draft: ${lint.errors[0].message}`);
   await askToPublish({ tenant, title: "Publish these rules?", action: "Publish", difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }), lint, rules,

@@ -16,7 +16,6 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   const list = h("ul.findings", { "aria-label": "Findings" });
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
-  let run = 0;
 
   /** @returns {any[]} */
   const read = () => {
@@ -26,7 +25,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     throw new Error(`Correct line ${problem.line} first. ${problem.message}`);
   };
 
-  /** @param {{severity: string, code: string, message: string, suggestion?: string, ruleId: string | null, line: number}[]} findings */
+  /** @param {{severity: string, code: string, message: string, suggestion?: string, line: number}[]} findings */
   const showFindings = (findings) => {
     editor.annotate(findings);
     const errors = findings.filter((one) => one.severity === "error").length;
@@ -37,20 +36,18 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   };
 
   const lint = async () => {
-    run += 1;
-    const mine = run;
     const text = editor.value();
     const problem = syntaxError(text);
-    if (problem) return showFindings([{ severity: "error", code: "json", ruleId: null, ...problem }]);
+    if (problem) return showFindings([{ severity: "error", code: "json", ...problem }]);
     fill(state, "Checking…");
     try {
       const result = await validate(read(), context.signal);
-      if (mine !== run || text !== editor.value()) return;
+      if (text !== editor.value()) return;
       const lines = linesOf(text);
       // The pointers of the service begin at the document, the text at its rules.
       showFindings([...result.errors, ...result.warnings].map((one) => ({ ...one, line: lineOf(lines, one.path.replace(/^\/rules/, "")) })));
     } catch (error) {
-      if (!context.signal.aborted && mine === run) fill(state, sentence(error));
+      if (!context.signal.aborted && text === editor.value()) fill(state, sentence(error));
     }
   };
   const soon = () => {
@@ -97,10 +94,20 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
 function syntaxError(text) {
   try {
     return Array.isArray(parseJson(text)) ? null : { line: 1, message: "The rules are a JSON array: [ … ]." };
-  } catch (error) {
-    const { message, row } = /** @type {any} */ (error);
-    const position = Number(/position (\d+)/.exec(message)?.[1] ?? text.length);
-    return { line: row ?? text.slice(0, position).split("\n").length, message: message.replace(/^JSON\.parse: | in JSON at position .*| at line .*/g, "") };
+  } catch (/** @type {any} */ error) {
+    // Not all errors say where they are: at the end of the shortest beginning that has the same error, whatever follows.
+    const fault = error.message.replace(/, \.*".*/s, "");
+    let end = text.length;
+    for (let low = 0; low < end - 1;) {
+      const at = (low + end) >> 1;
+      try {
+        JSON.parse(`${text.slice(0, at)}\0`);
+      } catch (/** @type {any} */ cut) {
+        if (cut.message.startsWith(fault)) end = at;
+        else low = at;
+      }
+    }
+    return { line: error.row ?? text.slice(0, end).split("\n").length, message: fault.replace(/^JSON.parse: |( in JSON)? at \w+ \d.*/g, "") };
   }
 }
 

@@ -151,6 +151,20 @@ def test_rules_are_edited_with_lint_compared_and_published(
         assert count > 5
         page.click("text=Edit as JSON")
         page.wait_for_selector("text=no findings")
+        lines: list[str] = []
+
+        def mistype(text: str) -> str:
+            text = text.replace('"enabled": true', '"enabled": try"', 1)
+            lines[:] = text.split("\n")
+            return text
+
+        edit(page, mistype)
+        finding = page.locator(".findings li").filter(has_text="Unexpected token 'y'")
+        row = next(number for number, line in enumerate(lines, 1) if 'try"' in line)
+        assert row < len(lines)
+        expect(finding).to_have_text(re.compile(rf"line {row}\D"))
+        edit(page, lambda text: text.replace('"enabled": try"', '"enabled": true', 1))
+        page.wait_for_selector("text=no findings")
         edit(page, lambda text: text.replace('"ttlSeconds"', '"id": "x", "ttlSecond"', 1))
         page.wait_for_selector("text=is there twice, in lines 3 and 13.")
         page.click("text=Review and publish")

@@ -1,7 +1,7 @@
 // The revisions of rules and configuration: what each changed, compare, restore.
 
 import { call } from "../api.js";
-import { fieldDiff, isSame, ruleDiff } from "../diff.js";
+import { changesIn, fieldDiff, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore } from "../publish.js";
@@ -51,7 +51,7 @@ async function showRevision(context, kind, change, newest, detail) {
     const range = { tenant, from, to: last };
     if (kind === "rules") {
       const found = await call("GET /config/tenants/{tenant}/rules/history/diff", range);
-      return { isSame: isSame(found), shown: ruleDiff(found) };
+      return { isSame: !changesIn(found), shown: ruleDiff(found) };
     }
     const { inWords } = await call("GET /config/tenants/{tenant}/config/history/diff", range);
     return { isSame: !inWords?.length, shown: fieldDiff(inWords) };
