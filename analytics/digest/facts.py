@@ -40,11 +40,12 @@ class Unit(StrEnum):
     MONEY = "money"
 
 
-def percent_sql(part: str, whole: str) -> str:
+def percent_sql(part: str, whole: str, *, digits: int = 1) -> str:
     """Return SQL for the percentage of two counts. Only all is 100, and only none is 0; null of nothing."""
+    least = 10**-digits
     return (
-        f"CASE WHEN {whole} > 0 THEN least(if({part} < {whole}, 99.9, 100.0), "
-        f"greatest(if({part} > 0, 0.1, 0.0), round(100.0 * {part} / {whole}, 1))) END"
+        f"CASE WHEN {whole} > 0 THEN least(if({part} < {whole}, {100 - least:.{digits}f}, 100.0), "
+        f"greatest(if({part} > 0, {least:.{digits}f}, 0.0), round(100.0 * {part} / {whole}, {digits}))) END"
     )
 
 

@@ -56,7 +56,10 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     if pricing.on(period.last).per_hour is not None:
         queries += [
             read("saved-money", Unit.MONEY, _money_sql(pricing), "withCache", "without"),
-            read("saved-share", Unit.PERCENT, percent_sql(_SPARED, _WITHOUT), "withCache", "without"),
+            # A share below 0.1% is usual, and is shown as such.
+            read(
+                "saved-share", Unit.PERCENT, percent_sql(_SPARED, _WITHOUT, digits=3), "withCache", "without"
+            ),
         ]
         names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
         sentences.insert(

@@ -519,7 +519,7 @@ class TestSavings:
 
     def test_equal_hours_are_left_out(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
-        assert self.prepare(world, price, hour=12) == ["Saved on the bill: 0 USD, 0.1% of it."]
+        assert self.prepare(world, price, hour=12) == ["Saved on the bill: 0 USD, <0.1% of it."]
 
     def test_without_a_price_there_are_hours_alone(self, world: World) -> None:
         assert self.prepare(world) == ["The warehouse was awake for 0.1 h; without the cache: 0.2 h."]
