@@ -105,6 +105,12 @@ def people_meant(term: str) -> list[int]:
     return list(people.values_list("pk", flat=True)[:MAX_RELATED])
 
 
+def accounts_meant(term: str) -> list[UUID]:
+    """Return the ids of accounts that a term means by name or id."""
+    accounts = Account.objects.filter(search_accounts(term).condition()).order_by("pk")
+    return list(accounts.values_list("pk", flat=True)[:MAX_RELATED])
+
+
 def tenants_meant(term: str) -> Q:
     """Return a filter for tenants, also by beginnings of a member's name or email and of an FQDN."""
     members = Membership.objects.filter(user__in=people_meant(term)).order_by("pk")

@@ -16,7 +16,13 @@ from django.utils.html import format_html, format_html_join
 
 from accounts.access.credentials import PAT_PREFIX, end_pat, end_refresh_token
 from accounts.admin.actions import DOMAIN_ACTIONS, USER_ACTIONS
-from accounts.admin.finding import search_accounts, search_domains, search_fqdns, search_people
+from accounts.admin.finding import (
+    accounts_meant,
+    search_accounts,
+    search_domains,
+    search_fqdns,
+    search_people,
+)
 from accounts.admin.names import FindsPeople, NamingAdmin, named_ids, revisions_address
 from accounts.billing.domains import challenge_of
 from accounts.grants import end_grant
@@ -43,7 +49,6 @@ from accounts.models.tokens import OF_DASHBOARD
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
-from tenantadmin.lib.http.admin_search import MAX_RELATED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -258,9 +263,7 @@ class DomainAdmin(ReadOnlyAdmin):
     search_help_text = "Domain, or the account's name or id"
 
     def matching(self, term: str) -> Q:
-        accounts = Account.objects.filter(search_accounts(term).condition()).order_by("pk")
-        ids = list(accounts.values_list("pk", flat=True)[:MAX_RELATED])
-        return search_domains(term).condition() | Q(account__in=ids)
+        return search_domains(term).condition() | Q(account__in=accounts_meant(term))
 
     def shown_as(self, field: Field[Any, Any]) -> Shown:
         return _show_challenge if field.name == "challenge" else super().shown_as(field)

@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.http import urlencode
 
-from accounts.admin.finding import people_meant, search_accounts, search_tenants
+from accounts.admin.finding import accounts_meant, people_meant, search_tenants
 from accounts.models import Account, Tenant
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin
@@ -87,11 +87,7 @@ def ids_meant(term: str) -> list[UUID]:
         # An email means rows about the person, not rows of the person's tenants.
         return []
     tenants = Tenant.objects.filter(search_tenants(term).condition()).order_by("pk")
-    accounts = Account.objects.filter(search_accounts(term).condition()).order_by("pk")
-    found = [
-        *tenants.values_list("pk", flat=True)[:MAX_RELATED],
-        *accounts.values_list("pk", flat=True)[:MAX_RELATED],
-    ]
+    found = [*tenants.values_list("pk", flat=True)[:MAX_RELATED], *accounts_meant(term)]
     with suppress(ValueError):
         # Rows outlive the tenant.
         found.append(UUID(term))

@@ -201,7 +201,7 @@ def _collect(
     lists.append(memberships.in_force().select_related("user").order_by("user__email", "pk"))
     if grants is not None:
         lists.append(grants.in_force().select_related("grantee", "granted_by").order_by("pk"))
-    # A page has so many rows: tokens that people made come before those of sign-ins.
+    # A page shows a limited number of tokens: first the tokens that people made, then the tokens of sign-ins.
     is_of_sign_in = Exact(F("name"), OF_DASHBOARD)
     lists.append(tokens.in_force().select_related("owner").order_by(is_of_sign_in, "owner__email", "pk"))
     if sessions is not None:

@@ -41,7 +41,10 @@ class Unit(StrEnum):
 
 
 def percent_sql(part: str, whole: str, *, digits: int = 1) -> str:
-    """Return SQL for the percentage of two counts. Only all is 100, and only none is 0; null of nothing."""
+    """Return SQL for the percentage that one count is of another, with this number of decimals.
+
+    It is 100 only if ``part`` is all, 0 only if ``part`` is 0, and null if ``whole`` is 0.
+    """
     least = 10**-digits
     return (
         f"CASE WHEN {whole} > 0 THEN least(if({part} < {whole}, {100 - least:.{digits}f}, 100.0), "

@@ -33,7 +33,7 @@ _CAVEATS: Final = {
     "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
     "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
     "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
-    "days-left-out": "Days that the log has no usable entries of were left out.",
+    "days-left-out": "Days without usable entries in the log were left out.",
     "cold-start": "The days before the window have no data: the cache starts cold.",
     "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
     "calibration-fair": "The replay of the rules in force differs a little from the log.",

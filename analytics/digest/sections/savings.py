@@ -56,7 +56,7 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     if pricing.on(period.last).per_hour is not None:
         queries += [
             read("saved-money", Unit.MONEY, _money_sql(pricing), "withCache", "without"),
-            # A share below 0.1% is usual, and is shown as such.
+            # Shares below 0.1% are usual here. With one decimal, all of them would be 0.1%.
             read(
                 "saved-share", Unit.PERCENT, percent_sql(_SPARED, _WITHOUT, digits=3), "withCache", "without"
             ),
