@@ -87,13 +87,26 @@ function fitTables(root) {
     for (const table of root.querySelectorAll(".page table.rows:not(.result)")) fitTable(table);
 }
 
-document.addEventListener("DOMContentLoaded", () => fitTables(document));
-document.addEventListener("htmx:load", (event) => fitTables(event.target));
-document.addEventListener("toggle", (event) => fitTables(event.target), true);
+// What is wider than its place all the same can be scrolled by keyboard.
+function letKeyboardScroll(root) {
+    for (const box of root.querySelectorAll(".wide, .panel, .diff")) {
+        if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
+    }
+}
+
+function fit(root) {
+    fitTables(root);
+    letKeyboardScroll(root);
+}
+
+document.addEventListener("DOMContentLoaded", () => fit(document));
+document.addEventListener("htmx:load", (event) => fit(event.target));
+// Closed details have no size.
+document.addEventListener("toggle", (event) => fit(event.target), true);
 let resized;
 window.addEventListener("resize", () => {
     cancelAnimationFrame(resized);
-    resized = requestAnimationFrame(() => fitTables(document));
+    resized = requestAnimationFrame(() => fit(document));
 });
 
 // A cell that is cut says the rest in its tooltip, and opens.
@@ -107,19 +120,6 @@ document.addEventListener("click", (event) => {
     if (!cell || event.target.closest("a, button, input, label")) return;
     if (cell.scrollWidth > cell.clientWidth || cell.classList.contains("open")) cell.classList.toggle("open");
 });
-
-// --- What is wider than its place can be scrolled by keyboard ---
-
-function letKeyboardScroll(root) {
-    for (const box of root.querySelectorAll(".wide, .panel, .diff")) {
-        if (box.scrollWidth > box.clientWidth || box.scrollHeight > box.clientHeight) box.tabIndex = 0;
-    }
-}
-
-document.addEventListener("DOMContentLoaded", () => letKeyboardScroll(document));
-document.addEventListener("htmx:load", (event) => letKeyboardScroll(event.target));
-// Closed details have no size.
-document.addEventListener("toggle", (event) => letKeyboardScroll(event.target), true);
 
 // --- The tab of this page is in sight ---
 
