@@ -14,7 +14,7 @@ from uuid import UUID
 
 from celery import Task, shared_task
 from django.conf import settings
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, OperationalError, transaction
 
 from accounts.events import SYSTEM
 from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects
@@ -25,7 +25,7 @@ from analytics.digest.mailing import send_mails
 from analytics.digest.making import make_digest, take_due_digests
 from analytics.digest.model_text import delete_old_exchanges
 from analytics.digest.periods import DigestPeriod
-from analytics.models import Build
+from analytics.models import Build, ReplayRun
 from analytics.replay.execution import fail_lost_replays, find_queued_tenants, run_next
 from analytics.replay.runs import delete_old_replays
 from analytics.service_state import note_beat
@@ -258,6 +258,12 @@ def remove_unfinished_writes() -> None:
     """Remove unfinished writes of killed processes from the object store."""
     if removed := default_store().remove_unfinished(age=LONGEST_WRITE):
         logger.info("Removed %d unfinished writes from the store", removed)
+
+
+def start_replay(run: ReplayRun) -> None:
+    """Start the task of a queued replay when the transaction ends. If that fails, `watch_replays` does."""
+    if run.state == ReplayRun.State.QUEUED:
+        transaction.on_commit(lambda: run_replay.delay(str(run.tenant_id)), robust=True)
 
 
 @shared_task

@@ -203,6 +203,6 @@ def newest_done(replays: Sequence[ShownReplay]) -> ShownReplay | None:
     return next(done, None)
 
 
-def newest_of_rules(tenant_id: UUID, rules: list[Any]) -> ShownReplay | None:
-    """Return the newest replay of the rules of a revision against the rules in force, or None."""
-    return newest_done(replays_of_draft(RuleDraft(tenant_id=tenant_id, rules=rules)))
+def replays_of_rules(tenant_id: UUID, rules: list[Any]) -> list[ShownReplay]:
+    """Return the newest replays of the rules of a revision."""
+    return replays_of_draft(RuleDraft(tenant_id=tenant_id, rules=rules))

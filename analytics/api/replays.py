@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
@@ -25,7 +24,7 @@ from analytics.replay.runs import (
     summarize_replay,
 )
 from analytics.serializers.replays import ReplayBody
-from analytics.tasks import run_replay
+from analytics.tasks import start_replay
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
@@ -103,9 +102,7 @@ class ReplayViewSet(AppViewSet):
             gateway=self.body["gateway"],
             actor=self.principal.email,
         )
-        if run.state == ReplayRun.State.QUEUED:
-            # Without a broker the replay stays queued; `watch_replays` starts it.
-            transaction.on_commit(lambda: run_replay.delay(str(tenant)), robust=True)
+        start_replay(run)
         return Response(
             describe_replay(run, find_outdated([run])[0]),
             status=200 if run.state == ReplayRun.State.DONE else 202,

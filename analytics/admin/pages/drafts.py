@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
-from django.core.exceptions import ValidationError
-from django.db import transaction
-from django.http import HttpResponseRedirect
 
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.models import Event
@@ -16,11 +13,9 @@ from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
 from analytics.admin.completion import rule_words
 from analytics.admin.pages.base import LogPage, say_published
+from analytics.admin.pages.replaying import ReplayPage
 from analytics.admin.pages.rules import RulesEditor, RulesTextForm
 from analytics.admin.replays import ShownReplay, newest_done, replays_of_draft
-from analytics.models import ReplayRun
-from analytics.replay.runs import list_replays, queue_replay
-from analytics.tasks import run_replay
 from rules.admin.forms import RemovalsField, offer_removals
 from rules.admin.rules import (
     check_text,
@@ -34,19 +29,16 @@ from rules.drafts import delete_draft, diff_draft, draft_etag, find_draft, publi
 from rules.language import complete_rule
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError, Conflict
-from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpResponse
 
     from accounts.admin.pages.base import Trail
     from rules.admin.rules import TextCheck
     from rules.models import RuleDraft
     from rules.ruleset import RulesetState
-
-_REPLAY_DAYS: Final = 7
 
 
 class OneDraftPage(LogPage, TenantActPage):
@@ -123,7 +115,7 @@ class DraftForm(RulesTextForm):
     field_order = ("rules", "draft_name", "reason")
 
 
-class DraftPage(OneDraftPage, RulesEditor):
+class DraftPage(ReplayPage, OneDraftPage, RulesEditor):
     """The editor of a draft, what changed since it began, and its replays."""
 
     title = "Draft"
@@ -131,6 +123,10 @@ class DraftPage(OneDraftPage, RulesEditor):
     template_name = "backoffice/tenant/draft.html"
     form_class = DraftForm
     parts: ClassVar[Mapping[str, str]] = {"replays": "backoffice/tenant/replays.html"}
+
+    @property
+    def replayed(self) -> Mapping[str, Any]:
+        return {"draft_id": self.kwargs["draft"]}
 
     def initial(self) -> dict[str, Any]:
         draft = self.draft
@@ -153,58 +149,11 @@ class DraftPage(OneDraftPage, RulesEditor):
             "replays": self.replays,
         }
 
-    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
-        shown = self._polled
-        if shown is None:
-            return super().get(request, **more)
-        if shown.is_under_way:
-            return self.show("backoffice/tenant/replay_progress.html", {"shown": shown})
-        answer = super().get(request, **more)
-        # The replay has ended: show it, and what it means for the draft.
-        answer["HX-Retarget"] = "#replays"
-        return answer
-
-    @property
-    def _polled(self) -> ShownReplay | None:
-        """The replay whose progress the page polls, without its result; None if the request is for more."""
-        if "run" not in self.request.GET:
-            return None
-        try:
-            run = list_replays(tenant_id=self.tenant.pk).filter(pk=self.request.GET["run"]).first()
-        except ValidationError:
-            return None
-        return None if run is None else ShownReplay(run)
-
     @property
     def _rules(self) -> list[Any]:
         """The rules of the draft; valid rules have all defaults, like the live rules."""
         rules = self.draft.rules
         return rules if self.checked.blocking else [complete_rule(rule) for rule in rules]
-
-    def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
-        if "replay" in request.POST:
-            try:
-                return self._replay()
-            except ApiError as error:
-                content = {"form": self.form(), "error": error, **self.read()}
-                return self.show(self.template_name, content, status=error.status)
-        return super().post(request, **more)
-
-    def _replay(self) -> HttpResponse:
-        """Replay the draft over the last days with log entries. Changes nothing, so it needs no reason."""
-        run = queue_replay(
-            tenant_id=self.tenant.pk,
-            draft_id=self.kwargs["draft"],
-            first_day=days_before(self.last_day, _REPLAY_DAYS - 1),
-            last_day=self.last_day,
-            warmup_days=1,
-            gateway={},
-            actor=self.actor,
-        )
-        if run.state == ReplayRun.State.QUEUED:
-            tenant = str(self.tenant.pk)
-            transaction.on_commit(lambda: run_replay.delay(tenant), robust=True)
-        return HttpResponseRedirect(self.done_at())
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         replace_draft(

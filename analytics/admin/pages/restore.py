@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django import forms
 
-from accounts.admin.pages.base import ReasonForm, TenantActPage
+from accounts.admin.pages.base import PART, ReasonForm
 from accounts.models.history import RevisionKind
 from accounts.models.users import StaffRole
 from accounts.revisions import DocumentHistory, read_revision, say_in_force
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.restore import restore_config
-from analytics.admin.replays import newest_of_rules
+from analytics.admin.pages.replaying import ReplayPage
+from analytics.admin.replays import newest_done, replays_of_rules
 from rules.admin.forms import RemovalsField, offer_removals
 from rules.admin.history import KINDS, compare_with_live
 from rules.admin.rules import check_text, rules_text
@@ -37,8 +38,8 @@ class RestoreForm(ReasonForm):
     field_order = ("confirm_deletes", "reason")
 
 
-class RestorePage(TenantActPage):
-    """Restore a revision. Shows the diff, the findings of lint, and the last replay."""
+class RestorePage(ReplayPage):
+    """Restore a revision. Shows the diff, the findings of lint, and the last replay, or replays the rules."""
 
     title = "Restore"
     button = "Restore"
@@ -46,6 +47,7 @@ class RestorePage(TenantActPage):
     template_name = "backoffice/tenant/restore.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class = RestoreForm
+    parts: ClassVar[Mapping[str, str]] = {"replays": "backoffice/tenant/would_have_done.html"}
 
     def trail(self) -> Trail:
         return [*super().trail(), ("History", f"{self.to('tenant-history')}?kind={self.kwargs['kind']}")]
@@ -95,13 +97,27 @@ class RestorePage(TenantActPage):
         return {"etag": read_ruleset(self.tenant.pk).etag if self.kind is RevisionKind.RULES else ""}
 
     def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) in self.parts:
+            return self._replays
         return {
             "revision": self.revision,
             "in_force": say_in_force(self.revision),
             "compared": compare_with_live(self.tenant.pk, self.kind, seq=self.kwargs["seq"]),
             "checked": self.checked,
-            "shown": None if self.rules is None else newest_of_rules(self.tenant.pk, self.rules),
+            **self._replays,
         }
+
+    @property
+    def _replays(self) -> dict[str, Any]:
+        found = [] if self.rules is None else replays_of_rules(self.tenant.pk, self.rules)
+        return {"replays": found, "shown": newest_done(found)}
+
+    @property
+    def replayed(self) -> Mapping[str, Any]:
+        # The API replays rules alone.
+        if self.kind is not RevisionKind.RULES:
+            raise NotFound
+        return {"seq": self.kwargs["seq"]}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         seq: int = self.kwargs["seq"]

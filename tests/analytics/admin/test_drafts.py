@@ -333,8 +333,8 @@ def replay(client: Client, draft: RuleDraft) -> ReplayRun:
     return ReplayRun.objects.get()
 
 
-def main_buttons(staff: Client, draft: RuleDraft) -> list[str]:
-    return re.findall(r'class="button"[^>]*>([^<]+)', staff.get(page_of(draft)).content.decode())
+def main_buttons(staff: Client, address: str) -> list[str]:
+    return re.findall(r'class="button"[^>]*>([^<]+)', staff.get(address).content.decode())
 
 
 @pytest.mark.django_db(transaction=True)
@@ -382,8 +382,8 @@ class TestReplays:
         assert "log-1" not in shown
         assert "For instance" not in shown
         # What to do next is the one main button.
-        assert main_buttons(staff, draft) == ["Publish"]
-        assert main_buttons(staff, draft_of(draft.tenant, ADS)) == ["Replay the last 7 days"]
+        assert main_buttons(staff, page_of(draft)) == ["Publish"]
+        assert main_buttons(staff, page_of(draft_of(draft.tenant, ADS))) == ["Replay the last 7 days"]
 
     def test_rules_that_the_draft_does_not_change_are_closed(self, staff: Client, draft: RuleDraft) -> None:
         shown = replay(staff, draft).result
@@ -428,6 +428,17 @@ class TestReplays:
         # The replay is against revision 1, and other rules are in force.
         none = "No replay compares these rules with the rules in force."
         assert none in page_text(staff, restore)
+        assert main_buttons(staff, restore) == ["Replay the last 7 days"]
+        assert staff.post(restore, {"replay": "yes"})["Location"] == f"{restore}#replays"
+        [run] = ReplayRun.objects.filter(subject={"seq": 2})
+        polled = f"{restore}?part=replays&run={run.pk}"
+        assert f'hx-get="{polled.replace("&", "&amp;")}"' in staff.get(restore).content.decode()
+        assert run_next(default_store(), tenant_id=draft.tenant.pk)
+        shown = staff.get(polled)
+        assert shown["HX-Retarget"] == "#replays"
+        assert shown.content.decode().startswith('<section class="panel" id="replays"')
+        assert "These rules would answer" in text_of(shown.content.decode())
+        assert main_buttons(staff, restore) == []
         write(draft.tenant, RULE)
         text = page_text(staff, restore)
         assert (
@@ -439,6 +450,8 @@ class TestReplays:
         assert none not in text
         configured = page_text(staff, to("tenant-restore", draft.tenant, kind="config", seq=0))
         assert "would have done" not in configured
+        config = to("tenant-restore", draft.tenant, kind="config", seq=0)
+        assert staff.post(config, {"replay": "yes"}).status_code == 404
 
     def test_a_rule_that_the_draft_removes_is_shown(self, access: Client, draft: RuleDraft) -> None:
         RuleDraft.objects.update(rules=[ADS])
