@@ -29,7 +29,7 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.admin_actions import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -152,29 +152,6 @@ def why_not_offboard(person: User, *, actor: str) -> str:
     if not person.is_active and not rights_of(person, limit=1).rows:
         return "The person is inactive and has no right any more."
     return ""
-
-
-def suggest_heirs(person: User, *, accounts: Iterable[Account], tenants: Iterable[Tenant]) -> dict[UUID, str]:
-    """Suggest a new owner for each account and tenant that only ``person`` owns.
-
-    Tenants: an admin, else another account owner, else the account's new owner. Accounts: another owner or
-    admin of one of its tenants. Only active users are suggested; there may be none.
-    """
-    account_of = {tenant.pk: tenant.account_id for tenant in tenants}
-    ids = {account.pk for account in accounts}
-    members = Membership.objects.filter(user__is_active=True, ends_at__isnull=True).exclude(user=person)
-    admins = members.filter(tenant__in=account_of, role=MembershipRole.ADMIN)
-    owners = User.objects.filter(is_active=True, owned_accounts__in={*account_of.values()} - ids)
-    near = members.filter(tenant__account__in=ids).exclude(role=MembershipRole.MEMBER)
-    heirs: dict[UUID, str] = {}
-    for resource, email in (
-        *admins.order_by("user__email").values_list("tenant_id", "user__email"),
-        *owners.exclude(pk=person.pk).order_by("email").values_list("owned_accounts", "email"),
-        *near.order_by("-role", "user__email").values_list("tenant__account_id", "user__email"),
-    ):
-        heirs.setdefault(resource, email)
-    of_accounts = {tenant: heirs[account] for tenant, account in account_of.items() if account in heirs}
-    return {**of_accounts, **heirs}
 
 
 def accounts_billed_to(person: User) -> QuerySet[Account]:

@@ -209,7 +209,7 @@ def _collect(
     found = [list(rows if limit is None else rows[: limit + 1]) for rows in lists]
     cut_at = limit if limit is not None and any(len(rows) > limit for rows in found) else None
     rows = list(chain.from_iterable(rows[:limit] for rows in found))
-    seen = _last_seen({_person_of(row).pk: _person_of(row) for row in rows})
+    seen = last_seen({_person_of(row).pk: _person_of(row) for row in rows})
     rights = [_right(row, seen) for row in rows]
     return Rights(rights, names_of(chain.from_iterable(right.on for right in rights)), cut_at)
 
@@ -227,7 +227,7 @@ def _person_of(row: Any) -> User:
     return person
 
 
-def _last_seen(people: dict[int, User]) -> dict[int, dt.datetime | None]:
+def last_seen(people: dict[int, User]) -> dict[int, dt.datetime | None]:
     """Return when each person last signed in, or used a session or a token, in two queries."""
     of_sessions = RefreshToken.objects.filter(user__in=people).values_list("user")
     of_tokens = PersonalAccessToken.objects.filter(owner__in=people).values_list("owner")

@@ -15,6 +15,7 @@ from django.urls import reverse
 from accounts.access_requests import requests_for
 from accounts.admin.finding import email_meant
 from accounts.admin.forms import CompletedInput
+from accounts.admin.heirs import suggest_heirs
 from accounts.admin.names import names_of
 from accounts.admin.pages.base import (
     ActPage,
@@ -29,7 +30,6 @@ from accounts.admin.revoking import (
     offboard,
     revoke_rights,
     set_member,
-    suggest_heirs,
     why_not_offboard,
 )
 from accounts.admin.rights import (
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
 
+    from accounts.admin.heirs import Heir
     from accounts.admin.pages.base import Trail
     from accounts.admin.rights import Right, Rights
     from tenantadmin.lib.core.errors import ApiError
@@ -318,25 +319,23 @@ class OffboardPage(PersonScope, ActPage):
     def form(self, data: Any = None) -> ReasonForm:
         alone = owned_alone(self.person)
         accounts, tenants = list(alone[0].order_by("name", "pk")), list(alone[1].order_by("name", "pk"))
-        heirs = suggest_heirs(self.person, accounts=accounts, tenants=tenants) if data is None else {}
+        heirs = suggest_heirs(self.person, accounts=accounts, tenants=tenants)
         owned = {
             **{account.pk: f"the account {account.name}" for account in accounts},
             **{tenant.pk: f"the tenant {tenant.name}" for tenant in tenants},
         }
-        # One new owner for everything, if there are several things; each may get another one.
-        is_one = len(owned) > 1
-        heir = next(iter(Counter(heirs[key] for key in owned if key in heirs).most_common(1)), ("",))[0]
         fields: dict[str, forms.Field] = {}
-        if is_one:
-            fields[_EVERYTHING] = _heir_field("New owner of everything below", initial=heir, required=False)
-            # So its label does not say "optional".
-            fields[_EVERYTHING].widget.is_required = True
-            fields[_EVERYTHING].help_text = "Needed, unless you name an owner for each below."
+        # One new owner for everything, if there are several things; each may get another one.
+        common = None
+        if has_several := len(owned) > 1:
+            emails = Counter(heirs[key].email for key in owned if key in heirs).most_common(1)
+            common = next((it for it in heirs.values() if emails and it.email == emails[0][0]), None)
+            fields[_EVERYTHING] = _heir_field("New owner of everything below", common)
         for key, name in owned.items():
-            label = f"{name[0].upper()}{name[1:]}" if is_one else f"New owner of {name}"
-            own = heirs.get(key, "")
-            initial = "" if is_one and own == heir else own
-            fields[str(key)] = _heir_field(label, initial=initial, required=not is_one)
+            label = f"Another owner for {name}" if has_several else f"New owner of {name}"
+            heir = heirs.get(key)
+            is_common = heir is not None and common is not None and heir.email == common.email
+            fields[str(key)] = _heir_field(label, None if is_common else heir, required=not has_several)
         billed = list(accounts_billed_to(self.person).order_by("name", "pk"))
         to_new = ", ".join(it.name for it in billed if it.pk in owned)
         to_other = ", ".join(it.name for it in billed if it.pk not in owned)
@@ -397,12 +396,14 @@ class OffboardPage(PersonScope, ActPage):
         return super().refused(form, error)
 
 
-def _heir_field(label: str, *, initial: str, required: bool = True) -> forms.CharField:
+def _heir_field(label: str, heir: Heir | None, *, required: bool = True) -> forms.CharField:
+    none = "There is no other active owner or admin to suggest." if required else ""
     return forms.CharField(
         label=label,
         error_messages={"required": "There is no other owner. Name a new one."},
         max_length=400,
-        initial=initial,
+        initial=heir.email if heir else "",
+        help_text=heir.text if heir else none,
         required=required,
         widget=CompletedInput("people", placeholder="Name or email of an active user"),
     )

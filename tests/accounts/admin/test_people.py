@@ -489,10 +489,9 @@ class TestOffboarding:
         bearer = ApiClient(factories.sign_in(owner))
         assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 200
         text = page_text(staff, address)
-        assert (
-            "New owner of everything below Needed, unless you name an owner for each below. "
-            "The account Acme optional The tenant Warehouse optional" in text
-        )
+        told = "Suggested: tenant-admin@example.org, admin of Warehouse, never seen. "
+        others = "Another owner for the account Acme optional Another owner for the tenant Warehouse optional"
+        assert f"New owner of everything below {told}{others}" in text
         assert "Shared" not in text.partition("What ends")[0]
         answer = staff.post(address, self.form(world), follow=True)
         told = (
@@ -530,16 +529,32 @@ class TestOffboarding:
             "user.deactivated",
         } <= kinds
 
-    def test_an_admin_or_owner_is_suggested_as_heir(self, staff: Client, world: factories.World) -> None:
-        html = staff.get(of(world.owner, "person-offboard")).content.decode()
-        assert html.count('value="tenant-admin@example.org"') == 1
-        assert 'name="everything" value="tenant-admin@example.org"' in html
-        Membership.objects.filter(user=world.tenant_admin).delete()
-        html = staff.get(of(world.owner, "person-offboard")).content.decode()
-        assert "member@example.org" not in html.partition("What ends")[0]
+    def test_who_could_own_it_is_suggested_by_role_and_last_use(
+        self, staff: Client, world: factories.World
+    ) -> None:
+        def suggested() -> list[tuple[str, str]]:
+            fields = staff.get(of(world.owner, "person-offboard")).context["form"].fields.values()
+            return [(it.initial, it.help_text) for it in fields if it.label.endswith(("below", "Warehouse"))]
+
+        def heir(user: User, right: str) -> tuple[str, str]:
+            return user.email, f"Suggested: {user.email}, {right}."
+
+        tenant, admin, of_all = world.tenant, world.tenant_admin, ("", "")
+        Membership.objects.create(tenant=tenant, user=world.stranger, role="admin")
+        other = factories.make_tenant(world.account, "Lake", owner=world.member)
+        admin.last_login = now() - dt.timedelta(days=3, minutes=1)
+        admin.save()
+        nearest = heir(admin, "admin of Warehouse, last seen 3 days ago")
+        assert suggested() == [heir(world.member, "owner of Lake, never seen"), nearest]
+        Membership.objects.filter(tenant=other).delete()
+        assert suggested() == [nearest, of_all]
+        User.objects.filter(pk=admin.pk).update(is_active=False)
+        assert suggested() == [heir(world.stranger, "admin of Warehouse, never seen"), of_all]
+        world.stranger.memberships.update(ends_at=now() + dt.timedelta(hours=1))
+        assert suggested() == [("", "There is no other active owner or admin to suggest."), of_all]
         world.account.owners.add(world.stranger)
-        html = staff.get(of(world.owner, "person-offboard")).content.decode()
-        assert html.count('value="stranger@example.org"') == 1
+        [one] = suggested()
+        assert one == heir(world.stranger, "owner of the account Acme, never seen")
 
     @pytest.mark.parametrize(
         ("heir", "said"),
@@ -568,12 +583,6 @@ class TestOffboarding:
         assert answer.status_code == 400
         assert answer.context["form"].errors == {"everything": ["There is no other owner. Name a new one."]}
         assert text_of(answer.content.decode()).count("There is no other owner.") == 1
-
-    def test_it_is_not_required_if_each_thing_has_one(self, staff: Client, world: factories.World) -> None:
-        fields = {str(it.pk): "member@example.org" for it in (world.tenant, world.account)}
-        address = of(world.owner, "person-offboard")
-        assert staff.post(address, {"everything": "", "reason": "left", **fields}).status_code == 302
-        assert [it.email for it in world.account.owners.all()] == ["member@example.org"]
 
     def test_each_wrong_heir_is_told_at_its_field(self, staff: Client, world: factories.World) -> None:
         fields = {str(world.tenant.pk): "a@example.org", str(world.account.pk): "b@example.org"}
