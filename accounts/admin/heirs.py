@@ -70,12 +70,12 @@ def suggest_heirs(
         ]
     seen = last_seen({it.user.pk: it.user for it in candidates})
 
-    def order(it: _Candidate) -> tuple[int, float, str]:
-        at = seen[it.user.pk]
-        return it.rank, -at.timestamp() if at else 0, it.user.email
+    def order(one: _Candidate) -> tuple[int, float, str]:
+        at = seen[one.user.pk]
+        return one.rank, -at.timestamp() if at else 0, one.user.email
 
     best: dict[UUID, Heir] = {}
-    for it in sorted(candidates, key=order):
-        best.setdefault(it.place, Heir(it.user.email, it.right, seen[it.user.pk]))
+    for one in sorted(candidates, key=order):
+        best.setdefault(one.place, Heir(one.user.email, one.right, seen[one.user.pk]))
     found = {place: best.get(place) or best.get(account) for place, account in account_of.items()}
     return {place: heir for place, heir in found.items() if heir is not None}
