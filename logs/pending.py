@@ -11,14 +11,14 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
-from django.db.models import CharField, Count, Exists, Min, OuterRef, Q, Window
+from django.db.models import CharField, Count, Exists, Max, Min, OuterRef, Q, Window
 from django.db.models.functions import Cast, RowNumber
 
 from logs.models import Partition, PendingBuild
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date, datetime
     from uuid import UUID
 
@@ -192,6 +192,12 @@ def pending_state() -> PendingState:
     )
     age = now() - state["oldest"] if state["oldest"] else timedelta()
     return PendingState(state["days"], age.total_seconds(), state["failing"], state["oldest_day"])
+
+
+def last_pending_days(tenants: Iterable[UUID]) -> Mapping[UUID, date]:
+    """Return the last pending day of each tenant that has one."""
+    days = PendingBuild.objects.filter(tenant_id__in=list(tenants), day__isnull=False)
+    return dict(days.order_by().values_list("tenant_id").annotate(Max("day")))
 
 
 def days_without_build(*, tenant: UUID) -> list[date]:

@@ -16,7 +16,7 @@ from accounts.models.users import MembershipRole
 from accounts.revisions import read_last_changes
 from analytics.alerts.documents import describe_channel
 from analytics.digest.stored import render_digest
-from analytics.digest.verdict import find_open
+from analytics.digest.verdict.judging import find_open
 from analytics.models import (
     Alert,
     AlertDelivery,

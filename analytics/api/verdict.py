@@ -11,7 +11,8 @@ from rest_framework.response import Response
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommendations import say_open_recommendations
-from analytics.digest.verdict import Verdict, read_verdict
+from analytics.digest.verdict.judging import read_verdict
+from analytics.digest.verdict.sentences import Verdict
 from analytics.weeks import TenantWeek, list_weeks
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import ANY_ID, PageLinks, hrefs, item, page_links

@@ -24,7 +24,7 @@ from analytics.digest.model_text import choose_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.times import to_milliseconds
-from analytics.digest.verdict import note_findings
+from analytics.digest.verdict.judging import note_findings
 from analytics.models import Digest, Recommendation, TenantHealth
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file

@@ -18,7 +18,7 @@ from analytics.admin.tenants import (
     read_range,
 )
 from analytics.advice.recommendations import say_open_recommendations
-from analytics.digest.verdict import read_verdict
+from analytics.digest.verdict.judging import read_verdict
 from analytics.summaries.activity import Range
 from tenantadmin.lib.core.errors import ApiError
 

@@ -44,5 +44,5 @@ ENUMERATIONS: Final = {
     "TokenRefreshGrantType": ["refresh_token"],
     "UserType": ["user"],
     "VaryColumn": "rules.language.VARY_COLUMNS",
-    "VerdictState": "analytics.digest.verdict.STATES",
+    "VerdictState": "analytics.digest.verdict.sentences.STATES",
 }

@@ -12,7 +12,8 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
-from analytics.digest.verdict import VerdictState, find_open, note_findings, read_verdict, read_verdicts
+from analytics.digest.verdict.judging import find_open, note_findings, read_verdict, read_verdicts
+from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Digest, TenantHealth
 from logs.models import PendingBuild
 
@@ -29,7 +30,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     at = dt.datetime.combine(TODAY, dt.time(9), dt.UTC)
-    monkeypatch.setattr("analytics.digest.verdict.now", lambda: at)
+    monkeypatch.setattr("analytics.digest.verdict.judging.now", lambda: at)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from accounts.models import Tenant
-from analytics.digest.verdict import read_verdict
+from analytics.digest.verdict.judging import read_verdict
 from analytics.models import Digest, ReplayRun
 from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay
