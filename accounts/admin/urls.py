@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from accounts.admin.pages import access, accounts, config, creating, engine, people, suggestions
+from accounts.admin.pages import (
+    access,
+    accounts,
+    config,
+    creating,
+    engine,
+    offboarding,
+    people,
+    person,
+    review,
+    suggestions,
+)
 
 _TENANT = "tenants/<uuid:tenant>/"
 _ACCOUNT = "accounts/<uuid:account>/"
@@ -31,10 +42,10 @@ urlpatterns = [
     accounts.VerifyDomainPage.at(f"{_DOMAIN}verify/", "domain-verify"),
     accounts.FqdnPage.at("fqdns/", "fqdns"),
     suggestions.SuggestionsPage.at("suggestions/<slug:kind>/", "suggestions"),
-    people.ReviewPage.at("people/", "people"),
-    people.ReviewRevokePage.at("people/revoke/", "people-revoke"),
-    people.PersonOfPage.at("people/of/", "person-of"),
-    people.PersonPage.at(_PERSON, "person"),
-    people.PersonRevokePage.at(f"{_PERSON}revoke/", "person-revoke"),
-    people.OffboardPage.at(f"{_PERSON}offboard/", "person-offboard"),
+    review.ReviewPage.at("people/", "people"),
+    review.ReviewRevokePage.at("people/revoke/", "people-revoke"),
+    person.PersonOfPage.at("people/of/", "person-of"),
+    person.PersonPage.at(_PERSON, "person"),
+    person.PersonRevokePage.at(f"{_PERSON}revoke/", "person-revoke"),
+    offboarding.OffboardPage.at(f"{_PERSON}offboard/", "person-offboard"),
 ]
