@@ -61,7 +61,6 @@ class LineFinding:
     severity: str
     code: str
     text: str
-    suggestion: str | None = None
     rule_id: str | None = None
     #: The name of the rule, or its id.
     rule: str | None = None
@@ -120,8 +119,6 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             severity=finding.severity,
             code=finding.code,
             text=say(finding.message),
-            # The suggestion for a removal is a parameter of the API; the message names the form field.
-            suggestion=None if finding.code == CONFIRMED_CODE else finding.suggestion,
             rule_id=finding.rule_id,
             rule=names.get(finding.rule_id or "", finding.rule_id),
         )

@@ -24,6 +24,8 @@ class Finding:
     Attributes:
         rule_id: None if the rule has no valid id.
         path: the place in the document. For a missing property, the path that it would have.
+        message: what is wrong, and what was probably meant.
+        suggestion: what was probably meant, for programs.
         subject: the id that the finding is about. It is not published.
     """
 

@@ -16,6 +16,11 @@ _SIMILARITY: Final = 0.6
 _MAX_COMPARISONS: Final = 20_000
 
 
+def ask_nearest(nearest: str | None, *, otherwise: str = ".") -> str:
+    """Return the end of a message: the question for the nearest name, or what it says without one."""
+    return otherwise if nearest is None else f"; did you mean {nearest}?"
+
+
 class Suggester:
     """Suggests names until the maximum number of comparisons is used up."""
 

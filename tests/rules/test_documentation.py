@@ -90,6 +90,11 @@ def test_the_example_of_a_finding_causes_it(code: str) -> None:
     result = lint_ruleset(example, caching=caching)
     assert code in {finding.code for finding in (*result.errors, *result.warnings)}
     assert {finding.code for finding in result.errors} <= {code}
+    assert all(
+        finding.suggestion in finding.message
+        for finding in (*result.errors, *result.warnings)
+        if finding.suggestion is not None
+    )
     assert (
         SECTIONS[code]
         .lstrip()

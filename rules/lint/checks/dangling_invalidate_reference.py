@@ -8,6 +8,7 @@ from rules.json_text import show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import RuleList
 from rules.lint.registry import Context, Problem, declare
+from rules.lint.suggest import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,8 +29,7 @@ def check_ruleset(node: RuleList, context: Context) -> Iterator[Problem]:
                 nearest = context.suggester.find_nearest(target, node.by_id)
                 yield Problem(
                     (*rule.path, "invalidateRules", index),
-                    f"There is no rule {show_text(target)} to invalidate"
-                    + (f"; did you mean {nearest}?" if nearest else "."),
+                    f"There is no rule {show_text(target)} to invalidate{ask_nearest(nearest)}",
                     nearest,
                     subject=target,
                 )

@@ -21,6 +21,7 @@ from rules.language import RULE_FIELDS, Action
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operation, Root, RuleNode
 from rules.lint.registry import Context, Problem, declare
+from rules.lint.suggest import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,12 +64,8 @@ def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
     action = node.fields.get("action")
     if isinstance(action, str) and node.action is None:
         nearest = context.suggester.find_nearest(action, _ACTIONS)
-        hint = f"did you mean {nearest}? The" if nearest else "the"
-        yield Problem(
-            (*node.path, "action"),
-            f"There is no action {show_text(action)}; {hint} actions are {', '.join(_ACTIONS)}.",
-            nearest,
-        )
+        hint = ask_nearest(nearest, otherwise=f"; the actions are {', '.join(_ACTIONS)}.")
+        yield Problem((*node.path, "action"), f"There is no action {show_text(action)}{hint}", nearest)
     for index, column in enumerate(node.vary_by):
         if isinstance(column, str) and column in node.vary_by[:index]:
             yield Problem(

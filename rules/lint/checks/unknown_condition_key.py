@@ -9,6 +9,7 @@ from rules.json_text import is_object, show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import Group
 from rules.lint.registry import Context, Problem, declare
+from rules.lint.suggest import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,5 +30,5 @@ def check_group(node: Group, context: Context) -> Iterator[Problem]:
     for name in node.value:
         if name not in CONDITION_KEYS and name not in COMBINATORS:
             nearest = context.suggester.find_nearest(name, _KNOWN)
-            hint = f"; did you mean {nearest}?" if nearest else "; docs/rules.md lists them."
+            hint = ask_nearest(nearest, otherwise="; docs/rules.md lists them.")
             yield Problem((*node.path, name), f"There is no condition key {show_text(name)}{hint}", nearest)

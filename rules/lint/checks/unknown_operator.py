@@ -9,6 +9,7 @@ from rules.json_text import show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operators
 from rules.lint.registry import Context, Problem, declare
+from rules.lint.suggest import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,5 +28,5 @@ def check_operators(node: Operators, context: Context) -> Iterator[Problem]:
             continue
         alias = OPERATOR_ALIASES.get(name.lower())
         nearest = alias.value if alias is not None else context.suggester.find_nearest(name, _KNOWN)
-        hint = f"; did you mean {nearest}?" if nearest else f"; the operators are {', '.join(_KNOWN)}."
+        hint = ask_nearest(nearest, otherwise=f"; the operators are {', '.join(_KNOWN)}.")
         yield Problem((*node.path, name), f"There is no operator {show_text(name)}{hint}", nearest)

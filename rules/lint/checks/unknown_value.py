@@ -10,6 +10,7 @@ from rules.json_text import is_array, show_text
 from rules.lint.finding import Severity
 from rules.lint.nodes import Operation
 from rules.lint.registry import Context, Problem, declare
+from rules.lint.suggest import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,8 @@ def _check_value(node: Operation, value: object, path: Path, context: Context) -
     similarity = _MISSPELT if capitals is not None and capitals.fullmatch(value) else None
     nearest = context.suggester.find_nearest(value, known, similarity=similarity)
     if similarity is None or nearest is not None:
-        yield Problem(path, f"The log never has {show_text(value)} in {node.key.name}.", nearest)
+        message = f"The log never has {show_text(value)} in {node.key.name}{ask_nearest(nearest)}"
+        yield Problem(path, message, nearest)
 
 
 def _check_piece(node: Operation) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from rules.language import VARY_COLUMNS
 from rules.lint.finding import Severity
 from rules.lint.nodes import RuleNode
 from rules.lint.registry import Context, Problem, declare
+from rules.lint.suggest import ask_nearest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,9 +25,7 @@ def check_rule(node: RuleNode, context: Context) -> Iterator[Problem]:
     for index, column in enumerate(node.vary_by):
         if isinstance(column, str) and column not in VARY_COLUMNS:
             nearest = context.suggester.find_nearest(column, VARY_COLUMNS)
-            hint = f"did you mean {nearest}?" if nearest else f"use {', '.join(VARY_COLUMNS)}."
+            hint = ask_nearest(nearest, otherwise=f"; use {', '.join(VARY_COLUMNS)}.")
             yield Problem(
-                (*node.path, "varyBy", index),
-                f"Results cannot vary by {show_text(column)}; {hint}",
-                nearest,
+                (*node.path, "varyBy", index), f"Results cannot vary by {show_text(column)}{hint}", nearest
             )

@@ -25,14 +25,14 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     throw new Error(`Correct line ${problem.line} first. ${problem.message}`);
   };
 
-  /** @param {{severity: string, code: string, message: string, suggestion?: string, line: number}[]} findings */
+  /** @param {{severity: string, code: string, message: string, line: number}[]} findings */
   const showFindings = (findings) => {
     editor.annotate(findings);
     const errors = findings.filter((one) => one.severity === "error").length;
     fill(state, lintBadges(errors, findings.length - errors));
     fill(list, !findings.length && h("li.pad.muted.small", readOnly ? "There is nothing to correct." : "Findings appear here as you type."), findings.map((one) => h("li", h("button", { type: "button", onclick: () => editor.goTo(one.line) },
       h("div.row", badge(one.code, one.severity === "error" ? "bad" : "warn"), beside(`line ${one.line}`)),
-      h("div", one.message), one.suggestion && h("div.muted.small", `Did you mean ${one.suggestion}?`)))));
+      h("div", one.message)))));
   };
 
   const lint = async () => {

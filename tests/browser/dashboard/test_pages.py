@@ -170,7 +170,7 @@ def test_rules_are_edited_with_lint_compared_and_published(
         page.click("text=Review and publish")
         page.wait_for_selector(".notice.error:has-text('Correct line 13 first')")
         edit(page, lambda text: text.replace('"id": "x", ', ""))
-        page.wait_for_selector(".badge:has-text('unknown-property')")
+        page.wait_for_selector("text=did you mean ttlSeconds?")
         page.click("text=Review and publish")
         page.wait_for_selector(".notice.error:has-text('Correct the')")
         was, now = "", ""

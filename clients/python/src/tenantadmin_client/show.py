@@ -52,8 +52,7 @@ def show_table(
 def show_findings(result: dict[str, Any]) -> None:
     """Print the findings of lint, errors first."""
     for finding in (*result["errors"], *result["warnings"]):
-        hint = f" ({finding['suggestion']}?)" if finding.get("suggestion") else ""
-        show_line(f"  {finding['severity']}: {finding['path']}: {finding['message']}{hint}")
+        show_line(f"  {finding['severity']}: {finding['path']}: {finding['message']}")
 
 
 def show_plan(entry: dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ def test_an_unknown_property_of_a_rule_is_reported() -> None:
         "severity": "error",
         "ruleId": "r",
         "path": "/rules/0/tllSeconds",
-        "message": 'A rule has no property "tllSeconds".',
+        "message": 'A rule has no property "tllSeconds"; did you mean ttlSeconds?',
         "suggestion": "ttlSeconds",
     }
 
