@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from rules.conditions.evaluate import ConditionTrace, matches, trace
+from rules.conditions.evaluate import ConditionTrace, matches, matches_partly, trace
 from rules.conditions.request import read_request
 from rules.language import Action, Rule
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rules.conditions.request import Request
 
@@ -111,6 +111,16 @@ def decide(rules: Iterable[Rule], request: Request) -> Decision:
             if matching[0].action is Action.DENY:
                 break
     return _decide(matching)
+
+
+def find_possible(rules: Iterable[Rule], known: Request) -> Iterator[Rule]:
+    """Yield the rules that may decide a request of which only some condition keys are known."""
+    for rule in rules:
+        matched = matches_partly(rule.condition, known) if rule.enabled else False
+        if matched is not False:
+            yield rule
+        if matched:
+            return
 
 
 def vary_values(rule: Rule, request: Mapping[str, object]) -> dict[str, object]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
-from analytics.digest.facts import Fact, Name, NameKind
+from analytics.digest.facts import LEAKS, Fact, Name, NameKind
 from analytics.digest.periods import DigestKind
 from analytics.digest.sections.errors import errors_section
-from analytics.digest.sections.leaks import leaks_section
+from analytics.digest.sections.leaks import find_leaking, leaks_section
 from analytics.digest.sections.moved import moved_section
 from analytics.digest.sections.publishes import publishes_section
 from analytics.digest.sections.recommendations import recommendations_section
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from analytics.digest.reading import DigestLog
 
 #: Raise it when the same log gives another digest. Then all stored digests are made again.
-DIGEST_VERSION: Final = 9
+DIGEST_VERSION: Final = 10
 
 
 class SectionText(JsonStruct):
@@ -59,6 +59,8 @@ class StoredDigest(DigestHead):
     """A digest as it is stored. The texts of its sections are templates."""
 
     sections: list[SectionText]
+    #: See `find_leaking`.
+    leaking: list[dict[str, Any]] = []  # noqa: RUF012 - msgspec copies it
 
 
 def make_document(
@@ -99,6 +101,7 @@ def make_document(
         sections=[
             SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections
         ],
+        leaking=find_leaking(log, period) if any(it.id == LEAKS for it in sections) else [],
     )
     return document, sections
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 Wordings: TypeAlias = tuple[str, ...]
 #: The section of a hit rate that fell. The verdict tells it too.
 FELL: Final = "fell"
-#: The section of leaks names at most this many.
-MOST_LEAKS: Final = 5
+LEAKS: Final = "leaks"
 #: A hit rate fell if it is this many points below the usual one, with so many requests now or usually.
 FALL_POINTS: Final = 5.0
 FALL_REQUESTS: Final = 50

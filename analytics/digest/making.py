@@ -17,6 +17,7 @@ from django.urls import reverse
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.config import read_per_user_tables, read_prices
+from analytics.advice.recommendations import find_outdated
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
@@ -199,6 +200,12 @@ def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
     markers = Marker.objects.filter(
         tenant=tenant, number__isnull=True, invalidated_at__range=(since, until)
     ).order_by("invalidated_at", "pk")
+    undecided = list(
+        Recommendation.objects.filter(tenant_id=tenant, state__in=Recommendation.UNDECIDED).order_by(
+            "rank", "pk"
+        )
+    )
+    outdated = find_outdated(undecided)
     return Changes(
         writes=_read_writes(tenant, since, until),
         earlier=_read_earlier_writes(tenant, period),
@@ -208,13 +215,10 @@ def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
         ],
         recommendations=[
             OpenRecommendation(
-                title, reverse("recommendation", kwargs={"tenant": tenant, "recommendationId": pk})
+                it.title, reverse("recommendation", kwargs={"tenant": tenant, "recommendationId": it.pk})
             )
-            for title, pk in Recommendation.objects.filter(
-                tenant_id=tenant, state__in=Recommendation.UNDECIDED
-            )
-            .order_by("rank", "pk")
-            .values_list("title", "pk")
+            for it in undecided
+            if it.pk not in outdated
         ],
     )
 

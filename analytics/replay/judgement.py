@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from tenantadmin.lib.core.formats import count, day_in_words, duration, number, percent
+from tenantadmin.lib.core.formats import count, day_in_words, days_between, duration, number, percent
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -27,13 +28,14 @@ _NO_CHANGE: Final = 0.5
 _NO_WAITING: Final = "no waiting"
 _OTHER_PURPOSES: Final = (_NO_WAITING, "less stored", "simpler rules")
 
+_DAYS_LEFT_OUT: Final = "days-left-out"
 #: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
 _CAVEATS: Final = {
     "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
     "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
     "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
     "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
-    "days-left-out": "Days without usable entries in the log were left out.",
+    _DAYS_LEFT_OUT: "Days without usable entries in the log were left out.",
     "cold-start": "The days before the window have no data: the cache starts cold.",
     "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
     "calibration-fair": "The replay of the rules in force differs a little from the log.",
@@ -92,19 +94,26 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
         "where results stay fresh for longer."
     )
     loses = any((it["from"], it["to"]) == ("HIT", "MISS") for it in result["moved"])
-    left_out = result.get("window", {}).get("daysLeftOut") or ()
     return [
         agrees,
         counted,
         *([expiry] if loses else []),
-        *map(say_caveat, result["caveats"]),
-        *(f"{_day(day)} was left out." for day in left_out),
+        *(
+            _say_left_out(result["window"]["daysLeftOut"]) if code == _DAYS_LEFT_OUT else say_caveat(code)
+            for code in result["caveats"]
+        ),
     ]
 
 
-def _day(value: str) -> str:
-    day = date.fromisoformat(value)
-    return day_in_words(day, day)
+def _say_left_out(days: Sequence[str]) -> str:
+    """Name the days that were left out, days in a row together."""
+    named = []
+    for _, run in groupby(
+        enumerate(map(date.fromisoformat, sorted(days))), lambda it: it[1].toordinal() - it[0]
+    ):
+        first, *others = [day for _, day in run]
+        named.append(days_between(first, others[-1], today=first) if others else day_in_words(first, first))
+    return f"{_CAVEATS[_DAYS_LEFT_OUT].removesuffix('.')}: {'; '.join(named)}."
 
 
 def middle(bounds: Mapping[str, Any]) -> float:

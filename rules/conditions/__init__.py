@@ -1,6 +1,6 @@
 """The conditions of cache rules: their keys and operators, how to evaluate them and compile them to SQL."""
 
-from rules.conditions.evaluate import ConditionTrace, matches, trace
+from rules.conditions.evaluate import ConditionTrace, matches, matches_partly, trace
 from rules.conditions.keys import CONDITION_KEYS, MAX_DEPTH, ConditionKey, Kind
 from rules.conditions.operators import OPERATORS, Operator
 from rules.conditions.parse import InvalidConditions, parse_conditions
@@ -21,6 +21,7 @@ __all__ = [
     "compile_condition",
     "compile_sql",
     "matches",
+    "matches_partly",
     "parse_conditions",
     "read_request",
     "trace",

@@ -19,7 +19,7 @@ from rules.json_text import join_pointer
 from tenantadmin.lib.core.work import check_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rules.conditions.request import Request, Value
 
@@ -38,6 +38,27 @@ def matches(condition: Condition, request: Request) -> bool:
             return any(matches(part, request) for part in condition.parts)
         case Not():
             return not matches(condition.part, request)
+
+
+def matches_partly(condition: Condition, known: Request) -> bool | None:
+    """Evaluate a condition for a request of which only some keys are known. None: the others decide."""
+    match condition:
+        case Test():
+            name = condition.key.name
+            return matches_value(condition, known[name]) if name in known else None
+        case All():
+            return _decide_parts(condition.parts, known, decisive=False)
+        case AnyOf():
+            return _decide_parts(condition.parts, known, decisive=True)
+        case Not():
+            inner = matches_partly(condition.part, known)
+            return None if inner is None else not inner
+
+
+def _decide_parts(parts: Iterable[Condition], known: Request, *, decisive: bool) -> bool | None:
+    """Evaluate parts of which one with the decisive result gives the whole this result."""
+    results = {matches_partly(part, known) for part in parts}
+    return decisive if decisive in results else None if None in results else not decisive
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rules.conditions.parse import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
-from rules.language.fields import DEFAULT_TTL_SECONDS, RULE_FIELDS, FieldType
+from rules.language.fields import DEFAULT_TTL_SECONDS, RULE_FIELDS, USER_COLUMNS, FieldType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -103,6 +103,11 @@ class Rule:
     def condition(self) -> All:
         """The conditions as a tree."""
         return parse_conditions(self.conditions)
+
+    @property
+    def is_shared(self) -> bool:
+        """True if the rule can serve the result of one user to another."""
+        return self.enabled and self.action is Action.CACHE and USER_COLUMNS.isdisjoint(self.vary_by or ())
 
 
 def read_rule(document: Mapping[str, object]) -> Rule:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.conditions import InvalidRequest, read_request
+from rules.conditions import CONDITION_KEYS, InvalidRequest, read_request
 from rules.language import Action, Rule, read_rules
-from rules.match import Decision, Firing, decide, match
+from rules.match import Decision, Firing, decide, find_possible, match
 from tests.rules.conditions.strategies import conditions, rows
 
 SELECT = {"statementType": "SELECT", "isReadOnly": True, "userName": "ann"}
@@ -130,3 +130,15 @@ def test_decide_and_match_give_the_same_decision(
     rules = read(*({"id": f"r{n}"} | document for n, document in enumerate(documents)))
     traced = match(rules, row)
     assert decide(rules, read_request(row)) == Decision(traced.action, traced.rule_id, traced.fired)
+
+
+@settings(max_examples=200, deadline=None)
+@given(documents=_rules, row=rows, names=st.sets(st.sampled_from([*CONDITION_KEYS])))
+def test_the_rule_that_decides_is_possible_whatever_is_known(
+    documents: list[dict[str, Any]], row: dict[str, Any], names: set[str]
+) -> None:
+    rules = read(*({"id": f"r{n}"} | document for n, document in enumerate(documents)))
+    request = read_request(row)
+    decided = {decide(rules, request).rule_id} - {None}
+    assert decided <= {rule.id for rule in find_possible(rules, {name: request[name] for name in names})}
+    assert decided == {rule.id for rule in find_possible(rules, request)}

@@ -16,7 +16,7 @@ from analytics.replay.evidence import EvidenceQuery
 from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_text
 from rules.conditions import parse_conditions
-from rules.language import USER_COLUMNS, complete_rule
+from rules.language import complete_rule
 from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def propose(current: Current) -> list[Proposal]:
         # A leak that an earlier revision made may be cured.
         decided = {series.statement.text for series in current.series_of(index)}
         own = [leak for leak in leaks[rule.id] if leak.statement in decided]
-        if own and USER_COLUMNS.isdisjoint(rule.vary_by or ()):
+        if own and rule.is_shared:
             proposals += _choose(current, _find_cures(current, index, rule, own))
     return proposals
 

@@ -1,25 +1,57 @@
 """Leaks: cached results that depend on the user and were served to several users. Users are not named."""
 
-# Queries consist of constants, days, quoted rule ids and hashes.
+# Queries consist of constants, days, columns, quoted rule ids and hashes.
 # ruff: noqa: S608
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from analytics.digest.facts import MOST_LEAKS, FactQuery, Name, NameKind, Section, Unit
+from analytics.digest.facts import LEAKS, FactQuery, Name, NameKind, Section, Unit
 from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_value
+from rules.conditions import CONDITION_KEYS
 
 if TYPE_CHECKING:
     from analytics.digest.facts import Fact, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
+#: The section names at most this many.
+_MOST_NAMED: Final = 5
+#: A digest that found more leaking statements keeps none of them, and their leaks stay open.
+_MOST_KEPT: Final = 20
+#: The condition keys that say what is asked, and not who asks.
+_COLUMNS: Final = tuple(
+    key.name
+    for key in CONDITION_KEYS.values()
+    if not key.caller_supplied and key.name not in {"userName", "clientIp"}
+)
 _REASONS: Final = {
     "certain": "depends on the user",
     "likely": "calls a non-deterministic function",
 }
+
+
+def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
+    """Return the statements that leaked, each with the values that all of its requests had, by condition key.
+
+    The list is empty if they are too many.
+    """
+    findings = leak_findings_sql(first=period.first, last=period.last, per_user_tables=log.per_user_tables)
+    columns = ", ".join(f'list(DISTINCT "{name}")' for name in _COLUMNS)
+    rows = log.connection.execute(
+        f"SELECT {columns} FROM proxy_logs JOIN (SELECT DISTINCT statement FROM ({findings}))"
+        " ON standardizedSql IS NOT DISTINCT FROM statement"
+        f" WHERE {period.sql} AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"
+        f" GROUP BY standardizedSql ORDER BY standardizedSql LIMIT {_MOST_KEPT + 1}"
+    ).fetchall()
+    if len(rows) > _MOST_KEPT:
+        return []
+    return [
+        {name: values[0] for name, values in zip(_COLUMNS, row, strict=True) if len(values) == 1}
+        for row in rows
+    ]
 
 
 def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
@@ -27,7 +59,7 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     findings = leak_findings_sql(first=period.first, last=period.last, per_user_tables=log.per_user_tables)
     rows = log.rows(
         f"SELECT grade, ruleId, statement, md5(statement) AS hash FROM ({findings}) "
-        f"ORDER BY grade, served DESC, ruleId, hash LIMIT {MOST_LEAKS}"
+        f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST_NAMED}"
     )
     if not rows:
         return None
@@ -63,4 +95,4 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
                 f"Results of a statement that {reason} reached several users, {rule} ({counts}): {name}",
             )
         )
-    return Section("leaks", "Leaks", sentences, facts, names)
+    return Section(LEAKS, "Leaks", sentences, facts, names)

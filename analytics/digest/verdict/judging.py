@@ -10,8 +10,9 @@ from django.db.models import DateTimeField, ExpressionWrapper, F, OuterRef, Subq
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
+from analytics.digest.facts import LEAKS
 from analytics.digest.verdict.falls import TOLD_DAYS, find_fallen_day, tell_worst_fall
-from analytics.digest.verdict.leaks import find_closing_revision, leaking_rules
+from analytics.digest.verdict.leaks import find_closing_revision, read_leaking
 from analytics.digest.verdict.sentences import STATES, Verdict, VerdictSentence, VerdictState
 from analytics.models import Digest, TenantHealth
 from logs.pending import last_pending_days
@@ -22,11 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
-_LEAKS: Final = "leaks"
 #: What the last digest found, by its section, the worst first.
 _FINDINGS: Final = (
     ("errors", "Requests failed in bursts"),
-    (_LEAKS, "Cached results that depend on the user went to several users"),
+    (LEAKS, "Cached results that depend on the user went to several users"),
     ("stale", "Hits were older than a change of a table that they read"),
 )
 
@@ -81,7 +81,7 @@ def note_findings(tenant_id: UUID) -> None:
 def _read_histories(digests: Mapping[UUID, Sequence[Digest]]) -> Mapping[UUID, Sequence[Revision]]:
     """Return the revisions of the rules that can have caused or ended what digests found, oldest first."""
     histories: defaultdict[UUID, list[Revision]] = defaultdict(list)
-    leaking = {tenant for tenant, found in digests.items() if leaking_rules(found[0])}
+    leaking = {tenant for tenant, found in digests.items() if read_leaking(found[0])}
     fallen = {tenant for tenant, found in digests.items() if any(map(find_fallen_day, found))}
     if concerned := leaking | fallen:
         since = days_before(min(digests[tenant][-1].first_day for tenant in concerned), 1)
@@ -142,7 +142,7 @@ def _tell_findings(
     for section, finding in _FINDINGS:
         if section in sections:
             text = f"{finding} on {day_in_words(digest.last_day, today)}"
-            seq = find_closing_revision(digest, history) if section == _LEAKS else None
+            seq = find_closing_revision(digest, history) if section == LEAKS else None
             if seq is None:
                 yield VerdictSentence(VerdictState.FINDING, text, digest.last_day)
             else:

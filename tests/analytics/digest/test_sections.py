@@ -399,12 +399,17 @@ def test_stale_risk_above_one_percent(world: World) -> None:
 
 
 def test_a_leak_names_no_user(world: World) -> None:
-    shared = {"standardizedSql": "SELECT current_user", "cacheKey": "k", "cacheStatus": "HIT"}
+    shared = {
+        "standardizedSql": "SELECT current_user",
+        "statementType": "SELECT",
+        "cacheKey": "k",
+        "cacheStatus": "HIT",
+    }
     put(
         world,
         DAY,
-        entries(2, at=at(DAY), userName="Ana Maria", matchedRule="r", **shared),
-        entries(1, at=at(DAY), userName="Bo", matchedRule="r", **shared),
+        entries(2, at=at(DAY), userName="Ana Maria", matchedRule="r", operationType="SYNC", **shared),
+        entries(1, at=at(DAY), userName="Bo", matchedRule="r", operationType="EXECUTE_STATEMENT", **shared),
     )
     rebuild(world)
     digest = make(world)
@@ -415,6 +420,13 @@ def test_a_leak_names_no_user(world: World) -> None:
         )
     ]
     assert "Ana" not in str(digest.document)
+    (leaking,) = digest.document["leaking"]
+    assert (leaking["standardizedSql"], leaking["statementType"], leaking["cacheOverride"]) == (
+        "SELECT current_user",
+        "SELECT",
+        None,
+    )
+    assert not {"userName", "clientIp", "userAgent", "operationType"} & leaking.keys()
 
 
 class TestPublishes:

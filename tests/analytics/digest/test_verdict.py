@@ -270,39 +270,63 @@ def test_all_that_was_found_is_told_the_worst_first(tenant: UUID) -> None:
     assert (verdict.text, len(verdict.more)) == ("No log since Monday, 23 November", 4)
 
 
-def leak(digest: Digest, *rules: str) -> None:
-    """Add leaks of some rules to a digest."""
-    for number, rule in enumerate(rules, start=1):
-        digest.document["names"] += [
-            {"id": f"leak-{number}-statement", "kind": "statement", "value": "SELECT current_user()"},
-            {"id": f"leak-{number}-rule", "kind": "rule", "value": rule},
-        ]
+MINE = {"standardizedSql": "SELECT current_user()", "tables": "[]", "isReadOnly": True, "cacheOverride": None}
+PAY = {"standardizedSql": "SELECT * FROM hr.pay", "tables": '["hr.pay"]', "isReadOnly": True}
+SHARED = {"id": "all", "conditions": {"isReadOnly": True}, "varyBy": []}
+
+
+def leak(tenant: UUID, *leaking: Mapping[str, Any]) -> None:
+    """Store a digest of yesterday with statements that leaked."""
+    digest = make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",))
+    digest.document["leaking"] = leaking
     digest.save()
 
 
-def test_a_leak_is_closed_once_its_rules_keep_users_apart(tenant: UUID) -> None:
-    def publish(seq: int, **rules: list[str]) -> None:
-        stored = [
-            {"id": rule, "enabled": True, "action": "cache", "varyBy": vary} for rule, vary in rules.items()
-        ]
-        write(tenant, seq, hours=24 + seq, rules=stored)
+def test_a_leak_is_closed_once_no_rule_shares_its_statements(tenant: UUID) -> None:
+    def publish(seq: int, *rules: Mapping[str, Any]) -> None:
+        write(tenant, seq, hours=24 + seq, rules=rules)
 
-    leak(make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",)), "a", "b")
+    leak(tenant, MINE, PAY)
     told = "Cached results that depend on the user went to several users on Tuesday, 24 November"
-    publish(1, a=[], b=[])
-    publish(2, a=["userName"], b=[])
+    pay = {"id": "pay", "conditions": {"tables": {"containsAny": ["hr.*"]}}, "varyBy": ["userName"]}
+    publish(1, SHARED)
+    publish(2, pay, SHARED)
     verdict = read_verdict(tenant)
     assert (verdict.text, verdict.is_bad, len(verdict.open_findings)) == (told, True, 1)
-    publish(3, a=["userName"], b=["role", "userName"])
-    publish(4, a=["userName"], b=["userName"], c=[])
+    publish(3, pay, SHARED | {"conditions": {"not": {"standardizedSql": {"contains": "current_user"}}}})
+    publish(4, pay, {"id": "mine", "varyBy": ["sessionId"]}, SHARED)
     note_findings(tenant)
     verdict = read_verdict(tenant)
     assert verdict.text == f"{told}, closed by revision 3; the digest of the next whole day lacks it"
     assert (verdict.state, verdict.is_bad, find_open([tenant])) == (VerdictState.FINDING_CLOSED, False, {})
     # Other rules may open it again, so it stays noted.
     assert TenantHealth.objects.get().has_findings
-    publish(5, a=["userName"])
+    publish(5, pay, {"id": "mine", "enabled": False, "varyBy": ["userName"]}, SHARED)
     assert read_verdict(tenant).state is VerdictState.FINDING
+
+
+@pytest.mark.parametrize(
+    ("rules", "is_closed"),
+    [
+        ([SHARED], False),
+        ([], True),
+        ([SHARED | {"enabled": False}], True),
+        ([SHARED | {"action": "bypass"}], True),
+        ([SHARED | {"varyBy": ["host"]}], False),
+        ([SHARED | {"varyBy": ["host", "userTokenHash"]}], True),
+        ([SHARED | {"conditions": {"tables": {"containsAny": ["sales.*"]}}}], True),
+        ([SHARED | {"conditions": {"cacheOverride": "cache"}}], True),
+        # Who asks is not known.
+        ([SHARED | {"conditions": {"userName": "ann"}}], False),
+        ([SHARED | {"conditions": {"userName": "ann", "isReadOnly": False}}], True),
+        ([{"id": "deny", "action": "deny", "conditions": {"userName": "ann"}}, SHARED], False),
+        ([{"id": "none", "action": "bypass", "conditions": {}}, SHARED], True),
+    ],
+)
+def test_what_closes_a_leak(tenant: UUID, rules: list[dict[str, Any]], is_closed: bool) -> None:
+    leak(tenant, MINE)
+    write(tenant, 1, hours=30, rules=rules)
+    assert (read_verdict(tenant).state is VerdictState.FINDING_CLOSED) == is_closed
 
 
 @pytest.mark.parametrize(
@@ -328,9 +352,9 @@ def test_an_upgrade_notes_the_findings_of_earlier_digests(
     assert bool(find_open([tenant])) == is_noted
 
 
-def test_a_leak_of_which_the_digest_does_not_name_all_rules_stays_open(tenant: UUID) -> None:
-    leak(make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",)), *("a" * 5))
-    write(tenant, 1, hours=30, rules=[{"id": "a", "enabled": True, "action": "bypass"}])
+def test_a_leak_of_which_the_digest_keeps_no_statements_stays_open(tenant: UUID) -> None:
+    make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",))
+    write(tenant, 1, hours=30, rules=[])
     assert read_verdict(tenant).state is VerdictState.FINDING
 
 

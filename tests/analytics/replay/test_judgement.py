@@ -66,18 +66,20 @@ def test_a_replay_that_differs_from_the_log_decides_nothing() -> None:
 def test_the_notes_say_why_hits_become_misses_where_some_do(becomes: str, says_why: bool) -> None:
     shown = result(counts(60), counts(50))
     calibration = {"grade": "good", "share": 1, "rows": 100}
-    days = {"daysLeftOut": ["2026-03-02"]}
+    days = {"daysLeftOut": ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-03"]}
     notes = say_notes(
         {
             **shown,
             "calibration": calibration,
             "moved": [{"from": "HIT", "to": becomes}],
-            "caveats": [],
+            "caveats": ["days-left-out"],
             "window": days,
         }
     )
     assert any("so some hits become misses" in note for note in notes) is says_why
-    assert notes[-1] == "Monday, 2 March was left out."
+    assert notes[-1] == (
+        "Days without usable entries in the log were left out: 27 February to 1 March; Tuesday, 3 March."
+    )
 
 
 @pytest.mark.parametrize("can_repeat", [True, False])
