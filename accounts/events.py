@@ -63,17 +63,23 @@ def record_event(
 
 
 @contextmanager
-def sign_in_failures_recorded(subject: str = "") -> Iterator[None]:
+def sign_in_failures_recorded(subject: str = "", *, way: str) -> Iterator[None]:
     """Record a failed sign-in if an `ApiError` leaves the block. Use it outside of the transaction.
 
-    ``subject`` is the address that signs in, empty if it is not known yet.
+    ``subject`` is the address that signs in, empty if it is not known yet. ``way`` is an identity provider or
+    ``link``, empty if it is not known.
     """
     try:
         yield
     except ApiError as error:
-        caller = f"{subject} {network_of(current_address())}"
-        record_refusal(EventKind.SIGN_IN_FAILED, subject=subject, credential=caller, reason=error.text)
+        record_failed_sign_in(subject, way={"provider": way} if way else None, reason=error.why)
         raise
+
+
+def record_failed_sign_in(subject: str, *, way: Mapping[str, str] | None, reason: str) -> None:
+    """Record that a sign-in failed. ``way`` says how, in the words of `EventKind.SIGN_IN_SUCCEEDED`."""
+    caller = f"{subject} {network_of(current_address())}"
+    record_refusal(EventKind.SIGN_IN_FAILED, subject=subject, credential=caller, reason=reason, after=way)
 
 
 def record_refused_token(*, subject: str, token: str, reason: str) -> None:
@@ -85,7 +91,9 @@ def record_refused_token(*, subject: str, token: str, reason: str) -> None:
     record_refusal(EventKind.TOKEN_REFUSED, subject=subject, credential=credential, reason=reason)
 
 
-def record_refusal(kind: EventKind, *, subject: str, credential: str, reason: str) -> None:
+def record_refusal(
+    kind: EventKind, *, subject: str, credential: str, reason: str, after: Mapping[str, str] | None = None
+) -> None:
     """Record a refusal, once in five minutes for the same credential and reason.
 
     ``credential`` is not stored. If Redis does not answer, the refusal is in the log alone. The actor of the
@@ -99,7 +107,7 @@ def record_refusal(kind: EventKind, *, subject: str, credential: str, reason: st
         logger.warning("Not recorded as an event (%s): %s of %r: %s", error, kind, subject, reason)
         return
     if is_first:
-        record_event(kind, actor="", subject=subject, reason=reason)
+        record_event(kind, actor="", subject=subject, reason=reason, after=after)
 
 
 def known_address(text: str) -> str:

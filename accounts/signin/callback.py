@@ -25,13 +25,14 @@ def take_sign_in(*, state: str, browser: str, provider: str | None) -> PendingSi
         SignInFailed: the state is invalid, or of a sign-in at another provider.
         RedisError: Redis does not answer.
     """
-    with sign_in_failures_recorded():
+    with sign_in_failures_recorded(way=provider or ""):
         try:
             pending = take_pending(state, browser=browser)
         except InvalidState as error:
-            raise SignInFailed(f"{error} Start again.") from error
+            raise SignInFailed(f"{error} Start again.", why=str(error)) from error
         if provider not in {None, pending.provider}:
-            raise SignInFailed("The sign-in was begun at another identity provider. Start again.")
+            why = "The sign-in was begun at another identity provider."
+            raise SignInFailed(f"{why} Start again.", why=why)
     return pending
 
 
@@ -41,9 +42,10 @@ def prove_identity(request: HttpRequest, pending: PendingSignIn, *, refused: boo
     Raises:
         SignInFailed: the provider refused or failed.
     """
-    with sign_in_failures_recorded():
+    with sign_in_failures_recorded(way=pending.provider):
         if refused:
-            raise SignInFailed("The identity provider refused. Start again.")
+            why = "The identity provider refused."
+            raise SignInFailed(f"{why} Start again.", why=why)
         return fetch_identity(request, pending)
 
 
@@ -55,5 +57,5 @@ def finish_sign_in(request: HttpRequest, pending: PendingSignIn, *, refused: boo
         Forbidden: the email's domain may not sign in, or the user is deactivated.
     """
     identity = prove_identity(request, pending, refused=refused)
-    with sign_in_failures_recorded(known_address(identity.email)):
+    with sign_in_failures_recorded(known_address(identity.email), way=pending.provider):
         return complete_sign_in(identity, device)

@@ -46,7 +46,8 @@ class OtherIdentity(SignInFailed):
     def __init__(self, user: User) -> None:
         super().__init__(
             f"{user.email} signs in through {user.identity_provider!r} here. Sign in that way or by an "
-            "emailed link. To change it, ask a platform admin to unlink it."
+            "emailed link. To change it, ask a platform admin to unlink it.",
+            why=f"The user signs in through another identity, at {user.identity_provider!r}.",
         )
 
 
@@ -92,7 +93,7 @@ def complete_sign_in(identity: Identity, device: Device) -> SignIn:
         lock_sign_in(email)
         user = find_user(identity, email) or _create_user(email)
         if not user.is_active:
-            raise Forbidden("This user is deactivated.")
+            raise Forbidden("This user is deactivated.", why="The user is deactivated.")
         is_first = user.last_login is None
         _update_user(user, identity, moment)
         if is_first and user.role != PrimaryRole.GUEST:

@@ -106,7 +106,7 @@ def verify_link(*, token: str, return_to: str | None, device: Device) -> tuple[S
         Forbidden: the domain may no longer sign in, or the user is deactivated.
     """
     link = find_link(token)
-    with sign_in_failures_recorded(link.email), transaction.atomic():
+    with sign_in_failures_recorded(link.email, way="link"), transaction.atomic():
         use_link(link)
         sign_in = complete_sign_in(Identity(email=link.email, email_verified=True), device)
     return sign_in, link.return_to if return_to is None else return_address(return_to)
@@ -122,8 +122,8 @@ def find_link(token: str) -> Link:
     require_links()
     link = look_at_link(token)
     if link is None:
-        with sign_in_failures_recorded():
-            raise InvalidLink
+        with sign_in_failures_recorded(way="link"):
+            raise InvalidLink(why="The link is unknown.")
     return link
 
 
@@ -144,7 +144,8 @@ def use_link(link: Link) -> None:
     moment = now()
     open_links = MagicLink.objects.filter(pk=link.pk, used_at__isnull=True, expires_at__gt=moment)
     if not open_links.update(used_at=moment):
-        raise InvalidLink
+        is_old = link.expires_at <= moment
+        raise InvalidLink(why="The link has expired." if is_old else "This or a later link was used before.")
 
 
 def _send(link: Link, token: str, *, page: str) -> None:

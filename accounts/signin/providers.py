@@ -153,7 +153,7 @@ def fetch_identity(request: HttpRequest, pending: PendingSignIn) -> Identity:
             _check_id_token(answer, login, nonce=pending.nonce)
     except _PROVIDER_ERRORS as error:
         logger.warning("Signing in at %r failed: %s", pending.provider, error)
-        raise SignInFailed from error
+        raise SignInFailed(why="The answer of the identity provider is not valid.") from error
     return _identity(pending.provider, login)
 
 

@@ -19,7 +19,7 @@ from accounts.access.credentials import create_pat, create_refresh_token, sign_i
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
 from accounts.access.tokens import AccessToken
-from accounts.models import Event, PermissionGrant, Tenant, User
+from accounts.models import Event, MagicLink, PermissionGrant, Tenant, User
 from accounts.models.events import EventKind
 from accounts.signin.flow import Device, Identity, complete_sign_in
 from accounts.signin.state import PendingSignIn, new_browser_id, save_pending
@@ -112,14 +112,18 @@ class TestSignIn:
         assert statuses == [200, 401, 401]
         (failed,) = events("sign-in.failed")
         assert (failed.actor, failed.subject, failed.address) == ("", ADA, "127.0.0.1")
-        assert failed.reason == "The link is invalid, expired or already used. Ask for a new one."
+        assert failed.after == {"provider": "link"}
+        assert failed.reason == "This or a later link was used before."
+        MagicLink.objects.update(used_at=None, expires_at=now())
+        assert ApiClient().post(VERIFY, {"token": token}).status_code == 401
+        assert [it.reason for it in events("sign-in.failed")][1:] == ["The link has expired."]
 
     @pytest.mark.django_db(transaction=True)
     def test_a_deactivated_user_leaves_a_failure(self, mailoutbox: list[EmailMessage]) -> None:
         factories.make_user(ADA, is_active=False)
         assert ApiClient().post(VERIFY, {"token": self.mail_token(mailoutbox)}).status_code == 403
         (failed,) = events("sign-in.failed")
-        assert (failed.subject, failed.reason) == (ADA, "This user is deactivated.")
+        assert (failed.subject, failed.reason) == (ADA, "The user is deactivated.")
 
     def test_invented_links_are_recorded_once_for_each_client(self) -> None:
         for address in ("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2"):
@@ -142,9 +146,9 @@ class TestSignIn:
         state = save_pending(pending, browser=browser)
         assert client.get("/auth/callback", {"state": "x", "code": "c"}).status_code == 401
         assert client.get("/auth/callback", {"state": state, "error": "denied"}).status_code == 401
-        assert [(it.kind, it.actor, it.subject, it.reason) for it in events()] == [
-            ("sign-in.failed", "", "", "The state is malformed. Start again."),
-            ("sign-in.failed", "", "", "The identity provider refused. Start again."),
+        assert [(it.kind, it.actor, it.subject, it.after, it.reason) for it in events()] == [
+            ("sign-in.failed", "", "", None, "The state is malformed."),
+            ("sign-in.failed", "", "", {"provider": "corp"}, "The identity provider refused."),
         ]
 
     def test_through_a_provider(self) -> None:
@@ -166,13 +170,20 @@ class TestSignIn:
         assert [attempt(ADA, "wrong") for _ in range(6)] == [200] * 5 + [429]
         # A user types the password into the field of the email.
         assert attempt("hunter2", "wrong", "192.0.2.2") == 200
-        wrong = "The email or the password is wrong, or the user may not open this site"
-        assert [(it.kind, it.actor, it.subject, it.reason.partition(".")[0]) for it in events()] == [
+        factories.make_user("bob@example.org")
+        factories.make_user("gone@example.org", role="admin", is_active=False)
+        others = ("bob@example.org", "gone@example.org", "nobody@example.org")
+        assert [attempt(email, "wrong", "192.0.2.2") for email in others] == [200] * 3
+        assert [(it.kind, it.actor, it.subject, it.reason) for it in events()] == [
             ("sign-in.succeeded", ADA, ADA, ""),
-            ("sign-in.failed", "", ADA, wrong),
-            ("sign-in.failed", "", ADA, "Too many requests"),
-            ("sign-in.failed", "", "", wrong),
+            ("sign-in.failed", "", ADA, "The password is wrong."),
+            ("sign-in.failed", "", ADA, "There were too many tries."),
+            ("sign-in.failed", "", "", "What was typed is no email address."),
+            ("sign-in.failed", "", "bob@example.org", "The user is not staff."),
+            ("sign-in.failed", "", "gone@example.org", "The user is deactivated."),
+            ("sign-in.failed", "", "nobody@example.org", "There is no user of this address."),
         ]
+        assert {it.after["provider"] for it in events() if it.after} == {"password"}
 
 
 class TestTokens:

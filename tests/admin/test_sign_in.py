@@ -505,7 +505,7 @@ class TestEvents:
         client.post(reverse("mfa_authenticate"), {"code": code_of(secret)})
         recorded = Event.objects.exclude(kind="identity.linked").order_by("at", "id")
         assert [(it.kind, it.actor, it.subject, it.after, it.reason) for it in recorded] == [
-            ("sign-in.failed", "", "ada@example.org", None, "Second factor: Incorrect code."),
+            ("sign-in.failed", "", "ada@example.org", {"secondFactor": "code"}, "The code is wrong."),
             (
                 "sign-in.succeeded",
                 "ada@example.org",
@@ -539,7 +539,8 @@ class TestEvents:
         by_provider(Client(), issuer, "other")
         event = Event.objects.get(kind="sign-in.failed")
         assert event.subject == "ada@example.org"
-        assert event.reason.startswith("ada@example.org signs in through 'corp' here.")
+        assert event.after == {"provider": "other"}
+        assert event.reason == "The user signs in through another identity, at 'corp'."
 
 
 class TestSessions:

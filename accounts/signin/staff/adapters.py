@@ -23,7 +23,18 @@ from tenantadmin.lib.core.addresses import client_address, network_of
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
+    from accounts.models import User
+
 NOT_STAFF = "Only active staff may sign in here."
+
+
+def why_not_staff(user: User | None) -> str:
+    """Return why the user may not enter the admin site, for the audit; empty if the user may."""
+    if user is None:
+        return "There is no user of this address."
+    if not user.is_active:
+        return "The user is deactivated."
+    return "" if user.is_staff else "The user is not staff."
 
 
 class StaffAccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth is not typed

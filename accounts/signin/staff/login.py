@@ -40,7 +40,7 @@ from accounts.signin.flow import (
 from accounts.signin.links import find_link, look_at_link, request_link, use_link
 from accounts.signin.providers import authorization_url
 from accounts.signin.redirects import with_parameters
-from accounts.signin.staff.adapters import NOT_STAFF
+from accounts.signin.staff.adapters import NOT_STAFF, why_not_staff
 from accounts.signin.staff.enrolment import remember_link
 from accounts.signin.staff.passwords import PasswordForm
 from accounts.signin.staff.sessions import assurance_of, ways_used
@@ -138,7 +138,7 @@ def finish_at_provider(request: HttpRequest, pending: PendingSignIn, *, refused:
         identity = prove_identity(request, pending, refused=refused)
         if pending.purpose == Purpose.LINK:
             return _link(request, identity, user_id=pending.user_id)
-        with sign_in_failures_recorded(known_address(identity.email)):
+        with sign_in_failures_recorded(known_address(identity.email), way=pending.provider):
             return _sign_in_by(request, identity, target=pending.redirect)
     except ApiError as error:
         messages.error(request, error.text)
@@ -177,7 +177,7 @@ def use_mailed_link(request: HttpRequest) -> HttpResponse:
         return answer
     try:
         link = find_link(token)
-        with sign_in_failures_recorded(link.email), transaction.atomic():
+        with sign_in_failures_recorded(link.email, way="link"), transaction.atomic():
             use_link(link)
             return _sign_in_by(request, Identity(email=link.email, email_verified=True), target=target)
     except ApiError as error:
@@ -237,7 +237,7 @@ def _sign_in_by(request: HttpRequest, identity: Identity, *, target: str = "") -
         lock_sign_in(email)
         user = find_user(identity, email)
         if user is None or not user.is_staff:
-            raise Forbidden(NOT_STAFF)
+            raise Forbidden(NOT_STAFF, why=why_not_staff(user))
         link_identity(user, identity)
     method = "socialaccount" if identity.provider else "link"
     return sign_in(request, user, method=method, provider=identity.provider or None, target=target)

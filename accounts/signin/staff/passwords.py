@@ -8,9 +8,10 @@ from django.conf import settings
 from django.contrib.admin.forms import AdminAuthenticationForm
 from django.core.exceptions import ValidationError
 
-from accounts.events import known_address, record_refusal
+from accounts.events import known_address, record_failed_sign_in
 from accounts.limits import claim_try, count_use, forget_tries
-from accounts.models.events import EventKind
+from accounts.models import User
+from accounts.signin.staff.adapters import why_not_staff
 from tenantadmin.lib.core.addresses import client_address, network_of
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import ApiError, RateLimited
@@ -44,25 +45,25 @@ class PasswordForm(AdminAuthenticationForm):
             claim_try(kind=_KIND, key=key)
         except ApiError as error:
             self.refusal = error
-            self._record_failure(email, error.text)
+            self._record_failure(email, error.why)
             raise ValidationError(_explain(error), code=error.code) from error
         try:
             cleaned: dict[str, Any] = super().clean()
-        except ValidationError as error:
-            self._record_failure(email, str(error.messages[0]))
+        except ValidationError:
+            self._record_failure(email)
             raise
         if self.get_user() is not None:
             forget_tries(kind=_KIND, key=key)
         return cleaned
 
-    def _record_failure(self, email: str, reason: str) -> None:
+    def _record_failure(self, email: str, reason: str = "") -> None:
         # People type passwords into this field too: only an address is recorded.
         subject = known_address(email)
-        record_refusal(
-            EventKind.SIGN_IN_FAILED,
-            subject=subject,
-            credential=f"{subject} {network_of(client_address(self.request))}",
-            reason=reason,
+        if not reason:
+            user = User.objects.filter(email=subject).first()
+            reason = why_not_staff(user) if subject else "What was typed is no email address."
+        record_failed_sign_in(
+            subject, way={"provider": "password"}, reason=reason or "The password is wrong."
         )
 
 

@@ -9,7 +9,7 @@ from allauth.mfa.signals import authenticator_added, authenticator_removed
 from django.core.exceptions import ValidationError
 from django.dispatch import receiver
 
-from accounts.events import record_event, record_refusal
+from accounts.events import record_event, record_failed_sign_in
 from accounts.models.events import EventKind
 
 if TYPE_CHECKING:
@@ -25,12 +25,9 @@ class CodeForm(AuthenticateForm):  # type: ignore[misc]  # allauth is not typed
         try:
             return str(super().clean_code())
         except ValidationError as error:
-            record_refusal(
-                EventKind.SIGN_IN_FAILED,
-                subject=self.user.email,
-                credential=self.user.email,
-                reason=f"Second factor: {error.messages[0]}",
-            )
+            is_wrong = error.code == "incorrect_code"
+            reason = "The code is wrong." if is_wrong else "There were too many tries."
+            record_failed_sign_in(self.user.email, way={"secondFactor": "code"}, reason=reason)
             raise
 
 

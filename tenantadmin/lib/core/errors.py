@@ -38,7 +38,8 @@ class ErrorBody(JsonStruct):
 class ApiError(Exception):
     """An error whose message is sent to the caller.
 
-    ``details`` lists places in the request. ``headers`` adds headers.
+    ``details`` lists places in the request. ``headers`` adds headers. ``why`` tells the audit what the caller
+    is not told.
     """
 
     status: ClassVar[int] = 500
@@ -51,8 +52,10 @@ class ApiError(Exception):
         *,
         details: Sequence[Detail] = (),
         headers: Mapping[str, str] | None = None,
+        why: str = "",
     ) -> None:
         self.text = message or self.message
+        self.why = why or self.text
         self.details = tuple(details)
         self.headers = dict(headers or {})
         super().__init__(self.text)
@@ -183,7 +186,8 @@ class RateLimited(ApiError):
     message = "Too many requests. Try again later."
 
     def __init__(self, message: str = "", *, retry_after: int) -> None:
-        super().__init__(message, headers={"Retry-After": str(retry_after)})
+        headers = {"Retry-After": str(retry_after)}
+        super().__init__(message, headers=headers, why="There were too many tries.")
 
 
 class InternalError(ApiError):
