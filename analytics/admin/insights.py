@@ -12,7 +12,8 @@ from analytics.admin.facets import Facets, Grouping, hash_statement, write_sql
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.effects import list_effects
 from analytics.advice.mining import read_mining
-from analytics.advice.recommendations import find_outdated, is_outdated, list_recommendations
+from analytics.advice.outdated import find_outdated, is_outdated
+from analytics.advice.recommendations import list_recommendations
 from analytics.advice.wording import say_possible
 from analytics.digest.facts import NameKind, revision_of, show_fact
 from analytics.digest.rendering import as_html_sections

@@ -18,11 +18,12 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.pricing import Pricing
+from analytics.advice.documents import AdviceWindow
 from analytics.advice.effect import EffectMeasures, measure_effect, measure_suspend
 from analytics.advice.errors import WrongState
 from analytics.advice.measure import PredictedGain, SuspendChange
 from analytics.advice.proposal import Kind
-from analytics.advice.recommendations import AdviceWindow, State, read_recommendation
+from analytics.advice.recommendations import State, read_recommendation
 from analytics.advice.settling import settle_drafts
 from analytics.models import Effect, Recommendation
 from analytics.replay.errors import ReplayEnded

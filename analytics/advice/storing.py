@@ -10,8 +10,10 @@ from django.db import transaction
 
 from accounts.events import SYSTEM
 from accounts.tenants.listing import require_live_tenant
+from analytics.advice.documents import AdviceWindow
 from analytics.advice.mine import MAX_PROPOSALS, AdviceReport
-from analytics.advice.recommendations import AdviceWindow, State, choose_variant
+from analytics.advice.recommendations import State
+from analytics.advice.variants import choose_variant
 from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.replay.runs import subject_of_rules
 from tenantadmin.lib.core.storable import make_storable

@@ -10,22 +10,22 @@ from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.viewsets import AppViewSet
-from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
-from analytics.advice.mining import read_mining, request_mining
-from analytics.advice.recommendations import (
-    MiningState,
-    RecommendationDocument,
+from analytics.advice.deciding import (
     accept_recommendation,
-    describe_mining,
-    describe_recommendation,
     dismiss_recommendation,
     draft_recommendation,
-    find_outdated,
-    list_recommendations,
-    read_recommendation,
-    recommendation_etag,
     reopen_recommendation,
 )
+from analytics.advice.documents import (
+    MiningState,
+    RecommendationDocument,
+    describe_mining,
+    describe_recommendation,
+)
+from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
+from analytics.advice.mining import read_mining, request_mining
+from analytics.advice.outdated import find_outdated
+from analytics.advice.recommendations import list_recommendations, read_recommendation, recommendation_etag
 from analytics.advice.wording import say_possible
 from analytics.models import Recommendation
 from analytics.serializers.recommendations import (

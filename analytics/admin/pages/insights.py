@@ -15,17 +15,19 @@ from accounts.tenants.config import read_per_user_tables
 from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
 from analytics.admin.pages.base import LogPage, say_published
 from analytics.admin.replays import ShownReplay
-from analytics.advice.mining import read_mining, request_mining
-from analytics.advice.recommendations import (
+from analytics.advice.deciding import (
     accept_recommendation,
-    choose_variant,
     dismiss_recommendation,
     draft_recommendation,
+    reopen_recommendation,
+)
+from analytics.advice.mining import read_mining, request_mining
+from analytics.advice.recommendations import (
     read_recommendation,
     recommendation_etag,
-    reopen_recommendation,
     say_open_recommendations,
 )
+from analytics.advice.variants import choose_variant
 from analytics.advice.wording import purpose_of
 from analytics.models import Kind, Recommendation
 from analytics.published.verification import SAVINGS, DocumentKey, InvalidKey, check_key

@@ -11,12 +11,9 @@ from rich.table import Table
 
 from accounts.management.arguments import add_tenant
 from accounts.tenants.listing import require_live_tenant
+from analytics.advice.documents import describe_mining, describe_recommendation
 from analytics.advice.mining import queue_mining, run_mining
-from analytics.advice.recommendations import (
-    describe_mining,
-    describe_recommendation,
-    list_recommendations,
-)
+from analytics.advice.recommendations import list_recommendations
 from analytics.models import Mining, Recommendation
 from logs.locks import Busy
 from tenantadmin.lib.core.errors import ApiError

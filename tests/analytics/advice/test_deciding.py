@@ -13,9 +13,10 @@ from django.db import connection
 from accounts.access.scopes import Scope
 from accounts.models import Event, Revision
 from analytics import tasks
-from analytics.advice import recommendations
+from analytics.advice import deciding
+from analytics.advice.deciding import accept_recommendation
+from analytics.advice.documents import describe_recommendation
 from analytics.advice.mining import run_mining
-from analytics.advice.recommendations import accept_recommendation, describe_recommendation
 from analytics.models import Mining, Recommendation
 from rules.drafts import delete_draft, publish_draft
 from rules.models import RuleDraft
@@ -50,7 +51,7 @@ def test_of_two_acceptances_at_once_one_wins(tenant: UUID, monkeypatch: pytest.M
     (found,) = search(tenant)
 
     both = Barrier(2)
-    monkeypatch.setattr(recommendations, "require_etag", lambda *_, **__: both.wait(20))
+    monkeypatch.setattr(deciding, "require_etag", lambda *_, **__: both.wait(20))
 
     def work(_: int) -> str:
         try:

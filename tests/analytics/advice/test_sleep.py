@@ -10,10 +10,10 @@ import duckdb
 import pytest
 
 from accounts.tenants.pricing import Pricing
+from analytics.advice.deciding import accept_recommendation, draft_recommendation
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.errors import NothingToWrite
 from analytics.advice.mine import mine
-from analytics.advice.recommendations import accept_recommendation, draft_recommendation
 from analytics.demo.reading import read_demo
 from analytics.models import Recommendation
 from analytics.replay.job import Gateway, Job
