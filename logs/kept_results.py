@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import time
 from dataclasses import dataclass, field, replace
 from functools import cache as call_once
 from pathlib import Path
@@ -52,7 +51,6 @@ class KeptResult:
         """Return the kept result over ``source``, or None."""
         if not settings.SQL_OPTIONS.kept_seconds:
             return None
-        started = time.monotonic()
         try:
             entry = cache.get(self._key)
         except RedisError as error:
@@ -64,8 +62,7 @@ class KeptResult:
         builds, other_days, body = entry
         if builds != _builds(source, without=set(other_days)):
             return None
-        elapsed_ms = round((time.monotonic() - started) * 1000)
-        return replace(transfer.decode_result(body), elapsed_ms=elapsed_ms, is_kept=True)
+        return replace(transfer.decode_result(body), is_kept=True)
 
     def keep(self, source: LogSource, result: QueryResult) -> None:
         """Keep a result over ``source`` if it is small and only a new build can change it."""

@@ -91,11 +91,12 @@ def run_query(
         raise
     else:
         outcome, message = "ok", ""
-        return result
     finally:
         seconds = time.monotonic() - started
         count_query(outcome=outcome, seconds=seconds)
         end_query(run, outcome=outcome, seconds=seconds, message=message, result=result)
+    # Pages show the same as the audit.
+    return replace(result, elapsed_ms=round(seconds * 1000))
 
 
 def _query_current_files(

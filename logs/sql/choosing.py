@@ -64,14 +64,13 @@ class ChoosingEngine:
             )
             is_large = self._size(source, plan.reads) >= self._from_bytes
             if isinstance(plan, SparkStatement) and plan.reads and (is_large or source.engine == "spark"):
-                result = self._spark.run(
+                return self._spark.run(
                     plan,
                     source=source,
                     limits=limits,
                     deadline=started + limits.seconds,
                     cancellation=cancellation,
                 )
-                return replace(result, elapsed_ms=round((time.monotonic() - started) * 1000))
             if isinstance(plan, DuckdbStatement) and is_large:
                 # Over no rows, DuckDB raises what is wrong with the statement itself.
                 self._local.execute(

@@ -101,7 +101,6 @@ class LocalEngine:
             batches=answer.batches,
             row_count=sum(batch.num_rows for batch in answer.batches),
             truncated=bool(answer.document["truncated"]),
-            elapsed_ms=round((time.monotonic() - started) * 1000),
             days=None if days is None else tuple(map(str, days)),
         )
 

@@ -51,6 +51,7 @@ class LogSource:
     has_positions: bool = False
     sizes: tuple[int, ...] = ()
     engine: str = "duckdb"
+    elapsed_ms: int = 0
 
     def __post_init__(self) -> None:
         for day in self.days:
@@ -101,16 +102,17 @@ class QueryResult:
             None if it depends on the time or on random numbers.
         is_kept: it is the kept result of an earlier run.
         engine: the engine that made the rows, ``duckdb`` or ``spark``.
+        elapsed_ms: how long the run took, as the audit records it. Engines do not know.
     """
 
     columns: tuple[ResultColumn, ...]
     batches: tuple[pa.RecordBatch, ...]
     row_count: int
     truncated: bool
-    elapsed_ms: int
     days: tuple[str, ...] | None = None
     is_kept: bool = False
     engine: str = "duckdb"
+    elapsed_ms: int = 0
 
     @property
     def nbytes(self) -> int:

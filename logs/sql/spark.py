@@ -154,7 +154,6 @@ class _SparkQuery:
             batches=tuple(batches),
             row_count=sum(batch.num_rows for batch in batches),
             truncated=truncated,
-            elapsed_ms=0,
             days=self._plan.reads if self._plan.is_repeatable else None,
             engine="spark",
         )

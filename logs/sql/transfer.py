@@ -76,7 +76,8 @@ def encode_result(result: QueryResult) -> bytes:
     description = {
         "columns": [[column.name, column.type] for column in result.columns],
         "truncated": result.truncated,
-        "elapsed_ms": result.elapsed_ms,
+        # Web processes of earlier releases expect it.
+        "elapsed_ms": 0,
         "days": result.days,
         "engine": result.engine,
     }
@@ -103,7 +104,6 @@ def decode_result(body: bytes) -> QueryResult:
             batches=batches,
             row_count=sum(batch.num_rows for batch in batches),
             truncated=bool(description["truncated"]),
-            elapsed_ms=int(description["elapsed_ms"]),
             days=None if description.get("days") is None else tuple(description["days"]),
             engine=str(description.get("engine", "duckdb")),
         )

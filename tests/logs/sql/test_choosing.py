@@ -139,7 +139,7 @@ def test_a_wrong_statement_over_many_rows_names_its_error(
 
 
 def test_the_time_of_the_translation_counts(engine: LocalEngine, spark: Any, log: LogSource) -> None:
-    """A query that waited for its translation has the rest of its time, and says how long it took in all."""
+    """A query that waited for its translation has the rest of its time."""
     slow = cast("LocalEngine", SlowTranslation(engine))
     chosen = ChoosingEngine(local=slow, spark=spark, from_bytes=1 << 40)
     source = replace(log, engine="spark")
@@ -148,7 +148,6 @@ def test_the_time_of_the_translation_counts(engine: LocalEngine, spark: Any, log
     with pytest.raises(QueryTimeout, match="longer than 2 seconds"):
         chosen.execute(source=source, statement=statement, limits=replace(LIMITS, seconds=2))
     assert 2 <= time.monotonic() - started < 3.4
-    assert chosen.execute(source=source, statement="SELECT 1", limits=LIMITS).elapsed_ms >= 1500
 
 
 def test_refused_statements_never_reach_spark(engine: LocalEngine, spark: Spark, log: LogSource) -> None:

@@ -36,7 +36,6 @@ def _result(query: str, *, names: list[str] | None = None, truncated: bool = Fal
         batches=tuple(table.to_batches(max_chunksize=1_500)) or (empty_batch(table.schema),),
         row_count=table.num_rows,
         truncated=truncated,
-        elapsed_ms=1,
     )
 
 
@@ -109,7 +108,6 @@ def test_an_error_of_parquet_is_raised_before_the_first_piece() -> None:
         batches=(pa.record_batch([out_of_range], ["t"]),),
         row_count=1,
         truncated=False,
-        elapsed_ms=1,
     )
     with pytest.raises(pa.ArrowInvalid):
         parquet_pieces(result)
