@@ -22,7 +22,7 @@ from analytics.replay.judgement import (
     say_notes,
 )
 from analytics.replay.outdated import find_outdated, normalize
-from analytics.replay.replay import GainCounts
+from analytics.replay.result import GainCounts
 from analytics.replay.runs import list_replays
 from rules.models import RuleDraft
 from tenantadmin.lib.core.timestamps import now

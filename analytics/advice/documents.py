@@ -13,7 +13,7 @@ from analytics.advice.outdated import find_outdated
 from analytics.advice.proposal import Kind, Variant
 from analytics.advice.wording import name_saved_time, purpose_of
 from analytics.models import Mining, Recommendation
-from analytics.replay.replay import complete_gateway
+from analytics.replay.result import complete_gateway
 from rules.diff import StoredRule
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp

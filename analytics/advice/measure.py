@@ -17,21 +17,12 @@ from analytics.replay.billed import (
     compare_bills,
 )
 from analytics.replay.calibration import Bounds, calibrate
+from analytics.replay.caveats import find_caveats
+from analytics.replay.comparing import compare_rulesets, render_counts
 from analytics.replay.evidence import EvidenceQuery
-from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Ruleset
-from analytics.replay.replay import (
-    GainCounts,
-    Player,
-    ReplayCounts,
-    ReplayResult,
-    bills_of,
-    compare_rulesets,
-    describe_input,
-    find_caveats,
-    find_position,
-    render_counts,
-)
+from analytics.replay.player import Player
+from analytics.replay.result import GainCounts, ReplayCounts, ReplayResult, describe_input
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.sql.view import LogView
@@ -115,31 +106,28 @@ class Measurer:
             columns={*STATEMENT_COLUMNS, "standardizedSql"}.union(*map(find_columns, rulesets)),
             changes=job.changes,
         )
-        in_force = list(job.in_force) or [Ruleset(0, job.current)]
-        self.gateway = learn_gateway(connection, job, in_force, restarts=self._loaded.restarts)
+        self._player = Player(connection, job, self._loaded)
+        self.gateway = self._player.gateway
         self.input = describe_input(job, self._loaded, self.gateway)
-        self._player = Player(connection, job, self._loaded, self.gateway)
         LogView(connection).make_tolerant([file.file for file in job.files])
 
     def play_current(self) -> Outcome:
         """Replay the rules that were in force, then the current ones. Return the outcome of the current."""
         job = self._job
-        in_force = list(job.in_force) or [Ruleset(0, job.current)]
-        outcome, in_force_counts = self._player.play("current", in_force, keep=True)
-        counts = in_force_counts
-        self.calibration = calibrate(self._connection, outcome)
-        if len(in_force) != 1 or in_force[0].rules != job.current:
-            outcome, counts = self._player.play("current", [Ruleset(0, job.current)], keep=True)
-        self._is_gateway_unknown = len(in_force_counts) > 1 or len(counts) > 1
-        self._outcome, self._counts = outcome, counts
-        self._against = render_counts(counts, job.current, counts[0].position)
-        self._bills = bills_of(counts)
+        in_force = self._player.play("current", job.rulesets_in_force, keep=True)
+        self.calibration = calibrate(self._connection, in_force.outcome)
+        current = in_force
+        if not job.has_one_ruleset:
+            current = self._player.play("current", [Ruleset(0, job.current)], keep=True)
+        self._is_gateway_unknown = in_force.is_gateway_unknown or current.is_gateway_unknown
+        self._current = current
+        self._total = render_counts(current, current.runs[0].position).total
         self.risk = {
             rule_id: (rule_counts["risk_low"], rule_counts["risk_high"], rule_counts["hits"])
-            for rule_id, rule_counts in counts[0].rules.items()
+            for rule_id, rule_counts in current.runs[0].rules.items()
             if rule_id is not None
         }
-        return outcome
+        return current.outcome
 
     def predict(self, rules: tuple[Rule, ...]) -> tuple[Prediction, ReplayResult]:
         """Replay a ruleset, and return the difference to the current one and the whole result.
@@ -148,25 +136,18 @@ class Measurer:
             rules: their conditions read only `STATEMENT_COLUMNS`, the statement, and columns that the current
                 rules read.
         """
-        outcome, counts = self._player.play("subject", [Ruleset(0, rules)])
-        position = find_position(self._counts, counts)
-        subject = render_counts(counts, rules, position)
-        against = render_counts(self._counts, self._job.current, position)
-        billed = compare_bills(bills_of(counts), self._bills, self._job.pricing)
-        prediction = _compare(subject.total, against.total, billed)
+        subject = self._player.play("subject", [Ruleset(0, rules)])
+        is_gateway_unknown = self._is_gateway_unknown or subject.is_gateway_unknown
         result = compare_rulesets(
             self._connection,
             self._job,
             self.input,
             calibration=self.calibration,
-            outcomes=(self._outcome, outcome),
-            against=against,
-            counts=subject,
-            billed=billed,
-            position=position,
-            caveats=self._find_caveats(is_gateway_unknown=self._is_gateway_unknown or len(counts) > 1),
+            current=self._current,
+            subject=subject,
+            caveats=self._find_caveats(is_gateway_unknown=is_gateway_unknown),
         )
-        return prediction, result
+        return _compare(result.total, result.against.total, result.billed), result
 
     def predict_moved(self, move: Move) -> Prediction:
         """Return what the current rules bill if some of their executions ran in another minute."""
@@ -181,8 +162,7 @@ class Measurer:
         job = self._job
         now = list(bill_executions(self._connection, f"FROM {KEPT}", job).values())
         then = list(bill_executions(self._connection, executions, job, pricing=pricing).values())
-        total = self._against.total
-        return _compare(total, total, compare_bills(then, now, job.pricing))
+        return _compare(self._total, self._total, compare_bills(then, now, job.pricing))
 
     def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
         grade = self.calibration.grade
@@ -193,7 +173,7 @@ class Measurer:
     @property
     def warehouse_ms(self) -> int:
         """The warehouse time (ms) under the current rules."""
-        return self._against.total.spent_ms
+        return self._total.spent_ms
 
     @property
     def caveats(self) -> list[str]:

@@ -19,7 +19,7 @@ from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal
 from analytics.advice.refusals import NotProposed, find_refusals
 from analytics.advice.requests import load_statements
 from analytics.replay.calibration import Calibration
-from analytics.replay.replay import LearnedGateway, ReplayResult, ReplayRows
+from analytics.replay.result import LearnedGateway, ReplayResult, ReplayRows
 from logs.layout import day_start_ms
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct

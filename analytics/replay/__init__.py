@@ -9,6 +9,8 @@
 - `outcome` and `chain` compute which requests the cache serves (``decided``, then ``played``).
 - `counts`, `risk` and `bounds` count the outcome, `calibration` compares it with the log, and `publish_cost`
   estimates the cost of emptying the cache.
+- `player` does this for each possible setting of the Gateway, and `comparing` compares two rulesets: the
+  `result`, with its `caveats`.
 
 `runs` and `execution` queue and run replays in workers.
 """

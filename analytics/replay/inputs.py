@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
 
-    from analytics.replay.replay import ReplayResult
+    from analytics.replay.result import ReplayResult
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: Raise it when a replay of the same input has another result. Then earlier results are not reused.

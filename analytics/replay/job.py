@@ -90,6 +90,16 @@ class Job:
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
 
     @property
+    def rulesets_in_force(self) -> Sequence[Ruleset]:
+        """The rulesets that were in force; the current one if they are not known."""
+        return self.in_force or [Ruleset(0, self.current)]
+
+    @property
+    def has_one_ruleset(self) -> bool:
+        """True if the current ruleset was in force all the time."""
+        return [ruleset.rules for ruleset in self.rulesets_in_force] == [self.current]
+
+    @property
     def before(self) -> date:
         """The day before the window."""
         return days_before(self.first_day, 1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
+from analytics.replay.caveats import Caveat, say_caveat
 from tenantadmin.lib.core.formats import count, day_in_words, days_between, duration, number, percent
 from tenantadmin.lib.core.structs import JsonStruct
 
@@ -27,21 +28,6 @@ _NO_CHANGE: Final = 0.5
 #: Purposes of recommendations that hits and warehouse time do not show.
 _NO_WAITING: Final = "no waiting"
 _OTHER_PURPOSES: Final = (_NO_WAITING, "less stored", "simpler rules")
-
-_DAYS_LEFT_OUT: Final = "days-left-out"
-#: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
-_CAVEATS: Final = {
-    "writes-past-gateway-invisible": "Writes past the Gateway are not in the log: the risk may be higher.",
-    "literals-hidden": "The log hides literals of some statements, so hits have bounds.",
-    "gateway-unknown": "The log does not say what the Gateway declines by itself: the bounds are wider.",
-    "keys-per-user": "The Gateway of this log keeps users apart, also where the rules do not vary.",
-    _DAYS_LEFT_OUT: "Days without usable entries in the log were left out.",
-    "cold-start": "The days before the window have no data: the cache starts cold.",
-    "cache-disabled": "The configuration switches caching off: the Gateway declines every cache rule.",
-    "calibration-fair": "The replay of the rules in force differs a little from the log.",
-    "calibration-poor": "The replay of the rules in force differs much from the log: do not trust this.",
-    "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
-}
 
 
 class Tone(StrEnum):
@@ -65,11 +51,6 @@ class ReplayJudgement(JsonStruct):
     is_against_earlier: Annotated[
         bool, Meta(description="True if the figures compare with rules that are no longer in force.")
     ] = False
-
-
-def say_caveat(code: str) -> str:
-    """Return the sentence for a caveat, or the code if it is unknown."""
-    return _CAVEATS.get(code, code)
 
 
 def say_notes(result: Mapping[str, Any]) -> list[str]:
@@ -99,7 +80,9 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
         counted,
         *([expiry] if loses else []),
         *(
-            _say_left_out(result["window"]["daysLeftOut"]) if code == _DAYS_LEFT_OUT else say_caveat(code)
+            _say_left_out(result["window"]["daysLeftOut"])
+            if code == Caveat.DAYS_LEFT_OUT
+            else say_caveat(code)
             for code in result["caveats"]
         ),
     ]
@@ -113,7 +96,7 @@ def _say_left_out(days: Sequence[str]) -> str:
     ):
         first, *others = [day for _, day in run]
         named.append(days_between(first, others[-1], today=first) if others else day_in_words(first, first))
-    return f"{_CAVEATS[_DAYS_LEFT_OUT].removesuffix('.')}: {'; '.join(named)}."
+    return f"{say_caveat(Caveat.DAYS_LEFT_OUT).removesuffix('.')}: {'; '.join(named)}."
 
 
 def middle(bounds: Mapping[str, Any]) -> float:

@@ -29,7 +29,7 @@ from analytics.replay.inputs import Request, collect_input
 from analytics.replay.judgement import ReplayJudgement, judge, say_notes
 from analytics.replay.leaks import ReplayLeaks
 from analytics.replay.publish_cost import PublishCost
-from analytics.replay.replay import (
+from analytics.replay.result import (
     LearnedGateway,
     ReplayCounts,
     ReplayRows,

@@ -15,7 +15,7 @@ from django.utils.html import conditional_escape, format_html, json_script
 from django.utils.safestring import mark_safe
 
 from analytics.advice.wording import name_saved_time, purpose_of, show_rows
-from analytics.replay.judgement import say_caveat
+from analytics.replay.caveats import say_caveat
 from logs.statuses import STATUSES, say_status
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues

@@ -27,7 +27,7 @@ from analytics.replay import execution, limit, runs
 from analytics.replay.errors import TooLarge, TooManyReplays
 from analytics.replay.execution import fail_lost_replays, run_next
 from analytics.replay.outdated import find_outdated
-from analytics.replay.replay import ReplayResult, replay
+from analytics.replay.replay import replay
 from analytics.replay.runs import (
     cancel_replay,
     delete_old_replays,
@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from uuid import UUID
+
+    from analytics.replay.result import ReplayResult
 
 pytestmark = pytest.mark.django_db(transaction=True)
 DAY = date(2026, 3, 2)
