@@ -1,20 +1,17 @@
 """Explain a logged request: the rule that decides it, and the reason of a miss.
 
-Contract: "Query log entry and ``proxy_logs``", "Cache status". Audited queries read the log.
+Contract: "Query log entry and ``proxy_logs``". Audited queries read the log.
 """
 
 from __future__ import annotations
 
 import datetime as dt
-from hashlib import md5
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import Meta
 
-from accounts.models import Revision
-from accounts.models.history import RevisionKind
-from analytics.misses import say_reason
+from analytics.miss_reasons import MissExplanation, explain_miss
 from logs.audit import REQUEST_KEY, record_read, storable
 from logs.columns import CACHE_STATUSES
 from logs.models import Partition
@@ -23,43 +20,26 @@ from logs.quoting import quote_value
 from rules.explain import RequestExplanation, explain
 from rules.in_force import choose_rules
 from rules.language import read_rules
-from rules.models import Marker
 from tenantadmin.lib.core.errors import NotFound
-from tenantadmin.lib.core.storable import is_storable
-from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, days_before, format_timestamp, from_epoch_ms, now
+from tenantadmin.lib.core.structs import JsonStruct, one_of
+from tenantadmin.lib.core.timestamps import now, time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from logs.audit import Reader
     from tenantadmin.lib.objectstore import ObjectStore
 
-#: The number of days in which to search for earlier stores of a key.
-HISTORY_DAYS: Final = 7
 #: The number of days with a log in which an entry is searched whose day is not given.
 SEARCHED_DAYS: Final = 31
-_HISTORY_MS: Final = HISTORY_DAYS * 86_400_000
-#: A longer statement is searched by its hash.
-_MAX_QUOTED_BYTES: Final = 16 << 10
 #: The statuses that rules decide.
 _DECIDED: Final = frozenset(
     {"HIT", "MISS", "BYPASS", "PASSTHROUGH", "BLOCKED", "HOLD", "ERROR", "INVALIDATION_ERROR"}
-)
-_ENTRY_COLUMNS: Final = (
-    "timestamp, logId, cacheStatus, queryHash, parameterValues, warehouseExecutionTimeMs, cacheKeyVersion, "
-    "cacheTtlSeconds, cacheExpiresAt"
 )
 
 
 class LoggedRequestNotFound(NotFound):
     message = "The log has no entry with this logId on this day."
-
-
-MissReason: TypeAlias = Literal[
-    "restart", "ttl-expired", "invalidation-marker", "not-stored", "no-cache-entry"
-]
 
 
 class LoggedRequest(JsonStruct):
@@ -88,59 +68,6 @@ class Disagreement(JsonStruct):
 
     logged: str | None
     traced: str | None
-
-
-class EntryReference(JsonStruct):
-    log_id: str | None
-    at: Timestamp | None
-
-
-class NearestEntry(EntryReference):
-    parameter_values: str | None
-
-
-class RestartRevision(JsonStruct):
-    seq: Count
-    changed_at: Timestamp
-
-
-class MissMarker(JsonStruct):
-    marker_id: str
-    invalidated_at: Timestamp
-    invalidated_by: dict[str, Any]
-
-
-class MissExplanation(JsonStruct):
-    """Why a `MISS` was one, with the evidence for this reason."""
-
-    reason: MissReason
-    reconstructed: Annotated[bool, Meta(description="True if the log gives no reason.")]
-    last_store: Annotated[
-        EntryReference | None, Meta(description="The last entry that stored this result.")
-    ] = None
-    revision: Annotated[
-        RestartRevision | None, Meta(description="The write of the rules that emptied the cache.")
-    ] = None
-    cache_key_version: Annotated[
-        int | None, Meta(description="The version of cache keys that emptied the cache.")
-    ] = None
-    expired_at: Timestamp | None = None
-    ttl_seconds: Count | None = None
-    ttl_needed: Annotated[
-        Count | None, Meta(description="The shortest TTL, in seconds, that would have been a hit.")
-    ] = None
-    marker: MissMarker | None = None
-    last_execution: Annotated[EntryReference | None, Meta(description="It failed, and stored nothing.")] = (
-        None
-    )
-    first_in_days: Annotated[
-        Count | UnsetType | None, Meta(description="The number of days in which no earlier store was found.")
-    ] = UNSET
-    nearest: Annotated[
-        NearestEntry | UnsetType | None,
-        Meta(description="The last store of the same statement and rule with other values."),
-    ] = UNSET
-    text: Annotated[str, Meta(description="What the reason means, in plain words.")] = ""
 
 
 class LoggedExplanationAnswer(RequestExplanation):
@@ -190,11 +117,7 @@ def explain_logged(
         of_log = chosen if seq is None and draft_id is None else choose_rules(tenant, at=moment)
         varying = [rule.vary_by or () for rule in read_rules(of_log.rules) if rule.id == entry["matchedRule"]]
         key = ("queryHash", *(varying[0] if varying else ()))
-        found = _explain_miss(store, tenant, entry, key, day=day, moment=moment, reader=reader)
-        kept = None if found.ttl_seconds is None else (found.ttl_seconds, found.ttl_seconds)
-        miss = msgspec.structs.replace(
-            found, text=say_reason(found.reason, kept=kept, needed=found.ttl_needed)
-        )
+        miss = explain_miss(store, tenant, entry, key, day=day, moment=moment, reader=reader)
     explanation = explain(read_rules(chosen.rules), entry)
     traced, logged = explanation.decision.rule_id, entry["matchedRule"]
     disagreement = None
@@ -219,192 +142,3 @@ def _first_searched_day(tenant: UUID) -> dt.date:
         .values_list("day", flat=True)
     )
     return min(days[:SEARCHED_DAYS], default=now().date())
-
-
-def time_of(timestamp: int | None) -> dt.datetime | None:
-    """Return a timestamp of the log (epoch ms); None if it is null or outside of the years 1 to 9999."""
-    if timestamp is None:
-        return None
-    try:
-        return from_epoch_ms(timestamp)
-    except OverflowError:
-        return None
-
-
-def show_time(timestamp: int | None) -> Timestamp | None:
-    """Return a timestamp of the log as the API shows it; None if no date holds it."""
-    moment = time_of(timestamp)
-    return None if moment is None else format_timestamp(moment)
-
-
-def _explain_miss(
-    store: ObjectStore,
-    tenant: UUID,
-    entry: Mapping[str, Any],
-    key: Sequence[str],
-    *,
-    day: dt.date,
-    moment: dt.datetime,
-    reader: Reader,
-) -> MissExplanation:
-    """Return the reason of a MISS, with evidence.
-
-    The first of these that applies: ``restart``, ``ttl-expired``, ``invalidation-marker``, ``not-stored``,
-    ``no-cache-entry``. If the log gives a reason, only its possible meanings are considered. ``key`` are the
-    columns in which requests for the same result agree.
-    """
-    statement = _earlier_entries(entry, key, day=day)
-    earlier = query_rows(store, tenant=tenant, statement=statement, reader=reader)
-    own = [row for row in earlier if row["isOwn"]]
-    stored = next((row for row in own if row["cacheStatus"] == "MISS"), None)
-    logged = entry["missReason"]
-    findings: dict[MissReason, MissExplanation | None] = {}
-    if stored is not None:
-        born = stored["timestamp"] + (stored["warehouseExecutionTimeMs"] or 0)
-        findings = {
-            "restart": _find_restart(tenant, entry, stored, moment=moment),
-            "ttl-expired": _find_expiry(entry, stored, born=born),
-            "invalidation-marker": _find_marker(tenant, entry, born=born, moment=moment),
-        }
-    findings["not-stored"] = None
-    if own and own[0]["cacheStatus"] == "ERROR":
-        findings["not-stored"] = MissExplanation(
-            reason="not-stored", reconstructed=logged is None, last_execution=_reference(own[0])
-        )
-    possible = _MEANINGS.get(logged, tuple(findings))
-    for reason, explanation in findings.items():
-        if reason in possible and explanation is not None:
-            return explanation
-    nearest = next((row for row in earlier if not row["isOwn"]), None)
-    return MissExplanation(
-        # The log may refer to a marker or a store that is not stored here.
-        reason=logged or "no-cache-entry",
-        reconstructed=logged is None,
-        first_in_days=HISTORY_DAYS if stored is None else None,
-        last_store=None if stored is None else _reference(stored),
-        nearest=None
-        if nearest is None
-        else NearestEntry(
-            log_id=nearest["logId"],
-            at=show_time(nearest["timestamp"]),
-            parameter_values=nearest["parameterValues"],
-        ),
-    )
-
-
-#: The possible meanings of each reason in the log. A restart empties the cache, so the Gateway finds no
-#: entry.
-_MEANINGS: Final[Mapping[str | None, Sequence[str]]] = {
-    "no-cache-entry": ("restart", "not-stored"),
-    "ttl-expired": ("ttl-expired",),
-    "invalidation-marker": ("invalidation-marker",),
-}
-
-
-def _earlier_entries(entry: Mapping[str, Any], key: Sequence[str], *, day: dt.date) -> str:
-    """Return the query for the newest earlier entries of the same rule and statement.
-
-    It returns the newest entry of each status with the same key, and with other keys; the newest first.
-    """
-    first = days_before(day, HISTORY_DAYS)
-    timestamp = int(entry["timestamp"])
-    is_own = " AND ".join(f"{name} IS NOT DISTINCT FROM {quote_value(entry[name])}" for name in key)
-    return (
-        f"SELECT {_ENTRY_COLUMNS}, {is_own} AS isOwn FROM proxy_logs"  # noqa: S608  # quoted values
-        f" WHERE day BETWEEN '{first}' AND '{day}'"
-        f" AND timestamp BETWEEN {timestamp - _HISTORY_MS} AND {timestamp - 1}"
-        f" AND cacheStatus IN ('MISS', 'ERROR') AND {_has_statement(entry['standardizedSql'])}"
-        f" AND matchedRule IS NOT DISTINCT FROM {quote_value(entry['matchedRule'])}"
-        " QUALIFY row_number() OVER"
-        f" (PARTITION BY {is_own}, cacheStatus ORDER BY timestamp DESC, logId) = 1"
-        " ORDER BY timestamp DESC, logId"
-    )
-
-
-def _has_statement(statement: str | None) -> str:
-    """Return the SQL condition for entries with this statement."""
-    if statement is None:
-        return "standardizedSql IS NULL"
-    text = statement.encode()
-    if len(text) <= _MAX_QUOTED_BYTES:
-        return f"standardizedSql = {quote_value(statement)}"
-    # This is slower, but a query may not be as long as a statement.
-    return f"md5(standardizedSql) = '{md5(text, usedforsecurity=False).hexdigest()}'"
-
-
-def _find_restart(
-    tenant: UUID, entry: Mapping[str, Any], stored: Mapping[str, Any], *, moment: dt.datetime
-) -> MissExplanation | None:
-    """Return what emptied the cache since the last store: a write of the rules or a new key version."""
-    revision = (
-        Revision.objects.filter(
-            kind=RevisionKind.RULES,
-            tenant_id=tenant,
-            changed_at__gt=time_of(stored["timestamp"]),
-            changed_at__lte=moment,
-        )
-        .order_by("-seq")
-        .values_list("seq", "changed_at")
-        .first()
-    )
-    has_new_keys = (entry["cacheKeyVersion"] or 0) > (stored["cacheKeyVersion"] or 0) > 0
-    if revision is None and not has_new_keys:
-        return None
-    return MissExplanation(
-        reason="restart",
-        reconstructed=entry["missReason"] is None,
-        revision=None
-        if revision is None
-        else RestartRevision(seq=revision[0], changed_at=format_timestamp(revision[1])),
-        cache_key_version=entry["cacheKeyVersion"] if revision is None else None,
-        last_store=_reference(stored),
-    )
-
-
-def _find_expiry(entry: Mapping[str, Any], stored: Mapping[str, Any], *, born: int) -> MissExplanation | None:
-    """Return when the last stored result expired, and the shortest TTL that would have been a hit."""
-    ttl = stored["cacheTtlSeconds"] or entry["cacheTtlSeconds"]
-    if ttl is None or entry["timestamp"] < born + 1000 * ttl:
-        return None
-    return MissExplanation(
-        reason="ttl-expired",
-        reconstructed=entry["missReason"] is None,
-        last_store=_reference(stored),
-        expired_at=show_time(born + 1000 * ttl),
-        ttl_seconds=ttl,
-        ttl_needed=(entry["timestamp"] - born) // 1000 + 1,
-    )
-
-
-def _find_marker(
-    tenant: UUID, entry: Mapping[str, Any], *, born: int, moment: dt.datetime
-) -> MissExplanation | None:
-    """Return the newest marker on the rule that was made after the result and before the request."""
-    rule, born_at = entry["matchedRule"] or "", time_of(born)
-    if born_at is None or not is_storable(rule):
-        return None
-    marker = (
-        Marker.objects.filter(
-            tenant=tenant,
-            target_rule_id=rule,
-            invalidated_at__gt=born_at,
-            invalidated_at__lte=moment,
-        )
-        .order_by("-invalidated_at", "-pk")
-        .first()
-    )
-    if marker is None:
-        return None
-    return MissExplanation(
-        reason="invalidation-marker",
-        reconstructed=entry["missReason"] is None,
-        marker=MissMarker(
-            marker_id=marker.marker_id,
-            invalidated_at=format_timestamp(marker.invalidated_at),
-            invalidated_by=marker.invalidated_by,
-        ),
-    )
-
-
-def _reference(entry: Mapping[str, Any]) -> EntryReference:
-    return EntryReference(log_id=entry["logId"], at=show_time(entry["timestamp"]))

@@ -11,7 +11,6 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from accounts.cursors import invalid_cursor, read_cursor, write_cursor
-from analytics.explain import show_time
 from analytics.misses import say_reasons
 from analytics.summaries.statements import NO_RULE
 from logs.audit import REQUESTS_KEY, record_read
@@ -19,7 +18,7 @@ from logs.columns import CACHE_STATUSES
 from logs.quoting import quote_value
 from rules.conditions.casefold import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp
+from tenantadmin.lib.core.timestamps import Timestamp, show_time
 from tenantadmin.lib.http.hal import Link, ListLinks
 
 if TYPE_CHECKING:

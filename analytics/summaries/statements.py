@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
-from analytics.explain import show_time
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range
 from analytics.summaries.rollup_schema import LATEST_ORDER, STATEMENTS
@@ -17,7 +16,7 @@ from analytics.summaries.store import table_uris
 from logs.columns import CACHE_STATUSES
 from rules.conditions.casefold import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp
+from tenantadmin.lib.core.timestamps import Timestamp, show_time
 
 if TYPE_CHECKING:
     from uuid import UUID

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 
 from accounts.admin.pages.base import PART
 from analytics.admin.pages.base import LogPage
-from analytics.explain import explain_logged, time_of
+from analytics.explain import explain_logged
 from analytics.reports.reading import LogReader, Window
 from analytics.reports.traffic import TrafficFilter, list_traffic
 from logs.columns import BY_NAME
@@ -29,7 +29,7 @@ from rules.rule_text import say_conditions
 from rules.ruleset import read_caching
 from tenantadmin.lib.core.errors import ApiError, ValidationFailed
 from tenantadmin.lib.core.formats import duration, span
-from tenantadmin.lib.core.timestamps import days_before
+from tenantadmin.lib.core.timestamps import days_before, time_of
 from tenantadmin.lib.http.formats import moment
 from tenantadmin.lib.objectstore import default_store
 

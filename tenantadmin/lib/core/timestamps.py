@@ -24,6 +24,16 @@ def from_epoch_ms(milliseconds: int) -> dt.datetime:
     return _EPOCH + dt.timedelta(milliseconds=milliseconds)
 
 
+def time_of(timestamp: int | None) -> dt.datetime | None:
+    """Return a timestamp of the log (epoch ms); None if it is null or outside of the years 1 to 9999."""
+    if timestamp is None:
+        return None
+    try:
+        return from_epoch_ms(timestamp)
+    except OverflowError:
+        return None
+
+
 def epoch_ms(moment: dt.datetime) -> int:
     """Return an aware ``moment`` in milliseconds since 1970, rounded down."""
     return (moment - _EPOCH) // dt.timedelta(milliseconds=1)
@@ -43,6 +53,12 @@ def format_timestamp(moment: dt.datetime) -> Timestamp:
     """Return an aware ``moment`` as ``2026-11-21T02:45:07.123Z``."""
     # strftime would write years before 1000 with fewer than four digits.
     return Timestamp(moment.astimezone(dt.UTC).replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z")
+
+
+def show_time(timestamp: int | None) -> Timestamp | None:
+    """Return a timestamp of the log as the API shows it; None if no date holds it."""
+    moment = time_of(timestamp)
+    return None if moment is None else format_timestamp(moment)
 
 
 def parse_timestamp(text: str) -> dt.datetime:

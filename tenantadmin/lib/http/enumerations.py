@@ -26,7 +26,7 @@ ENUMERATIONS: Final = {
     "LeakGrade": "analytics.reports.leaks.LeakGrade.__args__",
     "MembershipRole": "accounts.models.users.MembershipRole.choices",
     "MagicLinkStatus": ["sent"],
-    "MissReason": "analytics.explain.MissReason.__args__",
+    "MissReason": "analytics.miss_reasons.MissReason.__args__",
     "OAuthErrorCode": "accounts.api.oauth.OAUTH_ERRORS",
     "PatExchangeGrantType": ["pat_exchange"],
     "Plan": "accounts.models.billing.Plan.values",
