@@ -111,7 +111,7 @@ _DATE_FIELDS: Final = (
 )  # fmt: skip
 _RULE_FIELDS: Final = (
     "ruleId", "ruleName", "queriesMatched", "totalExecutions", "cacheHits", "cacheMisses", "hitRate",
-    "warehouseTimeSavedMs", "requests",
+    "warehouseTimeSavedMs", "requests", "notCached",
 )  # fmt: skip
 _USER_FIELDS: Final = (
     "userId", "uniqueQueries", "cacheHits", "totalHits", "averageResponseTime", "minResponseTime",
@@ -263,12 +263,13 @@ FROM proxy_logs {IN_PERIOD}""",
         "hitRate has four decimals, rounded half up. warehouseTimeSavedMs is the number of hits times the "
         "mean warehouse time of the rule's own MISS entries; only the product is rounded, half up. It is "
         "negative if the times are. // rounds negative numbers towards 0, so the query uses %. requests "
-        "counts every status, also BLOCKED and errors.",
+        "counts every status, also BLOCKED and errors. notCached is cacheMisses without MISS.",
         f"""
 SELECT
-    * EXCLUDE (saved, parts, requests),
+    * EXCLUDE (saved, parts, requests, notCached),
     coalesce((saved - (saved % parts + parts) % parts) // parts, 0) AS warehouseTimeSavedMs,
-    requests
+    requests,
+    notCached
 FROM (SELECT
     matchedRule AS ruleId,
     {latest("matchedRuleName")} AS ruleName,
@@ -284,7 +285,8 @@ FROM (SELECT
         * sum(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS')
         + count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS saved,
     2 * nullif(count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS'), 0) AS parts,
-    count(*) AS requests
+    count(*) AS requests,
+    {count(UNCACHED)} AS notCached
 FROM proxy_logs {IN_PERIOD} AND matchedRule IS NOT NULL
 GROUP BY matchedRule)
 ORDER BY totalExecutions DESC, ruleId""",

@@ -58,6 +58,7 @@ _QUERIES: Final = {
             sum(entries)::BIGINT AS entries,
             sum(hits)::BIGINT AS hits,
             sum(misses)::BIGINT AS misses,
+            sum(not_cached)::BIGINT AS not_cached,
             sum(miss_warehouse_sum)::BIGINT AS miss_warehouse_sum,
             sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count,
             {_latest("latest_rule_name")}

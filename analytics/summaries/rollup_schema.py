@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from analytics.summaries.grouping import Array
 
 #: Raise it when columns or their meaning change. Then the rollups of all days are built again.
-ROLLUP_VERSION: Final = 4
+ROLLUP_VERSION: Final = 5
 #: The first version whose day files have everything that current rollups need.
 FIRST_LOG_VERSION: Final = 2
 #: The first version whose months and years have all columns that documents of one user read.
@@ -61,7 +61,8 @@ _STATEMENT_COLUMNS: Final = (
     "first_timestamp", "last_timestamp", "hour_mask", "is_kept",
 )  # fmt: skip
 #: The columns of each table of a day, in order. ``misses`` counts MISS in statements and users, which have
-#: columns for BYPASS and PASSTHROUGH. In rules and hours it counts all three.
+#: columns for BYPASS and PASSTHROUGH. In rules and hours it counts all three; ``not_cached`` of rules has the
+#: latter two.
 COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     STATEMENTS: (
         "sql", "statement", *_STATEMENT_COLUMNS, "uncached_warehouse_sum",
@@ -69,8 +70,8 @@ COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     USERS: ("user_name", "statement", *_STATEMENT_COLUMNS, *LATEST_VALUES),
     RULES: (
-        "rule", "statement", "entries", "hits", "misses", "miss_warehouse_sum", "miss_warehouse_count",
-        *_LATEST_KEY, "latest_rule_name",
+        "rule", "statement", "entries", "hits", "misses", "not_cached",
+        "miss_warehouse_sum", "miss_warehouse_count", *_LATEST_KEY, "latest_rule_name",
     ),
     HOURS: (
         "hour", "user_name", "entries", "hits", "misses", "hit_bytes", "other_bytes",

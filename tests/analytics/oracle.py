@@ -342,6 +342,7 @@ def rules_document(rows: list[Row]) -> dict[str, Any]:
                 "hitRate": float(half_up(Fraction(len(hits(mine)), total), 4)) if total else 0.0,
                 "warehouseTimeSavedMs": int(half_up(saved)),
                 "requests": len(mine),
+                "notCached": sum(row["cacheStatus"] in {"BYPASS", "PASSTHROUGH"} for row in mine),
             }
         )
     rules.sort(key=lambda rule: (-rule["totalExecutions"], rule["ruleId"].encode()))

@@ -6,6 +6,7 @@ import json
 import random
 import tempfile
 from datetime import UTC, date, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -193,7 +194,11 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
 
 def test_requests_of_a_rule_have_any_status(tmp_path: Path) -> None:
     day = date(2026, 3, 1)
-    asked = {"deny": ["BLOCKED"] * 3, "cache": ["HIT", "MISS", "INVALIDATION_ERROR", "ERROR"]}
+    asked = {
+        "bypass": ["BYPASS", "PASSTHROUGH", "HOLD"],
+        "cache": ["HIT", "MISS", "INVALIDATION_ERROR", "ERROR", "BYPASS"],
+        "deny": ["BLOCKED"] * 3,
+    }
     entries = [
         {"timestamp": day_start_ms(day), "standardizedSql": sql, "matchedRule": rule, "cacheStatus": status}
         for rule, statuses in asked.items()
@@ -205,8 +210,12 @@ def test_requests_of_a_rule_have_any_status(tmp_path: Path) -> None:
     assert part is not None
     with opened(merge_year({day: part}, directory=tmp_path / "year")) as rollups:
         rules = rules_document(rollups).rules
-    found = {rule.rule_id: (rule.requests, rule.total_executions, rule.queries_matched) for rule in rules}
-    assert found == {"cache": (8, 4, 1), "deny": (6, 0, 1)}
+    counts = attrgetter("requests", "total_executions", "cache_misses", "not_cached", "queries_matched")
+    assert {rule.rule_id: counts(rule) for rule in rules} == {
+        "bypass": (6, 4, 4, 4, 1),
+        "cache": (10, 6, 4, 2, 1),
+        "deny": (6, 0, 0, 0, 1),
+    }
 
 
 def test_statements_of_equal_cost_are_listed_by_hash(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ _RULES: Final = f"""
         sum(entries)::BIGINT AS entries,
         sum(hits)::BIGINT AS hits,
         sum(misses)::BIGINT AS misses,
+        sum(not_cached)::BIGINT AS not_cached,
         coalesce(sum(miss_warehouse_sum), 0)::BIGINT AS miss_warehouse_sum,
         sum(miss_warehouse_count)::BIGINT AS miss_warehouse_count
     FROM <rules> GROUP BY rule ORDER BY sum(hits + misses) DESC, rule
@@ -44,8 +45,14 @@ class RuleRecord(JsonStruct):
     cache_misses: Count
     hit_rate: Annotated[float, Meta(ge=0, le=1)]
     warehouse_time_saved_ms: int
-    #: Absent from documents of earlier versions.
+    # Both are absent from documents of earlier versions.
     requests: Annotated[Count | None, Meta(description="Log entries of the rule, of every status.")] = None
+    not_cached: Annotated[Count | None, Meta(description="Of `cacheMisses`: BYPASS and PASSTHROUGH.")] = None
+
+    @property
+    def stored_misses(self) -> int:
+        """The requests with the status MISS."""
+        return self.cache_misses - (self.not_cached or 0)
 
 
 class RuleEffectiveness(JsonStruct):
@@ -89,4 +96,5 @@ def _rule(row: dict[str, Any]) -> RuleRecord:
         # A hit saves the mean time of the rule's own misses. Only the product is rounded.
         warehouse_time_saved_ms=mean(hits * row["miss_warehouse_sum"], row["miss_warehouse_count"]),
         requests=row["entries"],
+        not_cached=row["not_cached"],
     )
