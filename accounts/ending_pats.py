@@ -11,6 +11,7 @@ from django.db.models import F
 
 from accounts.mailing import MailNotSent, send_mail
 from accounts.models import PersonalAccessToken
+from tenantadmin.lib.core.formats import exact_minute
 from tenantadmin.lib.core.timestamps import now
 
 logger = logging.getLogger(__name__)
@@ -56,7 +57,7 @@ def mail_ending_pats() -> int:
 def _mail(pat: PersonalAccessToken) -> None:
     context = {
         "pat": pat,
-        "ends": f"{pat.expires_at.astimezone(dt.UTC):%Y-%m-%d %H:%M} UTC",
+        "ends": exact_minute(pat.expires_at),
         "link": f"{settings.DASHBOARD_URL}#/account",
         "service": settings.PUBLIC_BASE_URL,
     }

@@ -10,6 +10,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from accounts.models import Tenant
+from tenantadmin.lib.core.formats import exact_minute
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -183,4 +184,4 @@ class RuleDraft(models.Model):
     @property
     def title(self) -> str:
         """The draft's name for a sentence or a list."""
-        return f"Draft {self.name}" if self.name else f"Unnamed draft of {self.created_at:%Y-%m-%d %H:%M} UTC"
+        return f"Draft {self.name}" if self.name else f"Unnamed draft of {exact_minute(self.created_at)}"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from analytics.digest.facts import Name, NameKind
-from analytics.digest.times import format_minute
+from analytics.digest.facts import Name, NameKind, name_time
 from logs.layout import HOUR_MS
+from tenantadmin.lib.core.formats import exact_minute
+from tenantadmin.lib.core.timestamps import from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import date
 
     from analytics.digest.facts import Wordings
 
@@ -37,12 +39,16 @@ class RulesWrite:
     #: The names of these rules by id, as far as they are known.
     labels: Mapping[str, str | None] = field(default_factory=dict, compare=False)
 
+    @property
+    def day(self) -> date:
+        return from_epoch_ms(self.at).date()
+
     def touches(self, rule_id: str) -> bool:
         """Return True if it may have added, removed or changed the rule."""
         return self.has_more or rule_id in self.added | self.removed | self.changed
 
     def as_name(self, name_id: str) -> Name:
-        text = f"revision {self.seq} ({format_minute(self.at)})"
+        text = f"revision {self.seq} ({exact_minute(from_epoch_ms(self.at))})"
         return Name(id=name_id, kind=NameKind.REVISION, value=text, href=self.href)
 
     def describe(self, prefix: str) -> tuple[str, list[Name]]:
@@ -132,7 +138,7 @@ def find_coincidence(
         ]
     )
     if marker is not None and (write is None or marker.at > write.at):
-        name = Name(id=f"{prefix}-marker", kind=NameKind.TIME, value=format_minute(marker.at), href=None)
+        name = name_time(f"{prefix}-marker", marker.at)
         marked = f"an invalidation marker made by hand at {{{name.id}}}"
         mechanism = "a marker ends all older results of its rule"
         return [

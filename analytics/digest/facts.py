@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -100,6 +101,11 @@ class Name(JsonStruct):
     label: Annotated[
         str | None, Meta(description="The name of a rule, in the log of the period or in its write.")
     ] = None
+
+
+def name_time(name_id: str, at: int) -> Name:
+    """Return the name of a time (epoch ms), to the minute."""
+    return Name(id=name_id, kind=NameKind.TIME, value=formats.exact_minute(from_epoch_ms(at)), href=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from analytics.digest.mailing import queue_mails
 from analytics.digest.model_text import choose_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
 from analytics.digest.reading import LogDay, open_log
-from analytics.digest.times import to_milliseconds
 from analytics.digest.verdict.judging import note_findings
 from analytics.models import Digest, Recommendation, TenantHealth
 from logs.locks import build_lock
@@ -33,7 +32,7 @@ from rules.diff import diff_rules
 from rules.models import Marker
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.storable import make_storable
-from tenantadmin.lib.core.timestamps import days_before, end_of_day, now
+from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -210,7 +209,7 @@ def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
         writes=_read_writes(tenant, since, until),
         earlier=_read_earlier_writes(tenant, period),
         markers=[
-            HandMarker(rule_id, to_milliseconds(moment))
+            HandMarker(rule_id, epoch_ms(moment))
             for rule_id, moment in markers.values_list("target_rule_id", "invalidated_at")
         ],
         recommendations=[
@@ -246,7 +245,7 @@ def _read_earlier_writes(tenant: UUID, period: DigestPeriod) -> list[RulesWrite]
         found.append(
             RulesWrite(
                 seq,
-                to_milliseconds(changed_at),
+                epoch_ms(changed_at),
                 _revision_href(tenant, seq),
                 **names,
                 labels=summary.get("labels", {}),
@@ -273,7 +272,7 @@ def _read_writes(tenant: UUID, since: datetime, until: datetime) -> list[RulesWr
         found.append(
             RulesWrite(
                 seq,
-                to_milliseconds(changed_at),
+                epoch_ms(changed_at),
                 _revision_href(tenant, seq),
                 added=frozenset(labels["added"]),
                 removed=frozenset(labels["removed"]),

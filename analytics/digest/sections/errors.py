@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.changes import find_last_write
-from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
-from analytics.digest.times import format_minute
+from analytics.digest.facts import FactQuery, Section, Unit, name_time
 from logs.columns import MAX_TIMESTAMP
 from logs.layout import HOUR_MS
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analytics.digest.changes import Changes
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact, Name, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -58,8 +57,6 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
     for number, (first, last, _) in enumerate(bursts, start=1):
         prefix = f"burst-{number}"
         start, end = first * HOUR_MS, (last + 1) * HOUR_MS
-        # The last hour of the calendar ends with it.
-        until = format_minute(min(end, MAX_TIMESTAMP))
         own = f"FROM proxy_logs WHERE {period.sql} AND timestamp >= {start} AND timestamp < {end}"
         facts += log.read_facts(
             [
@@ -69,8 +66,9 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
         )
         counts = f"{{{prefix}-errors}} of {{{prefix}-requests}}"
         names += [
-            Name(id=f"{prefix}-start", kind=NameKind.TIME, value=format_minute(start), href=None),
-            Name(id=f"{prefix}-end", kind=NameKind.TIME, value=until, href=None),
+            name_time(f"{prefix}-start", start),
+            # The last hour of the calendar ends with it.
+            name_time(f"{prefix}-end", min(end, MAX_TIMESTAMP)),
         ]
         sentences.append(
             (

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.digest.changes import find_coincidence
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from analytics.digest.periods import LOOK_BACK_DAYS
-from analytics.digest.times import day_of
 from logs.layout import HOUR_MS
 from logs.quoting import quote_value
 
@@ -93,7 +92,7 @@ def _last_change(
 ) -> tuple[list[Wordings], list[Name]]:
     """Return the sentence about the last change of the rule that no earlier digest has told, and its name."""
     own = [it for it in changes.earlier if rule_id in it.added | it.changed]
-    if not own or (told is not None and day_of(own[-1].at) <= told):
+    if not own or (told is not None and own[-1].day <= told):
         return [], []
     name = own[-1].as_name(f"{prefix}-write")
     last = f"this rule was last changed with {{{name.id}}}"
@@ -123,7 +122,7 @@ def _find_told(log: DigestLog, period: DigestPeriod, changes: Changes) -> Mappin
             whole.setdefault(rule_id, date.fromisoformat(str(row["day"])))
     told: dict[str, date] = {}
     for write in changes.earlier:
-        day = day_of(write.at)
+        day = write.day
         told |= {rule_id: day for rule_id, since in whole.items() if day < since and write.touches(rule_id)}
     return told
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Section, Unit
-from analytics.digest.times import day_of
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ _MOST: Final = 5
 
 def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
     """Return the newest publications in the period, in order of time."""
-    writes = [write for write in changes.writes if period.first <= day_of(write.at) <= period.last]
+    writes = [write for write in changes.writes if period.first <= write.day <= period.last]
     if not writes:
         return None
     sentences: list[Wordings] = []
@@ -65,7 +64,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
 
 def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date) -> str:
     """Return the SQL for the first misses after a write whose results were valid in the cache before it."""
-    written_on = day_of(write.at)
+    written_on = write.day
     until = f" AND timestamp < {following.at}" if following else ""
     return (
         "SELECT again.ms FROM ("

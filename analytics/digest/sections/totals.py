@@ -19,7 +19,6 @@ from analytics.digest.facts import (
     percent_sql,
 )
 from analytics.digest.sections.moved import find_start
-from analytics.digest.times import day_of
 from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ def _find_write(
     """Return the write of the period after which the hit rate fell the most, to below ``middle``."""
     falls: list[tuple[float, RulesWrite]] = []
     for write in changes.writes:
-        if not period.first <= day_of(write.at) <= period.last:
+        if not period.first <= write.day <= period.last:
             continue
         rows = log.rows(
             f"SELECT timestamp >= {write.at} AS isAfter, {_HITS} / {_COUNTED} AS rate FROM proxy_logs "

@@ -128,8 +128,17 @@ def day_in_words(day: dt.date, today: dt.date) -> str:
 
 def exact_time(at: dt.datetime) -> str:
     """Show a time to the second, in UTC: ``2026-11-24 23:34:10 UTC``."""
+    return _in_utc(at, "seconds")
+
+
+def exact_minute(at: dt.datetime) -> str:
+    """Show a time to the minute, in UTC: ``2026-11-24 23:34 UTC``."""
+    return _in_utc(at, "minutes")
+
+
+def _in_utc(at: dt.datetime, unit: str) -> str:
     # strftime would write years before 1000 with fewer than four digits.
-    return f"{at.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"
+    return f"{at.astimezone(dt.UTC).replace(tzinfo=None).isoformat(' ', unit)} UTC"
 
 
 def days_between(first: dt.date, last: dt.date, *, today: dt.date) -> str:

@@ -12,11 +12,12 @@ from accounts.models import Revision
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.sections.moved import z_score
-from analytics.digest.times import format_minute
 from analytics.models import Recommendation, TenantHealth
 from logs.columns import MAX_TIMESTAMP
 from rules.models import Marker
 from rules.write import write_ruleset
+from tenantadmin.lib.core.formats import exact_minute
+from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.digest.support import (
@@ -206,7 +207,7 @@ class TestMovedRules:
         seq = self.write(world, "other", at=at(DAY, hour=12 + hours))
         self.prepare(world, before=(320, 80), now=(50, 50))
         digest = make(world)
-        time = format_minute(at(DAY, hour=12 + hours))
+        time = exact_minute(from_epoch_ms(at(DAY, hour=12 + hours)))
         mechanism = "publishing rules empties the cache"
         expected = f"Coincides with the rules of revision {seq} ({time}): {mechanism}."
         assert (expected in lines(digest, "Hit rates that moved")) is coincides
