@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Name and meaning of the twelve values of ``cacheStatus``, in the contract's order. The dashboard's
-#: `statuses.js` has the same.
+#: Name and meaning of the twelve values of ``cacheStatus``, in the contract's order. The dashboard's page
+#: has them as JSON.
 STATUSES: Final[dict[str, tuple[str, str]]] = {
     "HIT": ("Hit", "The result came from the cache. The warehouse did nothing."),
     "MISS": (

@@ -13,6 +13,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
 from accounts.viewsets import AppViewSet
+from logs.statuses import STATUSES
 from tenantadmin.guides import GUIDES
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.negotiation import accepts_gzip
@@ -55,6 +56,7 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
     context = {
         "mail_folder": settings.EMAIL_FILE_PATH if is_in_files else "",
         "staff_pages": reverse("admin:index"),
+        "statuses": STATUSES,
     }
     page = render(request, "dashboard/index.html", context)
     page["Referrer-Policy"] = "no-referrer"

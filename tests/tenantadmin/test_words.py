@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from logs.statuses import STATUSES
+
+if TYPE_CHECKING:
+    from django.test import Client
 
 ROOT: Final = Path(__file__).parents[2]
 SCRIPT: Final = ROOT / "tenantadmin/static/dashboard/statuses.js"
 
 
-def test_each_status_has_one_name_and_meaning() -> None:
-    rows = re.findall(r"^  (\w+): (\[.*\]),$", SCRIPT.read_text(), re.MULTILINE)
-    found = {name: json.loads(value) for name, value in rows}
-    assert {status: (name, meaning) for status, (name, _, meaning) in found.items()} == STATUSES
+def test_each_status_has_one_name_and_meaning(client: Client) -> None:
+    page = client.get("/dashboard/").content.decode()
+    found = re.search(r'<script id="statuses" type="application/json">(.*?)</script>', page)
+    assert found is not None
+    assert json.loads(found[1]) == {status: list(told) for status, told in STATUSES.items()}
     assert len({name for name, _ in STATUSES.values()}) == len(STATUSES)
-    documented = re.findall(
+    rows = re.findall(
         r"^\| ([^|]+) \| `(\w+)` \| ([^|]+) \|$", (ROOT / "docs/words.md").read_text(), re.MULTILINE
     )
-    assert documented == [(name, status, meaning) for status, (name, _, meaning) in found.items()]
+    documented = {status: (name, meaning) for name, status, meaning in rows}
+    assert documented == STATUSES
+    colours = re.search(r"^const COLOURS = {(.*)};$", SCRIPT.read_text(), re.MULTILINE)
+    assert colours is not None
+    assert re.findall(r"(\w+):", colours[1]) == [*documented]

@@ -8,7 +8,6 @@ All is made once for the tests of this folder. They share it: a test leaves what
 from __future__ import annotations
 
 import mimetypes
-import re
 import threading
 import uuid
 from contextlib import contextmanager
@@ -29,6 +28,7 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.models import PersonalAccessToken
 from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
+from logs.statuses import STATUSES
 from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.signing_in import sign_in
@@ -100,9 +100,8 @@ def own_origin(service: str) -> str:
 @pytest.fixture(scope="package")
 def other_origin(service: str) -> Iterator[str]:
     """The same files from a host that has nothing else, with the service named in the page."""
-    page = re.sub(
-        r'name="api" content=""', f'name="api" content="{service}"', render_to_string("dashboard/index.html")
-    )
+    page = render_to_string("dashboard/index.html", {"statuses": STATUSES})
+    page = page.replace('name="api" content=""', f'name="api" content="{service}"')
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -39,7 +39,7 @@ export async function show(context) {
   const columnList = h("dl.columns-list", columns.map((one) => [
     h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(one.name === "timestamp" ? '"timestamp"' : one.name) }, one.name), beside(` ${one.type}`)),
     h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
-      one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, , meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))]));
+      one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))]));
   let running = new AbortController();
   const run = async () => {
     running.abort();
