@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
 from django.db.models import Q
 
-from analytics.advice.measure import gain_between
 from analytics.models import ReplayRun
+from analytics.replay.figures import figures_of_replay
 from analytics.replay.judgement import (
     NOT_CACHED,
     UNCOUNTED,
@@ -22,7 +21,6 @@ from analytics.replay.judgement import (
     say_notes,
 )
 from analytics.replay.outdated import find_outdated, normalize
-from analytics.replay.result import GainCounts
 from analytics.replay.runs import list_replays
 from rules.models import RuleDraft
 from tenantadmin.lib.core.timestamps import now
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from analytics.replay.figures import Figure
     from analytics.replay.judgement import ReplayJudgement
     from analytics.replay.outdated import Outdated
 
@@ -51,16 +50,8 @@ class ComparedRule:
     rule_id: str | None
     now: Mapping[str, Any]
     draft: Mapping[str, Any]
-    #: The difference of what the warehouse bills, of all rules together.
-    billed: Mapping[str, Any] = field(default_factory=dict)
     #: At the time of the replay; None if it is not known.
     name: str | None = None
-
-    @property
-    def gain(self) -> dict[str, Any]:
-        """The draft's counts minus the counts of the live rules."""
-        draft, live = (msgspec.convert(counts, GainCounts) for counts in (self.draft, self.now))
-        return {**msgspec.to_builtins(gain_between(draft, live)), **self.billed}
 
     @property
     def counts(self) -> list[tuple[str, str, Mapping[str, Any], Mapping[str, Any] | None]]:
@@ -121,8 +112,12 @@ class ShownReplay:
         result = self.run.result
         if result is None:
             return None
-        billed = result.get("billed", {}).get("gain", {})
-        return ComparedRule(None, result["against"]["total"], result["total"], billed)
+        return ComparedRule(None, result["against"]["total"], result["total"])
+
+    @property
+    def figures(self) -> list[Figure]:
+        """What the draft changes."""
+        return [] if self.run.result is None else figures_of_replay(self.run.result)
 
     @property
     def judgement(self) -> ReplayJudgement | None:

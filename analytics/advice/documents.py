@@ -11,15 +11,16 @@ from msgspec import Meta
 
 from analytics.advice.outdated import find_outdated
 from analytics.advice.proposal import Kind, Variant
-from analytics.advice.wording import name_saved_time, purpose_of
+from analytics.advice.wording import figures_of_kind, name_saved_time, purpose_of
 from analytics.models import Mining, Recommendation
+from analytics.replay.figures import Figure  # of a struct
 from analytics.replay.result import complete_gateway
 from rules.diff import StoredRule
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
 
 class AdviceWindow(JsonStruct):
@@ -45,6 +46,7 @@ class AdviceChange(JsonStruct):
     rules: Annotated[list[StoredRule], Meta(description="The rules that are new or changed.")]
     patch: list[Annotated[dict[str, Any], sent_as("analytics.advice.edits.RuleEdit")]]
     predicted: Annotated[dict[str, Any], sent_as("analytics.advice.measure.Prediction")]
+    figures: Annotated[list[Figure] | None, Meta(description="What is predicted, in words.")] = None
 
 
 class RecommendationDocument(AdviceChange):
@@ -109,9 +111,18 @@ def describe_recommendation(
     if outdated is None and recommendation.state in Recommendation.UNDECIDED:
         outdated = find_outdated([recommendation])
     window = AdviceWindow(from_=recommendation.first_day, to=recommendation.last_day)
+
+    def figures(predicted: Mapping[str, Any]) -> list[Figure]:
+        return figures_of_kind(predicted["gain"], recommendation.kind)
+
     return RecommendationDocument.of(
         recommendation,
         variant=recommendation.variant or None,
+        figures=figures(recommendation.predicted),
+        alternatives=[
+            {**one, "figures": msgspec.to_builtins(figures(one["predicted"]))}
+            for one in recommendation.alternatives
+        ],
         purpose=purpose_of(recommendation.kind),
         saved_time=name_saved_time(recommendation.kind),
         is_outdated=recommendation.pk in (outdated or ()),

@@ -8,14 +8,16 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.proposal import Kind
+from analytics.replay.figures import WAREHOUSE_TIME, figures_of
 from analytics.replay.judgement import middle
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from uuid import UUID
 
     from analytics.models import Recommendation
+    from analytics.replay.figures import Figure
 
 _PURPOSES: Final = {
     Kind.LEAK_FIX: "privacy",
@@ -44,7 +46,16 @@ def purpose_of(kind: str) -> str:
 
 def name_saved_time(kind: str) -> str:
     """Return what the time is that a recommendation of this kind saves: of users, or of the warehouse."""
-    return "Waiting time saved" if Kind(kind) is Kind.SWR else "Warehouse time saved"
+    return f"{_time_of(kind)} saved"
+
+
+def _time_of(kind: str) -> str:
+    return "Waiting time" if Kind(kind) is Kind.SWR else WAREHOUSE_TIME
+
+
+def figures_of_kind(gain: Mapping[str, Any], kind: str) -> list[Figure]:
+    """Return the figures of what a recommendation of this kind is predicted to gain."""
+    return figures_of(gain, time=_time_of(kind))
 
 
 def say_possible(undecided: Sequence[Recommendation], outdated: Collection[UUID]) -> str | None:
@@ -104,7 +115,7 @@ def _gains(rows: Sequence[Recommendation]) -> str:
     times: dict[str, float] = defaultdict(float)
     for row in rows:
         gain = row.predicted["gain"]
-        times[name_saved_time(row.kind)] += max(middle(gain["savedMs"]), 0)
+        times[_time_of(row.kind)] += max(middle(gain["savedMs"]), 0)
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
@@ -112,7 +123,7 @@ def _gains(rows: Sequence[Recommendation]) -> str:
         [
             *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
             *(
-                f"{formats.duration(it)} of {name.removesuffix(' saved').lower()}"
+                f"{formats.duration(it)} of {name.lower()}"
                 for name, it in sorted(times.items())
                 if it >= 1000
             ),

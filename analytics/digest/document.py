@@ -44,20 +44,20 @@ class SectionText(JsonStruct):
 
 
 class DigestHead(JsonStruct):
-    """A digest without its texts."""
+    """A digest without its facts and texts."""
 
     kind: DigestKind
     period: Annotated[str, Meta(description="`2026-03-01`, or `2026-W09`.")]
     from_: dt.date
     to: dt.date
     quiet: Annotated[bool, Meta(description="Nothing was unusual: one section of one sentence.")]
-    facts: list[Fact]
     names: list[Name]
 
 
 class StoredDigest(DigestHead):
     """A digest as it is stored. The texts of its sections are templates."""
 
+    facts: list[Fact]
     sections: list[SectionText]
     #: See `find_leaking`.
     leaking: list[dict[str, Any]] = []  # noqa: RUF012 - msgspec copies it

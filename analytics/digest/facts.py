@@ -81,12 +81,18 @@ class FactQuery:
 class Fact(JsonStruct):
     """A number of a digest."""
 
-    component = "DigestFact"
-
     id: Annotated[str, Meta(description="Texts refer to it as `{id}`.")]
     value: float | None
     unit: Unit
     sql: Annotated[str, Meta(description="The statement over `proxy_logs` that gives the value.")]
+
+
+class ShownFact(Fact):
+    """A number of a digest."""
+
+    component = "DigestFact"
+
+    text: Annotated[str, Meta(description="The value with its unit, for people to read.")]
 
 
 class Name(JsonStruct):

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from accounts.models import Tenant
 from analytics.digest.document import DigestHead, SectionText
+from analytics.digest.facts import ShownFact, show_fact
 from analytics.digest.rendering import as_markdown, as_text
 from analytics.models import Digest
 from tenantadmin.lib.core.errors import NotFound
@@ -46,6 +47,7 @@ class DigestDocument(DigestHead):
     tenant_id: UUID
     rewritten: Annotated[bool, Meta(description="A language model chose the wordings.")]
     made_at: Timestamp
+    facts: list[ShownFact]
     sections: list[DigestSection]
 
 
@@ -76,7 +78,7 @@ def list_periods(*, tenant: UUID, most: int) -> list[str]:
 
 def etag_of(digest: Digest, media_type: str) -> str:
     """Return the entity tag of a digest in a form. It depends on the tenant's name, which texts contain."""
-    return digest.etag if media_type == JSON else strong_etag(digest.etag, media_type, _tenant_name(digest))
+    return strong_etag(digest.etag, media_type, _tenant_name(digest))
 
 
 def digest_document(digest: Digest) -> DigestDocument:
@@ -88,8 +90,10 @@ def digest_document(digest: Digest) -> DigestDocument:
     else:
         href = reverse("digest-week", kwargs={**own, "year": year, "week": rest[0][1:]})
     head = msgspec.convert(digest.document, DigestHead)
+    facts = [ShownFact(**fact, text=show_fact(fact)) for fact in digest.document["facts"]]
     return DigestDocument(
         **msgspec.structs.asdict(head),
+        facts=facts,
         links=DigestLinks(self_=link(href), parent=link(reverse("tenant", kwargs=own))),
         tenant_id=digest.tenant_id,
         rewritten=digest.rewritten is not None,

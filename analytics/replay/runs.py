@@ -25,6 +25,7 @@ from analytics.replay.billed import ReplayBilled
 from analytics.replay.calibration import Calibration, MovedRequests
 from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
+from analytics.replay.figures import Figure, figures_of_replay
 from analytics.replay.inputs import Request, collect_input
 from analytics.replay.judgement import ReplayJudgement, judge, say_notes
 from analytics.replay.leaks import ReplayLeaks
@@ -89,6 +90,9 @@ class Replay(ReplaySummary):
     """A replay. What is not required is there when it is done; docs/replay.md defines every number."""
 
     judgement: ReplayJudgement | None = None
+    figures: Annotated[
+        list[Figure] | None, Meta(description="What the rules change, beside those of `against`.")
+    ] = None
     rows: ReplayRows | None = None
     gateway: LearnedGateway | None = None
     calibration: Calibration | None = None
@@ -291,7 +295,11 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
     judged: dict[str, Any] = {}
     if run.result is not None:
         judgement = judge(run.result, purpose=purpose, outdated=outdated)
-        judged = {"judgement": msgspec.to_builtins(judgement), "notes": say_notes(run.result)}
+        judged = {
+            "judgement": msgspec.to_builtins(judgement),
+            "figures": msgspec.to_builtins(figures_of_replay(run.result)),
+            "notes": say_notes(run.result),
+        }
     return {**msgspec.to_builtins(summarize_replay(run)), **judged, **(complete_gateway(run.result) or {})}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
@@ -14,7 +13,7 @@ from django.urls import reverse
 from django.utils.html import conditional_escape, format_html, json_script
 from django.utils.safestring import mark_safe
 
-from analytics.advice.wording import name_saved_time, purpose_of, show_rows
+from analytics.advice.wording import figures_of_kind, purpose_of, show_rows
 from analytics.replay.caveats import say_caveat
 from logs.statuses import STATUSES, say_status
 from rules.wording import label_of, say
@@ -48,7 +47,7 @@ def with_moments(text: str) -> SafeString:
 
 register.filter("caveat", say_caveat)
 register.filter("purpose", purpose_of)
-register.filter("saved_time", name_saved_time)
+register.filter("figures", figures_of_kind)
 register.filter("shown_rows", show_rows)
 
 
@@ -131,44 +130,11 @@ def growth(value: float | None) -> str:
 
 
 @register.filter
-def bounds(value: Mapping[str, Any] | None, unit: str = "whole") -> str:
-    """Show a difference with its bounds, ``{low, likely?, high}``: "≈ +50 (+40 to +60)".
+def between(value: Mapping[str, Any], unit: str = "whole") -> str:
+    """Show a number with its bounds: ``≈ 50 (40 to 60)``.
 
     ``unit`` is ``whole`` or ``duration`` (milliseconds).
     """
-    return formats.between(value, lambda number: change(number, unit))
-
-
-@register.filter
-def costs(gain: Mapping[str, Any]) -> bool:
-    """Return True if the warehouse bills more in any case."""
-    return Decimal((gain.get("money") or gain["billedMs"])["low"]) > 0
-
-
-@register.filter
-def billed(gain: Mapping[str, Any]) -> str:
-    """Show how much less the warehouse bills, ``{billedMs, money?}``: "+0.30 USD", or "+6 min".
-
-    The values are negative where it bills less. Shown is the saving, so the signs turn. What it bills more in
-    any case is a cost: "0.30 USD to 0.50 USD", without signs.
-    """
-    money = gain.get("money")
-    if costs(gain):
-        low, high = ((money or gain["billedMs"])[end] for end in ("low", "high"))
-        shown = [
-            formats.money(it, money["currency"]) if money else formats.duration(it) for it in (low, high)
-        ]
-        return " to ".join(dict.fromkeys(shown))
-    if not money:
-        return bounds({"low": -gain["billedMs"]["high"], "high": -gain["billedMs"]["low"]}, "duration")
-    saved = [-Decimal(money[end]) for end in ("high", "low")]
-    texts = [f"{'+' if it > 0 else ''}{formats.money(str(it), money['currency'])}" for it in saved]
-    return " to ".join(dict.fromkeys(texts))
-
-
-@register.filter
-def between(value: Mapping[str, Any], unit: str = "whole") -> str:
-    """Show a number with its bounds, in the form of `bounds`."""
     return formats.between(value, formats.duration if unit == "duration" else formats.number)
 
 

@@ -2,7 +2,7 @@
 
 import { call } from "./api.js";
 import { ROLES } from "./people.js";
-import { field, h, input, notify, select, sentence } from "./ui.js";
+import { field, go, h, input, notify, select, sentence } from "./ui.js";
 
 /** @param {string} text names or patterns, on lines or behind commas */
 export const names = (text) => text.split(/[,\n]/).map((one) => one.trim()).filter(Boolean);
@@ -48,6 +48,10 @@ export const form = (kind, submit, ...children) => {
   } }, ...children));
   return element;
 };
+
+/** @type {(at: (chosen: any) => string, ...fields: Child[]) => HTMLFormElement} a panel of filters; `at` is the address of the page with what is chosen */
+export const filters = (at, ...fields) => form(".panel", (given) => go(at(Object.fromEntries(new FormData(given)))),
+  h("div.form.short", fields, h("div.field.end", h("button.button.primary", "Show"))));
 
 /** @param {URLSearchParams} query @param {() => any} act what the palette led to this page for: done once */
 export function whenAsked(query, act) {

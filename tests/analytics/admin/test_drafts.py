@@ -403,7 +403,7 @@ class TestReplays:
         shown = replay(access, draft).result
         assert shown is not None
         text = page_text(staff, publish)
-        assert "Warehouse time saved +2 s Hits +1 Hits at risk of being stale no change" in text
+        assert "Warehouse time 2 s less Hits 1 more Hits at risk of being stale no change" in text
         assert ("It costs the least warehouse time at" in text) != ("No hour costs less" in text)
         assert loss not in text
         against = {**shown["against"], "total": shown["total"]}
@@ -411,7 +411,7 @@ class TestReplays:
         ReplayRun.objects.update(result=result)
         text = page_text(staff, publish)
         assert "would answer 1 fewer request from the cache (of 2) and cost the warehouse 2 s" in text
-        assert "Warehouse time saved −2 s Hits −1" in text
+        assert "Warehouse time 2 s more Hits 1 fewer" in text
         assert loss in text
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
         assert "The draft was not replayed as it is now." in page_text(staff, publish)
@@ -445,7 +445,7 @@ class TestReplays:
             "These rules would answer 1 more request from the cache (of 2) and spare the warehouse 2 s"
             in text
         )
-        assert "Warehouse time saved +2 s Hits +1 Hits at risk of being stale no change" in text
+        assert "Warehouse time 2 s less Hits 1 more Hits at risk of being stale no change" in text
         assert ("It costs the least warehouse time at" in text) != ("No hour costs less" in text)
         assert none not in text
         configured = page_text(staff, to("tenant-restore", draft.tenant, kind="config", seq=0))

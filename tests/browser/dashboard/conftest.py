@@ -100,8 +100,8 @@ def own_origin(service: str) -> str:
 @pytest.fixture(scope="package")
 def other_origin(service: str) -> Iterator[str]:
     """The same files from a host that has nothing else, with the service named in the page."""
-    page = render_to_string("dashboard/index.html", {"statuses": STATUSES})
-    page = page.replace('name="api" content=""', f'name="api" content="{service}"')
+    own = render_to_string("dashboard/index.html", {"statuses": STATUSES})
+    page = own.replace('name="api" content=""', f'name="api" content="{service}"')
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -91,7 +91,7 @@ def test_from_the_sign_in_to_a_parquet_file(
         page.fill("dialog input[name=from]", demo.last_day.isoformat())
         page.fill("dialog input[name=to]", demo.last_day.isoformat())
         page.click("dialog .primary")
-        page.wait_for_selector("text=Warehouse time saved", timeout=60_000)
+        page.wait_for_selector("text=What publishing costs", timeout=60_000)
         assert page.locator("[aria-label='By rule'] tbody tr").count() > 5
         page.click("text=Review and publish")
         page.wait_for_selector("dialog td.now")

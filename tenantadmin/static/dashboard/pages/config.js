@@ -11,6 +11,8 @@ import { a, area, badge, button, checkbox, field, fill, fine, h, input, notify, 
 
 /** @typedef {Contract.TenantConfig} TenantConfig */
 
+/** @type {Record<"serverHostname" | "httpPath" | "database" | "schema" | "warehouseName" | "credentialRef", string>} texts of the warehouse */
+const HOUSE = { serverHostname: "Host", httpPath: "HTTP path", database: "Database", schema: "Schema", warehouseName: "Warehouse", credentialRef: "Credential" };
 const APPROVALS = { notify: "owners get a mail", required: "an owner approves it first" };
 
 /** @type {Show} */
@@ -20,7 +22,6 @@ export async function show({ tenant, signal, reload, guard }) {
   const off = { disabled: !mayWrite };
   const house = config.warehouse;
   const numeric = (/** @type {string} */ name, /** @type {number | undefined} */ value) => input(name, value, { ...off, type: "number", min: 1, max: name === "port" ? 65535 : null });
-  const line = (/** @type {string} */ name, /** @type {string | undefined} */ value) => input(name, value, off);
   const get = {
     name: input("tenantName", config.tenantName, { ...off, required: true, maxlength: 100 }),
     fqdns: area("fqdns", config.fqdns.join("\n"), off),
@@ -31,11 +32,10 @@ export async function show({ tenant, signal, reload, guard }) {
     days: numeric("retentionDays", config.logging.retentionDays),
     values: checkbox("storeParameterValues", config.logging.storeParameterValues ?? true, off),
     adapter: select("adapterType", { "": "none", databricks: "Databricks", snowflake: "Snowflake", postgresql: "PostgreSQL" }, house?.adapterType ?? "", off),
-    host: line("serverHostname", house?.serverHostname), port: numeric("port", house?.port),
-    path: line("httpPath", house?.httpPath), database: line("database", house?.database), schema: line("schema", house?.schema),
+    port: numeric("port", house?.port),
     perUser: area("perUserTables", (house?.perUserTables ?? []).join("\n"), off),
-    house: line("warehouseName", house?.warehouseName), credential: line("credentialRef", house?.credentialRef),
   };
+  const texts = /** @type {(keyof typeof HOUSE)[]} */ (Object.keys(HOUSE)).map((name) => input(name, house?.[name], off));
   const prices = priceFields(house?.pricing ?? [], () => get.adapter.value, off);
   // The log says whether the Gateway reaches the warehouse: this service does not connect to it.
   const reached = h("span");
@@ -45,7 +45,6 @@ export async function show({ tenant, signal, reload, guard }) {
   }, () => {});
   const approval = select("staffApproval", APPROVALS, config.access.staffApproval ?? "notify", { disabled: who.roles.get(tenant) !== "owner" });
   const whole = (/** @type {HTMLInputElement} */ one) => (one.value === "" ? undefined : Number(one.value));
-  const text = (/** @type {HTMLInputElement} */ one) => one.value.trim() || undefined;
   // An empty list says that there are no such tables; an absent one says nothing.
   const perUserTables = () => (lines(get.perUser.value).length || house?.perUserTables ? lines(get.perUser.value) : undefined);
   const document_ = () => ({
@@ -53,8 +52,7 @@ export async function show({ tenant, signal, reload, guard }) {
     defaults: { cacheEnabled: get.enabled.checked, ttlSeconds: get.ttl.value(), maxEntryBytes: get.maxBytes.value() },
     logging: { retentionDays: whole(get.days), storeParameterValues: get.values.checked },
     access: { staffApproval: /** @type {Contract.StaffApproval} */ (approval.value) },
-    ...(get.adapter.value && { warehouse: { adapterType: /** @type {Contract.AdapterType} */ (get.adapter.value), serverHostname: get.host.value.trim(), port: whole(get.port), httpPath: text(get.path),
-      database: text(get.database), schema: text(get.schema), warehouseName: text(get.house), credentialRef: text(get.credential), perUserTables: perUserTables(),
+    ...(get.adapter.value && { warehouse: { adapterType: /** @type {Contract.AdapterType} */ (get.adapter.value), port: whole(get.port), .../** @type {Pick<Contract.Warehouse, keyof typeof HOUSE>} */ (Object.fromEntries(texts.map((one) => [one.name, one.value.trim() || undefined]))), perUserTables: perUserTables(),
       pricing: prices.read().length || house?.pricing ? prices.read() : undefined } }),
   });
   const comment = input("comment", "", { maxlength: 500, autocomplete: "off", placeholder: "Comment (optional)", "aria-label": "Comment" });
@@ -72,8 +70,7 @@ export async function show({ tenant, signal, reload, guard }) {
       field("Labels", get.labels, "name=value, one on each line"))),
     panel("Cache", null, h("div.form", get.ttl.field, get.maxBytes.field,
       h("label.check", get.enabled, "The cache is on"))),
-    panel("Warehouse", null, h("p.pad.muted", "The Gateway connects to it, this service does not: requests show whether it is reached. ", reached), h("div.form", field("Kind", get.adapter), field("Host", get.host), field("Port", get.port), field("HTTP path", get.path), field("Database", get.database),
-      field("Schema", get.schema), field("Warehouse", get.house), field("Credential", get.credential, "The name of a secret of the Gateway, never the secret."),
+    panel("Warehouse", null, h("p.pad.muted", "The Gateway connects to it, this service does not: requests show whether it is reached. ", reached), h("div.form", field("Kind", get.adapter), field("Port", get.port), Object.values(HOUSE).map((label, index) => field(label, texts[index], label === "Credential" && "The name of a secret of the Gateway, never the secret.")),
       field("Tables that differ per user", get.perUser, "Patterns such as hr.*, one on each line: row-level security or column masks. Rules may not share their results."))),
     panel("Prices", a(to(tenant, "savings"), "Savings"), prices.element),
     panel("Log", null, h("div.form", field("Days to keep", get.days), h("label.check", get.values, "Store the values of parameters"),

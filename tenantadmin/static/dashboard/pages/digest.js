@@ -60,21 +60,13 @@ function isoWeek(day) {
   return { year, week: String(Math.floor(days / 7) + 1).padStart(2, "0") };
 }
 
-/** @type {Record<string, (value: number | null) => string>} */
-const UNIT = { count: f.number, percent: (value) => (value === null ? f.NONE : f.percent(value / 100)), s: (value) => f.duration(value === null ? null : value * 1000), ms: f.duration,
-  h: (value) => (value === null ? f.NONE : `${value.toLocaleString("en-US")} h`),
-  money: (value) => (value === null ? f.NONE : value.toLocaleString("en-US", { minimumFractionDigits: value % 1 ? 2 : 0 })) };
-
 /** @param {string} tenant @param {Contract.Digest} digest @param {string} line a line with its numbers and names in place of {ids} */
 function sentence(tenant, digest, line) {
   const facts = new Map(digest.facts.map((fact) => [fact.id, fact]));
   const names = new Map(digest.names.map((name) => [name.id, name]));
   return line.split(/\{([\w.-]+)\}/).map((part, index) => {
     const fact = index % 2 ? facts.get(part) : undefined;
-    if (fact) {
-      const text = (UNIT[fact.unit] ?? f.number)(fact.value);
-      return can(tenant, "member") ? h("a", { href: to(tenant, "sql", { sql: fact.sql }), title: fact.sql }, text) : h("span", { title: fact.sql }, text);
-    }
+    if (fact) return can(tenant, "member") ? h("a", { href: to(tenant, "sql", { sql: fact.sql }), title: fact.sql }, fact.text) : h("span", { title: fact.sql }, fact.text);
     const name = index % 2 ? names.get(part) : undefined;
     if (!name) return part;
     const [, seq, at] = (name.kind === "revision" && /^revision (\d+) \((.+)\)$/.exec(name.value)) || [];

@@ -6,8 +6,9 @@ import { emptyDay, readActivity } from "../days.js";
 import { readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
+import { daysOf, inAddress, nameOf, noRequestsIn, periodHead } from "../periods.js";
 import { savingsTiles } from "../savings.js";
-import { a, age, badge, beside, empty, fine, go, h, pageHead, panel, stepper, tablePanel, tabs, to } from "../ui.js";
+import { a, age, badge, beside, empty, fine, go, h, panel, tablePanel, to } from "../ui.js";
 import { verdict } from "../verdict.js";
 
 /** @typedef {{name: string, day: string, hits: number, misses: number, notCached: number}} Bucket */
@@ -18,14 +19,14 @@ export async function show(context) {
   const asked = query.get("period");
   // It comes beside the data; a chart says if it does not.
   loadCharts().catch(() => {});
-  // A day may be the last of so many.
   const given = Number(query.get("days")) || 1;
-  const activity = await readActivity(tenant, ...(!asked ? [] : asked.length === 10 ? [f.addDays(asked, 1 - given), asked] : [`${asked}-01-01`.slice(0, 10), f.addDays(`${shift(asked, 1)}-01-01`.slice(0, 10), -1)]));
-  const { from, to: last, lastDay } = activity;
-  const [period, days] = asked ? [asked, given] : [last, 28];
-  const at = (/** @type {string} */ value, length = days) => to(tenant, "overview", { period: value, ...(value.length === 10 && length > 1 && { days: String(length) }) });
-  const title = days > 1 ? `${f.periodName(from)} to ${f.periodName(last)}` : f.periodName(period);
-  const top = () => [head(period, days, title, activity, at), last >= (lastDay ?? f.yesterday()) && verdict(tenant)];
+  const activity = await readActivity(tenant, ...(asked ? daysOf(asked, given) : []));
+  const { to: until, lastDay } = activity;
+  const [period, days] = asked ? [asked, given] : [until, 28];
+  const at = (/** @type {Texts} */ chosen) => to(tenant, "overview", chosen);
+  const last = lastDay ?? f.yesterday();
+  const newest = activity.days.at(-1)?.day ?? (period.length === 10 ? period : last);
+  const top = () => [periodHead(nameOf(period, days), "Days and hours are in UTC, times in your zone.", { period, days, newest, last, at }), until >= last && verdict(tenant)];
   if (activity.days.length) {
     try {
       const node = await (period.length === 4 ? year : inDays)(context, period, activity);
@@ -35,28 +36,9 @@ export async function show(context) {
       return h("div", top(), empty("This period is being summarised.", fine("It takes a few minutes after the log has arrived. Reload the page then.")));
     }
   }
-  if (asked || (await readSetup(tenant, context.signal)).ready) return h("div", top(), emptyDay(tenant, `There are no requests ${days > 1 ? "in these days" : `${period.length > 7 ? "on" : "in"} ${title}`}.`, lastDay, (last) => at(last.slice(0, period.length))));
+  if (asked || (await readSetup(tenant, context.signal)).ready) return h("div", top(), emptyDay(tenant, noRequestsIn(period, days), lastDay, (day) => at(inAddress(day.slice(0, period.length), days))));
   location.replace(to(tenant, "setup"));
   return h("div");
-}
-
-/** @param {string} period @param {number} length days @param {string} title @param {Contract.Activity} activity @param {(period: string, length?: number) => string} at */
-function head(period, length, title, { days, lastDay }, at) {
-  const last = lastDay ?? f.yesterday();
-  const newest = days.at(-1)?.day ?? (period.length === 10 ? period : last);
-  const levels = /** @type {const} */ ([["7 days", last, 7], ["28 days", last, 28], ["Year", period.slice(0, 4), 1], ["Month", (period.length === 4 ? newest : period).slice(0, 7), 1], ["Day", newest, 1]]);
-  return pageHead(title, "Days and hours are in UTC, times in your zone.",
-    tabs(levels.map(([text, value, many]) => [at(value, many), text, value.length === period.length && many === length]), "Length of the period", "segments"),
-    stepper("Period", at, shift(period, -length), shift(period, length), last));
-}
-
-/** @param {string} period @param {number} by */
-export function shift(period, by) {
-  if (period.length === 10) return f.addDays(period, by);
-  if (period.length === 4) return String(Number(period) + by);
-  const date = new Date(`${period}-01T00:00Z`);
-  date.setUTCMonth(date.getUTCMonth() + by);
-  return f.isoDay(date).slice(0, 7);
 }
 
 /** @param {[string, string, string?][]} entries @param {HTMLElement[]} [first] */

@@ -6,10 +6,9 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { billTile, onBill } from "../savings.js";
 import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, revisionLink, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
-import { tiles } from "./overview.js";
+import { figureTiles } from "./replay.js";
 import { statements } from "./reports.js";
 
 /** @typedef {Contract.Recommendation} Recommendation */
@@ -69,14 +68,9 @@ function card(context, one) {
       one.state === "accepted" ? effect(tenant, one) : can(tenant, "write") && choices(context, one)));
 }
 
-/** @param {Recommendation} one */
-function predicted({ basedOn: { window, seq }, predicted: { gain }, savedTime = "" }) {
-  return h("div", tiles([
-    ...billTile(gain),
-    [savedTime, f.range(gain.savedMs, f.durationChange)], ["Hits", f.range(gain.hits, f.change)],
-    ["Hits at risk of being stale", f.range({ low: gain.risk.low, high: gain.risk.high }, f.change)],
-  ]), fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)} with the rules of revision ${seq}.`));
-}
+/** @param {Recommendation} one @param {Contract.AdviceChange} [way] the recommended change or an alternative */
+const predicted = ({ basedOn: { window, seq }, ...one }, way = one) => h("div", figureTiles(way.figures),
+  fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)} with the rules of revision ${seq}.`));
 
 /** @type {(context: Context, one: Recommendation, way: Contract.AdviceChange) => Child} the buttons that take a change, if it is one of rules */
 const takes = (context, one, way) => !one.outdated && way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
@@ -87,12 +81,7 @@ function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && isOpen(one);
   return h("div.ways", h("h3", "Compared with other ways"), table([
     { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", way.title) : way.title, h("div.muted.small", way.why.at(-1) ?? "")] },
-    { head: "On the bill", number: true, cell: ({ predicted: { gain } }) => {
-      const { costs, text } = onBill(gain);
-      return gain.billedMs && (costs ? `costs ${text}` : text);
-    } },
-    { head: "Saved", number: true, cell: (way) => f.range(way.predicted.gain.savedMs, f.durationChange) },
-    { head: "Hits", number: true, cell: (way) => f.range(way.predicted.gain.hits, f.change) },
+    ...(one.figures ?? []).map(({ name: head }, index) => ({ head, number: true, cell: (/** @type {Contract.AdviceChange} */ way) => way.figures?.[index]?.text })),
     { head: "Choose", hidden: true, cell: (way) => mayChoose && takes(context, one, way) },
   ], /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]), { label: "Compared with other ways" }));
 }
@@ -108,7 +97,7 @@ async function accept(context, one, way) {
   const having = (/** @type {string} */ op) => way.patch.filter((one) => one.op === op);
   await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
     difference: ruleDiff({ added: having("insert").flatMap(({ rule }) => rule ?? []), removed: rules.filter(({ id }) => having("remove").some((one) => one.ruleId === id)), changed, reordered: having("move").length > 0 }),
-    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted({ ...one, predicted: way.predicted }),
+    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted(one, way),
     run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
     then: () => go(to(tenant, "recommendations", { show: "past" })) });
 }

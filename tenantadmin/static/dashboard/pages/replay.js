@@ -4,7 +4,6 @@ import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { readRules } from "../rulenames.js";
-import { billTile } from "../savings.js";
 import { status } from "../statuses.js";
 import { a, badge, beside, button, facts, failure, fill, h, pageHead, panel, table, tablePanel, text, to } from "../ui.js";
 import { STATE, isUnderWay, subject } from "./drafts.js";
@@ -98,22 +97,11 @@ function result(tenant, run, rules) {
 }
 
 /** @param {Replay} run what it means for a decision, and its figures */
-export function outcome({ total: now, against, judgement, billed }) {
-  if (!now || !against || !judgement) return [];
-  const { total: then } = against;
-  const tile = (/** @type {string} */ name, /** @type {"hits" | "savedMs"} */ key, /** @type {(value: number) => string} */ show) => {
-    const [value, bounds] = parts(now[key], show);
-    return /** @type {[string, string, string]} */ ([name, value, `${f.difference(Math.round(middle(now[key]) - middle(then[key])), show)}${bounds ? `; ${bounds}` : ""}`]);
-  };
-  return [
-    h("div", { class: `callout ${judgement.tone}`, role: judgement.tone === "bad" && "alert" }, judgement.text, " ", h("strong", judgement.next)),
-    tiles([
-      tile("Hits", "hits", f.number), tile("Warehouse time saved", "savedMs", f.duration),
-      ...(billed ? billTile(billed.gain) : []),
-      ["Hits at risk of being stale", f.range(atRisk(now), f.number), `was ${f.range(atRisk(then), f.number)}`],
-    ]),
-  ];
-}
+export const outcome = ({ judgement, figures }) => (!judgement ? [] : [
+  h("div", { class: `callout ${judgement.tone}`, role: judgement.tone === "bad" && "alert" }, judgement.text, " ", h("strong", judgement.next)), figureTiles(figures)]);
+
+/** @param {Contract.ReplayFigure[]} [figures] what rules change */
+export const figureTiles = (figures = []) => tiles(figures.map(({ name, text, note }) => [name, text, note]));
 
 /** @param {Replay} run @param {Rules} rules */
 function byRule(run, rules) {

@@ -4,29 +4,26 @@ import { call } from "../api.js";
 import { chart } from "../charts.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
+import { daysOf, nameOf, noRequestsIn, periodHead } from "../periods.js";
 import { readRules } from "../rulenames.js";
 import { saved } from "../savings.js";
-import { a, badge, beside, empty, fine, h, num, pageHead, panel, stepper, tablePanel, tabs, text, to } from "../ui.js";
-import { shift, tiles } from "./overview.js";
+import { a, badge, beside, empty, fine, h, num, panel, tablePanel, text, to } from "../ui.js";
+import { tiles } from "./overview.js";
 import { sources } from "./reports.js";
 
 /** @type {Show} */
 export async function show({ tenant, query, onLeave }) {
-  const [today, period] = [f.today(), query.get("period") ?? f.yesterday().slice(0, 7)];
+  const [today, last, asked] = [f.today(), f.yesterday(), query.get("period")];
+  const [period, days] = asked ? [asked, Number(query.get("days")) || 1] : [last, 28];
+  const [from, end] = daysOf(period, days);
   const isYear = period.length === 4;
-  // A day is the last of so many.
-  const days = period.length === 10 ? Number(query.get("days")) || 1 : 0;
-  const [from, end] = days ? [f.addDays(period, 1 - days), period] : [`${period}${isYear ? "-01" : ""}-01`, f.addDays(`${shift(period, 1)}${isYear ? "-01" : ""}-01`, -1)];
-  const at = (/** @type {string} */ value, length = days) => to(tenant, "savings", { period: value, ...(value.length === 10 && { days: String(length) }) });
-  const name = days ? `${f.periodName(from)} to ${f.periodName(end)}` : f.periodName(period);
-  const head = (since = from) => pageHead("Savings", `${name}${since > from ? `, with requests since ${f.periodName(since)}` : ""}. Days and hours are in UTC.`,
-    tabs([.../** @type {[string, string, boolean][]} */ ([7, 28].map((it) => [at(f.yesterday(), it), `Last ${it} days`, days === it])), [at(isYear ? `${period}-${today.slice(5, 7)}` : period.slice(0, 7)), "Month", period.length === 7],
-      [at(period.slice(0, 4)), "Year", isYear]], "Length of the period", "segments"),
-    stepper("Period", at, shift(period, -(days || 1)), shift(period, days || 1)));
+  const name = nameOf(period, days);
+  const head = (since = from) => periodHead("Savings", `${name}${since > from ? `, with requests since ${f.periodName(since)}` : ""}. Days and hours are in UTC.`,
+    { period, days, newest: period.length === 10 ? period : last, last, at: (chosen) => to(tenant, "savings", chosen) });
   if (from > today) return h("div", head(), empty("This period has not begun."));
   const [rules, savings] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" })]);
   const { total, currency, pricing, text: words } = savings;
-  if (!total.without.busyMs) return h("div", head(), nothingYet(tenant, "first-request", `There are no requests in ${days ? "these days" : name}.`, "What the cache saves stands here, in time and money."));
+  if (!total.without.busyMs) return h("div", head(), nothingYet(tenant, "first-request", noRequestsIn(period, days), "What the cache saves stands here, in time and money."));
   const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
   const parts = [...savings.days ?? [], ...savings.months ?? []].map((one) => ({ name: "day" in one ? f.dayShort(one.day) : f.periodName(one.month), ...one }));
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);

@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { dayPicker, emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
-import { form } from "../forms.js";
+import { filters } from "../forms.js";
 import { can } from "../people.js";
 import { ruleButton } from "../results.js";
 import { readRules } from "../rulenames.js";
@@ -30,10 +30,9 @@ export async function show({ tenant, query }) {
   return h("div",
     pageHead("Statements", `${from === day ? "" : `${f.periodName(from)} to `}${f.periodName(day)}, in UTC.`,
       tabs(LENGTHS.map(([length, name]) => [at({ days: String(length) }), name, days === String(length)]), "Length of the period", "segments"), dayPicker(tenant, "statements", day, lastDay, chosen)),
-    form(".panel", (given) => go(at(/** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short",
-      field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
+    filters(at, field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
       field("Rule", rules.choice("mainRule", mainRule)), field("Last status", select("status", statusChoices, chosen.status ?? "")),
-      field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order)), h("div.field.end", h("button.button.primary", "Show")))),
+      field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order))),
     found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, day, rules), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
       found.total > found.statements.length && fine(`These are the first ${found.statements.length}. Filter by a part of the statement to see others.`))
       : emptyDay(tenant, `There are no requests ${from === day ? "on" : "in the days up to"} ${f.periodName(day)}.`, lastDay, (last) => at({ day: last })));

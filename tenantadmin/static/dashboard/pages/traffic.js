@@ -3,11 +3,11 @@
 import { call } from "../api.js";
 import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
-import { form } from "../forms.js";
+import { filters } from "../forms.js";
 import { ruleButton } from "../results.js";
 import { readRules } from "../rulenames.js";
 import { MISSES, status, statusChoices } from "../statuses.js";
-import { a, beside, empty, facts, field, fill, go, h, input, nextOf, pageHead, panel, select, showIn, to } from "../ui.js";
+import { a, beside, empty, facts, field, fill, h, input, nextOf, pageHead, panel, select, showIn, to } from "../ui.js";
 import { explanation } from "./explain.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
@@ -26,7 +26,7 @@ export async function show({ tenant, query, signal }) {
   const isFiltered = FILTERS.some((name) => chosen[name]);
   return h("div",
     pageHead("Requests", "Newest first. Days are in UTC, times in your zone.", a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
-    filters(tenant, chosen, rules),
+    filters((given) => to(tenant, "traffic", given), fields(chosen, rules)),
     page.missReasons && panel("Why they were misses", null, facts(page.missReasons.map((one) => [f.number(one.requests), one.text]), ".pad")),
     page.requests.length ? panel(chosen.cursor ? "Older requests" : "Requests", [chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"), next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older")],
       h("div.request-heads", { "aria-hidden": "true" }, ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) => h("span", name))),
@@ -36,16 +36,15 @@ export async function show({ tenant, query, signal }) {
         : emptyDay(tenant, "There are no requests in these days.", (await readActivity(tenant)).lastDay, (day) => to(tenant, "traffic", { from: day, to: day }), "Each request of the Gateway stands here about a minute after it."));
 }
 
-/** @param {string} tenant @param {Record<string, string>} chosen @param {Rules} rules */
-function filters(tenant, chosen, rules) {
+/** @param {Texts} chosen @param {Rules} rules */
+function fields(chosen, rules) {
   const text = (/** @type {string} */ name, /** @type {Props} */ props) => input(name, chosen[name], props);
-  const inputs = [
+  return [
     field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
     field("Status", select("status", statusChoices, chosen.status ?? "")),
     field("Rule", rules.choice("rule", chosen.rule)), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
     field("At least ms", text("minMs", { type: "number", min: 0 })), chosen.queryHash && field("Hash of the query", text("queryHash")),
   ];
-  return form(".panel", (given) => go(to(tenant, "traffic", /** @type {Texts} */ (Object.fromEntries(new FormData(given))))), h("div.form.short", inputs, h("div.field.end", h("button.button.primary", "Show"))));
 }
 
 /** @param {string} tenant @param {Row} row @param {Rules} rules */
