@@ -18,6 +18,7 @@ from analytics.advice.wording import say_possible
 from analytics.digest.facts import NameKind, revision_of, show_fact
 from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
+from analytics.digest.verdict.leaks import find_closing_of_all
 from analytics.models import Mining, Recommendation
 from rules.admin.rules import diff_lines
 from rules.diff import diff_rules
@@ -98,6 +99,8 @@ class DigestPage:
     digest: Digest | None = None
     sections: Sequence[ShownSection] = ()
     facts: Sequence[tuple[dict[str, Any], str]] = ()
+    #: The revision that closed the leaks.
+    closed_by: int | None = None
 
 
 def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] = ()) -> DigestPage:
@@ -139,4 +142,4 @@ def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] 
         link_name=link_name,
     )
     facts = [(fact, show_fact(fact)) for fact in digest.document["facts"]]
-    return DigestPage(periods, digest, sections, facts)
+    return DigestPage(periods, digest, sections, facts, find_closing_of_all([digest]))

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from accounts.models import Tenant
 from analytics.digest.document import DigestHead, SectionText
-from analytics.digest.facts import ShownFact, show_fact
+from analytics.digest.facts import LEAKS, ShownFact, show_fact
 from analytics.digest.rendering import as_markdown, as_text
 from analytics.models import Digest
 from tenantadmin.lib.core.errors import NotFound
@@ -38,6 +38,10 @@ class DigestSection(SectionText):
         str,
         Meta(description="The usual wording. `text` differs from it where a language model chose another."),
     ]
+    closed_by: Annotated[
+        int | None,
+        Meta(description="Of leaks: the revision of the rules since which none of them can happen again."),
+    ] = None
 
 
 class DigestDocument(DigestHead):
@@ -76,13 +80,16 @@ def list_periods(*, tenant: UUID, most: int) -> list[str]:
     return list(rows.values_list("period", flat=True)[:most])
 
 
-def etag_of(digest: Digest, media_type: str) -> str:
-    """Return the entity tag of a digest in a form. It depends on the tenant's name, which texts contain."""
-    return strong_etag(digest.etag, media_type, _tenant_name(digest))
+def etag_of(digest: Digest, media_type: str, closed_by: int | None) -> str:
+    """Return the entity tag of a digest in a form. It depends on the tenant's name, which texts contain.
+
+    ``closed_by`` is the revision that closed its leaks.
+    """
+    return strong_etag(digest.etag, media_type, _tenant_name(digest), closed_by)
 
 
-def digest_document(digest: Digest) -> DigestDocument:
-    """Return the digest as the API shows it."""
+def digest_document(digest: Digest, closed_by: int | None) -> DigestDocument:
+    """Return the digest as the API shows it. ``closed_by`` is the revision that closed its leaks."""
     own = {"tenant": digest.tenant_id}
     year, *rest = digest.period.split("-")
     if digest.first_day == digest.last_day:
@@ -99,7 +106,13 @@ def digest_document(digest: Digest) -> DigestDocument:
         rewritten=digest.rewritten is not None,
         made_at=format_timestamp(digest.made_at),
         sections=[
-            DigestSection(id=section["id"], heading=section["heading"], text=text, template=section["text"])
+            DigestSection(
+                id=section["id"],
+                heading=section["heading"],
+                text=text,
+                template=section["text"],
+                closed_by=closed_by if section["id"] == LEAKS else None,
+            )
             for section, text in zip(digest.document["sections"], digest.texts, strict=True)
         ],
     )

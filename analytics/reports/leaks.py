@@ -45,14 +45,21 @@ class LeaksReport(ReportHead):
     shared_keys: Annotated[Count, Meta(description="Those served to several users, of any statement.")]
     findings: list[LeakFinding]
     text: Annotated[str, Meta(description="What was found, in a sentence without a full stop.")]
+    closed_by: Annotated[
+        int | None,
+        Meta(description="The revision that closed the leaks of these days, up to the last digest."),
+    ] = None
 
 
-def leaks_report(log: LogReader, *, window: Window, per_user_tables: Sequence[str]) -> LeaksReport:
+def leaks_report(
+    log: LogReader, *, window: Window, per_user_tables: Sequence[str], closed_by: int | None
+) -> LeaksReport:
     """Return statements whose cached results depend on the user and were served to several users.
 
     ``certain``: the statement calls a function whose result depends on the user, or reads a table whose name
     matches one of the patterns in ``per_user_tables``. ``likely``: it calls a
     non-deterministic function. Sharing alone is normal for a cache: ``sharedKeys`` of ``keys`` are shared.
+    ``closed_by`` is the revision that closed the leaks.
 
     Raises:
         ApiError: a query failed.
@@ -82,6 +89,7 @@ def leaks_report(log: LogReader, *, window: Window, per_user_tables: Sequence[st
         shared_keys=totals["sharedKeys"],
         findings=findings,
         text=_say(findings),
+        closed_by=closed_by if findings else None,
         queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
     )
 

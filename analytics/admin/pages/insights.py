@@ -29,6 +29,7 @@ from analytics.advice.recommendations import (
 )
 from analytics.advice.variants import choose_variant
 from analytics.advice.wording import purpose_of
+from analytics.digest.verdict.leaks import find_closing_of_days
 from analytics.models import Kind, Recommendation
 from analytics.published.verification import SAVINGS, DocumentKey, InvalidKey, check_key
 from analytics.published.verify import verify_document
@@ -334,7 +335,10 @@ class ReportsPage(WindowPage):
         shown: dict[str, Any] = {"stale": stale_report(log, window=window)}
         if self.has_access:
             shown["leaks"] = leaks_report(
-                log, window=window, per_user_tables=read_per_user_tables(self.tenant.pk) or ()
+                log,
+                window=window,
+                per_user_tables=read_per_user_tables(self.tenant.pk) or (),
+                closed_by=find_closing_of_days(self.tenant.pk, first, last),
             )
         return shown
 

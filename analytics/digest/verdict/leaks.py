@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import F
+
+from accounts.models import Revision
+from accounts.models.history import RevisionKind
+from analytics.digest.facts import LEAKS
+from analytics.models import Digest
 from rules.conditions import read_request
 from rules.language import read_rules
 from rules.match import find_possible
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from accounts.models import Revision
-    from analytics.models import Digest
+    from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
 
 
 def read_leaking(digest: Digest) -> list[Mapping[str, Any]]:
@@ -38,3 +44,42 @@ def find_closing_revision(digest: Digest, history: Sequence[Revision]) -> int | 
             break
         closed_by = revision.seq
     return closed_by
+
+
+def has_leaks(digest: Digest) -> bool:
+    """Return True if the digest found leaks."""
+    return any(section["id"] == LEAKS for section in digest.document["sections"])
+
+
+def find_closing_of_all(digests: Iterable[Digest]) -> int | None:
+    """Return the revision since which no leak that a tenant's digests found can happen again.
+
+    None if one can, or if they found none. Only then is nothing read.
+    """
+    leaking = [digest for digest in digests if has_leaks(digest)]
+    if not leaking:
+        return None
+    history = Revision.objects.filter(
+        kind=RevisionKind.RULES,
+        tenant_id=leaking[0].tenant_id,
+        changed_at__gte=_since(min(leaking, key=lambda digest: digest.first_day)),
+    ).order_by("seq")
+    revisions = list(history)
+    closing = [
+        find_closing_revision(digest, [it for it in revisions if it.changed_at >= _since(digest)])
+        for digest in leaking
+    ]
+    closed = [seq for seq in closing if seq is not None]
+    return max(closed) if len(closed) == len(closing) else None
+
+
+def find_closing_of_days(tenant_id: UUID, first: dt.date, last: dt.date) -> int | None:
+    """Return the revision that closed what the digests of some days found, as `find_closing_of_all`."""
+    return find_closing_of_all(
+        Digest.objects.filter(tenant_id=tenant_id, first_day=F("last_day"), last_day__range=(first, last))
+    )
+
+
+def _since(digest: Digest) -> dt.datetime:
+    """Return the start of the day before a digest: a rule of that day may have closed the leak."""
+    return dt.datetime.combine(days_before(digest.first_day, 1), dt.time(), dt.UTC)

@@ -12,6 +12,7 @@ from accounts.management.arguments import add_tenant, day_argument
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.stored import digest_document, render_digest
+from analytics.digest.verdict.leaks import find_closing_of_all
 from logs.locks import Busy
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.objectstore import StoreError, default_store
@@ -56,7 +57,7 @@ class Command(BaseCommand):
         if digest is None:
             raise CommandError(f"There is no log entry in {period.name}.")
         if format == "json":
-            self.stdout.write(dump_json(digest_document(digest)).decode())
+            self.stdout.write(dump_json(digest_document(digest, find_closing_of_all([digest]))).decode())
         else:
             text = render_digest(digest, _FORMATS[format])
             self.stdout.write("\n".join(visible(line) for line in text.splitlines()))

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
 from analytics.digest.verdict.judging import find_open, note_findings, read_verdict, read_verdicts
+from analytics.digest.verdict.leaks import find_closing_of_days
 from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Digest, TenantHealth
 from logs.models import PendingBuild
@@ -327,6 +328,7 @@ def test_what_closes_a_leak(tenant: UUID, rules: list[dict[str, Any]], is_closed
     leak(tenant, MINE)
     write(tenant, 1, hours=30, rules=rules)
     assert (read_verdict(tenant).state is VerdictState.FINDING_CLOSED) == is_closed
+    assert find_closing_of_days(tenant, TODAY - dt.timedelta(days=7), TODAY) == (1 if is_closed else None)
 
 
 @pytest.mark.parametrize(
