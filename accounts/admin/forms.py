@@ -62,7 +62,7 @@ def config_editor() -> AceWidget:
 
 def sql_editor() -> AceWidget:
     """Return the editor of SQL."""
-    return _editor(mode="sql", minlines=8, maxlines=24, label="SQL")
+    return _editor(mode="sql", minlines=8, maxlines=24, wordwrap=True, label="SQL")
 
 
 def _editor(*, label: str, **options: Any) -> AceWidget:

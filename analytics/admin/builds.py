@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from analytics.models import Build
 from analytics.models.summaries import is_day
 from logs.models import Partition, PendingBuild
+from tenantadmin.lib.core.timestamps import days_before, now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: Number of days, and of pending and failed builds, on the page.
 MOST_DAYS: Final = 30
 _RECENT: Final = 60
+#: So many of the last whole days are shown also if they have no log.
+_LAST_DAYS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,12 @@ class BuiltPeriod:
             return "pending"
         if self.build is not None and self.build.state == Build.State.FAILED:
             return "failed"
-        has_no_log = self.build is not None and is_day(self.period) and self.partition is None
-        return "no log" if has_no_log else "built"
+        return "no log" if self.may_lack_log else "built"
+
+    @property
+    def may_lack_log(self) -> bool:
+        """True of a day whose log was never read."""
+        return is_day(self.period) and self.partition is None
 
     @property
     def at(self) -> dt.datetime | None:
@@ -89,6 +96,8 @@ def read_builds(tenant_id: UUID) -> BuildTables:
         row.day.isoformat(): row
         for row in (*own.order_by("-day")[:MOST_DAYS], *own.filter(day__in=map(dt.date.fromisoformat, days)))
     }
+    if partitions:
+        days |= {days_before(now().date(), age).isoformat() for age in range(1, _LAST_DAYS + 1)}
     rows = [
         BuiltPeriod(day, shown.get(day), pending.get(day), partitions.get(day))
         for day in {*days, *partitions}

@@ -284,7 +284,7 @@ def _say_log(
         return f"{published}, and the log has no request since."
     if now - end >= _LATE:
         newest = f"The newest request in the log is from {ago(end, now=now)}"
-        return f"{newest}: results that were stored since end too, but are not counted."
+        return f"{newest}. What was stored after that ends too, but is not counted here."
     if not has_results and now - published_at < dt.timedelta(days=1):
         return f"{published}: since then these rules have stored no result that is still valid."
     return None

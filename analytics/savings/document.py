@@ -241,6 +241,7 @@ def _text_of(
     )
     match terms.billing:
         case "suspending":
+            bill += " (for all time awake)"
             explanation += (
                 " Billed is the time that the warehouse is awake: from its first statement until it "
                 "suspends. Statements run only part of it. A hit saves money only when the warehouse would "

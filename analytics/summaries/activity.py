@@ -174,10 +174,10 @@ def _comparison(chosen: Range, days: int, before: int) -> str:
         return ""
     span = formats.days_between(chosen.before_first, chosen.before_last, today=now().date())
     if is_fair(days, before):
-        return (
-            f"Changes are against the period before ({span}), by the mean day with requests: "
-            f"{formats.count(days, 'day')} in this one, and {before} in the one before."
-        )
+        text = f"Changes compare the mean day with that of the period before ({span})."
+        if days == chosen.days and before == (chosen.before_last - chosen.before_first).days + 1:
+            return text
+        return f"{text} Only days with requests count: {days} of this period, and {before} of the one before."
     few = f"{before} of its days {'has' if before == 1 else 'have'} requests, too few to compare with"
     return f"Not compared with the period before ({span}): {few if before else 'it has no requests'}."
 

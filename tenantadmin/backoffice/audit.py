@@ -83,7 +83,7 @@ KIND_CHOICES: Final = (
             ("logs", "Reads of logs: all"),
             ("raw-reads", "Reads of logs: raw files and single requests"),
             ("queries", "Reads of logs: SQL that people wrote"),
-            ("figures", "Reads of logs: by pages, to show figures"),
+            ("figures", "Reads of logs: by pages that show figures"),
         ),
     ),
     (

@@ -85,8 +85,8 @@ class TestActivity:
             "from": "2026-03-15",
             "to": "2026-03-21",
             "days": 2,
-            "text": "Changes are against the period before (15 to 21 March), by the mean day with requests: "
-            "1 day in this one, and 2 in the one before.",
+            "text": "Changes compare the mean day with that of the period before (15 to 21 March). "
+            "Only days with requests count: 1 of this period, and 2 of the one before.",
         }
         assert {name: round(value, 6) for name, value in answer["change"].items()} == {
             "hits": 15,
@@ -99,6 +99,12 @@ class TestActivity:
             "hitResponseMs": 0,
             "missResponseMs": 0,
         }
+
+    def test_days_are_counted_for_the_reader_only_if_some_have_no_request(self, world: World) -> None:
+        for age in range(14):
+            add_day(world, age, 1, 1)
+        text = get(world, "activity?from=2026-03-22&to=2026-03-28")["before"]["text"]
+        assert text == "Changes compare the mean day with that of the period before (15 to 21 March)."
 
     def test_a_period_with_few_days_is_not_compared(self, world: World) -> None:
         for age in (0, 1, 2, 3, 7):

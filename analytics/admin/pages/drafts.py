@@ -99,6 +99,18 @@ class OneDraftPage(LogPage, TenantActPage):
     def initial(self) -> dict[str, Any]:
         return {"etag": draft_etag(self.draft)}
 
+    @property
+    def given_reason(self) -> str:
+        """The reason that the reader gave for the draft last."""
+        given = Event.objects.filter(
+            kind=EventKind.STAFF_ACTED,
+            actor=self.actor,
+            tenant_id=self.tenant.pk,
+            at__gte=self.draft.created_at,
+            after__draftId=str(self.draft.pk),
+        )
+        return given.values_list("reason", flat=True).first() or ""
+
     def trail(self) -> Trail:
         return [*super().trail(), ("Rules", self.to("tenant-rules"))]
 
@@ -130,8 +142,13 @@ class DraftPage(ReplayPage, OneDraftPage, RulesEditor):
 
     def initial(self) -> dict[str, Any]:
         draft = self.draft
-        text = {"rules": rules_text(draft.rules), "base_seq": draft.base_seq, "draft_name": draft.name}
-        return {**super().initial(), **text}
+        return {
+            **super().initial(),
+            "rules": rules_text(draft.rules),
+            "base_seq": draft.base_seq,
+            "draft_name": draft.name,
+            "reason": self.given_reason,
+        }
 
     def read(self) -> Mapping[str, Any]:
         if self.request.GET.get(PART) in self.parts:
@@ -258,15 +275,7 @@ class PublishPage(OneDraftPage):
         return {"draft": self.draft, "checked": self.checked, "shown": newest_done(self.replays)}
 
     def initial(self) -> dict[str, Any]:
-        """Begin with the reason that the reader gave for the draft."""
-        given = Event.objects.filter(
-            kind=EventKind.STAFF_ACTED,
-            actor=self.actor,
-            tenant_id=self.tenant.pk,
-            at__gte=self.draft.created_at,
-            after__draftId=str(self.draft.pk),
-        )
-        return {**super().initial(), "reason": given.values_list("reason", flat=True).first() or ""}
+        return {**super().initial(), "reason": self.given_reason}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         written = publish_draft(

@@ -239,7 +239,7 @@ class InvalidatePage(LogPage, TenantActPage):
             return ""
         ends = self._sum_up(found, rule_ids, log_note)
         if not ends["entries"]:
-            return " ".join(filter(None, ["That ended only results that were not in the log yet.", log_note]))
+            return " ".join(filter(None, ["That ended what the log does not show yet.", log_note]))
         what = f", of which {number(ends['reading'])} read {self.what}" if ends["reading"] else ""
         return f"That ended {count(ends['entries'], 'cached result')}{what}."
 

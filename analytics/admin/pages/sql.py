@@ -77,7 +77,8 @@ _NUMBERS: Final = frozenset(
         "DECIMAL",
     ]
 )
-#: The last millisecond of the year 9999, since 1970.
+#: Milliseconds since 1970 of the years 2000 to 9999. A smaller number in a column ``timestamp`` is a count.
+_MIN_MS: Final = 946_684_800_000
 _MAX_MS: Final = 253_402_300_799_999
 #: Longer statements have no permalink: servers and proxies cut long addresses.
 _MAX_ADDRESS: Final = 8000
@@ -286,7 +287,7 @@ def _cell(value: Any, column: tuple[str, bool]) -> str:
     text = as_text(value)
     style = ' class="number"' if is_number else ' class="long"' if len(text) > _LONG else ""
     beside = ""
-    if name == "timestamp" and type(value) is int and 0 < value < _MAX_MS:
+    if name == "timestamp" and type(value) is int and _MIN_MS < value < _MAX_MS:
         beside = f' <span class="subtle">{from_epoch_ms(value).time().isoformat("milliseconds")}</span>'
     if name == "cacheStatus" and text in STATUSES:
         style = format_html(' title="{}"', say_status(text))

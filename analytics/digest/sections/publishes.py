@@ -36,7 +36,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
         prefix = f"publish-{number}"
         following = shown[number] if number < len(shown) else None
         repeated = _repeated_sql(write, following, last=period.last)
-        facts += log.read_facts(
+        read = log.read_facts(
             [
                 FactQuery(f"{prefix}-misses", Unit.COUNT, f"SELECT count(*) FROM ({repeated})"),
                 FactQuery(
@@ -46,17 +46,19 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
                 ),
             ]
         )
+        facts += read
         told, changed = write.describe(prefix)
         names += [write.as_name(f"{prefix}-write"), *changed]
         effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
-        rules, valid = f"{{{prefix}-write}}", "Results that were still valid and ran again"
-        again = f"{{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time"
-        sentences.append(
-            (
-                f"Rules were published with {rules}: {effect}. {valid}: {again}.",
-                f"{rules} was published: {effect}. {valid}: {again}.",
-            )
+        rules = f"{{{prefix}-write}}"
+        again = (
+            "Results that were still valid, and were made and stored again: "
+            f"{{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time."
+            if read[0].value
+            else "No result that was still valid was stored again."
         )
+        published = f"Rules were published with {rules}", f"{rules} was published"
+        sentences.append(tuple(f"{said}: {effect}. {again}" for said in published))
     if len(writes) > len(shown):
         sentences.append(("Rules were published more often.", "The history has earlier publications."))
     return Section("publishes", "Published rules", sentences, facts, names)

@@ -6,7 +6,7 @@ import datetime as dt
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final
 
-from django.db.models import DateTimeField, ExpressionWrapper, F, OuterRef, Subquery
+from django.db.models import DateTimeField, ExpressionWrapper, F, Max, OuterRef, Subquery
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
@@ -14,13 +14,13 @@ from analytics.digest.facts import LEAKS
 from analytics.digest.verdict.falls import TOLD_DAYS, find_fallen_day, tell_worst_fall
 from analytics.digest.verdict.leaks import find_closing_revision, read_leaking
 from analytics.digest.verdict.sentences import STATES, Verdict, VerdictSentence, VerdictState
-from analytics.models import Digest, TenantHealth
+from analytics.models import Build, Digest, TenantHealth
 from logs.pending import last_pending_days
 from tenantadmin.lib.core.formats import day_in_words
 from tenantadmin.lib.core.timestamps import days_before, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
 #: What the last digest found, by its section, the worst first.
@@ -37,7 +37,7 @@ def read_verdict(tenant_id: UUID) -> Verdict:
 
 
 def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
-    """Return how each tenant is, in at most three queries, and one more if a log is late."""
+    """Return how each tenant is, in at most three queries, and two more if a log is late."""
     at = now()
     ids = list(tenants)
     health = TenantHealth.objects.filter(pk__in=ids, last_day__isnull=False)
@@ -55,11 +55,28 @@ def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
         digests[digest.tenant_id].append(digest)
     histories = _read_histories(digests)
     yesterday = days_before(at.date(), 1)
-    pending = last_pending_days(it for it in ids if (last_days.get(it) or dt.date.min) < yesterday)
+    late = [it for it in ids if (last_days.get(it) or dt.date.min) < yesterday]
+    pending, failed = last_pending_days(late), _last_failed_days(late)
     return {
-        it: _judge(last_days.get(it), digests[it], histories[it], pending=pending.get(it), at=at)
+        it: _judge(
+            last_days.get(it),
+            digests[it],
+            histories[it],
+            pending=pending.get(it),
+            failed=failed.get(it),
+            at=at,
+        )
         for it in ids
     }
+
+
+def _last_failed_days(tenants: Collection[UUID]) -> Mapping[UUID, dt.date]:
+    """Return the last day of each tenant whose build failed and was not repaired."""
+    if not tenants:
+        return {}
+    failed = Build.objects.to_repair().of_days().filter(tenant_id__in=tenants)
+    periods = failed.order_by().values_list("tenant_id").annotate(Max("period"))
+    return {tenant: dt.date.fromisoformat(period) for tenant, period in periods}
 
 
 def find_open(tenants: Iterable[UUID]) -> Mapping[UUID, Sequence[VerdictSentence]]:
@@ -104,10 +121,11 @@ def _judge(
     history: Sequence[Revision],
     *,
     pending: dt.date | None,
+    failed: dt.date | None,
     at: dt.datetime,
 ) -> Verdict:
     """Return the verdict on a log that ends with ``last_day``. The digests are the newest first."""
-    found = list(_judge_log(last_day, digests, pending=pending, today=at.date()))
+    found = list(_judge_log(last_day, digests, pending=pending, failed=failed, today=at.date()))
     if digests and last_day is not None:
         found += tell_worst_fall(digests, history, last_day=last_day, pending=pending, at=at)
         found += _tell_findings(digests[0], history, today=at.date())
@@ -117,7 +135,12 @@ def _judge(
 
 
 def _judge_log(
-    last_day: dt.date | None, digests: Sequence[Digest], *, pending: dt.date | None, today: dt.date
+    last_day: dt.date | None,
+    digests: Sequence[Digest],
+    *,
+    pending: dt.date | None,
+    failed: dt.date | None,
+    today: dt.date,
 ) -> Iterator[VerdictSentence]:
     """Tell a log that is missing, late, or not judged yet."""
     yesterday = days_before(today, 1)
@@ -128,6 +151,11 @@ def _judge_log(
         yield VerdictSentence(VerdictState.NO_LOG_YET, "No log yet", None)
     elif last_day < yesterday:
         text = f"No log since {day_in_words(last_day, today)}"
+        if failed is not None and failed > last_day:
+            text = (
+                f"No log was read since {day_in_words(last_day, today)}: "
+                f"the build of {day_in_words(failed, today)} failed"
+            )
         yield VerdictSentence(VerdictState.LOG_LATE, text, last_day)
     elif last_day == yesterday and not (digests and digests[0].last_day == yesterday):
         text = f"Not judged yet: there is no digest of {day_in_words(yesterday, today)} yet"

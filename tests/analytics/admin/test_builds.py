@@ -49,6 +49,9 @@ class TestBuilds:
         Build.objects.filter(state="running").update(state="done")
         part = support.get(to("tenant-builds", tenant), {"part": "builds"}).content.decode()
         assert "hx-trigger" not in part
+        # Nobody needs to ask whether the last days are only not shown.
+        yesterday = now().date() - dt.timedelta(days=1)
+        assert f"{yesterday} no log" in text_of(part)
 
     def test_a_failed_build_that_home_shows_is_listed_however_old(
         self, staff: Client, tenant: Tenant
@@ -60,8 +63,9 @@ class TestBuilds:
         for number in range(31):
             Build.objects.create(tenant_id=tenant.pk, period=f"2026-10-{number + 1:02d}", state="done")
         assert "2026-11-21 failed no room" in page_text(staff, "/admin/")
-        assert "2026-11-21 failed no room 2 days ago Build again" in page_text(
-            staff, to("tenant-builds", tenant)
+        assert (
+            "2026-11-21 failed no room Whether this day has a log is seen when it is built again. "
+            "2 days ago Build again" in page_text(staff, to("tenant-builds", tenant))
         )
         # A later build of the same day repairs it.
         Build.objects.create(tenant_id=tenant.pk, period=failed.period, state="done")
@@ -102,7 +106,7 @@ class TestBuilds:
         refresh_day(str(tenant.pk), "2026-03-01")
         assert Build.objects.get(period="2026-03-01").state == "done"
         assert list(PendingBuild.objects.values_list("day", flat=True)) == [None]
-        assert "Months and years made of the days by themselves" in page_text(
+        assert "Months and years made of the days automatically" in page_text(
             support, to("tenant-builds", tenant)
         )
         assert "pending What the last builds of days changed" in page_text(

@@ -50,7 +50,7 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
     put(tenant)
     set_price(tenant)
     shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
-    bill = "53.8% of the bill without the cache"
+    bill = "53.8% of the bill without the cache (for all time awake)"
     assert f"Saved on the bill 0.35 USD {bill}" in shown
     assert (
         "Warehouse time saved 2 min 66.7% of the time that statements would run without the cache (estimate)"
@@ -119,13 +119,14 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     assert 'hx-get="?part=savings&amp;days=28"' in staff.get(page).content.decode()
     part = {"part": "savings", "days": "7"}
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 7 min less billed time, 53.8% of the bill without the cache; "
+        "Saved on the bill 7 min "
+        "less billed time, 53.8% of the bill without the cache (for all time awake); "
         "set a price to see money Warehouse time saved 2 min "
         "66.7% of the time that statements would run without the cache (estimate)"
     )
     set_price(tenant)
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 0.35 USD 53.8% of the bill without the cache "
+        "Saved on the bill 0.35 USD 53.8% of the bill without the cache (for all time awake) "
         "Warehouse time saved 2 min 66.7% of the time that statements would run without the cache (estimate)"
     )
     settings.REPLAY_MAX_ROWS = 1

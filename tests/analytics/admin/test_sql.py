@@ -181,6 +181,8 @@ class TestRun:
         assert f'<td class="number">{START + 61_002} <span class="subtle">00:01:01.002</span></td>' in html
         assert "<td>a</td>" in html
         assert '<td class="long">xxx' in html
+        count = access.post(to("tenant-sql", tenant), {"statement": 'SELECT 1225 AS "timestamp"'})
+        assert '<td class="number">1225</td>' in count.content.decode()
 
     def test_values_are_exact(self, access: Client, tenant: Tenant) -> None:
         statement = (

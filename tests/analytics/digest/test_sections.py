@@ -458,7 +458,8 @@ class TestPublishes:
             (
                 f"Rules were published with revision {seq} (2026-03-31 12:00 UTC): it added r, "
                 "and emptied the cache. "
-                "Results that were still valid and ran again: 1, in 1.5 s of warehouse time."
+                "Results that were still valid, and were made and stored again: 1, "
+                "in 1.5 s of warehouse time."
             )
         ]
 

@@ -15,7 +15,7 @@ from accounts.models import Revision
 from analytics.digest.verdict.judging import find_open, note_findings, read_verdict, read_verdicts
 from analytics.digest.verdict.leaks import find_closing_of_days
 from analytics.digest.verdict.sentences import VerdictState
-from analytics.models import Digest, TenantHealth
+from analytics.models import Build, Digest, TenantHealth
 from logs.models import PendingBuild
 
 if TYPE_CHECKING:
@@ -110,6 +110,16 @@ def test_a_log_whose_first_days_are_being_built(tenant: UUID, last_day: str | No
     # A day before the last that has requests is no news of later ones.
     PendingBuild.objects.update(tenant_id=uuid4())
     assert read_verdict(tenant).text == ("No log since Wednesday, 18 November" if last_day else "No log yet")
+
+
+def test_a_log_that_could_not_be_read(tenant: UUID) -> None:
+    TenantHealth.objects.update(last_day="2026-11-20")
+    for day in ("2026-11-19", "2026-11-22", "2026-11-23"):
+        Build.objects.create(tenant_id=tenant, period=day, state=Build.State.FAILED)
+    read = "No log was read since Friday, 20 November: the build of Monday, 23 November failed"
+    assert read_verdict(tenant).text == read
+    Build.objects.filter(period__gt="2026-11-20").delete()
+    assert read_verdict(tenant).text == "No log since Friday, 20 November"
 
 
 def test_a_hit_rate_as_usual(tenant: UUID) -> None:
@@ -360,7 +370,7 @@ def test_a_leak_of_which_the_digest_keeps_no_statements_stays_open(tenant: UUID)
     assert read_verdict(tenant).state is VerdictState.FINDING
 
 
-def test_it_takes_four_queries_for_all_tenants(tenant: UUID) -> None:
+def test_it_takes_five_queries_for_all_tenants(tenant: UUID) -> None:
     write(tenant, 2, hours=10)
     for ago in range(1, 7):
         make_digest(tenant, ago=ago, rate=7.0, usual=40.0, cause="revision 2 (2026-11-23 10:00 UTC)")
@@ -369,6 +379,6 @@ def test_it_takes_four_queries_for_all_tenants(tenant: UUID) -> None:
     make_digest(other, ago=31, rate=7.0, usual=40.0)
     with CaptureQueriesContext(connection) as captured:
         verdicts = read_verdicts([tenant, other])
-    # The last is for the tenant whose log is late.
-    assert len(captured) == 4
+    # The last two are for the tenant whose log is late.
+    assert len(captured) == 5
     assert verdicts[other].more[0].text == "Hit rate fell from 40.0% to 7.0% on Sunday, 25 October"
