@@ -30,7 +30,7 @@ def world(service: str) -> factories.World:
 def tenant(world: factories.World) -> Tenant:
     """A tenant whose hit rate fell after a change of its rules, and with an entry in quarantine."""
     tenant = world.tenant
-    for ttl in (3600, 1):
+    for ttl in (3600, 60):
         rule = {**RULE, "ttlSeconds": ttl}
         write_ruleset(tenant_id=tenant.pk, document={"rules": [rule]}, actor="owner@example.org")
     Fqdn.objects.create(name="db.acme.example", tenant_id=tenant.pk)
