@@ -16,6 +16,9 @@ const credentialOf = (operation, input) => (BY_PAT.test(operation) ? patOf(Strin
 export const call = (operation, input, options) =>
   requestJson(operation, input, options, credentialOf(operation, input));
 
+/** @param {string} tenant its rules in force */
+export const rulesOf = (tenant) => call("GET /config/tenants/{tenant}/rules", { tenant });
+
 /** @type {Contract.CallWithTag} as `call`, with the ETag of the answer */
 export const callWithTag = async (operation, input, options) => {
   const response = await send(operation, input, options);

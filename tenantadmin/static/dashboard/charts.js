@@ -12,28 +12,23 @@ const colour = (name) => getComputedStyle(document.documentElement).getPropertyV
 
 /**
  * @param {{label: string, labels: string[], series: Series[], marks?: Mark[], short?: boolean,
- *   press?: (index: number) => void, onLeave: (done: () => void) => void}} options
+ *   press?: (index: number) => void, signal: AbortSignal}} options
  * @returns {HTMLElement} empty until its script is there
  */
-export function chart({ label, labels, series, marks = [], short, press, onLeave }) {
+export function chart({ label, labels, series, marks = [], short, press, signal }) {
   const canvas = h("canvas", { role: "img", "aria-label": label });
   const box = h("div", { class: short ? "chart short" : "chart" }, canvas);
-  let gone = false;
   /** @type {any} */
   let drawn = null;
   const draw = () => {
     drawn?.destroy();
-    drawn = gone ? null : new (/** @type {any} */ (globalThis).Chart)(canvas, settings(labels, series, marks, press));
+    drawn = signal.aborted ? null : new (/** @type {any} */ (globalThis).Chart)(canvas, settings(labels, series, marks, press));
     if (drawn) box.dataset.drawn = "true";
   };
   const dark = matchMedia("(prefers-color-scheme: dark)");
   loadCharts().then(draw, (error) => box.replaceChildren(error.message));
-  dark.addEventListener("change", draw);
-  onLeave(() => {
-    gone = true;
-    dark.removeEventListener("change", draw);
-    drawn?.destroy();
-  });
+  dark.addEventListener("change", draw, { signal });
+  signal.addEventListener("abort", draw);
   return h("figure", box, asTable(label, labels, series, marks));
 }
 

@@ -34,6 +34,15 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...leaves(children));
 }
 
+/** @param {Element} parent @param {...Child} children as `fill`; the focus stays where the user put it */
+export function refill(parent, ...children) {
+  const focused = parent.querySelector(":focus");
+  fill(parent, ...children);
+  const like = (/** @type {boolean} */ whole) => [.../** @type {NodeListOf<HTMLElement>} */ (parent.querySelectorAll("a, button, select"))].find((one) => focused?.cloneNode(whole).isEqualNode(one.cloneNode(whole)));
+  // What a link or a menu says may be what came late.
+  (like(true) ?? like(false))?.focus();
+}
+
 /** @param {string} name one of templates/dashboard/icons.svg */
 export function icon(name) {
   const [svg, use] = ["svg", "use"].map((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));

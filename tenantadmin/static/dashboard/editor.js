@@ -9,13 +9,11 @@ const [LIGHT, DARK] = ["github_light_default", "github_dark"];
 
 /**
  * @param {{mode: "json" | "sql", text: string, label: string, low?: boolean, readOnly?: boolean, words?: () => {value: string, meta: string}[],
- *   change?: () => void, run?: () => void, onLeave: (done: () => void) => void}} options
+ *   change?: () => void, run?: () => void, signal: AbortSignal}} options
  * @returns {Promise<Editor>}
  */
-export async function createEditor({ mode, text, label, low, readOnly, words, change, run, onLeave }) {
-  loadStyle(`${FOLDER}/css/ace.css`);
-  loadStyle(`${FOLDER}/css/theme/${LIGHT}.css`);
-  loadStyle(`${FOLDER}/css/theme/${DARK}.css`);
+export async function createEditor({ mode, text, label, low, readOnly, words, change, run, signal }) {
+  for (const name of ["ace", `theme/${LIGHT}`, `theme/${DARK}`]) loadStyle(`${FOLDER}/css/${name}.css`);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const theme = () => (dark.matches ? DARK : LIGHT);
   await Promise.all(["ace", `mode-${mode}`, `theme-${theme()}`, ...(words ? ["ext-language_tools"] : [])].map((name) => loadScript(`${FOLDER}/${name}.js`)));
@@ -33,10 +31,8 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   session.setMode(`ace/mode/${mode}`);
   const dress = () => editor.setTheme(`ace/theme/${theme()}`);
   dress();
-  dark.addEventListener("change", dress);
-  const area = editor.textInput.getElement();
-  area.setAttribute("aria-label", label);
-  area.setAttribute("spellcheck", "false");
+  dark.addEventListener("change", dress, { signal });
+  editor.textInput.getElement().setAttribute("aria-label", label);
   if (change) session.on("change", change);
   if (run) editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: run });
   if (words) {
@@ -46,8 +42,7 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   }
   const resize = new ResizeObserver(() => editor.resize());
   resize.observe(element);
-  onLeave(() => {
-    dark.removeEventListener("change", dress);
+  signal.addEventListener("abort", () => {
     resize.disconnect();
     editor.destroy();
   });

@@ -28,15 +28,19 @@ export function invitation(tenant) {
 
 /** @type {(name: string, choices: Texts | string[], value: string, label: string, save: (value: string) => any) => HTMLElement} a menu that saves what is chosen at once */
 export function savingSelect(name, choices, value, label, save) {
-  const menu = select(name, choices, value, { "aria-label": label, onchange: async () => {
+  // One after the other, or the first might come last.
+  let saving = Promise.resolve();
+  const keep = async () => {
+    const wanted = menu.value;
     try {
-      await save(menu.value);
-      value = menu.value;
+      await save(wanted);
+      value = wanted;
     } catch (error) {
       notify(sentence(error), "error");
       menu.value = value;
     }
-  } });
+  };
+  const menu = select(name, choices, value, { "aria-label": label, onchange: () => { saving = saving.then(keep); } });
   return menu;
 }
 
@@ -53,11 +57,11 @@ export const form = (kind, submit, ...children) => {
 export const filters = (at, ...fields) => form(".panel", (given) => go(at(Object.fromEntries(new FormData(given)))),
   h("div.form.short", fields, h("div.field.end", h("button.button.primary", "Show"))));
 
-/** @param {URLSearchParams} query @param {() => any} act what the palette led to this page for: done once */
-export function whenAsked(query, act) {
+/** @param {Context} context @param {() => any} act what the palette led to this page for: done once */
+export function whenAsked({ query, address, later }, act) {
   if (!query.has("new")) return;
-  history.replaceState(null, "", location.hash.split("?")[0]);
-  setTimeout(act);
+  address(location.hash.split("?")[0]);
+  later(act);
 }
 
 /** @type {Units} in seconds */

@@ -5,6 +5,8 @@ import { beside, fine, input } from "./ui.js";
 
 /** @param {Offer[]} entries */
 export function openPalette(entries) {
+  // Asked for twice, before it was there.
+  if (document.querySelector("dialog")) return;
   let at = 0;
   /** @type {HTMLAnchorElement[]} */
   let links = [];

@@ -1,6 +1,6 @@
 // Publish rules or restore a revision: one dialog for both, and Undo afterwards.
 
-import { ApiError, call, hasStatus } from "./api.js";
+import { ApiError, call, hasStatus, rulesOf } from "./api.js";
 import { changesIn, compareRules, ruleDiff } from "./diff.js";
 import { count } from "./format.js";
 import { commentInput } from "./forms.js";
@@ -12,13 +12,16 @@ import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } fro
 
 /**
  * Ask before a document is replaced: the difference, lint, the last replay, the cheapest hour, warnings; the comment is beside the button.
- * @param {{tenant: string, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, replay?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
+ * @param {{context: Context, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, replay?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
  */
-export async function askToPublish({ tenant, kind = "rules", title, action, warning, difference, lint, rules, isReplayOf, prediction, replay = "A draft can be replayed first.", run, then }) {
+export async function askToPublish({ context, kind = "rules", title, action, warning, difference, lint, rules, isReplayOf, prediction, replay = "A draft can be replayed first.", run, then }) {
+  const { tenant } = context;
   const comment = commentInput();
   const isRules = kind === "rules";
   const figures = isRules && await predict(tenant, isReplayOf, prediction, replay).catch((error) => fine(`The last replay could not be read: ${sentence(error)}`));
   let seq = 0;
+  // The user has left the page meanwhile.
+  if (!context.isShown()) return;
   await ask({
     title, wide: true, action, beside: comment.field,
     body: h("div", warning, h("div.changes", { tabindex: 0, role: "region", "aria-label": "What changes" }, difference), lint && findings(lint, rules), figures),
@@ -26,7 +29,7 @@ export async function askToPublish({ tenant, kind = "rules", title, action, warn
     then: async () => {
       await then();
       notify(`Revision ${seq} is in force.`, "revision", seq > 0 && button(`Undo: restore revision ${seq - 1}`, async () => {
-        const now = isRules ? await call("GET /config/tenants/{tenant}/rules", { tenant }) : await call("GET /config/tenants/{tenant}/config", { tenant });
+        const now = isRules ? await rulesOf(tenant) : await call("GET /config/tenants/{tenant}/config", { tenant });
         if (now.seq !== seq) throw new Error("Another revision was published since: see the history.");
         await restore(tenant, kind, seq - 1, `Undo of revision ${seq}`);
         go(location.hash);
@@ -56,12 +59,13 @@ export const restore = (tenant, kind, seq, comment) => (kind === "rules" ? publi
   : call("POST /config/tenants/{tenant}/config/history/{seq}/restore", { tenant, seq, comment }));
 
 /** @param {Context} context @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved publish rules in place of the stored ones */
-export async function reviewRules({ tenant, signal }, stored, rules, saved) {
+export async function reviewRules(context, stored, rules, saved) {
+  const { tenant } = context;
   const difference = compareRules(stored.rules, rules);
   if (!changesIn(difference)) throw new Error("Nothing differs from the rules in force.");
-  const lint = await validate(rules, signal, stored.rules);
+  const lint = await validate(rules, stored.rules);
   if (!lint.valid) throw new Error(`Correct the ${count(lint.errors.length, "error")} first, or keep the rules as a draft: ${lint.errors[0].message}`);
-  await askToPublish({ tenant, title: "Publish these rules?", action: "Publish", difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }), lint, rules,
+  await askToPublish({ context, title: "Publish these rules?", action: "Publish", difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }), lint, rules,
     run: (comment) => publishing(tenant, (confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }))
       .catch((error) => { throw hasStatus(error, 409) ? new Error("Another user has published other rules meanwhile. Keep yours as a draft: it shows the conflicts.") : error; }),
     then: () => {
@@ -70,12 +74,12 @@ export async function reviewRules({ tenant, signal }, stored, rules, saved) {
     } });
 }
 
-/** @param {string} tenant @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved */
-export async function keepAsDraft(tenant, stored, rules, saved) {
+/** @param {Context} context @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved */
+export async function keepAsDraft({ tenant, isShown }, stored, rules, saved) {
   const draft = await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: { rules, baseSeq: stored.seq } });
   saved();
   const { added, changed } = compareRules(stored.rules, rules);
-  go(to(tenant, `drafts/${draft.draftId}`, { rule: [...added, ...changed][0]?.id }));
+  if (isShown()) go(to(tenant, `drafts/${draft.draftId}`, { rule: [...added, ...changed][0]?.id }));
 }
 
 /** @template T @param {string} tenant @param {(confirmDeletes?: string) => Promise<T>} run publish; ask again where rules with active markers go @returns {Promise<T>} */

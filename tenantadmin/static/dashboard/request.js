@@ -100,22 +100,20 @@ async function fetchOnce(operation, input, options, bearer) {
     delete rest[name];
     return encodeURIComponent(value);
   });
-  const query = new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== undefined && value !== ""));
+  const query = String(new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== undefined && value !== "")));
   /** @type {Texts} */
   const headers = { Accept: options.accept ?? "application/json" };
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (options.ifMatch) headers["If-Match"] = options.ifMatch;
   if (options.reason) headers["X-Reason"] = encodeURIComponent(options.reason);
-  const text = query.toString();
   try {
-    return await fetch(`${API}${path}${text ? `?${text}` : ""}`, {
+    return await fetch(`${API}${path}${query ? `?${query}` : ""}`, {
       method, headers, body: body === undefined ? undefined : JSON.stringify(body),
       signal: options.signal, credentials: "omit", cache: "no-cache",
     });
   } catch (error) {
-    if (options.signal?.aborted) throw error;
-    throw new ApiError(0, null, "");
+    throw options.signal?.aborted ? error : new ApiError(0, null, "");
   }
 }
 

@@ -7,7 +7,7 @@ import { can } from "./people.js";
 import { STATUSES, meaning } from "./statuses.js";
 import { a, beside, button, go, h, table, to } from "./ui.js";
 
-/** @param {string} tenant @param {string} sql @param {AbortSignal} signal @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact` */
+/** @param {string} tenant @param {string} sql @param {AbortSignal} [signal] @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact` */
 export async function run(tenant, sql, signal) {
   const text = await (await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal })).text();
   const answer = parseExact(text);
@@ -28,7 +28,7 @@ export function resultTable(tenant, answer) {
 
 /** @param {string} tenant @param {string} day @param {string} column @param {string} value begin a rule of the tables that a logged statement reads */
 export const ruleButton = (tenant, day, column, value) => can(tenant, "write") && can(tenant, "member") && button("Make a rule for its tables", async () => {
-  const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${day}' AND ${column} = '${value.replaceAll("'", "''")}' LIMIT 1`, new AbortController().signal);
+  const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${day}' AND ${column} = '${value.replaceAll("'", "''")}' LIMIT 1`);
   const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
   if (!tables.length) throw new Error("The log names no table of this statement.");
   go(to(tenant, "rules/edit", { tables: tables.join(",") }));

@@ -3,6 +3,9 @@
 /** The file of a page did not arrive. Browsers remember that, so only a new document can try again. */
 export class NotLoaded extends Error {}
 
+/** Between two looks at what goes on elsewhere. */
+export const PAUSE_MS = 2000;
+
 /** @param {string} hash */
 function parse(hash) {
   const [path, query] = (hash.replace(/^#/, "") || "/").split("?");
@@ -29,7 +32,7 @@ function match(routes, path) {
 /**
  * Show the page of the address, now and whenever it changes.
  * @param {Route[]} routes
- * @param {{open: (route: Route | null, context: Context, load: () => Promise<Node>) => Promise<void>}} shell
+ * @param {{open: (route: Route | null, context: Context, load: () => Promise<Child>) => Promise<void>}} shell
  */
 export function startRouter(routes, shell) {
   /** @type {AbortController | null} */
@@ -37,8 +40,6 @@ export function startRouter(routes, shell) {
   let shown = location.hash;
   /** @type {(() => boolean)} */
   let isDirty = () => false;
-  /** @type {(() => void)[]} */
-  let leaving = [];
 
   const go = () => {
     if (location.hash !== shown && isDirty() && !confirm("Leave without saving your changes?")) {
@@ -49,27 +50,30 @@ export function startRouter(routes, shell) {
     if (location.hash !== shown) document.querySelector("dialog")?.close();
     shown = location.hash;
     page?.abort();
-    leaving.forEach((done) => done());
-    leaving = [];
     isDirty = () => false;
     const controller = new AbortController();
     page = controller;
     const { path, query } = parse(location.hash);
     const found = match(routes, path);
     const params = found?.params ?? {};
+    // A page that was left goes on when its answers come, beside the page that is shown by then.
+    const isHere = () => page === controller;
     /** @type {Context} */
     const context = {
-      params, query, tenant: params.tenant ?? "", signal: controller.signal, reload: go,
-      title: (text) => { document.title = `${text} · Dashboard`; },
-      guard: (check) => { isDirty = check; },
-      onLeave: (done) => { leaving.push(done); },
-      later: (act, pause = 2000) => {
-        const timer = setTimeout(act, pause);
-        leaving.push(() => clearTimeout(timer));
-      },
+      params, query, tenant: params.tenant ?? "", signal: controller.signal,
+      isShown: () => parse(location.hash).path === path,
+      reload: () => { if (context.isShown()) go(); },
+      address: (href) => { if (isHere()) history.replaceState(null, "", href); },
+      title: (text) => { if (isHere()) document.title = `${text} · Dashboard`; },
+      guard: (check) => { if (isHere()) isDirty = check; },
+      later: (act, pause) => { setTimeout(() => isHere() && act(), pause); },
+      until: (isDone) => context.later(() => isDone().catch(() => false).then((done) => (done ? context.reload() : context.until(isDone))), PAUSE_MS),
     };
     document.title = `${found?.route.title ?? "Not found"} · Dashboard`;
-    const load = async () => (await found?.route.load().catch(explain))?.show(context) ?? document.createTextNode("");
+    const load = async () => {
+      const file = await found?.route.load().catch(explain);
+      return (isHere() && file?.show(context)) || "";
+    };
     shell.open(found?.route ?? null, context, load);
   };
   addEventListener("hashchange", go);

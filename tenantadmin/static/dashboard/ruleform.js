@@ -109,7 +109,7 @@ export async function askForRule(rules, id, begin = []) {
   /** @type {any[] | null} */
   let made = null;
   await ask({
-    title: id ? `Edit the rule “${called(rule)}”` : id === NEW ? "Add a rule" : "Add or edit a rule", action: "Apply", wide: true, beside: fine("Nothing is published yet. ", "You review all changes first."),
+    title: id ? `Edit the rule “${called(rule)}”` : id === NEW ? "Add a rule" : "Add or edit a rule", action: "Apply", wide: true, beside: fine("Nothing is published yet. You review all changes first."),
     body: [h("div.form", id === undefined && field("Rule", which), field("Name", name), fields.tables, fields.users, field("Then", action), fields.fresh, fields.sharing, fields.place,
       h("div", fields.reads, fields.repeats), field("Description", about), fields.targets), kept],
     run: () => {

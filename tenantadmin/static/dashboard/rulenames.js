@@ -1,6 +1,6 @@
 // Rules by their names, where answers of the service have their ids.
 
-import { call } from "./api.js";
+import { rulesOf } from "./api.js";
 import { ruleLink, select } from "./ui.js";
 
 /** @type {(rules: any[], id: string | null, key?: string) => string} the name of one of these rules, or its id, which is at `key` */
@@ -8,7 +8,7 @@ export const nameIn = (rules, id, key = "id") => rules.find((rule) => rule[key] 
 
 /** @param {string} tenant the rules in force: `name` and `link` take an id, and the name that a rule had last, if it is known; `choice` is a filter by rule */
 export async function readRules(tenant) {
-  const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
+  const { rules } = await rulesOf(tenant);
   const names = new Map(rules.map((rule) => [rule.id, rule.name || rule.id]));
   /** @type {(id: string, last?: string) => string} */
   const name = (id, last) => names.get(id) ?? last ?? id;

@@ -41,7 +41,7 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     if (problem) return showFindings([{ severity: "error", code: "json", ...problem }]);
     fill(state, "Checking…");
     try {
-      const result = await validate(read(), context.signal);
+      const result = await validate(read(), undefined, context.signal);
       if (text !== editor.value()) return;
       const lines = linesOf(text);
       // The pointers of the service begin at the document, the text at its rules.
@@ -75,11 +75,11 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     const { added: [added], changed: [changed] } = compareRules(before, made);
     point((added ?? changed)?.id, added ? "Added" : "Changed");
   };
-  const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, onLeave: context.onLeave });
+  const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, signal: context.signal });
   context.guard(() => editor.value() !== saved);
-  context.onLeave(() => clearTimeout(timer));
+  context.signal.addEventListener("abort", () => clearTimeout(timer));
   lint();
-  if (begin?.length && !readOnly) byForm(begin);
+  if (begin?.length && !readOnly) context.later(() => byForm(begin));
   return {
     element: h("div.split", panel("Rules", [said, !readOnly && button("Add or edit by form", () => byForm(), "small")], editor.element),
       panel("Lint", state, list)),
@@ -111,8 +111,8 @@ function syntaxError(text) {
   }
 }
 
-/** @param {any[]} rules @param {AbortSignal} signal @param {any[]} [compareWith] earlier rules, to be told what changes @returns {Promise<Contract.RuleLintResult>} */
-export async function validate(rules, signal, compareWith) {
+/** @param {any[]} rules @param {any[]} [compareWith] earlier rules, to be told what changes @param {AbortSignal} [signal] @returns {Promise<Contract.RuleLintResult>} */
+export async function validate(rules, compareWith, signal) {
   try {
     return await call("POST /config/rules/validate", { body: { rules, compareWith } }, { signal });
   } catch (/** @type {any} */ error) {

@@ -2,7 +2,7 @@
 
 import { ApiError, SignedOut, call, hasStatus, mustAcceptTerms, signOut } from "./api.js";
 import { DOCS } from "./config.js";
-import { fill, h, icon } from "./dom.js";
+import { fill, h, icon, refill } from "./dom.js";
 import { knownSetup, progress, readSetup } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person, tenants } from "./people.js";
@@ -36,8 +36,9 @@ const OPEN = ["/signin", "/terms"];
 let before = null;
 
 export const shell = {
-  /** @param {Route | null} route @param {Context} context @param {() => Promise<Node>} load */
+  /** @param {Route | null} route @param {Context} context @param {() => Promise<Child>} load */
   async open(route, context, load) {
+    const { tenant, signal } = context;
     if (!session() && route?.pattern !== "/signin") return askToSignIn();
     const isPlain = OPEN.includes(route?.pattern ?? "");
     if (session() && mustAcceptTerms() && !isPlain) return go(withTarget("/terms"));
@@ -46,7 +47,7 @@ export const shell = {
       forgetNotices();
       fill(app, view);
     }
-    else if (!view.isConnected || app.firstChild !== side) fill(app, side, view);
+    else if (!side.isConnected) fill(app, side, view);
     document.body.classList.remove("menu-open");
     fill(view, !isPlain && skeleton());
     if (before) {
@@ -58,23 +59,24 @@ export const shell = {
     // The file of the page comes meanwhile; a fault shows when it is needed.
     route?.load().catch(() => {});
     try {
-      const isStrange = !isPlain && context.tenant && !(await mayOpen(context.tenant));
-      if (context.tenant && !isStrange) keepTenant(context.tenant);
+      const isStrange = !isPlain && tenant && !(await mayOpen(tenant));
+      if (tenant && !isStrange) keepTenant(tenant);
       if (!isPlain) await drawSide(context, route);
-      const node = isStrange ? await strange() : route ? await refused(context.tenant, route) ?? await load() : empty("There is no such page.", a("#/", "To the tenants"));
-      if (context.signal.aborted) return;
+      const node = isStrange ? await strange() : route ? await refused(tenant, route) ?? await load() : empty("There is no such page.", a("#/", "To the tenants"));
+      if (signal.aborted) return;
       fill(view, node);
       if (isPlain || isStrange) return;
       // The names of tenants and what is left to set up: no page waits.
-      const [names, setup] = [listed().length, context.tenant && knownSetup(context.tenant)];
-      await Promise.all([names || tenants(), context.tenant && readSetup(context.tenant, context.signal).catch(() => null)]);
-      if (!names || (context.tenant && setup !== knownSetup(context.tenant))) await drawSide(context, route);
+      const [names, setup] = [listed().length, tenant && knownSetup(tenant)];
+      await Promise.allSettled([names || tenants(), tenant && readSetup(tenant, signal)]);
+      if (!names || (tenant && setup !== knownSetup(tenant))) await drawSide(context, route);
     } catch (error) {
-      if (context.signal.aborted) return;
+      if (signal.aborted) return;
       if (error instanceof SignedOut) return askToSignIn();
       if (error instanceof ApiError && error.code === "tos_required") return;
-      if (context.tenant && hasStatus(error, 403, 404) && !(await tenants()).some((one) => one.id === context.tenant)) return fill(view, await strange());
-      fill(view, failure(error, error instanceof NotLoaded ? () => location.reload() : context.reload));
+      const isGone = tenant && hasStatus(error, 403, 404) && !(await tenants()).some((one) => one.id === tenant);
+      const node = isGone ? await strange() : failure(error, error instanceof NotLoaded ? () => location.reload() : context.reload);
+      if (!signal.aborted) fill(view, node);
     }
   },
 };
@@ -114,11 +116,11 @@ async function drawSide(context, route) {
   const tenant = wanted && await mayOpen(wanted) ? wanted : "";
   if (context.signal.aborted) return;
   const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
-  const focused = side.querySelector(":focus");
   const nav = () => side.querySelector("nav");
   const top = nav()?.scrollTop ?? 0;
   palette = async () => (await import("./palette.js")).openPalette(offers(tenant));
-  fill(side,
+  // Names come late.
+  refill(side,
     h("div.brand", a("#/", h("span.mark", { "aria-hidden": "true" }), "Gateway",
       tenant && h("span.of", listed().find(({ id }) => id === tenant)?.name)),
       h("button.menu", { type: "button", "aria-label": "Menu", onclick: () => document.body.classList.toggle("menu-open") }, "☰")),
@@ -134,8 +136,6 @@ async function drawSide(context, route) {
         button("Sign out", leave, "quiet"))));
   nav()?.scrollTo(0, top);
   nav()?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
-  // Names come late: the focus stays where the user put it.
-  /** @type {HTMLElement | undefined} */ ([...side.querySelectorAll("a, button")].find((one) => one.isEqualNode(focused)))?.focus();
 }
 
 /** Open the palette of the present menu. */
@@ -144,7 +144,7 @@ let palette = async () => {};
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target instanceof HTMLElement && event.target.matches("input, textarea, select");
   const isAsked = event.ctrlKey || event.metaKey ? event.key.toLowerCase() === "k" : event.key === "?" && !isTyping;
-  if (!isAsked || !side.isConnected || document.querySelector("dialog")) return;
+  if (!isAsked || !side.isConnected) return;
   event.preventDefault();
   palette();
 });

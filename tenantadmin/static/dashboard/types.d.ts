@@ -13,7 +13,8 @@ type Show = (context: Context) => Node | Promise<Node>;
 type Route = { pattern: string; load: () => Promise<{ show: Show }>; title: string };
 type Context = {
   params: Texts; query: URLSearchParams; tenant: string; signal: AbortSignal; title: (text: string) => void;
-  guard: (isDirty: () => boolean) => void; onLeave: (done: () => void) => void; later: (act: () => any, pause?: number) => void; reload: () => void;
+  guard: (isDirty: () => boolean) => void; later: (act: () => any, pause?: number) => void; reload: () => void;
+  address: (href: string) => void; isShown: () => boolean; until: (isDone: () => Promise<boolean>) => void;
 };
 
 // Tables and dialogs (ui.js). `hidden`: of the heading. `then` of a dialog follows when it ran; `beside`: its button.

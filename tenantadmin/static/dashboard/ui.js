@@ -5,7 +5,7 @@ import { NONE, ago, count, number, today, when } from "./format.js";
 import { forgetWrong, isInvalid, labelled, showAtFields } from "./refusals.js";
 import { to } from "./router.js";
 
-export { fill, h } from "./dom.js";
+export { fill, h, refill } from "./dom.js";
 export { go, to } from "./router.js";
 
 /** @param {string} label @param {(event: Event) => any} action errors are shown as a notice @param {string} [kind] `primary`, `danger`, `quiet` */
@@ -54,8 +54,11 @@ export const skeleton = (lines = 6) => h("div.skeleton", { role: "status", "aria
 
 /** @param {() => Promise<Child>} load @param {Element} output */
 export async function showIn(load, output) {
-  fill(output, skeleton(3));
-  await load().then((shown) => fill(output, shown), (error) => fill(output, failure(error)));
+  const waiting = skeleton(3);
+  fill(output, waiting);
+  // Only while nothing else was asked for.
+  const show = (/** @type {Child} */ shown) => waiting.parentNode === output && fill(output, shown);
+  await load().then(show, (error) => show(failure(error, () => showIn(load, output))));
 }
 
 /** @type {(title: Child, below?: Child, ...acts: Child[]) => HTMLElement} the head of a page: what it is, and what one does here */
@@ -109,8 +112,7 @@ export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
   });
   const draw = () => {
     const key = columns[by]?.sort;
-    const sign = down ? -1 : 1;
-    const ordered = key ? [...rows].sort((x, y) => sign * compare(key(x), key(y))) : rows;
+    const ordered = key ? [...rows].sort((x, y) => (down ? -1 : 1) * compare(key(x), key(y))) : rows;
     heads.forEach((head, index) => head.setAttribute("aria-sort", index !== by ? "none" : down ? "descending" : "ascending"));
     fill(body, ordered.slice(0, shown).map((row) => h("tr", columns.map((column) =>
       h("td", { class: `${column.number ? "num" : ""} ${column.class ?? ""}`.trim() || null, "data-label": !column.hidden && column.head }, column.cell(row))))));
@@ -197,7 +199,7 @@ export function notify(text, kind = "", act) {
   const isError = kind === "error";
   if (!isError && document.querySelector("#app.plain")) return;
   forgetNotices(".revision");
-  notices.querySelectorAll(`:scope > [data-text="${CSS.escape(text)}"]`).forEach((one) => one.remove());
+  forgetNotices(`[data-text="${CSS.escape(text)}"]`);
   const notice = notices.appendChild(h("div", { class: `notice ${kind}`, role: isError && "alert", "data-text": text }, h("span.grow", text), act,
     h("button", { type: "button", class: "close", "aria-label": "Dismiss", onclick: () => notice.remove() }, "×")));
   if (kind !== "revision") setTimeout(() => notice.remove(), isError ? 15_000 : 5000);

@@ -28,7 +28,8 @@ const FIRST = {
 };
 
 /** @type {Show} */
-export async function show({ query, reload }) {
+export async function show(context) {
+  const { reload } = context;
   const [who, all, { digests }, { tokens }, { sessions }] = await Promise.all([
     person(), tenants(), call("GET /users/{email}/digests", ME),
     call("GET /users/{email}/tokens", ME), call("GET /users/{email}/sessions", ME),
@@ -58,7 +59,7 @@ export async function show({ query, reload }) {
     reload();
   };
   const add = () => create(all, reload);
-  whenAsked(query, add);
+  whenAsked(context, add);
   const [ours, own] = [true, false].map((isOurs) => tokens.filter((one) => (one.name === NAME) === isOurs));
   const used = age("Last used", "lastUsedAt");
   const name = input("displayName", who.name === who.email ? "" : who.name, { "aria-label": "Your name", maxlength: 200 });

@@ -22,7 +22,8 @@ const SHOW = {
 };
 
 /** @type {Show} */
-export async function show({ tenant, query, reload, signal, later }) {
+export async function show(context) {
+  const { tenant, query, reload } = context;
   const writes = can(tenant, "write");
   const [{ email }, { alerts, kinds, limit }, { firings }] = await Promise.all([
     person(), call("GET /tenants/{tenant}/alerts", { tenant }), call("GET /tenants/{tenant}/alerts/history", { tenant }),
@@ -37,12 +38,8 @@ export async function show({ tenant, query, reload, signal, later }) {
         : call("POST /tenants/{tenant}/alerts", { tenant, body: form.read() })) });
   };
   const isNew = (/** @type {Alert} */ one) => one.enabled && !one.evaluatedAt;
-  const look = async () => {
-    const now = await call("GET /tenants/{tenant}/alerts", { tenant });
-    if (!signal.aborted) now.alerts.some(isNew) ? later(look) : reload();
-  };
-  if (alerts.some(isNew)) later(look);
-  if (writes) whenAsked(query, () => edit(null));
+  if (alerts.some(isNew)) context.until(async () => !(await call("GET /tenants/{tenant}/alerts", { tenant })).alerts.some(isNew));
+  if (writes) whenAsked(context, () => edit(null));
   const remove = (/** @type {Alert} */ { name, id }) => ask({ title: `Delete “${name}”?`, body: "Its history is deleted too.", action: "Delete", danger: true, then: reload,
     run: () => call("DELETE /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: id }) });
   const test = async (/** @type {Alert} */ alert) => {

@@ -23,10 +23,11 @@ export async function show(context) {
   const name = input("name", stored.name, { readonly: !mayWrite, "aria-label": "Name of the draft", placeholder: "Named by what it changes", maxlength: 100 });
   const base = h("span", `made from revision ${stored.baseSeq}`);
 
+  const isDirty = () => editor.isChanged() || name.value !== stored.name;
   /** @param {number} [baseSeq] */
   const save = async (baseSeq) => {
     const rules = editor.read();
-    if (!editor.isChanged() && name.value === stored.name && baseSeq === undefined) return;
+    if (!isDirty() && baseSeq === undefined) return;
     try {
       ({ data: stored, etag } = await callWithTag("PUT /config/tenants/{tenant}/rules/drafts/{draft}",
         { ...path, body: { rules, name: name.value, ...(baseSeq !== undefined && { baseSeq }) } }, { ifMatch: etag }));
@@ -51,7 +52,7 @@ export async function show(context) {
     const difference = await compare();
     const isBehind = difference.from !== difference.baseSeq;
     await askToPublish({
-      tenant, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint, rules: stored.rules,
+      context, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint, rules: stored.rules,
       isReplayOf: (one) => one.subject.draftId === draft && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt),
       warning: isBehind && h("div.callout.warn", h("p", `The rules are at revision ${difference.from} by now; the draft was made from revision ${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
@@ -80,13 +81,12 @@ export async function show(context) {
       },
     });
   };
-  const isDirty = () => editor.isChanged() || name.value !== stored.name;
   context.guard(() => mayWrite && isDirty());
   context.title(stored.name || "Draft");
   const [replays] = await Promise.all([replaysOf(), compare()]);
   const open = context.query.get("open");
-  if (mayWrite && open) setTimeout(open === "replay" ? replay : review);
-  setTimeout(() => editor.point(context.query.get("rule"), "Kept as a draft"));
+  if (mayWrite && open) context.later(open === "replay" ? replay : review);
+  context.later(() => editor.point(context.query.get("rule"), "Kept as a draft"));
   return h("div",
     pageHead(h("div.row", h("h1.hidden", "Draft"), name, badge("draft", "info")), [a(to(tenant, "drafts"), "Drafts"), " · ", base],
       mayWrite && [button("Save", async () => { await save(); await compare(); notify("Saved."); }), button("Replay", replay), button("Review and publish", review, "primary")]),

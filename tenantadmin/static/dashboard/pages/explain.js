@@ -35,7 +35,7 @@ function logged({ tenant, query }) {
   const run = () => {
     const body = { logId: logId.value.trim(), day: day.value || undefined };
     history.replaceState(null, "", to(tenant, "explain", body));
-    showIn(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body })), output);
+    explain(tenant, body, output);
   };
   if (logId.value) run();
   else showIn(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), status: "MISS", limit: 10 })), output);
@@ -60,8 +60,11 @@ function invented(tenant) {
   return h("div", panel("Request", null, h("div.pad", field("What conditions ask of a request, as JSON", text), button("Explain", run, "primary"))), output);
 }
 
-/** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
-export const explanation = (tenant, answer) => [request(tenant, answer), decision(tenant, answer.ruleset, answer.decision, answer.rules)];
+/** @type {(tenant: string, body: Contract.ExplainLoggedRequest, output: Element) => Promise<void>} show what the rules did with a logged request */
+export const explain = (tenant, body, output) => showIn(async () => {
+  const answer = await call("POST /tenants/{tenant}/explain", { tenant, body });
+  return [request(tenant, answer), decision(tenant, answer.ruleset, answer.decision, answer.rules)];
+}, output);
 
 /** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
 function request(tenant, { logged: row, miss, disagreement, rules, decision: { varyBy } }) {

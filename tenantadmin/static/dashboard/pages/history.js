@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { badge, beside, button, code, failure, fill, go, h, nextOf, pageHead, panel, skeleton, tabs, to } from "../ui.js";
+import { badge, beside, button, code, fill, go, h, nextOf, pageHead, panel, showIn, tabs, to } from "../ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -19,7 +19,7 @@ export async function show(context) {
   const wanted = page.changes.find((one) => String(one.seq) === query.get("seq")) ?? page.changes[0];
   const list = h("ul.findings", { "aria-label": "Revisions" });
   const choose = (/** @type {Contract.Change} */ change) => {
-    history.replaceState(null, "", to(tenant, "history", { kind, seq: change.seq }));
+    context.address(to(tenant, "history", { kind, seq: change.seq }));
     for (const entry of list.children) entry.classList.toggle("chosen", entry.id === `seq-${change.seq}`);
     showRevision(context, kind, change, page.changes[0].seq, detail);
   };
@@ -43,7 +43,7 @@ export async function show(context) {
 const load = (tenant, kind, cursor) => call(/** @type {"GET /config/tenants/{tenant}/rules/history"} */ (`GET /config/tenants/{tenant}/${kind}/history`), { tenant, cursor });
 
 /** @param {Context} context @param {Kind} kind @param {Contract.Change} change @param {number} newest @param {HTMLElement} detail */
-async function showRevision(context, kind, change, newest, detail) {
+function showRevision(context, kind, change, newest, detail) {
   const { tenant } = context;
   const { seq } = change;
   const read = () => call(/** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (`GET /config/tenants/{tenant}/${kind}/history/{seq}`), { tenant, seq });
@@ -64,31 +64,26 @@ async function showRevision(context, kind, change, newest, detail) {
   const ask = async () => {
     const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
-      tenant, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules, context.signal) : null, rules: after?.rules,
+      context, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules) : null, rules: after?.rules,
       warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: button("Replay them", replay, "small"), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
-        history.replaceState(null, "", to(tenant, "history", { kind }));
-        context.query.delete("seq");
+        context.address(to(tenant, "history", { kind }));
         context.reload();
       },
     });
   };
-  fill(detail, skeleton(3));
-  detail.dataset.seq = String(seq);
-  try {
+  return showIn(async () => {
     const isNewest = seq === newest;
     const [own, later] = await Promise.all([seq > 0 && difference(seq - 1, seq), !isNewest && change.action !== "delete" && difference(newest, seq)]);
-    if (detail.dataset.seq !== String(seq)) return;
     const body = h("div", own ? own.shown : h("p.pad.muted", "This is the first revision."));
-    const against = h("select", { "aria-label": "Compare with", onchange: async () => fill(body, against.value ? (await difference(seq, newest)).shown : own && own.shown) },
+    const against = h("select", { "aria-label": "Compare with", onchange: () => showIn(async () => (against.value ? (await difference(seq, newest)).shown : own && own.shown), body) },
       own && h("option", { value: "" }, "What it changed"), !isNewest && h("option", { value: "now" }, `What has changed since, up to revision ${newest}`));
-    const whole = h("details.pad", h("summary.muted.small", "The whole document"));
-    whole.addEventListener("toggle", async () => whole.append(code((await read()).document)), { once: true });
+    const text = h("div");
+    const whole = h("details.pad", h("summary.muted.small", "The whole document"), text);
+    whole.addEventListener("toggle", () => showIn(async () => code((await read()).document), text), { once: true });
     // Restoring a revision that equals the live document would only empty the cache.
-    fill(detail, panel(`Revision ${seq}`, [isNewest ? badge("in force", "good") : later && later.isSame && badge("same as in force", "good"), own && !isNewest && against,
+    return panel(`Revision ${seq}`, [isNewest ? badge("in force", "good") : later && later.isSame && badge("same as in force", "good"), own && !isNewest && against,
       later && !later.isSame && can(tenant, "write") && button("Restore", ask)],
-    h("p.pad.muted", `By ${change.userId}, ${f.when(change.changedAt)}`), change.summary.comment && h("p.pad", `“${change.summary.comment}”`), body, whole));
-  } catch (error) {
-    fill(detail, failure(error, () => showRevision(context, kind, change, newest, detail)));
-  }
+    h("p.pad.muted", `By ${change.userId}, ${f.when(change.changedAt)}`), change.summary.comment && h("p.pad", `“${change.summary.comment}”`), body, whole);
+  }, detail);
 }

@@ -16,7 +16,9 @@ const PAGE = 100;
 let done = null;
 
 /** @type {Show} */
-export async function show({ tenant, query, reload, onLeave }) {
+export async function show(context) {
+  const { tenant, query, signal } = context;
+  signal.addEventListener("abort", () => { done = null; });
   const isPast = query.get("show") === "past";
   const wanted = query.get("rule") ?? "";
   const kept = isPast ? "past" : "";
@@ -24,11 +26,10 @@ export async function show({ tenant, query, reload, onLeave }) {
     readRules(tenant), call("GET /tenants/{tenant}/invalidation-markers", { tenant, status: isPast ? "expired" : "active", targetRuleId: wanted, limit: PAGE, cursor: query.get("cursor") ?? "" })]);
   const next = nextOf({ _links });
   const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
-  onLeave(() => { done = null; });
   return h("div",
     pageHead("Invalidate", "Mark cached results as stale. A marker records it: the Gateway serves no older result of the rule, also after the marker has ended."),
     done,
-    caching.length ? h("div.columns", byTable(tenant, name, reload), byRule(tenant, caching, wanted, name, reload))
+    caching.length ? h("div.columns", byTable(context, name), byRule(context, caching, wanted, name))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
     tabs([[to(tenant, "invalidate", { rule: wanted }), "Active markers", !isPast], [to(tenant, "invalidate", { rule: wanted, show: "past" }), "Past markers", isPast]]),
     wanted && h("p.small", `Of ${name(wanted)} alone. `, a(to(tenant, "invalidate", { show: kept }), "Of all rules")),
@@ -46,33 +47,35 @@ function by(link, { targetRuleId, createdBy, invalidatedBy: { ruleId, statement,
   return [createdBy && h("div", createdBy), beside(triggeredBy), statement && [h("div.sql.two", statement), ruleId && ruleId !== targetRuleId && h("div.small", "by ", link(ruleId))]];
 }
 
-/** @param {string} tenant @param {(id: string) => string} name @param {() => void} reload */
-function byTable(tenant, name, reload) {
+/** @param {Context} context @param {(id: string) => string} name */
+function byTable(context, name) {
+  const { tenant } = context;
   const text = area("tables", "", { placeholder: "sales.orders\nref.*" });
   const look = async () => {
     const tables = names(text.value);
     if (!tables.length) throw new Error("Name a table.");
     const found = await call("POST /tenants/{tenant}/invalidations/preview", { tenant, body: { tables } });
     if (!found.ruleIds.length) return notify("No rule can have cached results of these tables.");
-    await confirmed(`Invalidate ${tables.join(", ")}?`, tenant, name, reload, { ...found, ids: found.ruleIds },
+    await confirmed(`Invalidate ${tables.join(", ")}?`, context, name, { ...found, ids: found.ruleIds },
       (reason, ruleIds) => call("POST /tenants/{tenant}/invalidations", { tenant, body: { tables, reason, ruleIds } }), tables.length > 1 ? "these tables" : tables[0]);
   };
   return panel("By table", null, h("div.pad", field("Tables", text, "Names or patterns, one on each line. You choose the rules in the preview."), button("Preview", look, "primary")));
 }
 
-/** @param {string} tenant @param {Contract.Rule[]} caching @param {string} wanted @param {(id: string) => string} name @param {() => void} reload */
-function byRule(tenant, caching, wanted, name, reload) {
+/** @param {Context} context @param {Contract.Rule[]} caching @param {string} wanted @param {(id: string) => string} name */
+function byRule(context, caching, wanted, name) {
+  const { tenant } = context;
   const rule = select("rule", caching.map((one) => [one.id, `${one.name || one.id}${one.enabled ? "" : " (off)"}`]), wanted);
   const look = async () => {
     const found = await call("POST /tenants/{tenant}/rules/{rule}/invalidations/preview", { tenant, rule: rule.value });
-    await confirmed(`Invalidate ${name(rule.value)}?`, tenant, name, reload, { ...found, ids: [rule.value] }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
+    await confirmed(`Invalidate ${name(rule.value)}?`, context, name, { ...found, ids: [rule.value] }, (reason) => call("POST /tenants/{tenant}/invalidation-markers", {
       tenant, body: { markerId: `dashboard-${crypto.randomUUID()}`, targetRuleId: rule.value, metadata: { reason } } }));
   };
   return panel("By rule", null, h("div.pad", field("Rule", rule), button("Preview", look, "primary")));
 }
 
-/** @type {(title: string, tenant: string, name: (id: string) => string, reload: () => void, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */
-const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note, ids, targets }, make, what = "") => {
+/** @type {(title: string, context: Context, name: (id: string) => string, preview: Preview, make: (reason: string | undefined, ids: string[]) => any, what?: string) => Promise<any>} say what markers would end, and make them with a reason; of tables, `what`, on the rules that the user chooses */
+const confirmed = async (title, { tenant, reload, isShown }, name, { logUntil, logNote, note, ids, targets }, make, what = "") => {
   const reason = input("reason", "", { maxlength: 2000, placeholder: "Optional. It stays with the marker." });
   // Rules that were not looked at are chosen too.
   const chosen = new Set(ids.filter((id) => targets.find((one) => one.ruleId === id)?.suggested !== false));
@@ -99,7 +102,8 @@ const confirmed = async (title, tenant, name, reload, { logUntil, logNote, note,
     for (const box of document.querySelectorAll("dialog [name=rules]:not(:checked)")) /** @type {HTMLElement} */ (box).click();
   };
   draw();
-  await ask({
+  // The user has left the page meanwhile.
+  if (isShown()) await ask({
     title, wide: true, danger: true, action: "Invalidate",
     body: h("div.stack", head,
     targets.length > 0 && table([

@@ -17,7 +17,8 @@ const CAN = {
 };
 
 /** @type {Show} */
-export async function show({ tenant, query, reload }) {
+export async function show(context) {
+  const { tenant, reload } = context;
   const who = await person();
   const isOwner = can(tenant, "owner");
   const [members, invitations, limited, asked] = await Promise.all([
@@ -59,7 +60,7 @@ export async function show({ tenant, query, reload }) {
     const { fields, send } = invitation(tenant);
     return ask({ title: "Invite someone", action: "Invite", body: fields, run: send, then: reload });
   };
-  if (isOwner) whenAsked(query, invite);
+  if (isOwner) whenAsked(context, invite);
   const state = text("State", "state", (state) => badge(state, state === "open" ? "info" : ""));
   const able = { ...text("Can", "role", (/** @type {Contract.MembershipRole} */ role) => CAN[role]), class: "value" };
   return h("div",

@@ -37,7 +37,7 @@ export async function show(context) {
     }
   }
   if (asked || (await readSetup(tenant, context.signal)).ready) return h("div", top(), emptyDay(tenant, noRequestsIn(period, days), lastDay, (day) => at(inAddress(day.slice(0, period.length), days))));
-  location.replace(to(tenant, "setup"));
+  if (!context.signal.aborted) location.replace(to(tenant, "setup"));
   return h("div");
 }
 
@@ -67,7 +67,7 @@ function traffic(context, label, buckets, marks) {
     if (buckets[index].day) go(to(context.tenant, "overview", { period: buckets[index].day }));
   };
   return chart({
-    label, labels: buckets.map((one) => one.name), marks, onLeave: context.onLeave, press: deeper,
+    label, labels: buckets.map((one) => one.name), marks, signal: context.signal, press: deeper,
     series: [
       .../** @type {const} */ ([["Hits", "hits", "hit"], ["Misses", "misses", "miss"], ["Not cached", "notCached", "not-cached"]]).map(([label, key, colour]) =>
         ({ label, colour, values: buckets.map((one) => one[key]), stack: "requests", show: f.number })),
@@ -126,7 +126,7 @@ const changeText = ({ kind, seq, text: did }) => `${kind === "rules" ? "Rules" :
 /** @param {Context} context @param {(Contract.HourActivity | Contract.MonthHourActivity)[]} activity @param {string} note */
 function hours(context, activity, note) {
   return panel("Response times", beside(note), chart({
-    label: `Response times ${note}`, short: true, onLeave: context.onLeave, labels: activity.map((one) => f.hour(one.hour)),
+    label: `Response times ${note}`, short: true, signal: context.signal, labels: activity.map((one) => f.hour(one.hour)),
     series: /** @type {const} */ ([["From the warehouse", "cacheMissAverageResponseTime", "miss"], ["From the cache", "cacheHitAverageResponseTime", "hit"]]).map(([label, key, colour]) =>
       ({ label, colour, values: activity.map((one) => one[key] || null), kind: "line", show: f.duration })),
   }));

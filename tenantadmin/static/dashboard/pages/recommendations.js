@@ -1,6 +1,6 @@
 // What the miner recommends: look at each, draft, accept or dismiss it; what it did once accepted.
 
-import { call, hasStatus } from "../api.js";
+import { call, hasStatus, rulesOf } from "../api.js";
 import { ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
@@ -31,14 +31,20 @@ export async function show(context) {
   const mine = async () => {
     await call("POST /tenants/{tenant}/recommendations", { tenant });
     notify("The log is being read.");
-    context.later(context.reload);
+    context.reload();
   };
   const isMining = isUnderWay(mining);
-  if (isMining) context.later(context.reload);
+  const progress = badge(`searching, ${f.percent(mining?.progress)}`, "info");
+  // The page stays until the end: its buttons are used meanwhile.
+  if (isMining) context.until(async () => {
+    const now = (await call("GET /tenants/{tenant}/recommendations", { tenant })).mining;
+    fill(progress, `searching, ${f.percent(now?.progress)}`);
+    return !isUnderWay(now);
+  });
   const report = mining?.report;
   return h("div",
     pageHead("Recommendations", isMining ? "Past requests are being searched." : mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",
-      can(tenant, "write") && (mining && isMining ? badge(`searching, ${f.percent(mining.progress)}`, "info") : button("Search now", mine))),
+      can(tenant, "write") && (isMining ? progress : button("Search now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Earlier (${recommendations.length - open.length})`, isPast]]),
     !isPast && possible && h("p.callout", possible),
     !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search, so its changes of the earlier rules cannot be accepted: search again."),
@@ -92,10 +98,10 @@ const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recomm
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
 async function accept(context, one, way) {
   const { tenant } = context;
-  const { rules } = await call("GET /config/tenants/{tenant}/rules", { tenant });
-  const { changed = [] } = await validate(way.rules, context.signal, rules);
+  const { rules } = await rulesOf(tenant);
+  const { changed = [] } = await validate(way.rules, rules);
   const having = (/** @type {string} */ op) => way.patch.filter((one) => one.op === op);
-  await askToPublish({ tenant, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
+  await askToPublish({ context, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
     difference: ruleDiff({ added: having("insert").flatMap(({ rule }) => rule ?? []), removed: rules.filter(({ id }) => having("remove").some((one) => one.ruleId === id)), changed, reordered: having("move").length > 0 }),
     isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted(one, way),
     run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
@@ -105,7 +111,7 @@ async function accept(context, one, way) {
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
 async function draft(context, one, way) {
   const made = await call("POST /tenants/{tenant}/recommendations/{recommendationId}/draft", choice(context, one, way));
-  go(to(context.tenant, `drafts/${made.draftId}`));
+  if (context.isShown()) go(to(context.tenant, `drafts/${made.draftId}`));
 }
 
 /** @param {Context} context @param {Recommendation} one */

@@ -4,8 +4,9 @@ import { call } from "../api.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { readRules } from "../rulenames.js";
+import { PAUSE_MS } from "../router.js";
 import { status } from "../statuses.js";
-import { a, badge, beside, button, facts, failure, fill, h, pageHead, panel, table, tablePanel, text, to } from "../ui.js";
+import { a, badge, beside, button, facts, failure, fill, h, pageHead, panel, refill, table, tablePanel, text, to } from "../ui.js";
 import { STATE, isUnderWay, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
 
@@ -19,9 +20,8 @@ export async function show(context) {
   const poll = async () => {
     try {
       const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: replay });
-      if (context.signal.aborted) return;
-      fill(body, page(context, run, rules));
-      if (isUnderWay(run)) context.later(poll);
+      refill(body, page(context, run, rules));
+      if (isUnderWay(run)) context.later(poll, PAUSE_MS);
     } catch (error) {
       fill(body, failure(error, poll));
     }

@@ -1,6 +1,6 @@
 // The rules in force with their figures. Changes are collected on the page, and published together.
 
-import { call, hasStatus } from "../api.js";
+import { call, hasStatus, rulesOf } from "../api.js";
 import { lastChanges } from "../blame.js";
 import { asSentence } from "../conditions.js";
 import { changesIn, compareRules } from "../diff.js";
@@ -20,7 +20,7 @@ export async function show(context) {
   const { tenant, query } = context;
   const wanted = query.get("rule");
   const year = query.get("year") ?? f.yesterday().slice(0, 4);
-  const [stored, effects] = await Promise.all([call("GET /config/tenants/{tenant}/rules", { tenant }), effectsOf(tenant, year)]);
+  const [stored, effects] = await Promise.all([rulesOf(tenant), effectsOf(tenant, year)]);
   /** @type {Promise<Contract.RulesBlame> | undefined} */
   let reading;
   const blame = () => (reading ??= call("GET /config/tenants/{tenant}/rules/blame", { tenant }));
@@ -44,7 +44,7 @@ export async function show(context) {
     const number = changes();
     bar.hidden = !number;
     fill(bar, number > 0 && [h("strong.grow", { role: "status" }, `${f.count(number, "change")}, not published`),
-      button("Discard", () => setAndLeave(inForce), "quiet"), button("Keep as a draft", () => keepAsDraft(tenant, stored, rules, done)),
+      button("Discard", () => setAndLeave(inForce), "quiet"), button("Keep as a draft", () => keepAsDraft(context, stored, rules, done)),
       button("Review and publish", () => reviewRules(context, stored, rules, done), "primary")]);
     if (id) /** @type {HTMLElement | null} */ (list.querySelector(`[data-id="${CSS.escape(id)}"] ${part}`))?.focus();
   };

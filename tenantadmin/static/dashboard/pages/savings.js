@@ -12,7 +12,7 @@ import { tiles } from "./overview.js";
 import { sources } from "./reports.js";
 
 /** @type {Show} */
-export async function show({ tenant, query, onLeave }) {
+export async function show({ tenant, query, signal }) {
   const [today, last, asked] = [f.today(), f.yesterday(), query.get("period")];
   const [period, days] = asked ? [asked, Number(query.get("days")) || 1] : [last, 28];
   const [from, end] = daysOf(period, days);
@@ -28,7 +28,7 @@ export async function show({ tenant, query, onLeave }) {
   const parts = [...savings.days ?? [], ...savings.months ?? []].map((one) => ({ name: "day" in one ? f.dayShort(one.day) : f.periodName(one.month), ...one }));
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
   const isAlwaysOn = pricing.at(-1)?.billing === "always-on";
-  const stacked = (/** @type {string} */ label, /** @type {Child} */ note, /** @type {any[][]} */ rows) => panel(label, note, chart({ label, labels: rows.map((row) => row[0]), onLeave,
+  const stacked = (/** @type {string} */ label, /** @type {Child} */ note, /** @type {any[][]} */ rows) => panel(label, note, chart({ label, labels: rows.map((row) => row[0]), signal,
     series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) }));
   let since = from;
   while (savings.window.daysWithoutData.includes(since)) since = f.addDays(since, 1);

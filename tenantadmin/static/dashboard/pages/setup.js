@@ -1,6 +1,6 @@
 // The first steps of a tenant, each with its form in place. The page follows what happens elsewhere by itself.
 
-import { call } from "../api.js";
+import { call, rulesOf } from "../api.js";
 import { API } from "../config.js";
 import { TOOLS, factsOf, howTo, targetOf } from "../connect.js";
 import { STEPS, readSetup } from "../firsthour.js";
@@ -8,7 +8,7 @@ import * as f from "../format.js";
 import { commentInput, form, invitation, names } from "../forms.js";
 import { can, person, putConfig } from "../people.js";
 import { STARTERS, withStarters } from "../starters.js";
-import { a, area, badge, beside, button, checkbox, copyable, facts, field, fill, fine, h, input, notify, pageHead, select, showToken, to } from "../ui.js";
+import { a, area, badge, beside, button, checkbox, copyable, facts, field, fill, fine, h, input, notify, pageHead, select, showIn, showToken, to } from "../ui.js";
 
 /** @typedef {(tenant: string, changed: () => void) => Promise<Child>} Step */
 
@@ -16,7 +16,7 @@ import { a, area, badge, beside, button, checkbox, copyable, facts, field, fill,
 const [SHORTEST_MS, LONGEST_MS] = [5000, 60_000];
 
 /** @type {Show} */
-export async function show({ tenant, query, signal, onLeave }) {
+export async function show({ tenant, query, signal }) {
   const status = h("span", { role: "status" });
   const list = h("ol.steps");
   /** @type {Map<StepId, {element: HTMLDetailsElement, state: HTMLElement}>} */
@@ -59,14 +59,9 @@ export async function show({ tenant, query, signal, onLeave }) {
       pause = LONGEST_MS;
     }
     clearTimeout(timer);
-    if (!signal.aborted) timer = setTimeout(look, pause);
+    timer = setTimeout(look, pause);
   };
-  const seen = () => { if (!document.hidden) look().catch(() => {}); };
-  document.addEventListener("visibilitychange", seen);
-  onLeave(() => {
-    clearTimeout(timer);
-    document.removeEventListener("visibilitychange", seen);
-  });
+  document.addEventListener("visibilitychange", () => look().catch(() => {}), { signal });
   await look();
   return h("div", pageHead("First steps", status), list);
 }
@@ -76,10 +71,10 @@ function stepOf(tenant, id, look) {
   const body = h("div.pad.stack");
   const state = h("span");
   const element = h("details.panel", { id: `step-${id}` }, h("summary.panel-head", h("h2", STEPS[id]), state), body);
-  const redraw = () => FORMS[id](tenant, async () => {
+  const redraw = () => showIn(() => FORMS[id](tenant, async () => {
     await look();
     if (element.open) await redraw();
-  }).then((node) => fill(body, node), (error) => fill(body, error.message));
+  }), body);
   element.addEventListener("toggle", () => element.open && redraw());
   return { element, state };
 }
@@ -157,7 +152,7 @@ const FORMS = {
   },
 
   async "first-rule"(tenant, changed) {
-    const stored = await call("GET /config/tenants/{tenant}/rules", { tenant });
+    const stored = await rulesOf(tenant);
     const now = stored.rules.length > 0 && h("p", f.count(stored.rules.length, "rule"), ": ", a(to(tenant, "rules"), "Rules"));
     if (!can(tenant, "write")) return now || forWriters();
     const tables = input("tables", "", { placeholder: "ref.*, sales.countries" });

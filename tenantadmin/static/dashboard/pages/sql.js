@@ -32,7 +32,7 @@ export async function show(context) {
   const samples = examples(lastDay ?? f.yesterday());
   const output = h("div");
   const editor = await createEditor({
-    mode: "sql", text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql, label: "SQL", low: true, onLeave: context.onLeave,
+    mode: "sql", text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql, label: "SQL", low: true, signal: context.signal,
     words: () => [...columns.map(({ name: value }) => ({ value, meta: "column" })), ...WORDS.map((value) => ({ value, meta: "SQL" }))],
     run: () => run(),
   });
@@ -63,7 +63,7 @@ export async function show(context) {
       for (const [, line] of message.matchAll(/line (\d+), column/g)) editor.annotate([{ line: Number(line), severity: "error", message }]);
     }
   };
-  context.onLeave(() => running.abort());
+  context.signal.addEventListener("abort", () => running.abort());
 
   const keptList = h("ul.findings", { "aria-label": "Queries" });
   /** @param {Kept} one @param {() => void} [forget] */

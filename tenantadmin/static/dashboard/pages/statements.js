@@ -8,7 +8,7 @@ import { can } from "../people.js";
 import { ruleButton } from "../results.js";
 import { readRules } from "../rulenames.js";
 import { meaning, status, statusChoices } from "../statuses.js";
-import { a, field, fine, go, h, input, num, pageHead, panel, select, table, tabs, text, to } from "../ui.js";
+import { a, field, fine, h, input, num, pageHead, panel, select, table, tabs, text, to } from "../ui.js";
 
 /** @typedef {"warehouse" | "requests" | "response" | "hit-rate"} Order */
 

@@ -7,7 +7,7 @@ import { form } from "../forms.js";
 import { patOf } from "../pats.js";
 import { forgetPerson, listedDeleted, person, tenants } from "../people.js";
 import { requestJson } from "../request.js";
-import { a, acts, age, ask, badge, beside, button, empty, fill, go, h, input, notify, num, pageHead, panel, skeleton, tablePanel, text, to } from "../ui.js";
+import { a, acts, age, ask, badge, beside, button, empty, go, h, input, notify, num, pageHead, panel, refill, skeleton, tablePanel, text, to } from "../ui.js";
 import { waitingInvitations } from "./invitations.js";
 
 /** Tenants whose figures are shown. */
@@ -16,9 +16,9 @@ const MOST = 100;
 /** @type {Show} */
 export async function show({ query, signal, reload }) {
   const [who, all, waiting] = await Promise.all([person(), tenants(), waitingInvitations(reload)]);
-  if (all.length === 1 && !waiting && !listedDeleted().length && who.role !== "admin" && !query.has("all")) return only(all[0]);
+  if (all.length === 1 && !waiting && !listedDeleted().length && who.role !== "admin" && !query.has("all")) return only(all[0], signal);
   const list = h("div");
-  const draw = (/** @type {Contract.TenantWeek[]} */ weeks) => fill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: 7 days up to the last log. Last change: of rules or configuration."), [
+  const draw = (/** @type {Contract.TenantWeek[]} */ weeks) => refill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: 7 days up to the last log. Last change: of rules or configuration."), [
     { head: "Tenant", cell: (row) => a(to(row.id, "overview"), h("strong", row.name)), sort: (row) => row.name },
     text("Your role", "role", (role) => badge(role, role === "owner" ? "info" : "")),
     num("Hit rate", "hitRate", f.percent), num("Requests", "requests"), num("Warehouse time", "warehouseMs", f.duration), text("Last log", "lastDay", (day) => (day ? f.dayShort(day) : f.NONE)), age("Last change", "changedAt"),
@@ -35,10 +35,10 @@ export async function show({ query, signal, reload }) {
     who.role === "admin" && byId());
 }
 
-/** @param {Tenant} tenant go to the only one: to its first steps until it has a log */
-async function only({ id }) {
+/** @param {Tenant} tenant @param {AbortSignal} signal go to the only one: to its first steps until it has a log */
+async function only({ id }, signal) {
   const { steps } = await readSetup(id);
-  location.replace(to(id, steps.some((step) => step.id === "first-request" && step.done) ? "overview" : "setup"));
+  if (!signal.aborted) location.replace(to(id, steps.some((step) => step.id === "first-request" && step.done) ? "overview" : "setup"));
   return skeleton();
 }
 

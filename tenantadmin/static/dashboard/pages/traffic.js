@@ -7,8 +7,8 @@ import { filters } from "../forms.js";
 import { ruleButton } from "../results.js";
 import { readRules } from "../rulenames.js";
 import { MISSES, status, statusChoices } from "../statuses.js";
-import { a, beside, empty, facts, field, fill, h, input, nextOf, pageHead, panel, select, showIn, to } from "../ui.js";
-import { explanation } from "./explain.js";
+import { a, beside, empty, facts, field, fill, h, input, nextOf, pageHead, panel, select, to } from "../ui.js";
+import { explain } from "./explain.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
 
@@ -61,7 +61,7 @@ function request(tenant, row, rules) {
 }
 
 /** @param {string} tenant @param {Row} row @param {HTMLElement} body */
-async function open(tenant, { queryHash, statement, logId, day }, body) {
+function open(tenant, { queryHash, statement, logId, day }, body) {
   const same = queryHash ? { queryHash } : statement ? { statement: statement.slice(0, LONGEST) } : null;
   const acts = h("div.row", same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
     logId && ruleButton(tenant, day, "logId", logId),
@@ -69,5 +69,5 @@ async function open(tenant, { queryHash, statement, logId, day }, body) {
   if (!logId) return fill(body, h("p.sql", statement), h("p.muted", "Without a logId, rules cannot be traced."), acts);
   const output = h("div");
   fill(body, acts, output);
-  await showIn(async () => explanation(tenant, await call("POST /tenants/{tenant}/explain", { tenant, body: { logId, day } })), output);
+  explain(tenant, { logId, day }, output);
 }

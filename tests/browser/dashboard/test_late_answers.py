@@ -1,0 +1,168 @@
+"""Answers that come late: after the page was left, after another was asked for, or under the user's hands."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+from playwright.sync_api import expect
+
+from analytics.models import DigestPreference, Mining
+from rules.models import Ruleset
+from rules.restore import restore_ruleset
+from rules.write import write_ruleset
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Page, Route
+
+    from tests.browser.dashboard.demo import Demo
+    from tests.browser.dashboard.watching import Watched
+
+pytestmark = pytest.mark.browser
+
+
+@contextmanager
+def held(page: Page, pattern: str) -> Iterator[list[Route]]:
+    """Hold back the answers to requests that fit. At the end let them go, and wait for the page."""
+    found: list[Route] = []
+    is_over = False
+
+    def hold(route: Route) -> None:
+        if is_over:
+            route.continue_()
+        else:
+            found.append(route)
+
+    page.route(pattern, hold)
+    yield found
+    is_over = True
+    for route in found:
+        with page.expect_event("requestfinished", lambda it, asked=route.request: it == asked):
+            route.continue_()
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.unroute(pattern)
+
+
+def leave(dashboard: Watched) -> None:
+    page = dashboard.page
+    page.click("nav >> text=Savings")
+    page.wait_for_selector("h1:has-text('Savings')")
+
+
+def test_a_page_that_was_left_changes_nothing(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/overview") as dashboard:
+        page = dashboard.page
+        for late, address in (
+            ("**/rules/history", "history"),
+            ("**/access-requests", "members?new=1"),
+            ("**/pages/history.js", "history"),
+        ):
+            with held(page, late):
+                with page.expect_request(late):
+                    page.evaluate("hash => { location.hash = hash; }", f"#/t/{demo.tenant}/{address}")
+                leave(dashboard)
+            assert page.url == f"{own_origin}#/t/{demo.tenant}/savings"
+            assert page.title() == "Savings · Dashboard"
+            expect(page.locator("dialog")).to_have_count(0)
+            page.reload()
+            dashboard.settle()
+        dashboard.go(f"/t/{demo.tenant}/invalidate")
+        with held(page, "**/invalidations/preview"):
+            with page.expect_request("**/invalidations/preview"):
+                page.click("section:has-text('By rule') >> text=Preview")
+            leave(dashboard)
+        expect(page.locator("dialog")).to_have_count(0)
+
+
+def test_the_newer_of_two_answers_stays(demo: Demo, own_origin: str, open_as: Callable[..., Any]) -> None:
+    tenant, before = UUID(demo.tenant), Ruleset.objects.get(tenant_id=demo.tenant)
+    write_ruleset(tenant_id=tenant, document={"rules": before.rules[1:]}, actor=demo.owner.email)
+    restore_ruleset(tenant_id=tenant, seq=before.seq, actor=demo.owner.email)
+    with open_as(demo.owner, own_origin, f"/t/{tenant}/history?seq={before.seq + 1}") as dashboard:
+        page = dashboard.page
+        against = page.locator("select[aria-label='Compare with']")
+        shown = page.locator("section:has(select) .diff")
+        own = shown.inner_text()
+        with held(page, "**/rules/history/diff?*") as asked:
+            with page.expect_request("**/rules/history/diff?*"):
+                against.select_option("now")
+            against.select_option("")
+            expect(shown).to_have_text(own, use_inner_text=True)
+            assert len(asked) == 1
+        expect(shown).to_have_text(own, use_inner_text=True)
+
+
+def test_choices_are_saved_one_after_the_other(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.member, own_origin, "/account") as dashboard:
+        page = dashboard.page
+        menu = page.locator(f"select[aria-label='Mails about {demo.name}']")
+        with held(page, "**/digests/*") as asked:
+            with page.expect_request("**/digests/*"):
+                menu.select_option("daily")
+            menu.select_option("weekly")
+            assert len(asked) == 1
+        page.wait_for_selector(".notice:has-text('every week')")
+    preference = DigestPreference.objects.get(user=demo.member, tenant_id=demo.tenant)
+    assert preference.frequency == "weekly"
+    preference.delete()
+
+
+def test_what_comes_late_moves_neither_focus_nor_page(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin) as dashboard:
+        page = dashboard.page
+        with held(page, "**/tenants/weeks*"):
+            with page.expect_request("**/tenants/weeks*"):
+                page.reload()
+            page.focus(f"main a:has-text('{demo.name}')")
+        expect(page.locator(f"tr:has-text('{demo.name}')")).to_contain_text("%")
+        expect(page.locator(f"main a:has-text('{demo.name}')")).to_be_focused()
+        names = "**/config/tenants/manifest?*"
+        with held(page, names):
+            page.evaluate("hash => { location.hash = hash; }", f"#/t/{demo.tenant}/overview")
+            with page.expect_request(names):
+                page.reload()
+            page.focus("select[name=tenant]")
+        expect(page.locator("select[name=tenant] option")).to_have_count(3)
+        expect(page.locator("select[name=tenant]")).to_be_focused()
+        # The page needs no names.
+        page.route(names, lambda route: route.fulfill(status=400, json={}))
+        with page.expect_response(names):
+            page.reload()
+        expect(page.locator("h1")).to_contain_text(" to ")
+        # The list of pages is asked for twice before it is there.
+        with held(page, "**/palette.js"):
+            with page.expect_request("**/palette.js"):
+                page.keyboard.press("Control+k")
+            page.keyboard.press("Control+k")
+        expect(page.locator("dialog")).to_have_count(1)
+
+
+def test_the_recommendations_stay_while_a_search_goes_on(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    searches = Mining.objects.filter(tenant_id=demo.tenant)
+    searches.update(state="running", progress=0.25)
+    with open_as(demo.owner, own_origin) as dashboard:
+        page = dashboard.page
+        page.clock.install()
+        dashboard.go(f"/t/{demo.tenant}/recommendations")
+        head = page.locator("h1")
+        head.evaluate("it => { it.id = 'first'; }")
+        searches.update(progress=0.5)
+        page.clock.run_for(2000)
+        expect(page.locator("main .badge >> nth=0")).to_have_text("searching, 50.0%")
+        expect(head).to_have_id("first")
+        searches.update(state="done")
+        page.clock.run_for(2000)
+        expect(page.locator("main .button:text('Search now')")).to_be_visible()
+    searches.update(state="queued", progress=0)
