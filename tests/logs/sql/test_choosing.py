@@ -50,14 +50,14 @@ class Spark:
 
 
 class SlowTranslation:
-    """The engine of this machine, whose translations take 1.5 seconds."""
+    """The engine of this machine, whose translations take more than a second."""
 
     def __init__(self, engine: LocalEngine) -> None:
         self.execute = engine.execute
         self._engine = engine
 
     def translate(self, **arguments: Any) -> SparkStatement | DuckdbStatement:
-        time.sleep(1.5)
+        time.sleep(1.1)
         return self._engine.translate(**arguments)
 
 
@@ -139,15 +139,12 @@ def test_a_wrong_statement_over_many_rows_names_its_error(
 
 
 def test_the_time_of_the_translation_counts(engine: LocalEngine, spark: Any, log: LogSource) -> None:
-    """A query that waited for its translation has the rest of its time."""
+    """A query has the time that its translation left, here none."""
     slow = cast("LocalEngine", SlowTranslation(engine))
     chosen = ChoosingEngine(local=slow, spark=spark, from_bytes=1 << 40)
     source = replace(log, engine="spark")
-    statement = "SELECT sum(hash(i)) FROM range(1000000000000) t(i)"
-    started = time.monotonic()
-    with pytest.raises(QueryTimeout, match="longer than 2 seconds"):
-        chosen.execute(source=source, statement=statement, limits=replace(LIMITS, seconds=2))
-    assert 2 <= time.monotonic() - started < 3.4
+    with pytest.raises(QueryTimeout, match="longer than 1 second"):
+        chosen.execute(source=source, statement="SELECT 1", limits=replace(LIMITS, seconds=1))
 
 
 def test_refused_statements_never_reach_spark(engine: LocalEngine, spark: Spark, log: LogSource) -> None:
