@@ -109,6 +109,23 @@ window.addEventListener("resize", () => {
     resized = requestAnimationFrame(() => fit(document));
 });
 
+// --- A part that is read again keeps the focus where the user put it ---
+
+let focused;
+
+function noteFocus(part) {
+    focused = part.contains(document.activeElement) ? document.activeElement : null;
+}
+
+function restoreFocus(part) {
+    const isIt = (one) => one.isEqualNode(focused) || (one.name && one.name === focused.name && one.value === focused.value);
+    if (focused) [...part.querySelectorAll("a, button, input")].find(isIt)?.focus();
+    focused = null;
+}
+
+document.addEventListener("htmx:beforeSwap", (event) => noteFocus(event.detail.target));
+document.addEventListener("htmx:load", (event) => restoreFocus(event.target));
+
 // A cell that is cut says the rest in its tooltip, and opens.
 const cellOf = (event) => event.target.closest?.(".rows :is(td, th):not(thead *)");
 document.addEventListener("pointerover", (event) => {
@@ -401,18 +418,23 @@ function watchRules(form) {
     async function check() {
         const turn = ++asked;
         const body = new FormData(form);
+        shown.ariaBusy = "true";
         try {
             const answer = await fetch(form.dataset.check, { method: "POST", body });
-            if (turn !== asked) return;
             if (!answer.ok) throw new Error(answer.statusText);
             const found = await answer.json();
+            if (turn !== asked) return;
             editor.session.setAnnotations(found.marks);
+            noteFocus(shown);
             shown.innerHTML = found.html;
+            restoreFocus(shown);
             const error = leadsToError && found.marks.find((mark) => mark.type === "error");
             if (error) editor.gotoLine(error.row + 1, 0);
             leadsToError = false;
         } catch {
             if (turn === asked) sayFailed(shown);
+        } finally {
+            if (turn === asked) shown.ariaBusy = null;
         }
     }
     editor.session.on("change", () => {

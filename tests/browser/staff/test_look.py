@@ -54,6 +54,11 @@ _FOCUSED = """() => {
 }"""
 
 
+#: All parts that come after the page are there, and what the service says of the rules in an editor.
+_HAS_ITS_PARTS = """() => document.readyState === "complete" && !document.querySelector(
+    "[hx-trigger^=load], .htmx-request, .htmx-added, .htmx-swapping, .htmx-settling, #check[aria-busy]")"""
+
+
 def test_the_keyboard_reaches_all_that_a_page_offers_and_shows_where_it_is(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
@@ -62,8 +67,7 @@ def test_the_keyboard_reaches_all_that_a_page_offers_and_shows_where_it_is(
     with signed_in(chromium, service, world) as (page, _):
         for path in pages:
             page.goto(f"{service}{path}")
-            # The findings of a draft come after the page.
-            page.wait_for_load_state("networkidle")
+            page.wait_for_function(_HAS_ITS_PARTS)
             offered = page.evaluate(_NUMBER_CONTROLS)
             # Behind the navigation, which all pages share.
             page.evaluate(
@@ -92,9 +96,7 @@ def test_axe_finds_nothing_serious(
     with signed_in(chromium, service, world, color_scheme=scheme) as (page, _):
         for address in addresses:
             page.goto(f"{service}{address}")
-            page.wait_for_load_state("load")
-            # Parts of some pages come after them.
-            page.wait_for_function("!document.querySelector('.htmx-request')")
+            page.wait_for_function(_HAS_ITS_PARTS)
             for width in (1280, 390):
                 resize(page, width)
                 serious = [
@@ -211,10 +213,6 @@ _BROKEN_DAYS = """() => {
     return broken;
 }"""
 
-#: All parts that come after the page are there.
-_HAS_ITS_PARTS = """() => !document.querySelector(
-    "[hx-trigger^=load], .htmx-request, .htmx-added, .htmx-swapping, .htmx-settling")"""
-
 LONG_NAME = "Reporting warehouse of the northern sales organisation (production, Frankfurt)"
 
 
@@ -274,7 +272,6 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     with signed_in(chromium, service, world) as (page, _):
         for path in pages:
             page.goto(f"{service}{path}")
-            page.wait_for_load_state("load")
             page.wait_for_function(_HAS_ITS_PARTS)
             page.evaluate("document.querySelectorAll('.page details').forEach((it) => { it.open = true; })")
             faults = faults_of_width(page, ".page")

@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from django.urls import reverse
 from playwright.sync_api import expect
 
 from accounts.models import Membership
-from logs.models import Partition
+from logs.models import Partition, PendingBuild
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
@@ -143,6 +144,21 @@ def test_a_quarantined_day_is_built_again(
         page.wait_for_selector("#builds >> text=pending")
         assert clicks.count <= 3
     assert Partition.objects.get().listing_digest == ""
+
+
+def test_the_focus_stays_in_a_part_that_is_read_again(
+    chromium: str, service: str, world: factories.World, tenant: Tenant
+) -> None:
+    PendingBuild.objects.create(tenant_id=tenant.pk, day=Partition.objects.get().day)
+    with signed_in(chromium, service, world) as (page, _):
+        page.clock.install()
+        page.goto(f"{service}{reverse('admin:tenant-builds', args=[tenant.pk])}")
+        page.locator("#builds").evaluate("it => { it.isFirst = true; }")
+        link = page.locator("#builds a:has-text('Build again')").first
+        link.focus()
+        page.clock.run_for(4000)
+        page.wait_for_function("!document.querySelector('#builds').isFirst")
+        expect(link).to_be_focused()
 
 
 def test_a_recommendation_is_accepted(
