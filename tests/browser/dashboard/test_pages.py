@@ -302,7 +302,9 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         # A rule that never caches has requests too, and no hit rate.
         figures = page.locator("[data-id='live-stock'] .figures > span")
         expect(figures).to_have_text([re.compile(r"^[1-9]\d*$"), "–", "–"])
-        did = re.compile(r"0 hits, [1-9]\d* not cached, \d+ waited, failed or were refused, \d+ statement")
+        did = re.compile(
+            r"0 hits, 0 misses, [1-9]\d* not cached, \d+ waited, failed or were refused, \d+ statement"
+        )
         expect(page.locator("[data-id='live-stock'] .rule-more")).to_contain_text(did)
         expect(bar).to_be_hidden()
         row.locator("[role=switch]").click()
