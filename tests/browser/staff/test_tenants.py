@@ -171,7 +171,7 @@ def test_a_recommendation_is_accepted(
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.find("Wareh")
         clicks.open_tab("Insights")
-        page.wait_for_selector("text=≈ +50 (+40 to +60)")
+        page.wait_for_selector("text=≈ 50 more")
         clicks.click(".recommendation >> text=Accept")
         page.wait_for_selector(".diff .added >> text=ads")
         page.fill("[name=reason]", "saves time")
