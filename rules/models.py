@@ -12,6 +12,7 @@ from django.db.models.functions import Now
 from accounts.models import Tenant
 from tenantadmin.lib.core.formats import exact_minute
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.json_text import JSONTextField
 
 if TYPE_CHECKING:
     from typing import Self
@@ -154,8 +155,8 @@ class RuleDraft(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="rule_drafts")
     name = models.CharField(max_length=200, blank=True)
-    #: The rules as sent: any array.
-    rules = models.JSONField(default=list, blank=True)
+    #: The rules as sent: any array, with properties in the order of the writer.
+    rules = JSONTextField(default=list, blank=True)
     #: The revision of the rules that the draft was made from.
     base_seq = models.PositiveIntegerField()
     #: ``RuleLintResult`` of the last write.

@@ -30,9 +30,13 @@ CONFIRMED_CODE: Final = "rule-removed-active-marker"
 
 
 def rules_text(rules: Sequence[Any]) -> str:
-    """Return the text of rules for the editor. The database does not keep the order of properties."""
-    ordered = [_in_order(rule) if isinstance(rule, dict) else rule for rule in rules]
-    return json.dumps(ordered, indent=2, ensure_ascii=False)
+    """Return the text of rules for the editor. The database keeps the order of properties only in drafts."""
+    return written_text([_in_order(rule) if isinstance(rule, dict) else rule for rule in rules])
+
+
+def written_text(rules: Sequence[Any]) -> str:
+    """Return the text of rules for the editor, with properties in the order of the writer."""
+    return json.dumps(rules, indent=2, ensure_ascii=False)
 
 
 def _in_order(rule: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,14 @@ class TestWriting:
         read = client.get(answer["Location"])
         assert (read.json(), read["ETag"]) == (draft, answer["ETag"])
         assert client.post(f"{rules}/drafts").status_code == 201
+
+    def test_properties_stay_in_the_order_of_the_writer(self, client: ApiClient, rules: str) -> None:
+        written = [{"ttlSeconds": 60, "id": "é", "conditions": {"tables": "b", "isDDL": False}, "a": 1.0}]
+        draft = make(client, rules, rules=written)
+        assert json.dumps(client.get(draft["href"]).json()["rules"]) == json.dumps(written)
+        written[0] = dict(reversed(written[0].items()))
+        assert client.put(draft["href"], {"rules": written}).status_code == 200
+        assert json.dumps(client.get(draft["href"]).json()["rules"]) == json.dumps(written)
 
     def test_a_draft_with_lint_errors_is_kept(self, client: ApiClient, rules: str) -> None:
         wrong = [{"id": "a", "conditons": {}}, 5, None]

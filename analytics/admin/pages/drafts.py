@@ -23,7 +23,7 @@ from rules.admin.rules import (
     diff_lines,
     parse_rules,
     rebase_draft,
-    rules_text,
+    written_text,
 )
 from rules.drafts import delete_draft, diff_draft, draft_etag, find_draft, publish_draft, replace_draft
 from rules.language import complete_rule
@@ -59,7 +59,7 @@ class OneDraftPage(LogPage, TenantActPage):
     @cached_property
     def checked(self) -> TextCheck:
         """The findings of lint if the draft was published now, and its diff with the live rules."""
-        return check_text(self.tenant.pk, rules_text(self.draft.rules))
+        return check_text(self.tenant.pk, written_text(self.draft.rules))
 
     @cached_property
     def replays(self) -> list[ShownReplay]:
@@ -144,7 +144,7 @@ class DraftPage(ReplayPage, OneDraftPage, RulesEditor):
         draft = self.draft
         return {
             **super().initial(),
-            "rules": rules_text(draft.rules),
+            "rules": written_text(draft.rules),
             "base_seq": draft.base_seq,
             "draft_name": draft.name,
             "reason": self.given_reason,
