@@ -157,7 +157,7 @@ class TestTenant:
             "Rules 2026-02-23 to 2026-03-01, and the change of the mean day against 2026-02-16 to 2026-02-22"
             in shown
         )
-        assert "All orders 3 +2 a day 2 0 33.3% −66.7 points" in shown
+        assert "All orders 3 +2 a day 1 2 0 33.3% −66.7 points" in shown
         assert "Top statements 2026-02-23 to 2026-03-01" in shown
         assert "SELECT <b> All orders 3 1" in shown
         # The log has the name of a rule that is gone.
@@ -165,7 +165,7 @@ class TestTenant:
         assert "SELECT old Old 1 1" in shown
         assert '<span title="gone">Old</span>' in part
         longer = text_of(staff.get(f"{to('tenant', tenant)}?days=28&part=range").content.decode())
-        assert "All orders 4 2 0 50.0%" in longer
+        assert "All orders 4 2 2 0 50.0%" in longer
         # A live rule has its own name, and leads to its form.
         form = f"{to('tenant-rule', tenant)}?rule=orders"
         assert f'<a href="{form}" title="orders">All orders</a>' in part
