@@ -140,7 +140,8 @@ class ShownReplay:
         live, draft = (
             {counts["ruleId"]: counts for counts in side["rules"]} for side in (result["against"], result)
         )
-        names: Mapping[str, str] = result.get("names") or {}
+        # Results of earlier releases have no names.
+        names: Mapping[str, str] = result.get("names") or {it["id"]: it["name"] for it in self.run.rules}
         return [
             ComparedRule(
                 rule_id,

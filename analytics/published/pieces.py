@@ -121,7 +121,7 @@ def opportunities(*, executions: str, missed: str, time: str, condition: str, ac
     """Return the query for one list. ``action`` is SQL for the sentence, over its fields, hits and misses."""
     return f"""
 SELECT
-    * EXCLUDE (hits, misses),
+    * EXCLUDE (hits, misses, ruleName),
     {action} AS suggestedAction
 FROM (SELECT
     md5(standardizedSql) AS queryHash,
@@ -130,6 +130,7 @@ FROM (SELECT
     {count(missed)} AS cacheMisses,
     {time} AS totalWarehouseTimeMs,
     {latest("matchedRule")} AS matchedRule,
+    {latest("matchedRuleName")} AS ruleName,
     {count(HIT)} AS hits,
     {count("cacheStatus = 'MISS'")} AS misses
 FROM proxy_logs {IN_PERIOD} AND standardizedSql IS NOT NULL
@@ -138,7 +139,8 @@ HAVING {condition})
 ORDER BY totalWarehouseTimeMs DESC, queryHash LIMIT {LIST_LENGTH}"""
 
 
-_RULE: Final = "coalesce('rule ' || matchedRule, 'the rule that caches it')"
+_NAME: Final = "if(matchedRule IS NULL, NULL, coalesce('“' || ruleName || '”', matchedRule))"
+_RULE: Final = f"coalesce('rule ' || {_NAME}, 'the rule that caches it')"
 _SAVED: Final = f"{_mean('totalWarehouseTimeMs', 'cacheMisses')} || ' ms of warehouse time.'"
 WAREHOUSE: Final = "coalesce(sum(warehouseExecutionTimeMs), 0)"
 UNCACHED_WAREHOUSE: Final = f"coalesce(sum(warehouseExecutionTimeMs) FILTER ({UNCACHED}), 0)"
@@ -147,7 +149,7 @@ REPEAT_MISSES: Final = f"""'Raise the TTL of ' || {_RULE}
         || ', or invalidate it less often: it had ' || misses || ' misses and ' || hits
         || ' hits, and each further hit saves about '
         || {_SAVED}"""
-HIGH_COST: Final = f"""coalesce('Let rule ' || matchedRule || ' cache this statement',
+HIGH_COST: Final = f"""coalesce('Let rule ' || {_NAME} || ' cache this statement',
             'Add a rule that caches this statement')
         || ': it ran ' || executionCount
         || ' times on the warehouse without caching. If only the first execution did, that would save up to '

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 HISTORY: Final = ""
 
 #: Part of every digest. Raise it when the same days give different months or years.
-MERGE_VERSION: Final = 2
+MERGE_VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,7 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
             "timestamp": day_start_ms(day),
             "standardizedSql": sql,
             "matchedRule": rule,
+            "matchedRuleName": {"r1": "Sales", "r2": "Live"}.get(rule or ""),
             "cacheStatus": status,
             "warehouseExecutionTimeMs": None if status == "HIT" else time,
         }
@@ -170,15 +171,15 @@ def test_suggested_actions_name_the_warehouse_time_that_they_save(tmp_path: Path
     }
     assert actions == {
         "repeatMisses": {
-            "often": "Raise the TTL of rule r1, or invalidate it less often: it had 3 misses and 2 hits, "
-            "and each further hit saves about 300 ms of warehouse time.",
+            "often": "Raise the TTL of rule “Sales”, or invalidate it less often: it had 3 misses and 2 "
+            "hits, and each further hit saves about 300 ms of warehouse time.",
             "rarely": "Raise the TTL of the rule that caches it, or invalidate it less often: it had 17 "
             "misses and 4 hits, and each further hit saves about 10 ms of warehouse time.",
             "seldom": "Raise the TTL of rule r3, or invalidate it less often: it had 17 misses and 4 hits, "
             "and each further hit saves about 20 ms of warehouse time.",
         },
         "highCostUncached": {
-            "never": "Let rule r2 cache this statement: it ran 3 times on the warehouse without caching. "
+            "never": "Let rule “Live” cache this statement: it ran 3 times on the warehouse without caching. "
             "If only the first execution did, that would save up to 100 ms.",
             "unruled": "Add a rule that caches this statement: it ran 2 times on the warehouse without "
             "caching. If only the first execution did, that would save up to 7 ms.",

@@ -30,7 +30,14 @@ if TYPE_CHECKING:
 DAY = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1)
 START = day_start_ms(DAY)
 TTL = 3600
-RULES = [{"id": "sales", "conditions": {"tables": {"containsAny": ["sales.*"]}}, "ttlSeconds": TTL}]
+RULES = [
+    {
+        "id": "sales",
+        "name": "Sales",
+        "conditions": {"tables": {"containsAny": ["sales.*"]}},
+        "ttlSeconds": TTL,
+    }
+]
 KEY = {
     "queryHash": "own",
     "standardizedSql": "SELECT ?",
@@ -257,11 +264,11 @@ def test_the_number_of_database_queries_does_not_grow(world: World, explain: Cal
 
 
 def test_the_command_prints_the_same(world: World, explain: Callable[..., Any]) -> None:
-    explain(entry("x", 0, tables='["hr.people"]', missReason="no-cache-entry"))
+    explain(entry("x", 0, tables='["hr.people"]', missReason="no-cache-entry", matchedRuleName="Daily sales"))
     out = io.StringIO()
     call_command("explain", "x", tenant=world.tenant.pk, day=DAY, stdout=out)
     assert out.getvalue().splitlines() == [
-        "Logged:   MISS, rule sales",
+        "Logged:   MISS, rule “Daily sales” (sales)",
         "Decides:  rule (none): PASSTHROUGH",
         "Revision: 1",
         "The log names another rule than the one that decides.",
@@ -269,7 +276,7 @@ def test_the_command_prints_the_same(world: World, explain: Callable[..., Any]) 
             'Miss:     {"reason": "no-cache-entry", "reconstructed": false, "firstInDays": 7, "nearest": '
             'null, "text": "The cache had no result for this request."}'
         ),
-        "not-matched    sales (distance 1)",
+        "not-matched    “Sales” (sales) (distance 1)",
         '    /tables/containsAny: containsAny ["sales.*"], and the value is ["hr.people"]',
     ]
     with pytest.raises(CommandError, match="no entry with this logId"):

@@ -74,9 +74,12 @@ def _json_lines(explanation: LoggedExplanationAnswer) -> list[str]:
 
 def _lines(explanation: LoggedExplanationAnswer) -> list[str]:
     logged, decision = explanation.logged, explanation.decision
+    names = {rule.rule_id: rule.name for rule in explanation.rules}
+    logged_rule = _show(logged.matched_rule, logged.matched_rule_name)
+    decides = _show(decision.rule_id, names.get(decision.rule_id or ""))
     lines = [
-        f"Logged:   {logged.cache_status}, rule {logged.matched_rule or '(none)'}",
-        f"Decides:  rule {decision.rule_id or '(none)'}: {' or '.join(decision.statuses)}",
+        f"Logged:   {logged.cache_status}, rule {logged_rule}",
+        f"Decides:  rule {decides}: {' or '.join(decision.statuses)}",
         f"Revision: {explanation.ruleset.seq}",
     ]
     if explanation.disagreement:
@@ -86,7 +89,7 @@ def _lines(explanation: LoggedExplanationAnswer) -> list[str]:
         lines.append("Miss:     " + json.dumps(miss, ensure_ascii=False))
     for rule in explanation.rules:
         distance = "never" if rule.distance is None else rule.distance
-        lines.append(f"{rule.outcome:14} {rule.rule_id} (distance {distance})")
+        lines.append(f"{rule.outcome:14} {_show(rule.rule_id, rule.name)} (distance {distance})")
         lines += [
             f"    {test.path}: {'not ' if test.negated else ''}{test.operator} "
             f"{json.dumps(test.operand, ensure_ascii=False)}, "
@@ -94,3 +97,10 @@ def _lines(explanation: LoggedExplanationAnswer) -> list[str]:
             for test in rule.failed
         ]
     return lines
+
+
+def _show(rule_id: str | None, name: str | None) -> str:
+    """Return a rule by its name, with its id if that differs."""
+    if rule_id is None:
+        return "(none)"
+    return rule_id if name in {None, "", rule_id} else f"“{name}” ({rule_id})"

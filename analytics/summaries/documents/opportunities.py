@@ -70,12 +70,17 @@ def _choose(rollups: Rollups, condition: str, *, only_uncached: bool = False) ->
     executions = "uncached" if only_uncached else "hits + misses + uncached"
     missed = "uncached" if only_uncached else "misses + uncached"
     time = "uncached_warehouse_sum" if only_uncached else "warehouse_sum"
+    # The latest entry of a statement is also the latest of its rule and the statement, which has the name.
     return rollups.rows(
         f"""
-        SELECT replace(statement::VARCHAR, '-', '') AS hash, hits, misses, {executions} AS executions,
-            {missed} AS missed, coalesce({time}, 0) AS time, latest_rule AS rule, latest_day AS day
-        FROM (SELECT *, bypasses + passthroughs AS uncached FROM <statements>) WHERE {condition}
-        ORDER BY time DESC, statement LIMIT {LIST_LENGTH}
+        SELECT chosen.*, latest_rule_name AS rule_name FROM (
+            SELECT statement, replace(statement::VARCHAR, '-', '') AS hash, hits, misses,
+                {executions} AS executions, {missed} AS missed, coalesce({time}, 0) AS time,
+                latest_rule AS rule, latest_day AS day
+            FROM (SELECT *, bypasses + passthroughs AS uncached FROM <statements>) WHERE {condition}
+            ORDER BY time DESC, statement LIMIT {LIST_LENGTH}
+        ) AS chosen LEFT JOIN (SELECT statement, rule, latest_rule_name FROM <rules>) USING (statement, rule)
+        ORDER BY time DESC, statement
         """  # noqa: S608  # only constants
     )
 
@@ -92,10 +97,16 @@ def _entry(row: dict[str, Any], sql: Mapping[str, str], action: str) -> Opportun
     )
 
 
+def _rule(row: dict[str, Any]) -> str:
+    """Return the rule by its name, or by its id if the log has no name."""
+    if row["rule"] is None:
+        return "the rule that caches it"
+    return f"rule {row['rule']}" if row["rule_name"] is None else f"rule “{row['rule_name']}”"
+
+
 def _repeat_misses_action(row: dict[str, Any]) -> str:
-    subject = "the rule that caches it" if row["rule"] is None else f"rule {row['rule']}"
     return (
-        f"Raise the TTL of {subject}, or invalidate it less often: it had {row['misses']} misses and "
+        f"Raise the TTL of {_rule(row)}, or invalidate it less often: it had {row['misses']} misses and "
         f"{row['hits']} hits, and each further hit saves about "
         f"{mean(row['time'], row['missed'])} ms of warehouse time."
     )
@@ -105,7 +116,7 @@ def _high_cost_action(row: dict[str, Any]) -> str:
     change = (
         "Add a rule that caches this statement"
         if row["rule"] is None
-        else f"Let rule {row['rule']} cache this statement"
+        else f"Let {_rule(row)} cache this statement"
     )
     return (
         f"{change}: it ran {row['executions']} times on the warehouse without caching. If only the first "
@@ -114,9 +125,8 @@ def _high_cost_action(row: dict[str, Any]) -> str:
 
 
 def _low_hit_rate_action(row: dict[str, Any]) -> str:
-    subject = "the rule that caches it" if row["rule"] is None else f"rule {row['rule']}"
     return (
-        f"Widen the key or raise the TTL of {subject}: only {row['hits']} of {row['executions']} executions "
-        f"were hits, and each further hit saves about {mean(row['time'], row['missed'])} ms of "
+        f"Widen the key or raise the TTL of {_rule(row)}: only {row['hits']} of {row['executions']} "
+        f"executions were hits, and each further hit saves about {mean(row['time'], row['missed'])} ms of "
         "warehouse time."
     )
