@@ -53,7 +53,7 @@ def count_running_builds() -> int:
 
 def count_quarantined() -> int:
     """Return the number of entries in quarantine, of all tenants."""
-    return TenantHealth.objects.filter(quarantined__gt=0).aggregate(sum=Sum("quarantined"))["sum"] or 0
+    return TenantHealth.objects.with_quarantine().aggregate(sum=Sum("quarantined"))["sum"] or 0
 
 
 def read_staleness() -> dict[str, float]:

@@ -118,6 +118,13 @@ class SummaryDocument(models.Model):
         return f"{self.kind} {self.period} of {self.tenant_id}"
 
 
+class _IsPositive(models.Func):
+    """The condition of a partial index, written out: one plan for all values of a parameter cannot use it."""
+
+    template = "%(expressions)s > 0"
+    output_field = models.BooleanField()
+
+
 class TenantHealthQuerySet(models.QuerySet["TenantHealth"]):
     """Queries of the health of tenants."""
 
@@ -128,6 +135,14 @@ class TenantHealthQuerySet(models.QuerySet["TenantHealth"]):
     def late(self, today: dt.date) -> Self:
         """Return the tenants whose log does not reach so far."""
         return self.filter(last_day__lt=today - dt.timedelta(days=1))
+
+    def stale(self) -> Self:
+        """Return the tenants with days that must be built again."""
+        return self.filter(_IsPositive("stale_days"))
+
+    def with_quarantine(self) -> Self:
+        """Return the tenants with entries in quarantine."""
+        return self.filter(_IsPositive("quarantined"))
 
 
 class TenantHealth(models.Model):

@@ -108,10 +108,8 @@ def read_home(user: User) -> Home:
     drops = list(fallen.order_by(F("drop").desc(nulls_last=True), "tenant_id")[:_ROWS])
     stopped = health.late(today).filter(last_day__gte=today - _GONE).exclude(pk__in=hidden["late"])
     late = list(stopped.order_by("-last_day", "tenant_id")[:_ROWS])
-    stale = list(
-        health.filter(stale_days__gt=0).exclude(pk__in=hidden["stale"]).order_by("tenant_id")[:_ROWS]
-    )
-    entries = health.filter(quarantined__gt=0).exclude(pk__in=hidden["quarantine"])
+    stale = list(health.stale().exclude(pk__in=hidden["stale"]).order_by("tenant_id")[:_ROWS])
+    entries = health.with_quarantine().exclude(pk__in=hidden["quarantine"])
     quarantined = list(entries.order_by("tenant_id")[:_ROWS])
     failures = Build.objects.to_repair().filter(is_live)
     failed = list(failures.exclude(pk__in=hidden["failed"])[:_ROWS])

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import User
+from analytics.models import TenantHealth
 from tenantadmin.lib.database.plans import retry_after_migration
 from tests import factories
 from tests.admin.rows import our_models
@@ -99,6 +100,12 @@ def plans(text: str) -> list[tuple[int, int]]:
 def test_other_queries_share_a_plan() -> None:
     assert not User.objects.filter(email="plan@example.org")
     assert plans('FROM "accounts_user"') == [(1, 0)]
+
+
+def test_conditions_of_partial_indexes_have_no_parameter() -> None:
+    """One plan for all values cannot use an index of some values."""
+    for rows in (TenantHealth.objects.stale(), TenantHealth.objects.with_quarantine()):
+        assert rows.query.sql_with_params()[1] == ()
 
 
 def test_the_history_of_all_documents_is_planned_for_its_reader(
