@@ -12,13 +12,14 @@ from accounts.admin.telling import group_requests, rank_event, tell_changes, tel
 from accounts.models.history import RevisionKind
 from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from rules.admin.history import sentence
-from tenantadmin.backoffice.audit import Entry, Source
+from tenantadmin.backoffice.audit.kinds import Source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from accounts.admin.names import Names
     from accounts.models import Revision
+    from tenantadmin.backoffice.audit.entries import Entry
 
 _SOURCES: Final = {Source.READ: "read the raw log", Source.QUERY: "ran SQL over the log"}
 _FIGURES: Final = "read figures from the log"

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from contextlib import suppress
 from dataclasses import replace
-from functools import cache
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
-from uuid import UUID
-from zoneinfo import ZoneInfo, available_timezones
 
 from django import forms
 from django.conf import settings
@@ -21,7 +16,6 @@ from django.utils.http import urlencode
 
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
-from accounts.admin.finding import find_accounts, find_people, find_tenants
 from accounts.admin.forms import CompletedInput
 from accounts.admin.names import names_of
 from accounts.admin.pages.base import StaffPage, may
@@ -30,16 +24,9 @@ from accounts.models import AuditView, User
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
 from tenantadmin.backoffice.acts import detail_of, phrase_of, tell_acts
-from tenantadmin.backoffice.audit import (
-    KIND_CHOICES,
-    KINDS,
-    AuditFilter,
-    Source,
-    parse_day,
-    read_audit,
-    walk_audit,
-)
-from tenantadmin.lib.core.emails import normalize_email
+from tenantadmin.backoffice.audit.filters import SPANS, Unclear, given_filters, parse_filters
+from tenantadmin.backoffice.audit.kinds import KIND_CHOICES, Source
+from tenantadmin.backoffice.audit.timeline import read_audit, walk_audit
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.formats import day_in_words
 from tenantadmin.lib.core.timestamps import now
@@ -47,101 +34,22 @@ from tenantadmin.lib.http.csv_files import stream_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from uuid import UUID
 
     from django.http import HttpRequest, HttpResponse, QueryDict
     from django.http.response import HttpResponseBase
 
-    from tenantadmin.backoffice.audit import Entry
+    from tenantadmin.backoffice.audit.entries import Entry
+    from tenantadmin.backoffice.audit.filters import AuditFilter
 
 _PAGE: Final = 50
 #: Maximum rows of a CSV file, and rows read at a time.
 MOST_IN_FILE: Final = 10_000
 _PIECE: Final = 1000
 _MAX_VIEWS: Final = 50
-_FILTERS: Final = ("who", "what", "tenant", "account", "kind", "since", "until", "zone")
-#: Buttons of the filter: the age of the first and the last day.
-SPANS: Final = {"Today": (0, 0), "Yesterday": (1, 1), "7 days": (6, 0)}
 _HEADER: Final = (
     *("at", "kind", "who", "on", "tenant", "account", "what", "detail", "reason", "address", "request"),
 )
-
-
-def given_filters(query: QueryDict) -> dict[str, str]:
-    """Return the filters in a query string, as texts. A button names a span of days."""
-    texts = {name: query.get(name, "").strip().replace("\0", "")[:400] for name in _FILTERS}
-    if (span := query.get("days", "")) in SPANS:
-        today = now().astimezone(_zone_of(texts["zone"])).date()
-        first, last = (today - dt.timedelta(days=age) for age in SPANS[span])
-        texts |= {"since": first.isoformat(), "until": last.isoformat()}
-    if not (texts["since"] or texts["until"]):
-        texts["zone"] = ""
-    return {name: text for name, text in texts.items() if text}
-
-
-def _zone_of(name: str) -> dt.tzinfo:
-    """Return the time zone with this name; UTC if there is none."""
-    return ZoneInfo(name) if name in _find_zones() else dt.UTC
-
-
-_find_zones: Final = cache(available_timezones)
-
-
-class Unclear(BadRequest):
-    """A filter means more than one person, tenant or account."""
-
-    def __init__(self, name: str, text: str, choices: Sequence[tuple[str, str]]) -> None:
-        super().__init__(f"“{text}” fits more than one. Choose:")
-        #: The filter, and value and title of each choice.
-        self.name, self.choices = name, choices
-
-
-def parse_filters(given: Mapping[str, str]) -> AuditFilter:
-    """Return the filters. People, tenants and accounts may be given by a word of the name.
-
-    Raises:
-        BadRequest: a filter is malformed, or it fits none.
-        Unclear: it fits several.
-    """
-    kind = given.get("kind", "")
-    if kind and kind not in KINDS:
-        raise BadRequest(f"There is no kind '{kind}'.")
-    filters = AuditFilter(
-        who=_person("who", given.get("who", "")),
-        what=_person("what", given.get("what", "")),
-        kind=kind,
-        since=parse_day(given.get("since", "")),
-        until=parse_day(given.get("until", "")),
-        zone=_zone_of(given.get("zone", "")),
-    )
-    if text := given.get("account"):
-        accounts = [(it.pk, it.name) for it in find_accounts(text)]
-        filters = replace(filters, account=_meant("account", text, accounts))
-    if text := given.get("tenant"):
-        tenants = [(it.pk, f"{it.name} of {it.account.name}") for it in find_tenants(text)]
-        filters = replace(filters, tenant=_meant("tenant", text, tenants))
-    return filters
-
-
-def _person(name: str, text: str) -> str:
-    """Return the email that is meant, or the text: the name of a job, a domain, or a deleted user."""
-    email = normalize_email(text)
-    people = find_people(text) if text else []
-    if not people or any(it.email == email for it in people):
-        return email if "@" in text else text
-    if len(people) > 1:
-        raise Unclear(name, text, [(it.email, f"{it.email} {it.display_name}".strip()) for it in people])
-    return people[0].email
-
-
-def _meant(name: str, text: str, found: Sequence[tuple[UUID, str]]) -> UUID:
-    # What is deleted still has records.
-    with suppress(ValueError):
-        return UUID(text)
-    if not found:
-        raise BadRequest(f"No {name} is called '{text}'.")
-    if len(found) > 1:
-        raise Unclear(name, text, [(str(key), title) for key, title in found])
-    return found[0][0]
 
 
 class FilterForm(forms.Form):

@@ -20,13 +20,9 @@ from accounts.models import AuditView, Event, Revision, User
 from accounts.models.events import EventKind
 from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from logs.models import LogRead, QueryRun
-from tenantadmin.backoffice.audit import (
-    EVENT_GROUPS,
-    KIND_CHOICES,
-    AuditFilter,
-    read_audit,
-    walk_audit,
-)
+from tenantadmin.backoffice.audit.filters import AuditFilter
+from tenantadmin.backoffice.audit.kinds import EVENT_GROUPS, KIND_CHOICES
+from tenantadmin.backoffice.audit.timeline import read_audit, walk_audit
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.reading import text_of

@@ -1,0 +1,137 @@
+"""Records of the audit as entries of one timeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from accounts.models.events import EventKind
+from logs.audit import REQUEST_KEY, REQUESTS_KEY
+from tenantadmin.backoffice.audit.kinds import Source
+from tenantadmin.lib.core import formats
+
+if TYPE_CHECKING:
+    import datetime as dt
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
+
+    from accounts.models import Event, Revision
+    from logs.models import LogRead
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of the timeline. ``row`` is its row of the source."""
+
+    source: Source
+    row: Any
+    at: dt.datetime
+    kind: str
+    who: str
+    #: The subject.
+    what: str
+    #: The change, as text.
+    text: str
+    #: An SQL statement, or the key of a raw log object.
+    code: str = ""
+    #: Reason of the refusal, or the reason that staff gave.
+    reason: str = ""
+    is_refused: bool = False
+    address: str = ""
+    request_id: str = ""
+
+    @property
+    def tenant_id(self) -> UUID | None:
+        tenant: UUID | None = self.row.tenant_id
+        return tenant
+
+    @property
+    def account_id(self) -> UUID | None:
+        """The account; None for reads and queries, which store only the tenant."""
+        return getattr(self.row, "account_id", None)
+
+    @property
+    def order(self) -> tuple[dt.datetime, int, int]:
+        return self.at, self.source, self.row.pk
+
+
+def _of_event(row: Event) -> Entry:
+    act = (row.after or {}).get("act", "")
+    is_refused = row.kind in {EventKind.SIGN_IN_FAILED, EventKind.TOKEN_REFUSED}
+    return Entry(
+        Source.EVENT,
+        row,
+        row.at,
+        act or row.kind,
+        row.actor,
+        # The page shows the name of the tenant or account beside it.
+        "" if row.subject in {str(row.tenant_id), str(row.account_id)} else row.subject,
+        "",
+        reason=row.reason,
+        is_refused=is_refused,
+        address=row.address,
+        request_id=row.request_id,
+    )
+
+
+def _of_read(row: LogRead) -> Entry:
+    return Entry(
+        Source.READ,
+        row,
+        row.at,
+        "raw log read",
+        row.email,
+        "",
+        "",
+        code=row.key.removeprefix(f"{row.tenant_id}/").removeprefix(REQUEST_KEY).removeprefix(REQUESTS_KEY),
+        address=row.client_address,
+        request_id=row.request_id,
+    )
+
+
+def _of_query(row: Any) -> Entry:
+    is_refused = row.outcome not in {"ok", "running"}
+    parts = [
+        "" if row.rows is None else formats.count(row.rows, "row"),
+        "" if row.duration_ms is None else f"in {formats.duration(row.duration_ms)}",
+        "from a kept result" if row.from_kept_result else "",
+        "on Spark" if row.engine == "spark" else "",
+        "still running" if row.outcome == "running" else "",
+    ]
+    return Entry(
+        Source.QUERY,
+        row,
+        row.at,
+        "SQL query",
+        row.email,
+        "",
+        " ".join(filter(None, parts)),
+        code=row.opening,
+        reason=row.message,
+        is_refused=is_refused,
+        address=row.client_address,
+        request_id=row.request_id,
+    )
+
+
+def _of_revision(row: Revision) -> Entry:
+    return Entry(
+        Source.REVISION,
+        row,
+        row.changed_at,
+        f"{row.kind}: {row.action}",
+        row.user,
+        "",
+        row.text,
+        reason=row.summary.get("comment", ""),
+        request_id=row.request_id,
+    )
+
+
+#: What makes an entry of a row of each source.
+ENTRY_OF: Final[Mapping[Source, Callable[[Any], Entry]]] = {
+    Source.EVENT: _of_event,
+    Source.READ: _of_read,
+    Source.QUERY: _of_query,
+    Source.REVISION: _of_revision,
+}
