@@ -18,8 +18,9 @@ from analytics.replay.judgement import (
     count_requests,
     judge,
     middle,
-    say_notes,
 )
+from analytics.replay.left_out import say_days
+from analytics.replay.notes import say_notes
 from analytics.replay.outdated import find_outdated, normalize
 from analytics.replay.runs import list_replays
 from rules.models import RuleDraft
@@ -151,6 +152,14 @@ class ShownReplay:
             )
             for rule_id in {**draft, **live}
         ]
+
+    @property
+    def days(self) -> str:
+        """The days that it counts."""
+        # Reading the result of a replay that is polled would be a query.
+        result = None if self.is_under_way else self.run.result
+        days = {"from": str(self.run.first_day), "to": str(self.run.last_day)}
+        return say_days(days if result is None else result["window"])
 
     @property
     def before(self) -> str:

@@ -52,7 +52,7 @@ def find_caveats(
         Caveat.KEYS_PER_USER: gateway.keys_per_user is True,
         Caveat.DAYS_LEFT_OUT: bool(find_days_left_out(job, loaded)),
         Caveat.COLD_START: not any(
-            file.day < job.first_day and file.day not in loaded.days_left_out for file in job.files
+            file.day < job.first_day and file.day not in loaded.empty_columns for file in job.files
         ),
         Caveat.CALIBRATION_FAIR: grade == "fair",
         Caveat.CALIBRATION_POOR: grade == "poor",
@@ -65,7 +65,7 @@ def find_days_left_out(job: Job, loaded: LoadedRequests) -> list[dt.date]:
     """Return the counted days without data, and all days on which a column of the rules is null."""
     days = (job.first_day + dt.timedelta(offset) for offset in range((job.last_day - job.first_day).days + 1))
     present = {file.day for file in job.files}
-    return sorted({*loaded.days_left_out, *(day for day in days if day not in present)})
+    return sorted({*loaded.empty_columns, *(day for day in days if day not in present)})
 
 
 def say_caveat(code: str) -> str:

@@ -52,7 +52,12 @@ def compare_rulesets(
         moved=find_moved(connection, *(it.table for it in outcomes), position=position),
         leaks=compare_leaks(connection, *outcomes, per_user_tables=job.per_user_tables or ()),
         publish_cost=estimate_publish_cost(
-            connection, subject.outcome.table, first_day=job.first_day, last_day=job.last_day, hour=job.hour
+            connection,
+            subject.outcome.table,
+            first_day=job.first_day,
+            last_day=job.last_day,
+            left_out=sum(day >= job.first_day for day in replayed.window.days_left_out or ()),
+            hour=job.hour,
         ),
         caveats=caveats,
         evidence=replay_evidence(job.first_day, job.last_day),

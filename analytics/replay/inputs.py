@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: Raise it when a replay of the same input has another result. Then earlier results are not reused.
-_VERSION: Final = 4
+_VERSION: Final = 5
 
 
 @dataclass(frozen=True, slots=True)

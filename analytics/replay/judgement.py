@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date
 from decimal import Decimal
 from enum import StrEnum
-from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from analytics.replay.caveats import Caveat, say_caveat
-from tenantadmin.lib.core.formats import count, day_in_words, days_between, duration, number, percent
+from analytics.replay.left_out import count_days, say_left_out
+from tenantadmin.lib.core.formats import count, duration, number, percent
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -25,6 +23,8 @@ NOT_CACHED: Final = ("bypassed", "passed")
 UNCOUNTED: Final = ("holds", "blocked", "errors", "invalidationErrors")
 #: Fewer requests are not worth the cost of emptying the cache.
 _NO_CHANGE: Final = 0.5
+#: A smaller share of all requests, and of all warehouse time, hardly changes anything.
+_LITTLE: Final = 0.001
 #: Purposes of recommendations that hits and warehouse time do not show.
 _NO_WAITING: Final = "no waiting"
 _OTHER_PURPOSES: Final = (_NO_WAITING, "less stored", "simpler rules")
@@ -51,52 +51,6 @@ class ReplayJudgement(JsonStruct):
     is_against_earlier: Annotated[
         bool, Meta(description="True if the figures compare with rules that are no longer in force.")
     ] = False
-
-
-def say_notes(result: Mapping[str, Any]) -> list[str]:
-    """Say how far a replay agrees with the log, which requests it does not count, and its caveats."""
-    calibration, seq = result["calibration"], result["against"].get("seq")
-    logged = sum(rule["hits"]["logged"] for rule in calibration.get("rules", []))
-    before = "the rules in force" if seq is None else f"the rules of revision {seq}"
-    uncounted = sum(result["total"][name] for name in UNCOUNTED)
-    agrees = (
-        "A replay of the rules that were in force gives what the log says for "
-        f"{percent(calibration['share'])} of all {number(calibration['rows'])} requests. The log has "
-        f"{number(logged)} hits; “was” is what {before} would have done on all of these days."
-    )
-    counted = (
-        f"Requests are hits, misses and not cached; {number(uncounted)} that would have waited, been refused "
-        "or failed are not counted. The overview counts what the log says, so its number may differ a "
-        "little. A rule that does not change has other numbers where "
-        "another rule takes its requests or ends its results."
-    )
-    expiry = (
-        "Results that are stored at other times expire at other times: so some hits become misses, also "
-        "where results stay fresh for longer."
-    )
-    loses = any((it["from"], it["to"]) == ("HIT", "MISS") for it in result["moved"])
-    return [
-        agrees,
-        counted,
-        *([expiry] if loses else []),
-        *(
-            _say_left_out(result["window"]["daysLeftOut"])
-            if code == Caveat.DAYS_LEFT_OUT
-            else say_caveat(code)
-            for code in result["caveats"]
-        ),
-    ]
-
-
-def _say_left_out(days: Sequence[str]) -> str:
-    """Name the days that were left out, days in a row together."""
-    named = []
-    for _, run in groupby(
-        enumerate(map(date.fromisoformat, sorted(days))), lambda it: it[1].toordinal() - it[0]
-    ):
-        first, *others = [day for _, day in run]
-        named.append(days_between(first, others[-1], today=first) if others else day_in_words(first, first))
-    return f"{say_caveat(Caveat.DAYS_LEFT_OUT).removesuffix('.')}: {'; '.join(named)}."
 
 
 def middle(bounds: Mapping[str, Any]) -> float:
@@ -144,7 +98,7 @@ def judge(
         purpose: what the recommendation of these rules is good for, if there is one.
         outdated: what has changed since the replay.
     """
-    judged = _judge(result, purpose)
+    judged = _judge(result, purpose) if result["total"]["requests"] else _judge_nothing(result)
     if not outdated:
         return judged
     again = "Replay it again before you decide."
@@ -158,6 +112,11 @@ def judge(
     )
 
 
+def _judge_nothing(result: Mapping[str, Any]) -> ReplayJudgement:
+    text = f"No request was replayed. {say_left_out(result['window'])}"
+    return ReplayJudgement(tone=Tone.BAD, text=text.strip(), next="Replay other days.")
+
+
 def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
     then, now = result["total"], result["against"]["total"]
     hits, saved = (middle(then[name]) - middle(now[name]) for name in ("hits", "savedMs"))
@@ -167,7 +126,7 @@ def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
         text = f"These rules would do the same as the rules in force, with all {_requests(then)}."
     else:
         time = _say_time(saved, then, now, waits=purpose == _NO_WAITING)
-        text = f"{_say_hits(hits, then, now)} and {time}{_say_rate(then, now)}."
+        text = f"{_say_hits(hits, result)} and {time}{_say_rate(then, now)}."
         if by := _find_cause(hits, result):
             text += f" Most of it is due to {by}."
     if ended := leaks["ended"]:
@@ -177,8 +136,8 @@ def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
         change = count(abs(risk), f"{'more' if risk > 0 else 'fewer'} hit")
         text += f" Up to {change} may be older than a change of their tables."
     tone, advice = _advise(hits, saved, risk)
-    if tone is Tone.GOOD and saved <= result["publishCost"]["best"]["extraMs"]:
-        tone, advice = Tone.WARN, "Publish them with other changes: emptying the cache costs more."
+    if tone is Tone.GOOD and (little := _say_little(hits, saved, result)):
+        tone, advice = Tone.WARN, little
     if purpose in _OTHER_PURPOSES and not (hits > 0 and saved > 0):
         tone, advice = Tone.WARN, f"Their purpose is “{purpose}”: publish them if that is worth it."
     if result["calibration"]["grade"] == "poor":
@@ -212,6 +171,18 @@ def _advise(hits: float, saved: float, risk: int) -> tuple[Tone, str]:
     return Tone.GOOD, "Publish them."
 
 
+def _say_little(hits: float, saved: float, result: Mapping[str, Any]) -> str | None:
+    """Advise to wait if a gain is less than what publishing costs, or None."""
+    then, best = result["total"], result["publishCost"]["best"]
+    time = middle(then["savedMs"]) + then["spentMs"]
+    is_small = hits < _LITTLE * count_requests(then) and saved < _LITTLE * time
+    if saved > best["extraMs"] and not (is_small and hits <= best["extraMisses"]):
+        return None
+    cost = f"{count(best['extraMisses'], 'request')} and {duration(best['extraMs'])}"
+    wait = f"Publish them with other changes: emptying the cache costs at least {cost} of warehouse time."
+    return f"That hardly changes anything. {wait}" if is_small else wait
+
+
 def _statements(leaks: Sequence[Mapping[str, Any]]) -> str:
     number_of_them = sum(leak["statements"] for leak in leaks)
     return "one statement" if number_of_them == 1 else count(number_of_them, "statement")
@@ -229,7 +200,7 @@ def _say_cost(hits: float, saved: float, then: Mapping[str, Any], now: Mapping[s
     """Say what closing a leak costs, or None if it costs no hits."""
     if hits > -_NO_CHANGE or saved > 0:
         return None
-    about = _about(then["hits"], now["hits"], then["savedMs"], now["savedMs"])
+    about = say_about(then["hits"], now["hits"], then["savedMs"], now["savedMs"])
     time = f" and {duration(round(-saved))} of warehouse time" if saved else ""
     return f"That costs {about}{count(round(-hits), 'hit')}{time}{_say_rate(then, now)}."
 
@@ -238,11 +209,14 @@ def _requests(counts: Mapping[str, Any]) -> str:
     return count(count_requests(counts), "request")
 
 
-def _say_hits(change: float, then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    of = f"(of {number(count_requests(then))})"
+def _say_hits(change: float, result: Mapping[str, Any]) -> str:
+    then, now = result["total"], result["against"]["total"]
+    days, all_days = count_days(result["window"])
+    on = "" if days == all_days else f" on {days} of {count(all_days, 'day')}"
+    of = f"(of {number(count_requests(then))}{on})"
     if abs(change) < _NO_CHANGE:
         return f"These rules would answer as many requests from the cache as the rules in force {of}"
-    about = _about(then["hits"], now["hits"])
+    about = say_about(then["hits"], now["hits"])
     requests = count(round(abs(change)), f"{'more' if change > 0 else 'fewer'} request")
     return f"These rules would answer {about}{requests} from the cache {of}"
 
@@ -250,7 +224,7 @@ def _say_hits(change: float, then: Mapping[str, Any], now: Mapping[str, Any]) ->
 def _say_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any], *, waits: bool) -> str:
     if not change:
         return "spare no more warehouse time"
-    about = _about(then["savedMs"], now["savedMs"])
+    about = say_about(then["savedMs"], now["savedMs"])
     verb = "spare" if change > 0 else "cost"
     time = f"{about}{duration(round(abs(change)))}"
     return f"{verb} users {time} of waiting" if waits else f"{verb} the warehouse {time}"
@@ -278,7 +252,7 @@ def _say_rate(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     return f"; hit rate {percent(before)} → {percent(after)}"
 
 
-def _about(*bounds: Mapping[str, Any]) -> str:
+def say_about(*bounds: Mapping[str, Any]) -> str:
     return "" if all(it["low"] == it["high"] for it in bounds) else "about "
 
 

@@ -37,12 +37,13 @@ class PublishCost(JsonStruct):
 
 
 def estimate_publish_cost(
-    connection: DuckDBPyConnection, table: str, *, first_day: date, last_day: date, hour: int
+    connection: DuckDBPyConnection, table: str, *, first_day: date, last_day: date, left_out: int, hour: int
 ) -> PublishCost:
     """Return the mean extra misses and their milliseconds by hour of the day (UTC).
 
     Args:
         table: the table of outcomes.
+        left_out: how many of the days have no requests in it.
         hour: the hour that the result has as ``now``. ``best`` has the least extra time, then misses.
     """
     start = day_start_ms(first_day) // HOUR_MS
@@ -64,7 +65,7 @@ def estimate_publish_cost(
         misses[last + 1] -= entries
         milliseconds[first] += mean_ms
         milliseconds[last + 1] -= mean_ms
-    days = count // _HOURS
+    days = max(count // _HOURS - left_out, 1)
     sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
     for index, (extra, extra_ms) in enumerate(
         zip(accumulate(misses[:-1]), accumulate(milliseconds[:-1]), strict=True)

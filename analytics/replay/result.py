@@ -82,6 +82,14 @@ class ReplayWindow(JsonStruct):
     to: dt.date
     warmup_days: Count
     days_left_out: list[dt.date] | None = None
+    empty_columns: Annotated[
+        dict[str, list[str]] | None,
+        Meta(
+            description="Of days left out: columns that the rules read and no request has. "
+            "Absent in replays of earlier releases."
+        ),
+    ] = None
+    text: Annotated[str | None, Meta(description="The counted days, in words.")] = None
 
 
 class LearnedGateway(JsonStruct):
@@ -126,6 +134,7 @@ def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> Replay
             to=job.last_day,
             warmup_days=job.warmup_days,
             days_left_out=find_days_left_out(job, loaded),
+            empty_columns={day.isoformat(): names for day, names in loaded.empty_columns.items()},
         ),
         rows=ReplayRows(
             decidable=loaded.decidable,

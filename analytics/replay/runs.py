@@ -27,8 +27,10 @@ from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.figures import Figure, figures_of_replay
 from analytics.replay.inputs import Request, collect_input
-from analytics.replay.judgement import ReplayJudgement, judge, say_notes
+from analytics.replay.judgement import ReplayJudgement, judge
 from analytics.replay.leaks import ReplayLeaks
+from analytics.replay.left_out import say_days
+from analytics.replay.notes import say_notes
 from analytics.replay.publish_cost import PublishCost
 from analytics.replay.result import (
     LearnedGateway,
@@ -295,15 +297,21 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
     judged: dict[str, Any] = {}
     if run.result is not None:
         judgement = judge(run.result, purpose=purpose, outdated=outdated)
+        window = run.result["window"] | {"text": say_days(run.result["window"])}
         judged = {
+            **(complete_gateway(run.result) or {}),
+            "window": window,
             "judgement": msgspec.to_builtins(judgement),
             "figures": msgspec.to_builtins(figures_of_replay(run.result)),
             "notes": say_notes(run.result),
         }
-    return {**msgspec.to_builtins(summarize_replay(run)), **judged, **(complete_gateway(run.result) or {})}
+    return {**msgspec.to_builtins(summarize_replay(run)), **judged}
 
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:
     """Return a run without its result."""
-    window = ReplayWindow(from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days)
+    days = {"from": run.first_day.isoformat(), "to": run.last_day.isoformat()}
+    window = ReplayWindow(
+        from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days, text=say_days(days)
+    )
     return ReplaySummary.of(run, window=window, error=run.error or None)

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Final
 from analytics.replay.identity import load_identities
 from analytics.replay.placing import NUMBER_OF
 from logs.quoting import quote_name, quote_text, quote_texts
+from rules.conditions.keys import CONDITION_KEYS
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from datetime import date
 
     from duckdb import DuckDBPyConnection
@@ -40,17 +41,20 @@ _IS_DECIDABLE: Final = (
 )
 
 
+_OPTIONAL: Final = {key.name for key in CONDITION_KEYS.values() if key.is_optional}
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedRequests:
     """A summary of the loaded requests. The numbers are counts over the counted days.
 
     Attributes:
-        days_left_out: days on which a column that the rules read is null in every row.
+        empty_columns: the columns of the rules that are null in every row, of each day that is left out.
         restarts: the sorted times (epoch ms) at which the cache was emptied.
         is_exact: the log hides no literals, not even on warm-up days.
     """
 
-    days_left_out: Sequence[date]
+    empty_columns: Mapping[date, Sequence[str]]
     decidable: int
     outside: int
     exact: int
@@ -81,7 +85,7 @@ def load_requests(
         _read_content(connection, day, list(own), columns)
         for day, own in groupby(files, key=attrgetter("day"))
     ]
-    left_out = [content.day for content in contents if content.has_empty_column]
+    left_out = _find_empty_columns(contents)
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
     load_identities(connection)
@@ -103,12 +107,12 @@ def load_requests(
         """
     ).fetchall()[0]
     return LoadedRequests(
-        days_left_out=left_out,
+        empty_columns=left_out,
         decidable=decidable,
         outside=sum(
             content.outside
             for content in contents
-            if content.day >= first_day and not content.has_empty_column
+            if content.day >= first_day and content.day not in left_out
         ),
         exact=exact,
         known=known,
@@ -126,21 +130,43 @@ def _source(files: Sequence[DayFile]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _DayContent:
-    """A day: the number of rows outside, and whether a column of the rules is null in all other rows."""
+    """A day: the number of rows outside, and the columns of the rules that the other rows have, and lack."""
 
     day: date
     outside: int
-    has_empty_column: bool
+    filled: Sequence[str]
+    empty: Sequence[str]
 
 
 def _read_content(
     connection: DuckDBPyConnection, day: date, files: Sequence[DayFile], columns: Collection[str]
 ) -> _DayContent:
-    counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in sorted(columns))
-    rows, decidable, *filled = connection.execute(
+    names = sorted(columns)
+    counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in names)
+    rows, decidable, *values = connection.execute(
         f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source(files)}"  # noqa: S608
     ).fetchall()[0]
-    return _DayContent(day, rows - decidable, decidable > 0 and not all(filled))
+    counted = list(zip(names, values, strict=True)) if decidable else []
+    return _DayContent(
+        day,
+        rows - decidable,
+        filled=[name for name, number in counted if number],
+        empty=[name for name, number in counted if not number],
+    )
+
+
+def _find_empty_columns(contents: Iterable[_DayContent]) -> dict[date, list[str]]:
+    """Return the columns for which a day is left out: its log may be older than they are.
+
+    Requests may be without an optional column. Once the log has it, null is a value.
+    """
+    known: set[str] = set()
+    left_out = {}
+    for content in sorted(contents, key=attrgetter("day")):
+        if empty := [name for name in content.empty if name not in known]:
+            left_out[content.day] = empty
+        known |= _OPTIONAL.intersection(content.filled)
+    return left_out
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:

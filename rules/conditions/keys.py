@@ -23,12 +23,20 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConditionKey:
-    """One condition key. If it is ``caller_supplied``, it is a request header, which the caller can forge."""
+    """One condition key.
+
+    Attributes:
+        said: what the log says about a request, in the words of a sentence.
+        caller_supplied: it is a request header, which the caller can forge.
+        is_optional: a request may be without it, so null is a value too.
+    """
 
     name: str
     kind: Kind
     meaning: str
+    said: str
     caller_supplied: bool = False
+    is_optional: bool = False
 
     @property
     def is_textual(self) -> bool:
@@ -37,25 +45,72 @@ class ConditionKey:
 
 
 _KEYS: Final = (
-    ConditionKey("standardizedSql", Kind.TEXT, "the statement, normalized, literals removed"),
-    ConditionKey("statementType", Kind.TEXT, "`SELECT`, `INSERT` and so on"),
-    ConditionKey("tables", Kind.TABLES, "the names of the tables that the statement refers to"),
-    ConditionKey("tableCount", Kind.NUMBER, "how many tables the statement refers to"),
-    ConditionKey("isReadOnly", Kind.BOOL, "the statement only reads"),
-    ConditionKey("isDataChange", Kind.BOOL, "the statement modifies data"),
-    ConditionKey("isDDL", Kind.BOOL, "the statement changes the schema"),
-    ConditionKey("hasParameters", Kind.BOOL, "the statement is parameterized"),
-    ConditionKey("hasNonDeterministicFunctions", Kind.BOOL, "the statement calls functions such as `now()`"),
-    ConditionKey("cacheOverride", Kind.TEXT, "`cache` or `nocache` from a comment in the statement"),
-    ConditionKey("userName", Kind.TEXT, "display name of the consumer"),
-    ConditionKey("clientIp", Kind.IP, "the client's address, resolved by the Gateway"),
-    ConditionKey("userAgent", Kind.TEXT, "the `User-Agent` header, verbatim", caller_supplied=True),
-    ConditionKey("host", Kind.TEXT, "the `Host` header, verbatim", caller_supplied=True),
-    ConditionKey("origin", Kind.TEXT, "the `Origin` header, verbatim", caller_supplied=True),
-    ConditionKey("referer", Kind.TEXT, "the `Referer` header, verbatim", caller_supplied=True),
-    ConditionKey("operationType", Kind.TEXT, "the kind of operation"),
-    ConditionKey("adapterType", Kind.TEXT, "`databricks`, `snowflake` or `postgresql`"),
-    ConditionKey("serverHostname", Kind.TEXT, "host of the warehouse"),
+    ConditionKey(
+        "standardizedSql", Kind.TEXT, "the statement, normalized, literals removed", "the statement"
+    ),
+    ConditionKey("statementType", Kind.TEXT, "`SELECT`, `INSERT` and so on", "the type of the statement"),
+    ConditionKey(
+        "tables",
+        Kind.TABLES,
+        "the names of the tables that the statement refers to",
+        "the tables",
+        is_optional=True,
+    ),
+    ConditionKey(
+        "tableCount", Kind.NUMBER, "how many tables the statement refers to", "the number of tables"
+    ),
+    ConditionKey("isReadOnly", Kind.BOOL, "the statement only reads", "whether it only reads"),
+    ConditionKey("isDataChange", Kind.BOOL, "the statement modifies data", "whether it changes data"),
+    ConditionKey("isDDL", Kind.BOOL, "the statement changes the schema", "whether it changes a schema"),
+    ConditionKey("hasParameters", Kind.BOOL, "the statement is parameterized", "whether it has parameters"),
+    ConditionKey(
+        "hasNonDeterministicFunctions",
+        Kind.BOOL,
+        "the statement calls functions such as `now()`",
+        "whether it calls functions such as now()",
+    ),
+    ConditionKey(
+        "cacheOverride",
+        Kind.TEXT,
+        "`cache` or `nocache` from a comment in the statement",
+        "whether a comment is for or against the cache",
+        is_optional=True,
+    ),
+    ConditionKey("userName", Kind.TEXT, "display name of the consumer", "the user"),
+    ConditionKey(
+        "clientIp", Kind.IP, "the client's address, resolved by the Gateway", "the client’s address"
+    ),
+    ConditionKey(
+        "userAgent",
+        Kind.TEXT,
+        "the `User-Agent` header, verbatim",
+        "the client application",
+        caller_supplied=True,
+    ),
+    ConditionKey(
+        "host", Kind.TEXT, "the `Host` header, verbatim", "the host that was asked", caller_supplied=True
+    ),
+    ConditionKey(
+        "origin",
+        Kind.TEXT,
+        "the `Origin` header, verbatim",
+        "the origin",
+        caller_supplied=True,
+        is_optional=True,
+    ),
+    ConditionKey(
+        "referer",
+        Kind.TEXT,
+        "the `Referer` header, verbatim",
+        "the referer",
+        caller_supplied=True,
+        is_optional=True,
+    ),
+    ConditionKey("operationType", Kind.TEXT, "the kind of operation", "the kind of operation"),
+    ConditionKey(
+        "adapterType", Kind.TEXT, "`databricks`, `snowflake` or `postgresql`", "the kind of warehouse"
+    ),
+    ConditionKey("serverHostname", Kind.TEXT, "host of the warehouse", "the host of the warehouse"),
 )
 
 #: All condition keys by name, in the order of docs/rules.md.

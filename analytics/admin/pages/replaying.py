@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 _REPLAY_DAYS: Final = 7
+_AGAIN: Final = "again"
 
 
 class ReplayPage(LogPage, TenantActPage):
@@ -60,7 +61,13 @@ class ReplayPage(LogPage, TenantActPage):
             content = {"form": self.form(), "error": error, **self.read()}
             return self.show(self.template_name, content, status=error.status)
         start_replay(run)
-        return HttpResponseRedirect(f"{request.path}#replays")
+        again = "" if run.finished_at is None else f"?{_AGAIN}=yes"
+        return HttpResponseRedirect(f"{request.path}{again}#replays")
+
+    @property
+    def is_again(self) -> bool:
+        """True if the reader asked for a replay that is there already."""
+        return _AGAIN in self.request.GET
 
     @property
     def _polled(self) -> ShownReplay | None:

@@ -307,6 +307,10 @@ class TestPublishing:
         send(staff, page_of(draft), reason="orders come hourly")
         for page in (publish, page_of(draft)):
             assert 'name="reason" value="orders come hourly"' in staff.get(page).content.decode()
+<<<<<<< HEAD
+=======
+        assert "orders come hourly" not in staff.get(page_of(draft, "-delete")).content.decode()
+>>>>>>> 8c89ce70 (Say which days a replay covers, and whether its gain is worth publishing)
 
     def test_a_draft_changed_after_it_was_shown_is_not_published(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
@@ -369,16 +373,19 @@ class TestReplays:
         # The rules in force lack this rule.
         assert '<th><span title="ads">Advertising</span></th>' in html
         assert (
-            "These rules would answer 1 more request from the cache (of 2) and spare the warehouse 2 s; "
-            "hit rate 0% → 50.0%. Most of it is due to the rule “orders”. Publish them." in text
+            "from the cache (of 2 on 1 of 7 days) and spare the warehouse 2 s; hit rate 0% → 50.0%. " in text
         )
-        assert "gives what the log says for 100% of all 2 requests. The log has 0 hits" in text
+        assert "Most of it is due to the rule “orders”. Publish them." in text
+        assert (
+            "has 0 hits in 2 requests. A replay of the rules that were in force agrees with it for 100%"
+            in text
+        )
         assert "All 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
         assert "orders 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
         assert "Was Becomes Requests For instance Miss Hit 1 log-1" in text
         assert "In this hour, that costs about" in text
         assert re.search(
-            r"of warehouse time, on a mean day from [\d-]{10} to [\d-]{10}\. "
+            r"of warehouse time, on a mean day \(1 of the 7 days \d+[ \w]* to \d+ \w+\)\. "
             r"(No hour costs less|It costs the least warehouse time at [\d-]{10} \d\d:00:00 UTC:)",
             text,
         )
@@ -389,7 +396,7 @@ class TestReplays:
         assert "log-1" not in shown
         assert "For instance" not in shown
         # What to do next is the one main button.
-        assert main_buttons(staff, page_of(draft)) == ["Publish"]
+        assert main_buttons(staff, page_of(draft)) == ["Review and publish"]
         assert main_buttons(staff, page_of(draft_of(draft.tenant, ADS))) == ["Replay the last 7 days"]
 
     def test_rules_that_the_draft_does_not_change_are_closed(self, staff: Client, draft: RuleDraft) -> None:
@@ -420,7 +427,10 @@ class TestReplays:
         result = {**shown, "total": shown["against"]["total"], "against": against}
         ReplayRun.objects.update(result=result)
         text = page_text(staff, publish)
-        assert "would answer 1 fewer request from the cache (of 2) and cost the warehouse 2 s" in text
+        assert (
+            "would answer 1 fewer request from the cache (of 2 on 1 of 7 days) and cost the warehouse 2 s"
+            in text
+        )
         assert "Warehouse time 2 s more Hits 1 fewer" in text
         assert loss in text
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
@@ -451,10 +461,7 @@ class TestReplays:
         assert main_buttons(staff, restore) == []
         write(draft.tenant, RULE)
         text = page_text(staff, restore)
-        assert (
-            "These rules would answer 1 more request from the cache (of 2) and spare the warehouse 2 s"
-            in text
-        )
+        assert "would answer 1 more request from the cache (of 2 on 1 of 7 days) and spare" in text
         assert "Warehouse time 2 s less Hits 1 more Hits at risk of being stale no change" in text
         assert ("It costs the least warehouse time at" in text) != ("No hour costs less" in text)
         assert none not in text
@@ -482,7 +489,7 @@ class TestReplays:
         assert note in text
         assert "Replay again: the last 7 days" in text
         assert "Publish them." not in text
-        assert "Review and publish" not in text
+        assert text.count("Review and publish") == 1
 
     def test_a_replay_against_earlier_rules_says_so(self, staff: Client, draft: RuleDraft) -> None:
         replay(staff, draft)
@@ -504,7 +511,12 @@ class TestReplays:
     ) -> None:
         replay(access, draft)
         ReplayRun.objects.update(subject={"digest": "a" * 64})
-        assert "gives what the log says" in page_text(access, page_of(draft))
+        text = page_text(access, page_of(draft))
+        assert "The log, and so the overview, has" in text
+        note = ", is of the same rules and days: it is current."
+        assert note not in text
+        answer = access.post(page_of(draft), {"replay": "yes"})
+        assert note in page_text(access, answer["Location"])
 
     @pytest.mark.slow
     def test_a_poor_calibration_is_a_banner_and_a_second_question(

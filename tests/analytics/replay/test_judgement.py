@@ -13,11 +13,13 @@ from analytics.replay.judgement import (
     count_not_cached,
     count_requests,
     judge,
-    say_notes,
 )
+from analytics.replay.left_out import say_days, say_left_out
+from analytics.replay.notes import say_notes
 from analytics.replay.outdated import Outdated
 
 MS = 60_000
+WINDOW = {"from": "2026-02-26", "to": "2026-03-04", "daysLeftOut": [], "emptyColumns": {}}
 
 
 def counts(hits: Any, saved: int = 0, *, bypassed: int = 0, risk: int = 0) -> dict[str, Any]:
@@ -30,15 +32,30 @@ def counts(hits: Any, saved: int = 0, *, bypassed: int = 0, risk: int = 0) -> di
         "risk": {"low": 0, "high": risk},
         **dict.fromkeys((*NOT_CACHED, *UNCOUNTED), 0),
         "bypassed": bypassed,
+        "spentMs": 10 * MS,
     }
 
 
 def result(then: dict[str, Any], now: dict[str, Any], grade: str = "good") -> dict[str, Any]:
     rules = [{"ruleId": "new", **then}, {"ruleId": "old", **counts(0)}]
     against = {"total": now, "rules": [{"ruleId": "new", **now}]}
-    calibration, cost = {"grade": grade}, {"best": {"extraMs": 20_000}}
-    shown = {"total": then, "rules": rules, "against": against, "names": {"new": "New reports"}}
-    return {**shown, "calibration": calibration, "publishCost": cost}
+    calibration, cost = {"grade": grade}, {"best": {"extraMs": 20_000, "extraMisses": 17}}
+    shown = {
+        "window": WINDOW,
+        "total": then,
+        "rules": rules,
+        "against": against,
+        "names": {"new": "New reports"},
+    }
+    more = {"moved": [], "caveats": []}
+    return {**shown, "calibration": calibration, "publishCost": cost, **more}
+
+
+CALIBRATION = {"grade": "good", "share": 0.9999, "rows": 100, "rules": []}
+
+
+#: Six hits more than 50.
+FEW_MORE = 56
 
 
 @pytest.mark.parametrize(
@@ -48,7 +65,25 @@ def result(then: dict[str, Any], now: dict[str, Any], grade: str = "good") -> di
         (counts(50, MS), counts(60, 2 * MS), "bad", "Keep the present rules, unless"),
         (counts(60, MS), counts(50, 2 * MS), "warn", "It gains on one side and loses on the other"),
         (counts(60, MS, risk=9), counts(50, 0), "warn", "Publish them if results as old as that"),
-        (counts(60, MS + 9), counts(50, MS), "warn", "Publish them with other changes"),
+        (
+            counts(60, MS + 9),
+            counts(50, MS),
+            "warn",
+            "Publish them with other changes: emptying the cache costs at least 17 requests and 20 s of",
+        ),
+        # A day of warehouse time, of which the rules spare less than a thousandth.
+        (
+            counts(FEW_MORE, MS) | {"requests": 10_000, "spentMs": 1440 * MS},
+            counts(50) | {"requests": 10_000},
+            "warn",
+            "That hardly changes anything. Publish them with other changes",
+        ),
+        (
+            counts(FEW_MORE, 2 * MS) | {"requests": 10_000, "spentMs": 1440 * MS},
+            counts(50) | {"requests": 10_000},
+            "good",
+            "Publish them.",
+        ),
         (counts(50, MS), counts(50, MS), "warn", "Publishing would only empty the cache."),
     ],
 )
@@ -65,20 +100,74 @@ def test_a_replay_that_differs_from_the_log_decides_nothing() -> None:
 @pytest.mark.parametrize(("becomes", "says_why"), [("MISS", True), ("BYPASS", False)])
 def test_the_notes_say_why_hits_become_misses_where_some_do(becomes: str, says_why: bool) -> None:
     shown = result(counts(60), counts(50))
-    calibration = {"grade": "good", "share": 1, "rows": 100}
-    days = {"daysLeftOut": ["2026-02-27", "2026-02-28", "2026-03-01", "2026-03-03"]}
-    notes = say_notes(
-        {
-            **shown,
-            "calibration": calibration,
-            "moved": [{"from": "HIT", "to": becomes}],
-            "caveats": ["days-left-out"],
-            "window": days,
-        }
-    )
+    notes = say_notes(shown | {"calibration": CALIBRATION, "moved": [{"from": "HIT", "to": becomes}]})
     assert any("so some hits become misses" in note for note in notes) is says_why
-    assert notes[-1] == (
-        "Days without usable entries in the log were left out: 27 February to 1 March; Tuesday, 3 March."
+
+
+@pytest.mark.parametrize(
+    ("empty", "why"),
+    [
+        (None, "the log has no usable entries"),
+        ({}, "there is no log, or it is not built yet"),
+        (["userAgent"], "no log entry says the client application, and the rules ask for that"),
+        (
+            ["isReadOnly", "referer", "userName"],
+            "no log entry says whether it only reads, the referer and the user, and the rules ask for that",
+        ),
+    ],
+)
+def test_days_that_are_left_out_are_named_with_the_reason(empty: Any, why: str) -> None:
+    days = ["2026-02-25", "2026-02-27", "2026-02-28", "2026-03-01", "2026-03-03"]
+    window = WINDOW | {"daysLeftOut": days, "emptyColumns": dict.fromkeys(days, empty) if empty else empty}
+    named = "Wednesday, 25 February; 27 February to 1 March; Tuesday, 3 March were left out"
+    assert say_left_out(window) == f"{named}: {why}. The figures are of the other 3 days."
+    assert say_days(window) == "3 of the 7 days 26 February to 4 March"
+    # The day before fills the cache only.
+    warm_up = WINDOW | {"daysLeftOut": days[:1]}
+    assert say_left_out(warm_up) == (
+        "Wednesday, 25 February was left out: there is no log, or it is not built yet."
+    )
+    assert say_days(warm_up) == "26 February to 4 March"
+    replayed = result(counts(60, MS), counts(50)) | {"window": window}
+    assert "from the cache (of 100 on 3 of 7 days)" in judge(replayed).text
+
+
+def test_a_replay_of_no_request_says_why() -> None:
+    nothing = counts(0) | {"requests": 0}
+    days = [f"2026-02-{day}" for day in (26, 27, 28)] + [f"2026-03-0{day}" for day in (1, 2, 3, 4)]
+    window = WINDOW | {"daysLeftOut": days}
+    judged = judge(result(nothing, nothing, "poor") | {"window": window})
+    assert judged.text == (
+        "No request was replayed. 26 February to 4 March were left out: there is no log, or it is not built "
+        "yet. So there are no figures."
+    )
+    assert (judged.tone, judged.next) == ("bad", "Replay other days.")
+    assert say_notes(result(nothing, nothing)) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "replayed", "why"),
+    [
+        (50, 50, ""),
+        (55, 50, "“was” (55 hits) is what revision 3 would have done on all days; on some of them, other"),
+        ({"low": 49, "likely": 52, "high": 60}, 49, "“was” (about 52 hits) is what a replay of revision 3"),
+    ],
+)
+def test_the_notes_say_why_the_log_has_other_hits(was: Any, replayed: int, why: str) -> None:
+    hits = {"logged": 50, "replayed": replayed}
+    calibration = CALIBRATION | {"rows": 120, "rules": [{"hits": hits}]}
+    then = counts(60) | {"requests": 120, "holds": 20}
+    shown = result(then, counts(was)) | {"calibration": calibration}
+    shown["against"]["seq"] = 3
+    agrees, counted = say_notes(shown)
+    said, _, because = agrees.partition(" of them.")
+    assert said == (
+        "The log, and so the overview, has 50 hits in 120 requests. A replay of the rules that were in force "
+        "agrees with it for >99.9%"
+    )
+    assert (because.strip().startswith(why), bool(because)) == (True, bool(why))
+    assert counted.startswith(
+        "Of all 120 requests, 100 are hits, misses or not cached, as in the table. The other 20 would have"
     )
 
 

@@ -364,10 +364,22 @@ def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
         "to": "2026-03-03",
         "warmupDays": 1,
         "daysLeftOut": ["2026-03-02", "2026-03-03"],
+        "emptyColumns": {"2026-03-02": ["userName"]},
     }
     assert result["rows"] == {"decidable": 1, "outside": 0, "exact": 1, "known": 0, "open": 0}
     assert result["total"]["misses"] == 1
     assert result["caveats"] == ["writes-past-gateway-invisible", "days-left-out", "cold-start"]
+
+
+def test_a_day_is_kept_on_which_no_request_has_an_optional_column_that_the_log_has(
+    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    rules = read_rules([{"id": "r", "action": "bypass", "conditions": {"cacheOverride": {"ne": "nocache"}}}])
+    rows = [make_row(at=0), make_row(at=DAY_MS, cacheOverride="nocache"), make_row(at=2 * DAY_MS)]
+    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[2], rules, rules))
+    # The log of the first day may be older than the column.
+    assert result["window"]["emptyColumns"] == {"2026-03-01": ["cacheOverride"]}
+    assert (result["total"]["passed"], result["total"]["bypassed"]) == (1, 1)
 
 
 def test_a_day_of_several_files_is_one_day(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:

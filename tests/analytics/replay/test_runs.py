@@ -125,8 +125,8 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
     assert result(run)["against"]["seq"] == 1
     assert judgement(run) == (False, "Publish them.")
     agrees, counted, caveat, *_ = describe_replay(run)["notes"]
-    assert agrees.startswith("A replay of the rules that were in force gives what the log says for 100% of")
-    assert "; 0 that would have waited, been refused or failed are not counted." in counted
+    assert agrees.startswith("The log, and so the overview, has 1 hit in 3 requests.")
+    assert "The other 0 would have waited, been refused or failed." in counted
     assert caveat.startswith("Writes past the Gateway are not in the log")
     assert not run_next(default_store(), tenant_id=tenant)
 

@@ -76,8 +76,9 @@ export async function show(context) {
       body: [h("p.muted", "Computes what these rules would have done with the requests of the days, beside the rules that were in force."),
         h("div.form", field("First day", from), field("Last day", until))],
       run: async () => {
-        const { replayId } = await call("POST /tenants/{tenant}/replays", { tenant, body: { draftId: draft, from: from.value, to: until.value } });
+        const { replayId, finishedAt } = await call("POST /tenants/{tenant}/replays", { tenant, body: { draftId: draft, from: from.value, to: until.value } });
         go(to(tenant, `replays/${replayId}`));
+        if (finishedAt) notify(`This replay, made ${f.ago(finishedAt)}, is of the same rules and days: it is current.`);
       },
     });
   };

@@ -1,7 +1,6 @@
 // Drafts of the rules, and the replays that were asked for.
 
 import { call } from "../api.js";
-import * as f from "../format.js";
 import { can } from "../people.js";
 import { a, acts, age, ask, badge, button, go, h, lintBadges, pageHead, revisionLink, tablePanel, text, to } from "../ui.js";
 
@@ -34,7 +33,7 @@ const NEW = "New draft, without changes";
 
 /** @type {(tenant: string, replays: Contract.ReplaySummary[], drafts?: Contract.DraftHead[]) => HTMLElement} without `drafts` they are all of one draft */
 export const listReplays = (tenant, replays, drafts) => tablePanel("Replays", null, [
-  { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), `${f.dayShort(row.window.from)} – ${f.dayShort(row.window.to)}`), class: "nowrap" },
+  { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), row.window.text), class: "nowrap" },
   drafts !== undefined && { head: "Rules", cell: (row) => (row.requestedBy === "system" ? "a recommendation" : subject(row.subject, drafts)) }, text("State", "state", (state) => badge(state, STATE[state])),
   age("Asked", "requestedAt"), text("By", "requestedBy", (by) => (by === "system" ? "the search for recommendations" : by)),
 ], replays, { limit: 20, none: "There are no replays yet." });

@@ -40,7 +40,7 @@ function page(context, run, rules) {
     context.reload();
   };
   const head = pageHead(h("div.row", h("h1", "Replay"), badge(run.state, STATE[run.state])),
-    [a(to(tenant, "drafts"), "Drafts and replay"), ` · ${f.dayShort(run.window.from)} – ${f.dayShort(run.window.to)} · `,
+    [a(to(tenant, "drafts"), "Drafts and replay"), ` · ${run.window.text} · `,
       draftId ? a(to(tenant, `drafts/${draftId}`), "the draft") : subject(run.subject)],
     can(tenant, "write") && (isOpen ? button("Cancel", cancel) : draftId && h(`a.button${judgement?.tone === "bad" ? "" : ".primary"}`,
       { href: to(tenant, `drafts/${draftId}`, { open: judgement?.isOutdated ? "replay" : "review" }) }, judgement?.isOutdated ? "Replay again" : "Review and publish")));
@@ -142,5 +142,5 @@ export function publishCost(run, isOwn = true) {
   const now = cost.byHour[new Date().getUTCHours()];
   const at = (/** @type {Contract.HourCost} */ one) => `${f.hourHere(one.hour)}: ${f.count(one.extraMisses, "request")}, ${f.duration(one.extraMs)}`;
   return panel("What publishing costs", null, facts([["Now", at(now)], cost.best.extraMs < now.extraMs && ["Least warehouse time", at(cost.best)]], ".pad"),
-  h("p.pad.muted.small", `Publishing empties the cache. On a mean day from ${f.periodName(run.window.from)} to ${f.periodName(run.window.to)}, this many requests would have to go to the warehouse again.${isOwn ? "" : " From the last replay, which was of other rules."}`));
+  h("p.pad.muted.small", `Publishing empties the cache. On a mean day (${run.window.text}), this many requests would have to go to the warehouse again.${isOwn ? "" : " From the last replay, which was of other rules."}`));
 }
