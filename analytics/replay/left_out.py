@@ -55,7 +55,7 @@ def _say_reason(columns: Sequence[str] | None) -> str:
         return "there is no log, or it is not built yet"
     *others, last = (CONDITION_KEYS[name].said for name in columns)
     asked = f"{', '.join(others)} and {last}" if others else last
-    return f"no log entry says {asked}, and the rules ask for that"
+    return f"no log entry shows {asked}, and the rules ask for that"
 
 
 def _name_days(days: Iterable[date]) -> str:

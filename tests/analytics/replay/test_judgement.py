@@ -109,10 +109,10 @@ def test_the_notes_say_why_hits_become_misses_where_some_do(becomes: str, says_w
     [
         (None, "the log has no usable entries"),
         ({}, "there is no log, or it is not built yet"),
-        (["userAgent"], "no log entry says the client application, and the rules ask for that"),
+        (["userAgent"], "no log entry shows the client application, and the rules ask for that"),
         (
             ["isReadOnly", "referer", "userName"],
-            "no log entry says whether it only reads, the referer and the user, and the rules ask for that",
+            "no log entry shows whether it only reads, the referer and the user, and the rules ask for that",
         ),
     ],
 )
