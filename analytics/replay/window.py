@@ -54,7 +54,7 @@ class LoadedRequests:
         is_exact: the log hides no literals, not even on warm-up days.
     """
 
-    empty_columns: Mapping[date, Sequence[str]]
+    empty_columns: Mapping[date, list[str]]
     decidable: int
     outside: int
     exact: int

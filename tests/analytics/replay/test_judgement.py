@@ -47,7 +47,7 @@ def result(then: dict[str, Any], now: dict[str, Any], grade: str = "good") -> di
         "against": against,
         "names": {"new": "New reports"},
     }
-    more = {"moved": [], "caveats": []}
+    more: dict[str, Any] = {"moved": [], "caveats": []}
     return {**shown, "calibration": calibration, "publishCost": cost, **more}
 
 
