@@ -307,10 +307,7 @@ class TestPublishing:
         send(staff, page_of(draft), reason="orders come hourly")
         for page in (publish, page_of(draft)):
             assert 'name="reason" value="orders come hourly"' in staff.get(page).content.decode()
-<<<<<<< HEAD
-=======
         assert "orders come hourly" not in staff.get(page_of(draft, "-delete")).content.decode()
->>>>>>> 8c89ce70 (Say which days a replay covers, and whether its gain is worth publishing)
 
     def test_a_draft_changed_after_it_was_shown_is_not_published(self, staff: Client, tenant: Tenant) -> None:
         draft = draft_of(tenant, RULE, ADS)
