@@ -52,8 +52,10 @@ def figures_of(gain: Mapping[str, Any], *, time: str = WAREHOUSE_TIME) -> list[F
 
 
 def figures_of_replay(result: Mapping[str, Any]) -> list[Figure]:
-    """Return the figures of a replay's result (as JSON)."""
+    """Return the figures of a replay's result (as JSON): none if it has no request."""
     after, before = result["total"], result["against"]["total"]
+    if not after["requests"]:
+        return []
     gain = {name: _subtract(after[name], before[name]) for name in ("hits", "savedMs", "risk")}
     return figures_of({**gain, **result.get("billed", {}).get("gain", {})})
 

@@ -77,7 +77,8 @@ def test_bounds_that_are_shown_alike_are_one_number() -> None:
 
 def test_a_replay_is_compared_with_the_rules_in_force() -> None:
     def counts(**values: Any) -> dict[str, Any]:
-        return {"savedMs": bounds(0, 0, 0), "hits": bounds(0, 0, 0), "risk": {"low": 0, "high": 0}, **values}
+        same = {"savedMs": bounds(0, 0, 0), "hits": bounds(0, 0, 0), "risk": {"low": 0, "high": 0}}
+        return {"requests": 50, **same, **values}
 
     result = {
         "total": counts(hits=bounds(10, None, 30), savedMs=bounds(5000, 6000, 7000)),
@@ -90,3 +91,5 @@ def test_a_replay_is_compared_with_the_rules_in_force() -> None:
     ]
     result["billed"] = {"gain": {"billedMs": {"low": -60_000, "high": -60_000}, "money": None}}
     assert next((it.name, it.text) for it in figures_of_replay(result)) == ("On the bill", "1 min less")
+    result["total"]["requests"] = 0
+    assert figures_of_replay(result) == []

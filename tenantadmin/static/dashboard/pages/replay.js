@@ -85,8 +85,7 @@ const before = ({ against }) => (against?.seq === undefined ? "the rules in forc
 
 /** @param {string} tenant @param {Replay} run @param {Rules} rules */
 function result(tenant, run, rules) {
-  const { calibration } = run;
-  if (!calibration) return [];
+  if (!run.total?.requests) return outcome(run);
   return [
     ...outcome(run),
     panel("By rule", beside(`“was”: under ${before(run)}; ≈: likely, with its bounds below`), byRule(run, rules)),
