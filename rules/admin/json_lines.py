@@ -33,13 +33,25 @@ def parse_text(text: str) -> tuple[Any, dict[str, int]]:
     try:
         return json.loads(text), find_lines(text)
     except json.JSONDecodeError as error:
-        fault = error.msg.replace("delimiter", "").strip()
-        said = f"Line {error.lineno}, column {error.colno}: {fault[:1].lower()}{fault[1:]}"
-        raise FaultyText(f"The text is not JSON. {said}.", line=error.lineno - 1) from error
+        said, line = _say_fault(text, error)
+        raise FaultyText(f"The text is not JSON. {said}.", line=line) from error
     except RecursionError as error:
         raise FaultyText("The text is nested too deeply.", line=0) from error
     except ValueError as error:  # an integer of thousands of digits
         raise FaultyText(f"The text is not JSON. {error}.", line=0) from error
+
+
+def _say_fault(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
+    """Say what is wrong, and return the line (from 0). A missing comma belongs to the line before."""
+    if error.msg == "Expecting ',' delimiter":
+        lines = text[: error.pos].rstrip().split("\n")
+        said = f"Line {len(lines)}: a comma is missing after {lines[-1].strip()[-40:]}"
+        return said, len(lines) - 1
+    if error.msg in {"Invalid control character at", "Unterminated string starting at"}:
+        return f"Line {error.lineno}: the quote that ends a text is missing", error.lineno - 1
+    fault = error.msg.replace("delimiter", "").strip()
+    said = f"Line {error.lineno}, column {error.colno}: {fault[:1].lower()}{fault[1:]}"
+    return said, error.lineno - 1
 
 
 def line_of(lines: dict[str, int], pointer: str) -> int:

@@ -1,39 +1,77 @@
-// On which line of a JSON text the value of a JSON Pointer begins.
+// What is wrong in a JSON text, in the same words in each browser, and on which line each value begins.
 
-/** @param {string} text @returns {any} JSON. A name that an object has twice is an error, too; `row` is its line */
+/** @type {Texts} */
+const CLOSING = { "{": "}", "[": "]" };
+
+/** @param {string} text @returns {any} JSON; an error has `row`, the line of what is wrong */
 export function parseJson(text) {
-  const value = JSON.parse(text);
   linesOf(text);
-  return value;
+  return JSON.parse(text);
 }
 
-/** @param {string} text valid JSON @returns {Map<string, number>} lines, from 1, by pointer; of a member, the line of its name */
+/** @param {string} text @returns {Map<string, number>} lines, from 1, by JSON Pointer; of a member, the line of its name */
 export function linesOf(text) {
   /** @type {Map<string, number>} */
   const lines = new Map();
-  // Without commas and colons, which valid JSON does not need.
-  const tokens = text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\]]|[^\s{}[\]:,"]+/g);
-  let line = 1;
-  let end = 0;
+  // A text without its last quote ends with its line.
+  const tokens = text.matchAll(/"(?:[^"\\\n]|\\.)*("?)|[{}[\]:,]|[^\s{}[\]:,"]+/g);
+  let [word, quote, line, end] = ["", "", 1, 0];
+  let before = { word, line };
   const next = () => {
-    const { 0: token, index } = tokens.next().value;
-    line += text.slice(end, index).split("\n").length - 1;
-    end = index;
-    return token;
+    before = { word, line };
+    const found = tokens.next().value;
+    [word, quote] = [found?.[0] ?? "", found?.[1] ?? ""];
+    line += text.slice(end, found?.index).split("\n").length - 1;
+    end = found?.index ?? text.length;
   };
-  /** @param {string} pointer @param {number} row @param {string} token */
-  const value = (pointer, row, token) => {
-    lines.set(pointer, row);
-    if (token !== "{" && token !== "[") return;
-    for (let index = 0, word = next(); word !== "}" && word !== "]"; index += 1, word = next()) {
-      const isName = token === "{";
-      const path = `${pointer}/${isName ? JSON.parse(word).replace(/~/g, "~0").replace(/\//g, "~1") : index}`;
-      const first = lines.get(path);
-      if (first) throw Object.assign(new Error(`${word} is there twice, in ${first === line ? "line" : `lines ${first} and`} ${line}.`), { row: line });
-      value(path, line, isName ? next() : word);
+  /** @type {(message: string, row?: number) => never} */
+  const fail = (message, row = line) => {
+    throw Object.assign(new Error(message), { row });
+  };
+  /** @type {(what: string) => never} the line before is at fault */
+  const missing = (what) => fail(`A ${what} is missing${before.word && ` after ${before.word}`}.`, before.line);
+  /** @param {string} wanted */
+  const leaf = (wanted) => {
+    const isText = word.startsWith('"');
+    if (!word || /^[,:}\]]$/.test(word)) missing(wanted);
+    if (isText && !quote) fail(`The quote that ends this text is missing: ${word}`);
+    if (wanted === "name" && !isText) fail(`A name stands in quotes, and ${word} does not.`);
+    try {
+      return JSON.parse(word);
+    } catch {
+      return fail(isText ? `JSON does not take all characters of ${word}.` : `${word} is no value. A text stands in quotes.`);
     }
   };
-  value("", 1, next());
+  /** @param {string} pointer @param {number} row */
+  const value = (pointer, row) => {
+    lines.set(pointer, row);
+    const [opening, closing] = [word, CLOSING[word]];
+    if (!closing) return void leaf("value");
+    next();
+    for (let index = 0; word !== closing; index += 1) {
+      const start = line;
+      let path = `${pointer}/${index}`;
+      if (opening === "{") {
+        path = `${pointer}/${leaf("name").replace(/~/g, "~0").replace(/\//g, "~1")}`;
+        const first = lines.get(path);
+        if (first) fail(`${word} is there twice, in ${first === line ? "line" : `lines ${first} and`} ${line}.`);
+        next();
+        if (word !== ":") missing("colon");
+        next();
+      }
+      value(path, start);
+      next();
+      if (word === closing) return;
+      if (!word || /^[}\]]$/.test(word)) fail(`The ${closing} is missing that belongs to the ${opening} of line ${row}.`);
+      if (word !== ",") missing("comma");
+      next();
+      if (word === closing) fail(`The comma before ${closing} is one too many.`, before.line);
+    }
+  };
+  next();
+  value("", 1);
+  next();
+  if (word) fail(`The JSON ends before ${word}.`);
   return lines;
 }
 

@@ -95,19 +95,7 @@ function syntaxError(text) {
   try {
     return Array.isArray(parseJson(text)) ? null : { line: 1, message: "The rules are a JSON array: [ … ]." };
   } catch (/** @type {any} */ error) {
-    // Not all errors say where they are: at the end of the shortest beginning that has the same error, whatever follows.
-    const fault = error.message.replace(/, \.*".*/s, "");
-    let end = text.length;
-    for (let low = 0; low < end - 1;) {
-      const at = (low + end) >> 1;
-      try {
-        JSON.parse(`${text.slice(0, at)}\0`);
-      } catch (/** @type {any} */ cut) {
-        if (cut.message.startsWith(fault)) end = at;
-        else low = at;
-      }
-    }
-    return { line: error.row ?? text.slice(0, end).split("\n").length, message: fault.replace(/^JSON.parse: |( in JSON)? at \w+ \d.*/g, "") };
+    return { line: error.row, message: error.message };
   }
 }
 

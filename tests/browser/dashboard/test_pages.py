@@ -110,7 +110,7 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
             "Billed without the cache",
         ]
         assert "USD" in tiles["Saved on the bill"]
-        assert "without the cache (estimate)" in page.inner_text("#view")
+        assert "of statements that did not run" in page.inner_text("#view")
         assert page.locator("[aria-label='Savings by rule'] tbody tr").count() > 2
         rule = page.locator("[aria-label='Savings by rule'] [title=catalog-pages]")
         expect(rule).to_have_text("Product pages")
@@ -159,11 +159,18 @@ def test_rules_are_edited_with_lint_compared_and_published(
             return text
 
         edit(page, mistype)
-        finding = page.locator(".findings li").filter(has_text="Unexpected token 'y'")
+        finding = page.locator(".findings li").filter(has_text="try is no value. A text stands in quotes.")
         row = next(number for number, line in enumerate(lines, 1) if 'try"' in line)
         assert row < len(lines)
         expect(finding).to_have_text(re.compile(rf"line {row}\D"))
-        edit(page, lambda text: text.replace('"enabled": try"', '"enabled": true', 1))
+        # The line that lacks the comma is marked, also where the cursor is, and not the line after it.
+        edit(page, lambda text: text.replace('"enabled": try",', '"enabled": true', 1))
+        page.wait_for_selector("text=A comma is missing after true.")
+        page.click(f".findings button:has-text('line {row}')")
+        mark = page.locator(".ace_gutter-active-line.ace_error")
+        expect(mark).to_have_text(str(row))
+        expect(mark).to_have_css("background-image", re.compile("url"))
+        edit(page, lambda text: text.replace('"enabled": true\n', '"enabled": true,\n', 1))
         page.wait_for_selector("text=no findings")
         edit(page, lambda text: text.replace('"ttlSeconds"', '"id": "x", "ttlSecond"', 1))
         page.wait_for_selector("text=is there twice, in lines 3 and 13.")
@@ -468,7 +475,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         card = "section:has-text('Cache s.{}')"
         page.wait_for_selector(f"{card.format('accepted')} >> text=Compared with other ways")
         assert faults_of_width(page, "#view") == {}
-        expect(page.locator(".callout.warn")).to_contain_text("earlier rules cannot be accepted")
+        expect(page.locator(".callout.warn")).to_contain_text("and cannot be accepted: search again")
         expect(page.locator(f"{card.format('dismissed')} >> button:text('Accept')")).to_have_count(0)
         page.click(f"{card.format('drafted')} >> button:text('Make a draft')")
         page.wait_for_selector("h1:text('Draft')", state="attached")

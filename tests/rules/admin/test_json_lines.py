@@ -29,6 +29,17 @@ def test_lines_of_a_text() -> None:
         ('[\n{"a": 1,\n"b": {"a": 1},\n"a": 2}]', 3, '"a" is there twice, in lines 2 and 4.'),
         ('{"a": {},\n"a": 2, "\\u0061": 3}', 1, '"a" is there twice, in lines 1 and 2.'),
         ('\n{"c": {"a": 1, "a": 1}, "c": 1}', 1, '"a" is there twice, in line 2.'),
+        (
+            '[{"a": 1\n\n  "b": 2}]',
+            0,
+            'The text is not JSON. Line 1: a comma is missing after [{"a": 1.',
+        ),
+        (
+            '[\n"a,\n1]',
+            1,
+            "The text is not JSON. Line 2: the quote that ends a text is missing.",
+        ),
+        ('["a]', 0, "The text is not JSON. Line 1: the quote that ends a text is missing."),
         ("[\n1,\n,", 2, "The text is not JSON. Line 3, column 1: expecting value."),
         ("[" * 100_000, 0, "The text is nested too deeply."),
     ],
