@@ -17,7 +17,7 @@ _MEANINGS: Final[Mapping[str, str]] = {
     "not-stored": "The last execution failed, so nothing was stored.",
     "no-cache-entry": "The cache had no result for this request.",
 }
-_UNKNOWN: Final = "The log gives no reason. Open a request to see one that is found from earlier requests."
+_UNKNOWN: Final = "The log gives no reason. Open a request: its page finds the reason from earlier requests."
 #: What the reason of many requests means for the rule.
 _ADVICE: Final[Mapping[str, str]] = {
     "ttl-expired": "A longer lifetime makes more of these hits, with results that are less fresh.",

@@ -225,15 +225,16 @@ def _text_of(
 ) -> SavingsText:
     saved, without = total.saved, total.without
     explanation = (
-        "The cache spared warehouse time, which is how long statements run. Requests whose time was not "
-        "measured, hits among them, count with the mean time of their statement."
+        f"The cache spared {formats.ratio(saved.busy_ms, without.busy_ms)} of the warehouse time, which is "
+        "how long statements would run without it. Requests whose time was not measured, hits among them, "
+        "count with the mean time of their statement."
     )
     less = "less billed time, " if saved.money is None else ""
     bill = f"{less}{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill without the cache"
-    time = (
-        f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the time that statements would run without "
-        "the cache (estimate)"
-    )
+    if saved.billed_ms < 0:
+        bill = f"{formats.ratio(-saved.billed_ms, without.billed_ms)} more than the bill without the cache"
+    # A share of the time, beside the share of the bill, would be read as another saving.
+    time = "of statements that did not run"
     chart = "How long the warehouse was awake, which is what is billed; all days together"
     rules = (
         "How much more would be billed without the rule. Rules overlap, so this is no sum. A request that "
@@ -241,7 +242,7 @@ def _text_of(
     )
     match terms.billing:
         case "suspending":
-            bill += " (for all time awake)"
+            time += "; billed only where the warehouse would have slept"
             explanation += (
                 " Billed is the time that the warehouse is awake: from its first statement until it "
                 "suspends. Statements run only part of it. A hit saves money only when the warehouse would "
@@ -253,6 +254,7 @@ def _text_of(
                 "its statements run."
             )
         case "always-on":
+            time += "; the bill is the same"
             explanation += " The warehouse is always on, so that saves capacity and no money."
             bill = (
                 f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill; the warehouse is always on"

@@ -38,7 +38,7 @@ MAX_DAYS: Final = 366
 Step: TypeAlias = Literal["day", "month"]
 STEPS: Final[tuple[Step, ...]] = get_args(Step)
 #: Raise it when the document changes, so that documents that were kept before are not served.
-_VERSION: Final = 4
+_VERSION: Final = 5
 _ATTEMPTS: Final = 2
 
 

@@ -110,13 +110,13 @@ def _find_cures(current: Current, index: int, rule: Rule, leaks: Sequence[_Leak]
         *cures,
         cure(
             Variant.BYPASS,
-            f"Do not cache results of {rule.name} that depend on who asks",
+            f"Do not cache statements of {rule.name} whose results depend on who asks",
             "These statements go to the warehouse each time. Users share the other results as before.",
             [RuleEdit.insert(bypass, before=rule.id)],
         ),
         cure(
             Variant.NARROWER,
-            f"Give each user their own results of {rule.name} that depend on who asks",
+            f"Give each user their own results of statements of {rule.name} that depend on who asks",
             "Only these statements get a rule that varies by userName. Users share the others as before.",
             narrower,
         ),

@@ -14,7 +14,7 @@ from logs.layout import HOUR_MS
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Wordings
+    from analytics.digest.facts import Fact, Wordings
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -42,43 +42,48 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             name, unit, f"SELECT {value} FROM ({savings}) WHERE scope IN ({chosen}) AND day IS NOT NULL"
         )
 
-    queries = [
-        read("awake", Unit.HOURS, _HOURS, "withCache"),
-        read("awake-without", Unit.HOURS, _HOURS, "without"),
-    ]
-    sentences: list[Wordings] = [
-        (
-            "The warehouse was awake for {awake}; without the cache: {awake-without}.",
-            "Without the cache, the warehouse would have been awake for {awake-without}; it was for {awake}.",
-        )
-    ]
-    names = []
-    if pricing.on(period.last).per_hour is not None:
-        queries += [
-            read("saved-money", Unit.MONEY, _money_sql(pricing), "withCache", "without"),
-            # Shares below 0.1% are usual here. With one decimal, all of them would be 0.1%.
-            read(
-                "saved-share", Unit.PERCENT, percent_sql(_SPARED, _WITHOUT, digits=3), "withCache", "without"
-            ),
+    both = ("withCache", "without")
+    hours = log.read_facts(
+        [
+            read("awake", Unit.HOURS, _HOURS, "withCache"),
+            read("awake-spared", Unit.MILLISECONDS, _SPARED, *both),
         ]
-        names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
-        sentences.insert(
-            0,
-            (
-                "Saved on the bill: {saved-money} {currency}, {saved-share} of it.",
-                "The cache saved {saved-money} {currency}, {saved-share} of the bill.",
-            ),
+    )
+    spared = hours[1].value
+    if spared is None:
+        return None
+    facts: list[Fact] = []
+    names: list[Name] = []
+    sentences: list[Wordings] = []
+    minus, word = ("-", "more") if spared < 0 else ("", "less")
+    signed = f"{minus}({_SPARED})"
+    if pricing.on(period.last).per_hour is not None:
+        facts = log.read_facts(
+            [
+                read("saved-money", Unit.MONEY, f"{minus}({_money_sql(pricing)})", *both),
+                # Shares below 0.1% are usual here. With one decimal, all of them would be 0.1%.
+                read("saved-share", Unit.PERCENT, percent_sql(signed, _WITHOUT, digits=3), *both),
+            ]
         )
-    facts = log.read_facts(queries)
-    awake, without = facts[0].value, facts[1].value
-    if without is None:
-        return None
-    if awake == without:
-        # The money says more than two equal numbers.
-        del sentences[-1], facts[:2]
-    if not sentences:
-        return None
-    return Section("savings", "Saved on the bill", sentences, facts, names)
+        names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
+        amount = "{saved-money} {currency}, {saved-share} of the bill without the cache"
+        sentences.append(
+            (f"The cache cost {amount}.", f"More on the bill because of the cache: {amount}.")
+            if minus
+            else (f"Saved on the bill: {amount}.", f"The cache saved {amount}.")
+        )
+    if spared:
+        if minus:
+            hours[1:] = log.read_facts([read("awake-spared", Unit.MILLISECONDS, signed, *both)])
+        # Two rounded times would contradict the money where they differ by little.
+        facts += hours
+        sentences.append(
+            (
+                f"The warehouse was awake for {{awake}}, {{awake-spared}} {word} than without the cache.",
+                f"With the cache, the warehouse was awake for {{awake}}: {{awake-spared}} {word}.",
+            )
+        )
+    return Section("savings", "Saved on the bill", sentences, facts, names) if sentences else None
 
 
 def _money_sql(pricing: Pricing) -> str:

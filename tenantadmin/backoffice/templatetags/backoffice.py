@@ -109,6 +109,7 @@ for _name, _show in {
 }.items():
     register.filter(_name, _show)
 register.filter("money", formats.money)
+register.filter("saving", formats.saving)
 
 
 @register.filter

@@ -108,6 +108,11 @@ def duration_change(value: float | None) -> str:
     return _change(value, duration)
 
 
+def saving(text: str) -> str:
+    """Say a saving that is shown as ``text``: ``53 s``, or ``costs 53 s more`` in place of a minus."""
+    return f"costs {text.removeprefix(_MINUS)} more" if text.startswith(_MINUS) else text
+
+
 def between(value: Mapping[str, Any] | None, show: Callable[[float | None], str] = number) -> str:
     """Show ``{low, likely?, high}``: ``≈ 12 (9 to 15)``, or ``≈ 12`` if both bounds are shown so."""
     if value is None:

@@ -107,6 +107,9 @@ export const change = (value) => difference(value, (it) => (it < 0.5 ? "<1" : nu
 /** @param {Value} value a difference of two durations in milliseconds: `−34.1 s` */
 export const durationChange = (value) => difference(value, duration);
 
+/** @param {string} text a saving as a number: `53 s`, or `costs 53 s more` in place of a minus */
+export const saving = (text) => (text.startsWith(MINUS) ? `costs ${text.slice(1)} more` : text);
+
 /** @param {{low: number, likely?: number | null, high: number}} bounds @param {(value: number) => string} [show] `≈ 12 (9 to 15)`, or `≈ 12` if both bounds are shown so */
 export function range({ low, likely = null, high }, show = number) {
   if (low === high) return show(low);

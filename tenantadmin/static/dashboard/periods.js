@@ -35,7 +35,7 @@ export const inAddress = (period, days) => ({ period, ...(period.length === 10 &
  */
 export function periodHead(title, below, { period, days, newest, last, at }) {
   const month = period.length === 4 ? newest.slice(0, 7) : period.slice(0, 7);
-  const lengths = /** @type {[string, string, number][]} */ ([["7 days", last, 7], ["28 days", last, 28], ["Year", period.slice(0, 4), 1], ["Month", month, 1], ["Day", newest, 1]]);
+  const lengths = /** @type {[string, string, number][]} */ ([["Day", newest, 1], ["7 days", last, 7], ["28 days", last, 28], ["Month", month, 1], ["Year", period.slice(0, 4), 1]]);
   return pageHead(title, below,
     tabs(lengths.map(([text, value, many]) => [at(inAddress(value, many)), text, value.length === period.length && many === days]), "Length of the period", "segments"),
     stepper("Period", (value) => at(inAddress(value, days)), shift(period, -days), shift(period, days), last));

@@ -218,8 +218,8 @@ class TestRecommendations:
         assert decide("accept", found, etag='"old"').status_code == 409
         write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
         warning = (
-            "The rules have changed since the search, so its changes of the earlier rules cannot be "
-            "accepted. Search again"
+            "The rules have changed since the search. What it recommends would change the rules of before, "
+            "and cannot be accepted. Search again"
         )
         accept = to("tenant-advice-accept", tenant, recommendation=found.pk)
         insights = to("tenant-insights", tenant)
@@ -281,7 +281,7 @@ class TestRecommendations:
         )
         page = page_text(staff, to("tenant-insights", tenant), show="decided")
         assert "Hits +48 +52 –" in page
-        assert "Time saved −4 s +6 s +1 s inconclusive" in page
+        assert "Time saved costs 4 s more 6 s 1 s inconclusive" in page
         assert "The measurement ended with revision 3." in page
         Effect.objects.update(result=None)
         assert "before three whole days had passed" in page_text(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
 
 import pytest
 from django.db import connection
@@ -11,6 +12,7 @@ from django.db import connection
 from accounts.models import Revision
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
+from analytics.digest.sections import savings
 from analytics.digest.sections.moved import z_score
 from analytics.models import Recommendation, TenantHealth
 from logs.columns import MAX_TIMESTAMP
@@ -527,18 +529,35 @@ class TestSavings:
     def test_money_and_hours_come_after_what_was_unusual(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
         assert self.prepare(world, price) == [
-            "Saved on the bill: 0.30 USD, 50.0% of it.",
-            "The warehouse was awake for 0.1 h; without the cache: 0.2 h.",
+            "Saved on the bill: 0.30 USD, 50.0% of the bill without the cache.",
+            "The warehouse was awake for 0.1 h, 6 min less than without the cache.",
         ]
 
-    def test_equal_hours_are_left_out(self, world: World) -> None:
+    def test_little_time_is_told_exactly(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
-        assert self.prepare(world, price, hour=12) == ["Saved on the bill: 0 USD, <0.1% of it."]
+        assert self.prepare(world, price, hour=12) == [
+            "Saved on the bill: 0 USD, <0.1% of the bill without the cache.",
+            "The warehouse was awake for 0.1 h, 1 ms less than without the cache.",
+        ]
 
     def test_without_a_price_there_are_hours_alone(self, world: World) -> None:
-        assert self.prepare(world) == ["The warehouse was awake for 0.1 h; without the cache: 0.2 h."]
+        told = "The warehouse was awake for 0.1 h, 6 min less than without the cache."
+        assert self.prepare(world) == [told]
+
+    def test_a_cost_is_no_saving_with_a_minus(self, world: World) -> None:
+        price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
+        negated = {
+            "_SPARED": f"-{savings._SPARED}",
+            "_money_sql": lambda pricing, money=savings._money_sql: f"-({money(pricing)})",
+        }
+        with patch.multiple(savings, **negated):
+            assert self.prepare(world, price) == [
+                "The cache cost 0.30 USD, 50.0% of the bill without the cache.",
+                "The warehouse was awake for 0.1 h, 6 min more than without the cache.",
+            ]
 
     def test_halves_are_rounded_up_and_yen_have_no_digits(self, world: World) -> None:
         """Six minutes at 5 an hour are 0.5."""
         price = {"from": "2026-01-01", "currency": "JPY", "perHour": "5", "billing": "suspending"}
-        assert self.prepare(world, price)[0] == "Saved on the bill: 1 JPY, 50.0% of it."
+        amount = "1 JPY, 50.0% of the bill without the cache"
+        assert self.prepare(world, price)[0] == f"Saved on the bill: {amount}."

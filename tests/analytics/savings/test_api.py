@@ -93,8 +93,8 @@ def test_the_document(world: World) -> None:
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
         "text": {
-            "bill": "50.0% of the bill without the cache (for all time awake)",
-            "time": "50.0% of the time that statements would run without the cache (estimate)",
+            "bill": "50.0% of the bill without the cache",
+            "time": "of statements that did not run; billed only where the warehouse would have slept",
             "chart": "How long the warehouse was awake, which is what is billed; all days together",
             "suspends": "It suspends when no statement ran for so long. That is set in the warehouse.",
         },

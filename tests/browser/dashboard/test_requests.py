@@ -90,7 +90,7 @@ def test_requests_are_filtered_turned_over_and_explained(
         cell = page.inner_text("tr:has(details[open]) > [data-label=Requests]")
         assert cell.split() == [
             f"{requests:,}",
-            *([f"+{others:,}", "other" if others == 1 else "others"] if others else []),
+            *([f"{others:,}", "waited", "or", "failed"] if others else []),
         ]
         page.click("text=Make a rule for its tables")
         page.wait_for_selector("dialog input[name=tables]")

@@ -47,7 +47,7 @@ export async function show(context) {
       can(tenant, "write") && (isMining ? progress : button("Search now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Earlier (${recommendations.length - open.length})`, isPast]]),
     !isPast && possible && h("p.callout", possible),
-    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search, so its changes of the earlier rules cannot be accepted: search again."),
+    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search. What it recommends would change the rules of before, and cannot be accepted: search again."),
     shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "There is nothing earlier." : isMining ? "The log is being read." : "Nothing is recommended now."),
     !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
       { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
@@ -131,15 +131,18 @@ function choices(context, one) {
     !one.alternatives.length && takes(context, one, one), one.draftId && h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft"), button("Dismiss", dismiss, "quiet"));
 }
 
+/** @param {number} ms */
+const saved = (ms) => f.saving(f.duration(ms));
+
 /** @param {string} tenant @param {Recommendation} one what it did, measured against a replay of the rules without it */
 function effect(tenant, one) {
   const [box, later] = [h("div", skeleton(1)), h("p.muted", "Its effect is measured after three whole days.")];
   call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", { tenant, recommendationId: one.recommendationId }).then((found) => {
     const { hits, savedMs, billedMs, period } = found;
     if (!period || !(hits || billedMs)) return fill(box, predicted(one), later);
-    const line = (/** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("strong", f.difference(it.measured, show)), ` (predicted for these days: ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")]];
-    fill(box, facts([["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`], hits && ["Hits", line(hits, f.number)], savedMs && ["Time saved", line(savedMs, f.duration)],
-      billedMs && ["Time on the bill", line(billedMs, f.duration)]]));
+    const line = (/** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("strong", show(it.measured)), ` (predicted for these days: ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")]];
+    fill(box, facts([["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`], hits && ["Hits", line(hits, f.change)], savedMs && ["Time saved", line(savedMs, saved)],
+      billedMs && ["Saved on the bill", line(billedMs, (less) => saved(-less))]]));
   }, (error) => fill(box, predicted(one), hasStatus(error, 404) ? later : failure(error)));
   return box;
 }

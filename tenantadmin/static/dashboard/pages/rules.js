@@ -152,7 +152,7 @@ function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
       h("span", badge(isCache ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, isOn ? ACTION[rule.action] : "")),
       h("div.figures", h("span", { ...none(requests), "data-unit": "requests" }, f.number(requests)),
         h("span", { ...none(rate), "data-unit": "hits" }, rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
-        h("span", { ...none(saved), "data-unit": "saved" }, f.duration(saved)))),
+        h("span", { ...none(saved), "data-unit": "saved" }, f.saving(f.duration(saved))))),
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([

@@ -11,6 +11,9 @@ import { a, badge, beside, empty, fine, h, num, panel, tablePanel, text, to } fr
 import { tiles } from "./overview.js";
 import { sources } from "./reports.js";
 
+/** @param {number} ms */
+const spared = (ms) => f.saving(f.duration(ms));
+
 /** @type {Show} */
 export async function show({ tenant, query, signal }) {
   const [today, last, asked] = [f.today(), f.yesterday(), query.get("period")];
@@ -33,7 +36,7 @@ export async function show({ tenant, query, signal }) {
   let since = from;
   while (savings.window.daysWithoutData.includes(since)) since = f.addDays(since, 1);
   return h("div", head(since),
-    tiles([["Saved on the bill", saved(savings), words.bill], ["Warehouse time saved", f.duration(total.saved.busyMs), words.time],
+    tiles([["Saved on the bill", saved(savings), words.bill], ["Warehouse time saved", spared(total.saved.busyMs), words.time],
       ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
     h("p", words.explanation),
     !currency && h("p.muted", a(to(tenant, "config"), "Set a price"), " to see money."),
@@ -46,8 +49,8 @@ export async function show({ tenant, query, signal }) {
     ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,
     tablePanel("By rule", beside(words.rules), [
       rules.column(),
-      num("Hits and waits", "hits"), num("Warehouse time saved", "busyMs", f.duration),
-      num("Billed time saved", "marginalMs", f.duration), { ...money, head: "Saved on the bill" },
+      num("Hits and waits", "hits"), num("Warehouse time saved", "busyMs", spared),
+      num("Billed time saved", "marginalMs", spared), num("Saved on the bill", "money", (amount) => f.saving(cost(amount) ?? f.NONE)),
     ], savings.rules, { label: "Savings by rule", sorted: 3 }),
     fine(words.limits),
     sources(tenant, savings.queries));

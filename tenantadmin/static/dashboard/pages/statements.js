@@ -41,7 +41,7 @@ export async function show({ tenant, query }) {
 /** @param {string} tenant @param {string} until @param {Rules} rules @returns {Column[]} */
 const columns = (tenant, until, rules) => [
   { head: "Statement", cell: (row) => statement(tenant, until, row, rules), class: "wide-cell" },
-  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), row.requests > counted(row) && h("div.muted.small", { title: "Waited, failed or refused" }, `+${f.count(row.requests - counted(row), "other")}`)], sort: counted },
+  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), row.requests > counted(row) && h("div.muted.small", { title: "Not counted: they waited, failed or were refused" }, `${f.number(row.requests - counted(row))} waited or failed`)], sort: counted },
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
