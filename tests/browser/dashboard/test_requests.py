@@ -73,8 +73,8 @@ def test_requests_are_filtered_turned_over_and_explained(
         # A statement of a week, by a click anywhere in its row.
         dashboard.go(f"/t/{demo.tenant}/statements")
         page.click("text=7 days")
-        page.wait_for_url("**days=7**")
-        dashboard.settle()
+        # The address is new before the page is.
+        page.wait_for_selector("main a[aria-current]:text('7 days')")
         page.select_option("select[name=order]", "requests")
         page.fill("input[name=statement]", "SELECT")
         page.click("main >> text=Show")
@@ -188,7 +188,6 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         # Rules that store nothing are not offered.
         assert page.locator("select[name=rule] option").count() == len(caching)
         page.click("text=Past markers")
-        page.wait_for_url("**show=past")
-        dashboard.settle()
+        page.wait_for_selector("main a[aria-current]:text('Past markers')")
         assert page.locator("tr:has-text('by hand')").count() == 0
     made.delete()
