@@ -40,12 +40,7 @@ class BuiltPeriod:
             return "pending"
         if self.build is not None and self.build.state == Build.State.FAILED:
             return "failed"
-        return "no log" if self.may_lack_log else "built"
-
-    @property
-    def may_lack_log(self) -> bool:
-        """True of a day whose log was never read."""
-        return is_day(self.period) and self.partition is None
+        return "no log" if is_day(self.period) and self.partition is None else "built"
 
     @property
     def at(self) -> dt.datetime | None:

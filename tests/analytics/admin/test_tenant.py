@@ -48,6 +48,11 @@ class TestTenant:
         assert "2 days must be built again, so figures may be old Builds" in shown
         assert "1 log entry is in quarantine: unreadable, and not counted Quarantine" in shown
         assert "Healthy" not in shown
+        TenantHealth.objects.update(last_day="2026-02-27")
+        late = page_text(staff, page)
+        assert "No log was read since" in late
+        assert "so figures may lack requests" not in late
+        TenantHealth.objects.update(last_day=today)
         # Home tells failures for as long.
         assert "2026-03-01 failed" in page_text(staff, reverse("admin:index"))
         Build.objects.filter(pk=failed.pk).update(started_at=now() - dt.timedelta(days=8))
