@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 #: What the time is that rules save, if it is not the waiting time of users.
 WAREHOUSE_TIME: Final = "Warehouse time"
 
+_NOTHING: Final = {"low": 0, "high": 0}
+
 _Number: TypeAlias = float | Decimal
 
 
@@ -56,8 +58,29 @@ def figures_of_replay(result: Mapping[str, Any]) -> list[Figure]:
     after, before = result["total"], result["against"]["total"]
     if not after["requests"]:
         return []
-    gain = {name: _subtract(after[name], before[name]) for name in ("hits", "savedMs", "risk")}
-    return figures_of({**gain, **result.get("billed", {}).get("gain", {})})
+    gain = {name: _change_of(name, result) for name in ("hits", "savedMs")}
+    risk = _subtract(after["risk"], before["risk"])
+    return figures_of({**gain, "risk": risk, **result.get("billed", {}).get("gain", {})})
+
+
+def _change_of(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the change of a count with its bounds.
+
+    A rule whose counts stay the same does the same, whatever the hidden literals are. For any other rule,
+    nothing says that the truth is at the same place between the bounds before and after.
+    """
+    after, before = (
+        {counts["ruleId"]: counts for counts in side["rules"]} for side in (result, result["against"])
+    )
+    likely = _subtract(result["total"][name], result["against"]["total"][name])["likely"]
+    low = high = 0
+    for rule_id in {**before, **after}:
+        then, now = after.get(rule_id), before.get(rule_id)
+        if then != now:
+            after_it, before_it = (_NOTHING if counts is None else counts[name] for counts in (then, now))
+            low += after_it["low"] - before_it["high"]
+            high += after_it["high"] - before_it["low"]
+    return {"low": low, "likely": None if likely is None else min(max(likely, low), high), "high": high}
 
 
 def _subtract(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:

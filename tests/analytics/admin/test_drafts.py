@@ -420,9 +420,10 @@ class TestReplays:
         assert "Warehouse time 2 s less Hits 1 more Hits at risk of being stale no change" in text
         assert ("It costs the least warehouse time at" in text) != ("No hour costs less" in text)
         assert loss not in text
-        against = {**shown["against"], "total": shown["total"]}
-        result = {**shown, "total": shown["against"]["total"], "against": against}
-        ReplayRun.objects.update(result=result)
+        sides = ("total", "rules")
+        against = {**shown["against"], **{side: shown[side] for side in sides}}
+        turned = {side: shown["against"][side] for side in sides}
+        ReplayRun.objects.update(result={**shown, **turned, "against": against})
         text = page_text(staff, publish)
         assert (
             "would answer 1 fewer request from the cache (of 2 on 1 of 7 days) and cost the warehouse 2 s"

@@ -80,13 +80,21 @@ def test_a_replay_is_compared_with_the_rules_in_force() -> None:
         same = {"savedMs": bounds(0, 0, 0), "hits": bounds(0, 0, 0), "risk": {"low": 0, "high": 0}}
         return {"requests": 50, **same, **values}
 
-    result = {
+    same = {"ruleId": "same", "hits": bounds(5, 7, 9), "savedMs": bounds(500, 700, 900)}
+    rule = {"ruleId": "longer", "hits": bounds(5, None, 21), "savedMs": bounds(4500, 5300, 6100)}
+    shorter = {"ruleId": "longer", "hits": bounds(15, None, 16), "savedMs": bounds(100, 300, 500)}
+    result: dict[str, Any] = {
         "total": counts(hits=bounds(10, None, 30), savedMs=bounds(5000, 6000, 7000)),
-        "against": {"total": counts(hits=bounds(20, None, 25), savedMs=bounds(1000, 1000, 1000))},
+        "rules": [same, rule],
+        "against": {
+            "total": counts(hits=bounds(20, None, 25), savedMs=bounds(1000, 1000, 1000)),
+            "rules": [same, shorter],
+        },
     }
     assert [(it.text, it.note) for it in figures_of_replay(result)] == [
         ("≈ 5 s less", "bounds: 4 s to 6 s less"),
-        ("from 10 fewer to 5 more", None),
+        # 5 less 16, and 21 less 15. The rule that stays the same widens nothing.
+        ("from 11 fewer to 6 more", None),
         ("no change", None),
     ]
     result["billed"] = {"gain": {"billedMs": {"low": -60_000, "high": -60_000}, "money": None}}
