@@ -92,7 +92,8 @@ def replayed(draft: RuleDraft) -> None:
     counts |= dict.fromkeys((*NOT_CACHED, *UNCOUNTED), 0)
     cost = {"hour": 3, "extraMisses": 1_000, "extraMs": 90_000}
     result = {
-        "calibration": {"rows": 9_876_543, "share": 0.9, "grade": "poor"},
+        "window": {"from": DAY.isoformat(), "to": DAY.isoformat()},
+        "calibration": {"rows": 9_876_543, "share": 0.9, "grade": "poor", "rules": []},
         "total": counts,
         "rules": [{"ruleId": "orders", **counts}],
         "against": {"total": counts, "rules": []},
