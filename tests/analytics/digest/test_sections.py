@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any
-from unittest.mock import patch
 
 import pytest
 from django.db import connection
@@ -12,7 +11,6 @@ from django.db import connection
 from accounts.models import Revision
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
-from analytics.digest.sections import savings
 from analytics.digest.sections.moved import z_score
 from analytics.models import Recommendation, TenantHealth
 from logs.columns import MAX_TIMESTAMP
@@ -505,14 +503,24 @@ class TestRecommendations:
 class TestSavings:
     """One execution at noon, and a hit at three that would have woken the warehouse again."""
 
-    def prepare(self, world: World, *prices: dict[str, Any], hour: int = 15) -> list[str]:
+    def prepare(
+        self,
+        world: World,
+        *prices: dict[str, Any],
+        hit_at: int = at(DAY, hour=15),
+        again_at: int | None = None,
+    ) -> list[str]:
         factories.set_prices(world.tenant, *prices)
         fields = {"standardizedSql": "SELECT 1", "serverHostname": "h"}
+        executions = [it for it in (at(DAY), again_at) if it is not None]
         put(
             world,
             DAY,
-            entries(1, at=at(DAY), cacheStatus="MISS", warehouseExecutionTimeMs=60_000, **fields),
-            entries(1, at=at(DAY, hour=hour) + 1, cacheStatus="HIT", matchedRule="r", **fields),
+            *(
+                entries(1, at=it, cacheStatus="MISS", warehouseExecutionTimeMs=60_000, **fields)
+                for it in executions
+            ),
+            entries(1, at=hit_at, cacheStatus="HIT", matchedRule="r", **fields),
             # It makes the day remarkable.
             entries(10, at=at(DAY, hour=9), cacheStatus="ERROR"),
         )
@@ -535,7 +543,7 @@ class TestSavings:
 
     def test_little_time_is_told_exactly(self, world: World) -> None:
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
-        assert self.prepare(world, price, hour=12) == [
+        assert self.prepare(world, price, hit_at=at(DAY) + 1) == [
             "Saved on the bill: 0 USD, <0.1% of the bill without the cache.",
             "The warehouse was awake for 0.1 h, 1 ms less than without the cache.",
         ]
@@ -545,16 +553,13 @@ class TestSavings:
         assert self.prepare(world) == [told]
 
     def test_a_cost_is_no_saving_with_a_minus(self, world: World) -> None:
+        """Run, the hit would have joined both executions, and a second start would not have been billed."""
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
-        negated = {
-            "_SPARED": f"-{savings._SPARED}",
-            "_money_sql": lambda pricing, money=savings._money_sql: f"-({money(pricing)})",
-        }
-        with patch.multiple(savings, **negated):
-            assert self.prepare(world, price) == [
-                "The cache cost 0.30 USD, 50.0% of the bill without the cache.",
-                "The warehouse was awake for 0.1 h, 6 min more than without the cache.",
-            ]
+        price |= {"autoSuspendSeconds": 60, "minimumSeconds": 600}
+        assert self.prepare(world, price, hit_at=at(DAY) + 90_000, again_at=at(DAY) + 180_000) == [
+            "The cache cost 0.50 USD, 100% of the bill without the cache.",
+            "The warehouse was awake for 0.3 h, 10 min more than without the cache.",
+        ]
 
     def test_halves_are_rounded_up_and_yen_have_no_digits(self, world: World) -> None:
         """Six minutes at 5 an hour are 0.5."""
