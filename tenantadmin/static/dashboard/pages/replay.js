@@ -100,7 +100,7 @@ export const outcome = ({ judgement, figures }) => (!judgement ? [] : [
   h("div", { class: `callout ${judgement.tone}`, role: judgement.tone === "bad" && "alert" }, judgement.text, " ", h("strong", judgement.next)), figureTiles(figures)]);
 
 /** @param {Contract.ReplayFigure[]} [figures] what rules change */
-export const figureTiles = (figures = []) => tiles(figures.map(({ name, text, note }) => [name, text, note]));
+export const figureTiles = (figures = []) => figures.length > 0 && tiles(figures.map(({ name, text, note }) => [name, text, note]));
 
 /** @param {Replay} run @param {Rules} rules */
 function byRule(run, rules) {
