@@ -9,7 +9,7 @@ from rest_framework.response import Response
 
 from accounts.tenants.config import read_per_user_tables
 from accounts.viewsets import AppViewSet
-from analytics.digest.verdict.leaks import find_closing_of_days
+from analytics.digest.verdict.leaks import find_closed_of_days
 from analytics.reports.blast import (
     InvalidationPreview,
     TableInvalidationPreview,
@@ -77,7 +77,7 @@ class ReportViewSet(AppViewSet):
                 self._log(tenant),
                 window=self._window,
                 per_user_tables=read_per_user_tables(tenant) or (),
-                closed_by=find_closing_of_days(tenant, self._window.first, self._window.last),
+                closed=find_closed_of_days(tenant, self._window.first, self._window.last),
             )
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
@@ -12,7 +13,7 @@ from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from analytics.reports.reading import LogReader, Window
 
@@ -47,19 +48,27 @@ class LeaksReport(ReportHead):
     text: Annotated[str, Meta(description="What was found, in a sentence without a full stop.")]
     closed_by: Annotated[
         int | None,
-        Meta(description="The revision that closed the leaks of these days, up to the last digest."),
+        Meta(description="The revision since which none of these findings can happen again."),
     ] = None
 
 
+@dataclass(frozen=True, slots=True)
+class ClosedLeaks:
+    """Statements that leaked, and the revision of the rules since which none of them can leak again."""
+
+    revision: int
+    statements: Collection[str | None]
+
+
 def leaks_report(
-    log: LogReader, *, window: Window, per_user_tables: Sequence[str], closed_by: int | None
+    log: LogReader, *, window: Window, per_user_tables: Sequence[str], closed: ClosedLeaks | None
 ) -> LeaksReport:
     """Return statements whose cached results depend on the user and were served to several users.
 
     ``certain``: the statement calls a function whose result depends on the user, or reads a table whose name
     matches one of the patterns in ``per_user_tables``. ``likely``: it calls a
     non-deterministic function. Sharing alone is normal for a cache: ``sharedKeys`` of ``keys`` are shared.
-    ``closed_by`` is the revision that closed the leaks.
+    ``closed`` is what the digests of these days know to be closed. A finding that they do not know is open.
 
     Raises:
         ApiError: a query failed.
@@ -82,6 +91,7 @@ def leaks_report(
         )
         for row in rows
     ]
+    is_closed = closed is not None and all(it.statement in closed.statements for it in findings)
     return LeaksReport(
         from_=window.first,
         to=window.last,
@@ -89,7 +99,7 @@ def leaks_report(
         shared_keys=totals["sharedKeys"],
         findings=findings,
         text=_say(findings),
-        closed_by=closed_by if findings else None,
+        closed_by=closed.revision if closed and findings and is_closed else None,
         queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
     )
 

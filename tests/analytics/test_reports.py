@@ -14,6 +14,7 @@ from msgspec import structs
 from accounts.models import Revision, TenantConfig
 from analytics.demo.generate import generate
 from analytics.demo.reading import read_demo
+from analytics.models import Digest
 from analytics.reports.blast import preview_invalidation, preview_tables
 from analytics.reports.reading import LogReader
 from logs.audit import Reader
@@ -188,6 +189,20 @@ class TestStale:
 
 
 class TestLeaks:
+    def test_findings_are_closed_only_if_digests_know_all_of_them(self, world: World) -> None:
+        known, other = "SELECT CURRENT_USER()", "SELECT SESSION_USER()"
+        entries = [self.entry("k1", "Ana", known), self.entry("k1", "Bo", known)]
+        put(world, *entries)
+        Digest.objects.create(
+            tenant_id=world.tenant.pk, period=DAY.isoformat(), first_day=DAY, last_day=DAY,
+            document={"sections": [{"id": "leaks"}], "leaking": [{"standardizedSql": known}]},
+        )  # fmt: skip
+        # The tenant has no rules, since its first revision.
+        assert self.report(world)["closedBy"] == 0
+        put(world, *entries, self.entry("k2", "Ana", other), self.entry("k2", "Bo", other))
+        body = self.report(world)
+        assert ({it["statement"] for it in body["findings"]}, body.get("closedBy")) == ({known, other}, None)
+
     def report(self, world: World) -> Any:
         return get(world, f"reports/leaks?{DAYS}", "analytics:users")
 

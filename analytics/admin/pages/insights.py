@@ -29,7 +29,7 @@ from analytics.advice.recommendations import (
 )
 from analytics.advice.variants import choose_variant
 from analytics.advice.wording import purpose_of
-from analytics.digest.verdict.leaks import find_closing_of_days
+from analytics.digest.verdict.leaks import find_closed_of_days
 from analytics.models import Kind, Recommendation
 from analytics.published.verification import SAVINGS, DocumentKey, InvalidKey, check_key
 from analytics.published.verify import verify_document
@@ -338,7 +338,7 @@ class ReportsPage(WindowPage):
                 log,
                 window=window,
                 per_user_tables=read_per_user_tables(self.tenant.pk) or (),
-                closed_by=find_closing_of_days(self.tenant.pk, first, last),
+                closed=find_closed_of_days(self.tenant.pk, first, last),
             )
         return shown
 

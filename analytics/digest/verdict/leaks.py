@@ -11,6 +11,7 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from analytics.digest.facts import LEAKS
 from analytics.models import Digest
+from analytics.reports.leaks import ClosedLeaks
 from rules.conditions import read_request
 from rules.language import read_rules
 from rules.match import find_possible
@@ -73,10 +74,17 @@ def find_closing_of_all(digests: Iterable[Digest]) -> int | None:
     return max(closed) if len(closed) == len(closing) else None
 
 
-def find_closing_of_days(tenant_id: UUID, first: dt.date, last: dt.date) -> int | None:
-    """Return the revision that closed what the digests of some days found, as `find_closing_of_all`."""
-    return find_closing_of_all(
-        Digest.objects.filter(tenant_id=tenant_id, first_day=F("last_day"), last_day__range=(first, last))
+def find_closed_of_days(tenant_id: UUID, first: dt.date, last: dt.date) -> ClosedLeaks | None:
+    """Return what the digests of some days found, if all of it is closed, as `find_closing_of_all`."""
+    of_days = Digest.objects.filter(
+        tenant_id=tenant_id, first_day=F("last_day"), last_day__range=(first, last)
+    )
+    digests = list(of_days)
+    revision = find_closing_of_all(digests)
+    if revision is None:
+        return None
+    return ClosedLeaks(
+        revision, {known["standardizedSql"] for digest in digests for known in read_leaking(digest)}
     )
 
 

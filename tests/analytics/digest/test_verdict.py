@@ -13,9 +13,10 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
 from analytics.digest.verdict.judging import find_open, note_findings, read_verdict, read_verdicts
-from analytics.digest.verdict.leaks import find_closing_of_days
+from analytics.digest.verdict.leaks import find_closed_of_days
 from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, Digest, TenantHealth
+from analytics.reports.leaks import ClosedLeaks
 from logs.models import PendingBuild
 
 if TYPE_CHECKING:
@@ -338,7 +339,8 @@ def test_what_closes_a_leak(tenant: UUID, rules: list[dict[str, Any]], is_closed
     leak(tenant, MINE)
     write(tenant, 1, hours=30, rules=rules)
     assert (read_verdict(tenant).state is VerdictState.FINDING_CLOSED) == is_closed
-    assert find_closing_of_days(tenant, TODAY - dt.timedelta(days=7), TODAY) == (1 if is_closed else None)
+    closed = find_closed_of_days(tenant, TODAY - dt.timedelta(days=7), TODAY)
+    assert closed == (ClosedLeaks(1, {"SELECT current_user()"}) if is_closed else None)
 
 
 @pytest.mark.parametrize(
