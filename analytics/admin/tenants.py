@@ -12,18 +12,20 @@ from django.db.models import Count, Q
 
 from accounts.models import Fqdn, Revision
 from accounts.models.history import RevisionKind
+from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, DayRollup, TenantHealth
 from analytics.models.summaries import is_day
 from analytics.summaries.activity import Range, is_fair, read_activity
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range, rules_of, statements_of
-from tenantadmin.lib.core.timestamps import days_before, now
+from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
+    from analytics.digest.verdict.sentences import Verdict
     from analytics.summaries.activity import Activity
     from analytics.summaries.documents.rules import RuleRecord
 
@@ -47,11 +49,13 @@ class Overview:
     fqdns: Sequence[Fqdn]
     failed: Sequence[Build]
 
-    @property
-    def failed_else(self) -> Sequence[Build]:
-        """Failed builds that the verdict does not tell: it tells those after the last day of a late log."""
-        last = self.health.last_day if self.health else None
-        if last is None or last >= days_before(now().date(), 1):
+    def failed_beside(self, verdict: Verdict) -> Sequence[Build]:
+        """Return the failed builds that ``verdict`` does not tell.
+
+        Of a late log it tells those after the last day, but not while later days are being summarised.
+        """
+        last = next((it.day for it in (verdict, *verdict.more) if it.state is VerdictState.LOG_LATE), None)
+        if last is None:
             return self.failed
         return [it for it in self.failed if not (is_day(it.period) and it.period > last.isoformat())]
 

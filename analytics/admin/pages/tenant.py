@@ -55,9 +55,10 @@ class OverviewPage(LogPage):
             }
         if self.request.GET.get(PART) == "savings":
             return self._read_savings(Range.ending(self.last_day, days=days))
-        overview = read_overview(self.tenant.pk, days=days)
+        overview, verdict = read_overview(self.tenant.pk, days=days), read_verdict(self.tenant.pk)
         return {
-            "verdict": read_verdict(self.tenant.pk),
+            "verdict": verdict,
+            "failed": overview.failed_beside(verdict),
             "advice": say_open_recommendations(self.tenant.pk),
             "overview": overview,
             "range": overview.range,

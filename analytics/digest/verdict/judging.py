@@ -144,7 +144,9 @@ def _judge_log(
 ) -> Iterator[VerdictSentence]:
     """Tell a log that is missing, late, or not judged yet."""
     yesterday = days_before(today, 1)
-    if pending is not None and (last_day is None or pending > last_day):
+    # A day that failed is pending until its build succeeds.
+    is_failing = failed is not None and pending is not None and failed >= pending
+    if pending is not None and (last_day is None or (pending > last_day and not is_failing)):
         text = f"The log of the days up to {pending} is being summarised"
         yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, pending)
     elif last_day is None:

@@ -119,6 +119,11 @@ def test_a_log_that_could_not_be_read(tenant: UUID) -> None:
         Build.objects.create(tenant_id=tenant, period=day, state=Build.State.FAILED)
     read = "No log was read since Friday, 20 November: the build of Monday, 23 November failed"
     assert read_verdict(tenant).text == read
+    PendingBuild.objects.create(tenant_id=tenant, day="2026-11-23")
+    assert read_verdict(tenant).text == read
+    PendingBuild.objects.create(tenant_id=tenant, day="2026-11-24")
+    assert read_verdict(tenant).text == "The log of the days up to 2026-11-24 is being summarised"
+    PendingBuild.objects.all().delete()
     Build.objects.filter(period__gt="2026-11-20").delete()
     assert read_verdict(tenant).text == "No log since Friday, 20 November"
 
