@@ -9,6 +9,7 @@ import pytest
 from django.core.cache import cache
 
 from accounts.models import TenantConfig
+from analytics.admin.pages.savings import savings_of
 from logs.layout import day_start_ms
 from logs.models import QueryRun
 from tests.admin.logs import put_log, to
@@ -69,6 +70,21 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
     assert "keeps the warehouse awake until it suspends (5 min), so a rule can save more billed time" in shown
     assert "are not counted" not in shown
     assert QueryRun.objects.get().email == "admin@example.org"
+
+
+def test_a_rule_that_costs_says_so(staff: Client, tenant: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tenant)
+    set_price(tenant)
+
+    def read(*args: Any, **given: Any) -> dict[str, Any]:
+        document = savings_of(*args, **given)
+        (rule,) = document["rules"]
+        rule |= {"marginalMs": -60_000, "money": "-0.05"}
+        return document
+
+    monkeypatch.setattr("analytics.admin.pages.savings.savings_of", read)
+    shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
+    assert "orders 2 2 min costs 1 min more costs 0.05 USD more" in shown
 
 
 def test_the_page_opens_with_the_last_days(staff: Client, tenant: Tenant, settings: Any) -> None:
