@@ -51,7 +51,6 @@ class LogSource:
     has_positions: bool = False
     sizes: tuple[int, ...] = ()
     engine: str = "duckdb"
-    elapsed_ms: int = 0
 
     def __post_init__(self) -> None:
         for day in self.days:
