@@ -42,14 +42,18 @@ def parse_text(text: str) -> tuple[Any, dict[str, int]]:
 
 
 def _say_fault(text: str, error: json.JSONDecodeError) -> tuple[str, int]:
-    """Say what is wrong, and return the line (from 0). A missing comma belongs to the line before."""
+    """Say what is wrong, and return the line (from 0). What is missing belongs to the line before."""
+    found = text[error.pos : error.pos + 1]
     if error.msg == "Expecting ',' delimiter":
         lines = text[: error.pos].rstrip().split("\n")
-        said = f"Line {len(lines)}: a comma is missing after {lines[-1].strip()[-40:]}"
+        missing = "comma" if found not in {"", "]", "}"} else "closing bracket"
+        said = f"Line {len(lines)}: a {missing} is missing after {lines[-1].strip()[-40:]}"
         return said, len(lines) - 1
-    if error.msg in {"Invalid control character at", "Unterminated string starting at"}:
+    if error.msg == "Unterminated string starting at" or (
+        error.msg == "Invalid control character at" and found in {"\r", "\n"}
+    ):
         return f"Line {error.lineno}: the quote that ends a text is missing", error.lineno - 1
-    fault = error.msg.replace("delimiter", "").strip()
+    fault = error.msg.replace("delimiter", "").removesuffix(" at").strip()
     said = f"Line {error.lineno}, column {error.colno}: {fault[:1].lower()}{fault[1:]}"
     return said, error.lineno - 1
 

@@ -40,6 +40,13 @@ def test_lines_of_a_text() -> None:
             "The text is not JSON. Line 2: the quote that ends a text is missing.",
         ),
         ('["a]', 0, "The text is not JSON. Line 1: the quote that ends a text is missing."),
+        ('["a\tb"]', 0, "The text is not JSON. Line 1, column 4: invalid control character."),
+        (
+            '[{"a": 1},\n{"b": 2}\n',
+            1,
+            'The text is not JSON. Line 2: a closing bracket is missing after {"b": 2}.',
+        ),
+        ('{"a": [1\n}', 0, 'The text is not JSON. Line 1: a closing bracket is missing after {"a": [1.'),
         ("[\n1,\n,", 2, "The text is not JSON. Line 3, column 1: expecting value."),
         ("[" * 100_000, 0, "The text is nested too deeply."),
     ],
