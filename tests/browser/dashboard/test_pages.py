@@ -170,7 +170,10 @@ def test_rules_are_edited_with_lint_compared_and_published(
         mark = page.locator(".ace_gutter-active-line.ace_error")
         expect(mark).to_have_text(str(row))
         expect(mark).to_have_css("background-image", re.compile("url"))
-        edit(page, lambda text: text.replace('"enabled": true\n', '"enabled": true,\n', 1))
+        # A no-break space, as in copied text, is not white space of JSON.
+        edit(page, lambda text: text.replace('"enabled": true\n', '"enabled": true\xa0,\n', 1))
+        expect(page.locator(".findings li")).to_have_text(re.compile(rf"line {row}true\s+is no value"))
+        edit(page, lambda text: text.replace('"enabled": true\xa0,\n', '"enabled": true,\n', 1))
         page.wait_for_selector("text=no findings")
         edit(page, lambda text: text.replace('"ttlSeconds"', '"id": "x", "ttlSecond"', 1))
         page.wait_for_selector("text=is there twice, in lines 3 and 13.")
