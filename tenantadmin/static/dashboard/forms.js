@@ -30,17 +30,20 @@ export function invitation(tenant) {
 export function savingSelect(name, choices, value, label, save) {
   // One after the other, or the first might come last.
   let saving = Promise.resolve();
-  const keep = async () => {
-    const wanted = menu.value;
+  const keep = async (/** @type {string} */ wanted) => {
     try {
       await save(wanted);
       value = wanted;
     } catch (error) {
       notify(sentence(error), "error");
-      menu.value = value;
+      // Unless something else was chosen meanwhile, which is saved next.
+      if (menu.value === wanted) menu.value = value;
     }
   };
-  const menu = select(name, choices, value, { "aria-label": label, onchange: () => { saving = saving.then(keep); } });
+  const menu = select(name, choices, value, { "aria-label": label, onchange: () => {
+    const wanted = menu.value;
+    saving = saving.then(() => keep(wanted));
+  } });
   return menu;
 }
 

@@ -110,6 +110,18 @@ def test_choices_are_saved_one_after_the_other(
             menu.select_option("weekly")
             assert len(asked) == 1
         page.wait_for_selector(".notice:has-text('every week')")
+        # The first of two choices fails: the second is saved all the same.
+        menu.select_option("off")
+        page.wait_for_selector(".notice:has-text('No more mails')")
+        page.route("**/digests/*", lambda route: route.fulfill(status=400, json={}), times=1)
+        with page.expect_response(lambda it: "/digests/" in it.url and it.ok):
+            menu.evaluate(
+                """(menu) => ["daily", "weekly"].forEach((wanted) => {
+                     menu.value = wanted;
+                     menu.dispatchEvent(new Event("change"));
+                   })"""
+            )
+        expect(menu).to_have_value("weekly")
     preference = DigestPreference.objects.get(user=demo.member, tenant_id=demo.tenant)
     assert preference.frequency == "weekly"
     preference.delete()
