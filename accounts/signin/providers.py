@@ -153,7 +153,9 @@ def fetch_identity(request: HttpRequest, pending: PendingSignIn) -> Identity:
             _check_id_token(answer, login, nonce=pending.nonce)
     except _PROVIDER_ERRORS as error:
         logger.warning("Signing in at %r failed: %s", pending.provider, error)
-        raise SignInFailed(why="The answer of the identity provider is not valid.") from error
+        is_silent = isinstance(error, requests.ConnectionError | requests.Timeout)
+        said = "did not answer" if is_silent else "gave an answer that is not valid"
+        raise SignInFailed(why=f"The identity provider {said}.") from error
     return _identity(pending.provider, login)
 
 

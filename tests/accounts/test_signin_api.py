@@ -17,7 +17,7 @@ from allauth.socialaccount.providers.google import views as google
 from cryptography.hazmat.primitives.asymmetric import rsa
 from django.test import Client
 
-from accounts.models import Account, MagicLink, RefreshToken, Tenant, User
+from accounts.models import Account, Event, MagicLink, RefreshToken, Tenant, User
 from tenantadmin.conf.environment import Environment
 from tenantadmin.conf.providers import read_providers
 from tenantadmin.lib.core.timestamps import now
@@ -268,6 +268,21 @@ class TestCallback:
         user = User.objects.get()
         assert (user.identity_provider, user.identity_subject) == identity
         assert not RefreshToken.objects.exists()
+
+    def test_the_audit_says_whether_the_provider_answered(self, issuer: Issuer, settings: Any) -> None:
+        def fail(*apps: Any, status: int = 200) -> str:
+            browser = Browser()
+            given = issuer.authorize(browser.login())
+            issuer.status = status
+            settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"] += apps
+            del settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][: len(apps)]
+            assert browser.callback("corp", **given).status_code == 401
+            issuer.status = 200
+            return Event.objects.filter(kind="sign-in.failed").latest("pk").reason
+
+        assert fail(status=503) == "The identity provider gave an answer that is not valid."
+        silent = app("corp", server_url="http://127.0.0.1:9")
+        assert fail(silent) == "The identity provider did not answer."
 
     @pytest.mark.parametrize("verified", [False, None, 0, "false", "yes"])
     def test_an_unverified_address_neither_signs_in_nor_links(
