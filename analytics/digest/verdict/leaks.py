@@ -32,7 +32,8 @@ def find_closing_revision(digest: Digest, history: Sequence[Revision]) -> int | 
     """Return the revision since which no statement that leaked can leak again, or None.
 
     A statement can leak if a rule that may decide it shares results. What is not known of its requests, such
-    as who asks, may be anything.
+    as who asks, may be anything. What leaked after a revision is not closed by it, whatever its rules say.
+    ``history`` may begin earlier.
     """
     closed_by = None
     requests = [
@@ -40,6 +41,8 @@ def find_closing_revision(digest: Digest, history: Sequence[Revision]) -> int | 
         for known in read_leaking(digest)
     ]
     for revision in reversed(history) if requests else ():
+        if revision.changed_at < _since(digest):
+            break
         rules = read_rules((revision.document or {}).get("rules", ()))
         if any(rule.is_shared for known in requests for rule in find_possible(rules, known)):
             break
@@ -66,10 +69,7 @@ def find_closing_of_all(digests: Iterable[Digest]) -> int | None:
         changed_at__gte=_since(min(leaking, key=lambda digest: digest.first_day)),
     ).order_by("seq")
     revisions = list(history)
-    closing = [
-        find_closing_revision(digest, [it for it in revisions if it.changed_at >= _since(digest)])
-        for digest in leaking
-    ]
+    closing = [find_closing_revision(digest, revisions) for digest in leaking]
     closed = [seq for seq in closing if seq is not None]
     return max(closed) if len(closed) == len(closing) else None
 

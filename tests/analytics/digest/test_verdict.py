@@ -322,6 +322,19 @@ def test_a_leak_is_closed_once_no_rule_shares_its_statements(tenant: UUID) -> No
     assert read_verdict(tenant).state is VerdictState.FINDING
 
 
+def test_a_leak_is_not_closed_by_a_revision_of_before(tenant: UUID) -> None:
+    leak(tenant, MINE)
+    # The verdict reads the revisions since its first digest.
+    make_digest(tenant, ago=5, rate=42.0, usual=42.9)
+    write(tenant, 1, hours=-1)
+    assert read_verdict(tenant).state is VerdictState.FINDING
+    assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) is None
+    write(tenant, 2, hours=1)
+    verdict = read_verdict(tenant)
+    assert "closed by revision 2" in verdict.text
+    assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) == ClosedLeaks(2, {"SELECT current_user()"})
+
+
 @pytest.mark.parametrize(
     ("rules", "is_closed"),
     [
