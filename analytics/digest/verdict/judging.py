@@ -172,7 +172,7 @@ def _tell_findings(
     for section, finding in _FINDINGS:
         if section in sections:
             text = f"{finding} on {day_in_words(digest.last_day, today)}"
-            seq = find_closing_revision(digest, history) if section == LEAKS else None
+            seq = find_closing_revision([digest], reversed(history)) if section == LEAKS else None
             if seq is None:
                 yield VerdictSentence(VerdictState.FINDING, text, digest.last_day)
             else:

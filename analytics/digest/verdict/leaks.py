@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from django.db.models import F
@@ -28,20 +29,27 @@ def read_leaking(digest: Digest) -> list[Mapping[str, Any]]:
     return leaking
 
 
-def find_closing_revision(digest: Digest, history: Sequence[Revision]) -> int | None:
+def find_closing_revision(digests: Sequence[Digest], newest_first: Iterable[Revision]) -> int | None:
     """Return the revision since which no statement that leaked can leak again, or None.
 
     A statement can leak if a rule that may decide it shares results. What is not known of its requests, such
     as who asks, may be anything. What leaked after a revision is not closed by it, whatever its rules say.
-    ``history`` may begin earlier.
+
+    Args:
+        digests: at least one. If one does not know its leaks, nothing of the history is read.
+        newest_first: may reach further back than is needed.
     """
-    closed_by = None
+    leaking = [read_leaking(digest) for digest in digests]
+    if not all(leaking):
+        return None
     requests = [
         {name: value for name, value in read_request(known).items() if name in known}
-        for known in read_leaking(digest)
+        for known in chain.from_iterable(leaking)
     ]
-    for revision in reversed(history) if requests else ():
-        if revision.changed_at < _since(digest):
+    closed_by = None
+    since = _since(max(digest.first_day for digest in digests))
+    for revision in newest_first:
+        if revision.changed_at < since:
             break
         rules = read_rules((revision.document or {}).get("rules", ()))
         if any(rule.is_shared for known in requests for rule in find_possible(rules, known)):
@@ -63,15 +71,17 @@ def find_closing_of_all(digests: Iterable[Digest]) -> int | None:
     leaking = [digest for digest in digests if has_leaks(digest)]
     if not leaking:
         return None
-    history = Revision.objects.filter(
-        kind=RevisionKind.RULES,
-        tenant_id=leaking[0].tenant_id,
-        changed_at__gte=_since(min(leaking, key=lambda digest: digest.first_day)),
-    ).order_by("seq")
-    revisions = list(history)
-    closing = [find_closing_revision(digest, revisions) for digest in leaking]
-    closed = [seq for seq in closing if seq is not None]
-    return max(closed) if len(closed) == len(closing) else None
+    history = (
+        Revision.objects.filter(
+            kind=RevisionKind.RULES,
+            tenant_id=leaking[0].tenant_id,
+            changed_at__gte=_since(max(digest.first_day for digest in leaking)),
+        )
+        .only("changed_at", "document", "seq")
+        .order_by("-seq")
+    )
+    # Documents are large, and mostly the first one says that a leak is open.
+    return find_closing_revision(leaking, history.iterator(chunk_size=10))
 
 
 def find_closed_of_days(tenant_id: UUID, first: dt.date, last: dt.date) -> ClosedLeaks | None:
@@ -88,6 +98,6 @@ def find_closed_of_days(tenant_id: UUID, first: dt.date, last: dt.date) -> Close
     )
 
 
-def _since(digest: Digest) -> dt.datetime:
-    """Return the start of the day before a digest: a rule of that day may have closed the leak."""
-    return dt.datetime.combine(days_before(digest.first_day, 1), dt.time(), dt.UTC)
+def _since(day: dt.date) -> dt.datetime:
+    """Return the start of the day before a digest of ``day``: a rule of that day may have closed the leak."""
+    return dt.datetime.combine(days_before(day, 1), dt.time(), dt.UTC)

@@ -18,4 +18,4 @@ export const meaning = (name) => (STATUSES[name] ? `${STATUSES[name][0]} (${name
 export const status = (name) => Object.assign(badge(STATUSES[name]?.[0] ?? name, COLOURS[name]), { title: meaning(name) });
 
 /** @type {[string, string][]} for a filter */
-export const statusChoices = [["", "any"], ...Object.keys(COLOURS).map((name) => /** @type {[string, string]} */ ([name, STATUSES[name][0]]))];
+export const statusChoices = [["", "any"], ...Object.keys(COLOURS).map((name) => /** @type {[string, string]} */ ([name, STATUSES[name]?.[0] ?? name]))];

@@ -111,6 +111,10 @@ export async function show(context) {
     bar);
 }
 
+/** @param {Contract.RuleRecord} effect a year that the release before summed up has one number for both */
+const misses = ({ cacheMisses, notCached }) => (notCached == null ? `${f.number(cacheMisses)} misses or not cached`
+  : `${f.number(cacheMisses - notCached)} misses, ${f.number(notCached)} not cached`);
+
 /** @param {string} tenant @param {string} year what each rule did; nothing where there are no summaries, or no right to read them */
 async function effectsOf(tenant, year) {
   try {
@@ -156,7 +160,7 @@ function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([
-        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses - (effect.notCached ?? 0))} misses, ${f.number(effect.notCached)} not cached, ${f.number((requests ?? 0) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
+        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${misses(effect)}, ${f.number((requests ?? 0) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
         effect && ["Last 7 days", [a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],
