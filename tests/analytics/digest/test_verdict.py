@@ -292,9 +292,9 @@ PAY = {"standardizedSql": "SELECT * FROM hr.pay", "tables": '["hr.pay"]', "isRea
 SHARED = {"id": "all", "conditions": {"isReadOnly": True}, "varyBy": []}
 
 
-def leak(tenant: UUID, *leaking: Mapping[str, Any]) -> None:
-    """Store a digest of yesterday with statements that leaked."""
-    digest = make_digest(tenant, ago=1, rate=42.0, usual=42.9, sections=("leaks",))
+def leak(tenant: UUID, *leaking: Mapping[str, Any], ago: int = 1) -> None:
+    """Store a digest of a day, else yesterday, with statements that leaked."""
+    digest = make_digest(tenant, ago=ago, rate=42.0, usual=42.9, sections=("leaks",))
     digest.document["leaking"] = leaking
     digest.save()
 
@@ -333,6 +333,22 @@ def test_a_leak_is_not_closed_by_a_revision_of_before(tenant: UUID) -> None:
     verdict = read_verdict(tenant)
     assert "closed by revision 2" in verdict.text
     assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) == ClosedLeaks(2, {"SELECT current_user()"})
+
+
+def test_leaks_of_two_days_are_closed_once_none_of_them_can_happen_again(tenant: UUID) -> None:
+    leak(tenant, MINE, ago=2)
+    leak(tenant, PAY)
+    days = YESTERDAY - dt.timedelta(days=1), YESTERDAY
+    pay = {"id": "pay", "conditions": {"tables": {"containsAny": ["hr.*"]}}, "varyBy": ["userName"]}
+    mine = {"id": "mine", "conditions": {"tables": {"exists": False}}, "varyBy": ["userName"]}
+    write(tenant, 1, hours=1, rules=[SHARED | {"conditions": {"tables": {"containsAny": ["hr.*"]}}}])
+    assert find_closed_of_days(tenant, *days) is None
+    write(tenant, 2, hours=2, rules=[pay])
+    write(tenant, 3, hours=3, rules=[pay, mine])
+    assert find_closed_of_days(tenant, *days) == ClosedLeaks(2, {it["standardizedSql"] for it in (MINE, PAY)})
+    # It does not say what leaked.
+    leak(tenant, ago=3)
+    assert find_closed_of_days(tenant, YESTERDAY - dt.timedelta(days=2), YESTERDAY) is None
 
 
 @pytest.mark.parametrize(
