@@ -11,6 +11,7 @@ from analytics.digest.facts import LEAKS, FactQuery, Name, NameKind, Section, Un
 from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_value
 from rules.conditions import CONDITION_KEYS
+from tenantadmin.lib.core.rendering import dump_json
 
 if TYPE_CHECKING:
     from analytics.digest.facts import Fact, Wordings
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 #: The section names at most this many.
 _MOST_NAMED: Final = 5
-#: A digest that found more leaking statements keeps none of them, and their leaks stay open.
+#: A digest that found more leaking statements, or larger ones, keeps none of them. Their leaks stay open.
 _MOST_KEPT: Final = 20
+_MOST_BYTES: Final = 64 * 1024
 #: The condition keys that say what is asked, and not who asks.
 _COLUMNS: Final = tuple(
     key.name
@@ -36,7 +38,7 @@ _REASONS: Final = {
 def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
     """Return the statements that leaked, each with the values that all of its requests had, by condition key.
 
-    The list is empty if they are too many.
+    The list is empty if they are too many or too large.
     """
     findings = leak_findings_sql(first=period.first, last=period.last, per_user_tables=log.per_user_tables)
     columns = ", ".join(f'list(DISTINCT "{name}")' for name in _COLUMNS)
@@ -46,12 +48,12 @@ def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
         f" WHERE {period.sql} AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"
         f" GROUP BY standardizedSql ORDER BY standardizedSql LIMIT {_MOST_KEPT + 1}"
     ).fetchall()
-    if len(rows) > _MOST_KEPT:
-        return []
-    return [
+    leaking = [
         {name: values[0] for name, values in zip(_COLUMNS, row, strict=True) if len(values) == 1}
         for row in rows
     ]
+    # The verdict of each tenant reads them.
+    return leaking if len(rows) <= _MOST_KEPT and len(dump_json(leaking)) <= _MOST_BYTES else []
 
 
 def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:

@@ -430,6 +430,15 @@ def test_a_leak_names_no_user(world: World) -> None:
     assert not {"userName", "clientIp", "userAgent", "operationType"} & leaking.keys()
 
 
+@pytest.mark.parametrize(("names", "is_kept"), [(1_000, True), (10_000, False)])
+def test_a_digest_keeps_no_large_statements_that_leaked(world: World, names: int, is_kept: bool) -> None:
+    sql = f"SELECT current_user, {', '.join(f'c{number}' for number in range(names))}"
+    shared = {"standardizedSql": sql, "cacheKey": "k", "cacheStatus": "HIT", "matchedRule": "r"}
+    put(world, DAY, *(entries(1, at=at(DAY), userName=name, **shared) for name in ("Ana", "Bo")))
+    rebuild(world)
+    assert [it["standardizedSql"] for it in make(world).document.get("leaking", [])] == [sql] * is_kept
+
+
 class TestPublishes:
     def test_the_cost_of_a_write(self, world: World) -> None:
         written = at(DAY, hour=12)
