@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from typing import TYPE_CHECKING, Annotated, Final
 
 from django.db.models import Max
@@ -12,6 +13,7 @@ from analytics.reports.per_user import reads_tables_sql
 from analytics.reports.reading import ReportQuery
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_value
+from rules.conditions.casefold import fold_case
 from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
@@ -22,7 +24,7 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from analytics.reports.reading import LogReader
     from rules.language import Rule
@@ -72,6 +74,10 @@ FROM (
 _COUNTED: Final = """,
     count(*) FILTER (isLive AND ({reads})) AS tableEntries,
     count(*) FILTER ({reads}) AS allTableEntries"""
+
+#: A few texts of ``tables`` with names that end with a name that was asked for.
+_LONGER: Final = """,
+    (list(DISTINCT tables) FILTER ({longer}))[:20] AS longer"""
 
 #: The results themselves.
 _LISTED: Final = """
@@ -152,6 +158,13 @@ class TableInvalidationPreview(_PreviewHead):
         str | None,
         Meta(description="What rules that are not suggested mean, for people to read."),
     ] = None
+    meant: Annotated[
+        list[str] | None,
+        Meta(
+            description="Names with a schema that end with a name that was asked for. Only if no rule is "
+            "suggested and the rules or the log have such names."
+        ),
+    ] = None
 
 
 def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> InvalidationPreview:
@@ -190,15 +203,44 @@ def preview_rules(
     ruleset = read_ruleset(log.tenant)
     rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
     shown = [rules[rule_id] for rule_id in rule_ids[:MAX_PREVIEWED] if rule_id in rules]
-    found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
-    note = None
+    logged: set[str] = set()
+    found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables, logged=logged)
+    what = name_tables(tables)
+    meant: list[str] = []
+    notes: list[str] = []
+    if tables and not any(target.suggested for target in found.targets):
+        named = {name for rule in shown for name in named_tables(rule)}
+        meant = _meant(tables, logged | named)
+    if meant:
+        notes.append(
+            f"No rule names {what}, and no result reads {what} by the log. Did you mean {' or '.join(meant)}?"
+        )
     if any(target.suggested is False for target in found.targets):
-        what = name_tables(tables)
-        note = (
+        notes.append(
             f"Rules that do not name {what}, and whose statements do not read {what} by the log, are not "
             "ticked at first. Tick them too to be on the safe side: all of their results end then."
         )
-    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note)
+    return TableInvalidationPreview.of(
+        found, rule_ids=list(rule_ids), note=" ".join(notes) or None, meant=meant or None
+    )
+
+
+def _has_schema(name: str) -> bool:
+    """Return True if a name has a schema, or is a pattern."""
+    return "." in name or "*" in name
+
+
+def may_mean(name: str, longer: str) -> bool:
+    """Return True if ``name`` has no schema, and ``longer`` is that name with one."""
+    return not _has_schema(name) and fold_case(longer).endswith(f".{fold_case(name)}")
+
+
+def _meant(tables: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Return a few of the known names that one of ``tables`` may mean."""
+    found = {
+        fold_case(it): it for it in known if "*" not in it and any(may_mean(name, it) for name in tables)
+    }
+    return sorted(found.values())[:_MAX_NAMED]
 
 
 def name_tables(tables: Sequence[str]) -> str:
@@ -246,7 +288,9 @@ def _preview_all(
     ruleset: RulesetState,
     now: dt.datetime,
     tables: Sequence[str] = (),
+    logged: set[str] | None = None,
 ) -> _PreviewHead:
+    """``logged`` gets the names in the log that `_meant` may choose from."""
     queries: list[ReportQuery] = []
     reads = reads_tables_sql(tables) if tables else ""
     if len(reads) > _MAX_READS:
@@ -260,6 +304,7 @@ def _preview_all(
             reads=reads,
             tables=tables,
             queries=queries,
+            logged=logged,
         )
         for rule in rules
     ]
@@ -309,10 +354,14 @@ def _preview(
     reads: str,
     tables: Sequence[str],
     queries: list[ReportQuery],
+    logged: set[str] | None,
 ) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
     marked = Marker.objects.remaining().filter(tenant=log.tenant, target_rule_id=rule.id)
     last_marker = marked.aggregate(last=Max("invalidated_at"))["last"]
+    counted = _COUNTED.format(reads=reads) if reads else ""
+    if reads and (bare := [f"*.{name}" for name in tables if not _has_schema(name)]):
+        counted += _LONGER.format(longer=reads_tables_sql(bare))
     live_sql = _LIVE.format(
         first=now.date() - dt.timedelta(days=days),
         last=now.date(),
@@ -321,7 +370,7 @@ def _preview(
         written=epoch_ms(written),
         marker=0 if last_marker is None else epoch_ms(last_marker),
         ttl=1000 * rule.ttl_seconds,
-        counted=_COUNTED.format(reads=reads) if reads else "",
+        counted=counted,
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
     same_hour_sql = _SAME_HOUR.format(
@@ -332,6 +381,8 @@ def _preview(
         ReportQuery(name=f"{rule.id} sameHour", sql=same_hour_sql),
     ]
     (row,) = log.rows(live_sql)
+    if logged is not None:
+        logged.update(str(name) for text in row.get("longer") or () for name in json.loads(text))
     read, ever_read = row.get("tableEntries"), row.get("allTableEntries")
     by_day = {counts["day"]: counts for counts in log.rows(same_hour_sql)}
     last_store = row["lastStoreAt"]

@@ -602,6 +602,21 @@ class TestPreview:
         ]
         assert [suggested for _, _, _, suggested, _ in found("catalog.prices")] == [False, False]
 
+    def test_a_name_without_its_schema_finds_the_names_with_one(self, world: World, log: LogReader) -> None:
+        put(world, self.miss("one", 11 * HOUR, tables='["Raw.Orders","sales.returns"]'))
+
+        named = {"id": "named", "conditions": {"tables": {"containsAny": ["sales.orders", "raw.*"]}}}
+        rules = [named, {"id": "r", "conditions": {"isReadOnly": True}}]
+        write_ruleset(tenant_id=world.tenant.pk, document={"rules": rules}, actor="x", confirm_deletes=["s"])
+        found = preview_tables(log, tables=["ORDERS"], now=self.NOW)
+        assert found.meant == ["Raw.Orders", "sales.orders"]
+        assert (found.note or "").startswith(
+            "No rule names ORDERS, and no result reads ORDERS by the log. Did you mean Raw.Orders or "
+            "sales.orders? Rules that do not name ORDERS,"
+        )
+        for tables in (["orders", "sales.returns"], ["sales.orders"], ["*orders"], ["customers"]):
+            assert preview_tables(log, tables=tables, now=self.NOW).meant is None
+
     def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR
         put(world, self.miss("before", eleven), self.miss("at", eleven + 90), self.miss("after", eleven + 91))

@@ -13,7 +13,7 @@ from django.core import signing
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
-from analytics.reports.blast import listing_sql, name_tables, preview_rules, preview_tables
+from analytics.reports.blast import listing_sql, may_mean, name_tables, preview_rules, preview_tables
 from analytics.reports.reading import LogReader
 from rules.admin.names import NamesRules, offer_rules
 from rules.admin.rules import name_rules
@@ -161,6 +161,7 @@ class InvalidatePage(LogPage, TenantActPage):
         return {
             "what": ", ".join(self.tables) or self.rule_names[self.rule_id],
             "preview": preview,
+            "meant": [(longer, ", ".join(self._with(longer))) for longer in preview.meant or ()],
             "unseen": unseen,
             "ends": self._sum_up(found, ticked, preview.log_note),
             "signed": signing.dumps([found, preview.log_note], salt=_PREVIEWED),
@@ -176,6 +177,10 @@ class InvalidatePage(LogPage, TenantActPage):
                 for target in targets
             ],
         }
+
+    def _with(self, longer: str) -> list[str]:
+        """Return the tables, with this name in place of the one without a schema."""
+        return [longer if may_mean(name, longer) else name for name in self.tables]
 
     def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
         """Invalidate, or say what the ticked rules end, by the numbers of the preview."""
