@@ -111,7 +111,9 @@ def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
     try:
         with shared_engine(store) as engine:
             earlier = {rule.rule_id: rule for rule in rules_of(engine.connection, store, before)}
-            rules = rules_of(engine.connection, store, own)
+            rules = sorted(
+                rules_of(engine.connection, store, own), key=lambda rule: rule.requests or 0, reverse=True
+            )
             statements = statements_of(engine.connection, store, own, most=_STATEMENTS)
     except (StoreError, duckdb.Error) as error:
         logger.warning("The rollups of %s to %s cannot be read: %s", chosen.first, chosen.last, error)

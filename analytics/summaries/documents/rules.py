@@ -54,6 +54,11 @@ class RuleRecord(JsonStruct):
         """The requests with the status MISS."""
         return self.cache_misses - (self.not_cached or 0)
 
+    @property
+    def others(self) -> int:
+        """The requests that are neither hits nor misses, nor not cached: those that waited or failed."""
+        return max((self.requests or 0) - self.total_executions, 0)
+
 
 class RuleEffectiveness(JsonStruct):
     """What each rule did in a year."""
@@ -76,7 +81,7 @@ def rules_document(rollups: Rollups) -> RuleEffectiveness:
 
 
 def count_rules(rollups: Rollups) -> list[RuleRecord]:
-    """Return the counts of each rule, the rule with the most requests first.
+    """Return the counts of each rule, the rule with the most hits and misses first.
 
     If the rollups have several parts, ``queriesMatched`` counts a statement once in each part.
     """

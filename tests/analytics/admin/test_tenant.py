@@ -156,7 +156,8 @@ class TestTenant:
         decided = {**ENTRY, "matchedRule": "orders", "matchedRuleName": "Orders"}
         gone = {**decided, "matchedRule": "gone", "matchedRuleName": "Old", "standardizedSql": "SELECT old"}
         misses = [{**decided, "cacheStatus": "MISS", "logId": name} for name in ("second", "third")]
-        put_log(tenant, decided, *misses, {**gone, "logId": "gone"})
+        waited = [{**gone, "cacheStatus": "HOLD", "logId": f"waited {number}"} for number in range(3)]
+        put_log(tenant, decided, *misses, {**gone, "logId": "gone"}, *waited)
         earlier = {**decided, "timestamp": day_start_ms(DAY - dt.timedelta(days=7)), "logId": "earlier"}
         key = f"{tenant.pk}/logs/{DAY - dt.timedelta(days=7):%Y/%m/%d}/00/a.json"
         save_object(default_store(), key, msgspec.json.encode(earlier))
@@ -169,15 +170,15 @@ class TestTenant:
             "Rules 2026-02-23 to 2026-03-01, and the change of the mean day against 2026-02-16 to 2026-02-22"
             in shown
         )
-        assert "All orders 3 +2 a day 1 2 0 33.3% −66.7 points" in shown
+        assert "All orders 3 +2 a day 1 2 0 0 33.3% −66.7 points" in shown
         assert "Top statements 2026-02-23 to 2026-03-01" in shown
         assert "SELECT <b> All orders 3 1" in shown
         # The log has the name of a rule that is gone.
-        assert "Old 1 new" in shown
+        assert "Hit rate Old 4 new 1 0 0 3 100%" in shown
         assert "SELECT old Old 1 1" in shown
         assert '<span title="gone">Old</span>' in part
         longer = text_of(staff.get(f"{to('tenant', tenant)}?days=28&part=range").content.decode())
-        assert "All orders 4 2 2 0 50.0%" in longer
+        assert "All orders 4 2 2 0 0 50.0%" in longer
         # A live rule has its own name, and leads to its form.
         form = f"{to('tenant-rule', tenant)}?rule=orders"
         assert f'<a href="{form}" title="orders">All orders</a>' in part
