@@ -41,7 +41,7 @@ export async function show({ tenant, query }) {
 /** @param {string} tenant @param {string} until @param {Rules} rules @returns {Column[]} */
 const columns = (tenant, until, rules) => [
   { head: "Statement", cell: (row) => statement(tenant, until, row, rules), class: "wide-cell" },
-  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), row.requests > counted(row) && h("div.muted.small", { title: "Not counted: they waited, failed or were refused" }, `${f.number(row.requests - counted(row))} waited or failed`)], sort: counted },
+  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), others(row) > 0 && h("div.muted.small", { title: `They ${OTHERS}.` }, `${f.number(others(row))} not counted`)], sort: counted },
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
@@ -51,6 +51,11 @@ const columns = (tenant, until, rules) => [
 
 /** @param {Contract.StatementActivity} row */
 const counted = (row) => row.hits + row.storedMisses + row.notCached;
+
+/** @param {Contract.StatementActivity} row */
+const others = (row) => row.requests - counted(row);
+
+const OTHERS = "were answered by the Gateway itself, were refused, waited or failed";
 
 /** @param {Contract.StatementActivity} row */
 const rate = (row) => (counted(row) ? row.hits / counted(row) : null);
@@ -64,7 +69,7 @@ function statement(tenant, until, row, rules) {
   details.addEventListener("toggle", () => {
     shown.classList.toggle("two");
     more ??= h("tr", h("td", { colspan: 7 }, can(tenant, "member") && h("p.row", ruleButton(tenant, row.lastDay, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")),
-      fine(`${f.count(counted(row), "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached. ${f.count(row.requests - counted(row), "other")} waited, failed or were refused.`),
+      fine(`${f.count(counted(row), "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached. ${others(row) ? `Not counted: ${f.number(others(row))} that ${OTHERS}.` : ""}`),
       fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by `, rules.link(row.matchedRule), ". ", row.cacheStatus && meaning(row.cacheStatus))));
     if (details.open) details.closest("tr")?.after(more);
     else more.remove();
