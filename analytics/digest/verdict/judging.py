@@ -176,5 +176,5 @@ def _tell_findings(
             if seq is None:
                 yield VerdictSentence(VerdictState.FINDING, text, digest.last_day)
             else:
-                text += f", closed by revision {seq}; the digest of the next whole day lacks it"
+                text += f", closed by revision {seq}: digests of the days after it no longer show this"
                 yield VerdictSentence(VerdictState.FINDING_CLOSED, text, digest.last_day)

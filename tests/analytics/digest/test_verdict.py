@@ -314,7 +314,7 @@ def test_a_leak_is_closed_once_no_rule_shares_its_statements(tenant: UUID) -> No
     publish(4, pay, {"id": "mine", "varyBy": ["sessionId"]}, SHARED)
     note_findings(tenant)
     verdict = read_verdict(tenant)
-    assert verdict.text == f"{told}, closed by revision 3; the digest of the next whole day lacks it"
+    assert verdict.text == f"{told}, closed by revision 3: digests of the days after it no longer show this"
     assert (verdict.state, verdict.is_bad, find_open([tenant])) == (VerdictState.FINDING_CLOSED, False, {})
     # Other rules may open it again, so it stays noted.
     assert TenantHealth.objects.get().has_findings
