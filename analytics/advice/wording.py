@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from analytics.models import Recommendation
     from analytics.replay.figures import Figure
 
+#: A time below this share of the longest one is not told beside it: a reader would look for what joins them.
+_TOLD: Final = 0.05
 _PURPOSES: Final = {
     Kind.LEAK_FIX: "privacy",
     Kind.INVALIDATOR: "fresh results",
@@ -119,13 +121,14 @@ def _gains(rows: Sequence[Recommendation]) -> str:
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
+    least = max(1000, _TOLD * max(times.values(), default=0))
     return _listed(
         [
             *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
             *(
                 f"{formats.duration(it)} of {name.lower()}"
                 for name, it in sorted(times.items())
-                if it >= 1000
+                if it >= least
             ),
         ]
     )

@@ -42,6 +42,9 @@ def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
     assert say_open([one(Kind.REMOVE, saved=0)], ()) == "1 open recommendation"
     assert say_open([], ()) is None
     assert [purpose_of(row.kind) for row in rows] == ["privacy", "saves money", "saves time", "no waiting"]
+    # Two minutes beside hours are not worth a word.
+    rows[3] = one(Kind.SWR, saved=120_000)
+    assert "rules could save about 2 h of warehouse time;" in (say_open(rows, ()) or "")
 
 
 def test_what_changes_earlier_rules_promises_nothing() -> None:
