@@ -102,7 +102,7 @@ ACTS: Final[Mapping[str, str]] = {
     "member.set": "made {person} {role}|of",
     "person.offboarded": "offboarded {subject}",
     "second-factor.invited": "invited {subject} to add a second factor",
-    "days.rebuilt": "built days again|of",
+    "days.rebuilt": "asked to build days again|of",
     "rules.published": "changed the rules|of",
     "draft.kept": "kept rules as a draft|of",
     "rules.restored": "restored the rules|of",
@@ -127,7 +127,13 @@ ACTS: Final[Mapping[str, str]] = {
 _SAID: Final = frozenset(
     {"act", "role", "domain", "byHand", "person", "seq", "pat", "session", "invitation", "request"}
 )
-_LABELS: Final = {"baseSeq": "from revision", "scopes": "may", "permissions": "may", "provider": "by"}
+_LABELS: Final = {
+    "baseSeq": "from revision",
+    "withoutLog": "no log, nothing to build",
+    "scopes": "may",
+    "permissions": "may",
+    "provider": "by",
+}
 _NO_REQUEST: Final = frozenset({"", "-"})
 _IDENTIFIER: Final = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
@@ -179,6 +185,8 @@ def tell_changes(row: Event, names: Names) -> str:
     for key in sorted({*before, *after}, key=lambda key: (key != "name", key)):
         old, new = (_told(values.get(key), names) for values in (before, after))
         if (key in _SAID and not (old and new)) or old == new == "":
+            continue
+        if key in {"first", "last"} and "days" in after:
             continue
         label = _LABELS.get(key) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", key).lower()
         parts.append(f"{label}: {f'{old} → {new}' if old and new and old != new else new or old}")

@@ -118,7 +118,7 @@ class RebuildPage(TenantActPage):
     button = "Build again"
     effect = (
         f"The log files of these days (at most {MAX_DAYS}) are read again, also what is in quarantine. "
-        "What is shown stays until the new build is done. A failed build of a day without a log is closed."
+        "What is shown stays until the new build is done. A failed day that has no log becomes “no log”."
     )
     form_class = RebuildForm
 
@@ -145,11 +145,13 @@ class RebuildPage(TenantActPage):
                 lambda day=day: refresh_day.delay(tenant, day.isoformat()),  # type: ignore[misc]
                 robust=True,
             )
-        built = sum(days.values())
-        return _say_days(built, closed=len(days) - built, without_log=length - len(days)), {
+        built = [day.isoformat() for day, has_log in days.items() if has_log]
+        closed = [day.isoformat() for day, has_log in days.items() if not has_log]
+        return _say_days(len(built), closed=len(closed), without_log=length - len(days)), {
             "first": first.isoformat(),
             "last": last.isoformat(),
-            "days": [day.isoformat() for day in days],
+            "days": built,
+            "withoutLog": closed,
         }
 
     def done_at(self) -> str:
@@ -161,7 +163,7 @@ def _say_days(built: int, *, closed: int, without_log: int) -> str:
     told = [f"{count(built, 'day')} will be built again."] if built else []
     if closed:
         told.append(
-            f"{count(closed, 'day')} without a log: nothing to build. The failed build is closed in a moment."
+            f"{count(closed, 'day')} without a log: nothing to build. Its state becomes “no log” in a moment."
         )
     if without_log:
         told.append(f"{count(without_log, 'day')} without a log: nothing to do.")

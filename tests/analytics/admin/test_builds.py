@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
+from django.urls import reverse
 
 from accounts.models import Event, Tenant
 from analytics.models import Build
@@ -94,6 +95,7 @@ class TestBuilds:
             "first": "2026-02-26",
             "last": "2026-03-01",
             "days": ["2026-02-27", "2026-03-01"],
+            "withoutLog": [],
         }
 
     def test_they_are_built_at_once(
@@ -122,7 +124,7 @@ class TestBuilds:
         with django_capture_on_commit_callbacks():
             answer = support.post(to("tenant-rebuild", tenant), form, follow=True)
         shown = text_of(answer.content.decode())
-        assert "1 day without a log: nothing to build. The failed build is closed in a moment." in shown
+        assert "1 day without a log: nothing to build. Its state becomes “no log” in a moment." in shown
         assert "will be built again" not in shown
         assert "2026-03-01 pending due just now" in shown
         # A task that is killed leaves the day pending, and closing again adds nothing.
@@ -134,6 +136,8 @@ class TestBuilds:
         assert not Build.objects.unrepaired().exists()
         assert not PendingBuild.objects.exclude(day=None).exists()
         assert "2026-03-01 no log just now" in page_text(support, to("tenant-builds", tenant))
+        told = "asked to build days again of Warehouse no log, nothing to build: 2026-03-01 ticket 3"
+        assert told in page_text(support, reverse("admin:audit"))
 
     def test_a_build_that_was_killed_after_it_published_is_closed(
         self, tenant: Tenant, object_store: Path
