@@ -5,7 +5,7 @@ A person's page, a tenant's page of people and the access review show the same r
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import chain
@@ -31,10 +31,11 @@ from accounts.models import (
 from accounts.models.billing import GrantResource
 from accounts.models.tokens import OF_DASHBOARD
 from accounts.models.users import MembershipRole, PrimaryRole
+from tenantadmin.lib.core.formats import count
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django.db.models import QuerySet
 
@@ -61,6 +62,12 @@ class RightKind(StrEnum):
     GRANT = "grant"
     TOKEN = "token"  # noqa: S105
     SESSION = "session"
+
+
+_COUNTED: Final[Mapping[str, str]] = {
+    RightKind.ROLE: "staff role",
+    RightKind.OWNERSHIP: "account ownership",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,12 @@ class Rights:
     @property
     def can_be_revoked(self) -> bool:
         return any(right.can_be_revoked for right in self.rows)
+
+    @property
+    def counted(self) -> str:
+        """How many there are of each kind, in words."""
+        kinds = Counter(right.kind for right in self.rows)
+        return ", ".join(count(number, _COUNTED.get(kind, kind)) for kind, number in kinds.items())
 
     @property
     def folded(self) -> list[Right]:

@@ -19,7 +19,6 @@ from accounts.admin.revoking import accounts_billed_to, offboard, why_not_offboa
 from accounts.admin.rights import MAX_ROWS
 from accounts.deletion import owned_alone
 from accounts.models.users import StaffRole
-from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -91,18 +90,17 @@ class OffboardPage(PersonScope, ActPage):
             for key, heir in values.items()
             if key not in other
         }
+        ended = self.rights(limit=None)
         done = offboard(
             self.person.pk, heirs=heirs, actor=self.actor, gives_billing=values.get(_BILLING, False)
         )
-        ended = {"membership": done.memberships, "grant": done.grants, "token": done.tokens}
-        said = ", ".join(formats.count(number, what) for what, number in ended.items() if number)
         names = names_of(heirs)
         owns: defaultdict[str, list[str]] = defaultdict(list)
         for key, heir in heirs.items():
             owns[heir].append(names[key][1] if key in names else str(key))
         message = f"{self.person.email} is offboarded."
-        if said:
-            message += f" Ended: {said}."
+        if ended.rows:
+            message += f" {len(ended.rows)} ended: {ended.counted}."
         for heir in sorted(owns):
             message += f" {heir} now owns {', '.join(owns[heir])}."
         return message, msgspec.to_builtins(done)

@@ -47,9 +47,11 @@ class TestOffboarding:
         others = "Another owner for the account Acme optional Another owner for the tenant Warehouse optional"
         assert f"New owner of everything below {told}{others}" in text
         assert "Shared" not in text.partition("What ends")[0]
+        ended = "2 account ownerships, 1 membership, 1 grant, 1 token, 1 session"
+        assert f"What ends 6: {ended}" in text
         answer = staff.post(address, self.form(world), follow=True)
         told = (
-            "owner@example.org is offboarded. Ended: 1 membership, 1 grant, 1 token. "
+            f"owner@example.org is offboarded. 6 ended: {ended}. "
             "tenant-admin@example.org now owns Acme, Warehouse."
         )
         assert told in text_of(answer.content.decode())
