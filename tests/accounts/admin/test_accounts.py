@@ -318,18 +318,20 @@ class TestFqdn:
         Fqdn.objects.create(name="db.acme.example", tenant_id=world.tenant.pk)
         other = str(world.stranger_tenant.pk)
         text = self.ask(staff, "db.acme.example", tenant=other)
-        assert "A claim by Other refused" in text
-        assert "refused Another tenant holds it." in text
+        assert "Could Other claim it? no" in text
+        assert "Another tenant holds it." in text
         verified(world.stranger_tenant.account, "acme.example")
         Fqdn.objects.update(released_at=now())
         text = self.ask(staff, "db.acme.example", tenant=other)
-        assert "A claim by Other refused Another tenant released it" in text
+        assert "Could Other claim it? no Another tenant released it" in text
         settings.PLAN_LIMITS = {**settings.PLAN_LIMITS, "team": {"tenants": 1, "fqdns": 0, "rules": 1}}
         assert "plan_limit_exceeded" in self.ask(staff, "db.acme.example", tenant="Other")
 
     def test_the_answer_matches_a_write(self, staff: Client, world: factories.World) -> None:
         name = "new.gateway.localhost"
-        assert "A claim by Warehouse allowed It would succeed." in self.ask(staff, name, tenant="warehouse")
+        assert "Could Warehouse claim it? yes The claim would succeed." in self.ask(
+            staff, name, tenant="warehouse"
+        )
         document = read_config(world.tenant.pk).document
         TenantConfig.objects.filter(pk=world.tenant.pk).update(document={**document, "fqdns": [name]})
         Fqdn.objects.create(name=name, tenant_id=world.tenant.pk)
@@ -339,7 +341,7 @@ class TestFqdn:
         factories.make_tenant(world.account, "Retail warehouse")
         text = self.ask(staff, "a.gateway.localhost", tenant="warehouse")
         assert "More than one tenant is meant. Choose: Retail warehouse of Acme Warehouse of Acme" in text
-        assert "A claim by Retail warehouse" in self.ask(staff, "a.gateway.localhost", tenant="retail")
+        assert "Could Retail warehouse claim it?" in self.ask(staff, "a.gateway.localhost", tenant="retail")
         text = self.ask(staff, "a.gateway.localhost", tenant="zzz")
         assert "No tenant has “zzz” at the beginning of a word of its name, of an FQDN, or of" in text
 
@@ -348,7 +350,7 @@ class TestFqdn:
     ) -> None:
         verified(world.account, "acme.example")
         text = self.ask(staff, "db.acme.example", tenant=str(world.stranger_tenant.pk))
-        assert "A claim by Other refused Its domain belongs to Acme. fqdn-outside-domains" in text
+        assert "Could Other claim it? no Its domain belongs to Acme. fqdn-outside-domains" in text
         assert "Verify its domain first" in self.ask(
             staff, "db.elsewhere.example", tenant=str(world.stranger_tenant.pk)
         )
@@ -357,7 +359,7 @@ class TestFqdn:
         world.tenant.deleted_at = now()
         world.tenant.save()
         text = self.ask(staff, "a.gateway.localhost", tenant=str(world.tenant.pk))
-        assert "refused The tenant is deleted." in text
+        assert "no The tenant is deleted." in text
 
 
 class TestConfig:

@@ -100,7 +100,7 @@ def test_plan_domain_and_fqdn(chromium: str, service: str, world: factories.Worl
         page.fill("[name=tenant]", "Other")
         clicks.click("button:has-text('Look up')")
         page.wait_for_selector("#found >> text=claimed")
-        page.wait_for_selector("#claim >> text=refused")
+        page.wait_for_selector("#claim .chip >> text=no")
         assert clicks.count <= 4
     domain.refresh_from_db()
     assert domain.verified_at is not None
