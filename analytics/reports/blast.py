@@ -329,7 +329,7 @@ def _say_log(
         return f"{published}, and the log has no request since."
     if now - end >= _LATE:
         newest = f"The newest request in the log is from {ago(end, now=now)}"
-        return f"{newest}. What was stored after that ends too, but is not counted here."
+        return f"{newest}. Results stored since are not counted here."
     if not has_results and now - published_at < dt.timedelta(days=1):
         return f"{published}: since then these rules have stored no result that is still valid."
     return None

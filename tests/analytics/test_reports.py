@@ -532,7 +532,7 @@ class TestPreview:
         assert every.note is None
         assert some.log_until == format_timestamp(moment(eleven + 4))
         newest = "The newest request in the log is from 1 hour ago"
-        assert some.log_note == f"{newest}. What was stored after that ends too, but is not counted here."
+        assert some.log_note == f"{newest}. Results stored since are not counted here."
         by_rule = preview_invalidation(log, rule_id="r", now=self.NOW)
         by_long_names = preview_tables(log, tables=["x" * 2000 for _ in range(100)], now=self.NOW)
         uncounted = [*by_rule.targets, *by_long_names.targets]

@@ -32,8 +32,8 @@ from rules.markers import (
 from rules.models import Marker
 from rules.table_invalidation import invalidate_tables, named_tables
 from tenantadmin.lib.core.errors import BadRequest
-from tenantadmin.lib.core.formats import count, number
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.formats import count, exact_time, number
+from tenantadmin.lib.core.timestamps import now, parse_timestamp
 from tenantadmin.lib.objectstore import default_store
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from accounts.admin.pages.base import Trail
     from accounts.models import Tenant
     from analytics.reports.blast import PreviewTarget
+    from rules.markers import MarkerDocument
 
 _PAGE = 50
 #: What a preview signs. An earlier release signed something else, so it has another name.
@@ -235,16 +236,17 @@ class InvalidatePage(LogPage, TenantActPage):
         named = ", ".join(self.rule_names[rule_id] for rule_id in rule_ids)
         said = {"tables": self.tables} if self.tables else {}
         ids = [marker.marker_id for marker in made]
-        return f"Invalidated: {named}. {self._ended(rule_ids)}", {"markers": ids, "rules": rule_ids, **said}
+        return f"Invalidated: {named}. {self._ended(made)}", {"markers": ids, "rules": rule_ids, **said}
 
-    def _ended(self, rule_ids: Sequence[str]) -> str:
+    def _ended(self, made: Sequence[MarkerDocument]) -> str:
         """Return what ended, by the numbers that the user saw in the preview."""
         found, log_note = self._previewed()
         if not found:
             return ""
-        ends = self._sum_up(found, rule_ids, log_note)
+        ends = self._sum_up(found, [marker.target_rule_id for marker in made], log_note)
         if not ends["entries"]:
-            return " ".join(filter(None, ["That ended what the log does not show yet.", log_note]))
+            at = exact_time(parse_timestamp(made[0].invalidated_at))
+            return f"No result older than {at} is served any more; by the log there was none."
         what = f", of which {number(ends['reading'])} read {self.what}" if ends["reading"] else ""
         return f"That ended {count(ends['entries'], 'cached result')}{what}."
 

@@ -15,6 +15,7 @@ from analytics.reports.reading import LogReader
 from logs.audit import Reader
 from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
+from tenantadmin.lib.core.formats import exact_time
 from tenantadmin.lib.core.timestamps import epoch_ms, from_epoch_ms, now
 from tenantadmin.lib.objectstore import default_store
 from tests.admin.logs import RULE, to
@@ -31,7 +32,8 @@ class TestMarkers:
         shown = page_text(support, to("tenant-invalidate", tenant), rule="orders")
         assert "What ends if you invalidate orders by the log" in shown
         assert (
-            "The log shows no cached result of the rule. Results that the log does not show yet end." in shown
+            "The log shows no cached result of the rule. This ends only results that are not in the log yet."
+            in shown
         )
         assert "orders 0 0 B 0 ms 0" in shown
         # Staff without access cannot run SQL.
@@ -111,7 +113,9 @@ class TestMarkers:
     def test_support_invalidates_with_a_reason(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-invalidate", tenant)
         assert support.post(address, {"rule": "orders", "reason": ""}).status_code == 400
-        assert support.post(address, {"rule": "orders", "reason": "backfill"}).status_code == 302
+        previewed = support.get(address, {"rule": "orders"}).context["signed"]
+        form = {"rule": "orders", "reason": "backfill", "previewed": previewed}
+        assert support.post(address, form).status_code == 302
         marker = Marker.objects.get()
         assert (marker.target_rule_id, marker.metadata) == ("orders", {"reason": "backfill"})
         event = Event.objects.get(kind="staff.acted")
@@ -120,7 +124,11 @@ class TestMarkers:
             "markers": [marker.marker_id],
             "rules": ["orders"],
         }
-        shown = page_text(support, to("tenant-markers", tenant))
+        shown = text_of(support.get(to("tenant-markers", tenant)).content.decode())
+        told = (
+            f"older than {exact_time(marker.invalidated_at)} is served any more; by the log there was none."
+        )
+        assert f"Invalidated: orders. No result {told}" in shown
         assert f"active orders just now {marker.created_by} backfill" in shown
         support.post(address, {"rule": "orders", "reason": "again"})
         assert "superseded orders" in page_text(support, to("tenant-markers", tenant))
