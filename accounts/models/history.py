@@ -76,7 +76,12 @@ class Revision(models.Model):
     def done(self) -> str:
         """What was done, in words: "changed the rules"."""
         verb = "changed" if self.action == RevisionAction.UPDATE else f"{self.action}d"
-        return f"{verb} the {_DOCUMENTS.get(self.kind, self.kind)}"
+        return f"{verb} the {self.document_name}"
+
+    @property
+    def document_name(self) -> str:
+        """What was changed, in words: "configuration"."""
+        return _DOCUMENTS.get(self.kind, self.kind)
 
     @property
     def text(self) -> str:

@@ -130,7 +130,9 @@ def phrase_of(entry: Entry) -> tuple[str, str]:
 def tell_revision(row: Revision) -> str:
     """Return a change of a document in words, for a row that names the document's tenant or account."""
     said = sentence(row)
-    return row.done if said in _NO_MORE else f"{row.done}: {said}"
+    if row.text in _NO_MORE:
+        return row.done + said.removeprefix(row.text)
+    return f"{row.document_name}: {said}"
 
 
 def detail_of(entry: Entry, names: Names) -> str:

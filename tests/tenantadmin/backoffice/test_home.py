@@ -98,7 +98,9 @@ class TestHome:
                 document={},
                 changed_at=now() - dt.timedelta(hours=hours, minutes=1),
             )
-        assert "Warehouse revision 3 restored revision 0, 2 hours ago 40.0%" in page_text(staff, "/admin/")
+        shown = page_text(staff, "/admin/")
+        assert "Warehouse revision 3 restored revision 0, 2 hours ago 40.0%" in shown
+        assert "rules: restored revision 0: saved it without a difference x@example.org" in shown
         TenantHealth.objects.update(last_day=now().date() - dt.timedelta(days=2))
         assert "restored revision 0, 2 hours ago; no requests since" in page_text(staff, "/admin/")
 
@@ -305,10 +307,17 @@ class TestHome:
 
     def test_changes_name_their_account(self, staff: Client, tenant: Tenant) -> None:
         Revision.objects.create(
-            kind="account", account_id=tenant.account_id, seq=0, action="create", user="x", document={}
+            kind="account",
+            account_id=tenant.account_id,
+            seq=0,
+            action="create",
+            user="x",
+            summary={"comment": "new customer"},
+            document={},
         )
         html = staff.get("/admin/").content.decode()
         assert f'href="{reverse("admin:account", args=[tenant.account_id])}">Acme</a>' in html
+        assert "Acme created the account (“new customer”) x" in text_of(html)
 
     def test_small_drops_and_few_requests_are_noise(self, staff: Client, world: factories.World) -> None:
         common = {"rate_7": 0.1, "rate_28": 0.5, "last_day": now().date()}
