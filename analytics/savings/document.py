@@ -225,14 +225,16 @@ def _text_of(
 ) -> SavingsText:
     saved, without = total.saved, total.without
     explanation = (
-        f"The cache spared {formats.ratio(saved.busy_ms, without.busy_ms)} of the warehouse time, which is "
-        "how long statements would run without it. Requests whose time was not measured, hits among them, "
-        "count with the mean time of their statement."
+        f"Statements ran for {formats.duration(total.with_cache.busy_ms)}. Without the cache they would have "
+        f"run {formats.duration(saved.busy_ms)} longer: it spared "
+        f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the whole. Requests whose time was not "
+        "measured, hits among them, count with the mean time of their statement."
     )
-    less = "less billed time, " if saved.money is None else ""
-    bill = f"{less}{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill without the cache"
-    if saved.billed_ms < 0:
-        bill = f"{formats.ratio(-saved.billed_ms, without.billed_ms)} more than the bill without the cache"
+    # Beside money: two long times that are rounded do not show by how much they differ.
+    amount = "" if saved.money is None else f"{formats.duration(abs(saved.billed_ms))} "
+    word = "more" if saved.billed_ms < 0 else "less"
+    share_of_bill = formats.ratio(abs(saved.billed_ms), without.billed_ms)
+    bill = f"{amount}{word} billed time, {share_of_bill} of the bill without the cache"
     # A share of the time, beside the share of the bill, would be read as another saving.
     time = "of statements that did not run"
     chart = "How long the warehouse was awake, which is what is billed; all days together"

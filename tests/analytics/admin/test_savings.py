@@ -51,16 +51,16 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
     put(tenant)
     set_price(tenant)
     shown = text_of(staff.get(to("tenant-savings", tenant), DAYS).content.decode())
-    bill = "53.8% of the bill without the cache"
+    bill = "7 min less billed time, 53.8% of the bill without the cache"
     assert f"Saved on the bill 0.35 USD {bill}" in shown
     assert (
         "Warehouse time saved 2 min "
         "of statements that did not run; billed only where the warehouse would have slept" in shown
     )
     assert (
-        "The cache spared 66.7% of the warehouse time, which is how long statements would run without it. "
-        "Requests whose "
-        "time was not measured, hits among them, count with the mean time of their statement. "
+        "Statements ran for 1 min. Without the cache they would have run 2 min longer: it spared 66.7% of "
+        "the whole. Requests whose time "
+        "was not measured, hits among them, count with the mean time of their statement. "
         "Billed is the time that the warehouse is awake: from its first statement until it suspends. "
         "Statements run only part of it. A hit saves money only when the warehouse would have been asleep"
         in shown
@@ -143,7 +143,7 @@ def test_the_first_figure_of_the_overview(staff: Client, tenant: Tenant, setting
     )
     set_price(tenant)
     assert text_of(staff.get(page, part).content.decode()) == (
-        "Saved on the bill 0.35 USD 53.8% of the bill without the cache "
+        "Saved on the bill 0.35 USD 7 min less billed time, 53.8% of the bill without the cache "
         "Warehouse time saved 2 min "
         "of statements that did not run; billed only where the warehouse would have slept"
     )

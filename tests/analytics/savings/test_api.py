@@ -70,6 +70,19 @@ def get(world: World, query: str = DAYS, status: int = 200) -> Any:
     return answer.json()
 
 
+def test_a_cache_that_costs_says_how_much_longer_is_billed(world: World) -> None:
+    ran = {"cacheStatus": "MISS", "warehouseExecutionTimeMs": 0}
+    # The hit would have joined the two sessions, each of which bills an hour.
+    put(
+        world,
+        {"timestamp": 0, **ran},
+        {"timestamp": MINUTE, "cacheStatus": "HIT"},
+        {"timestamp": 2 * MINUTE, **ran},
+    )
+    factories.set_prices(world.tenant, {**PRICE, "autoSuspendSeconds": 60, "minimumSeconds": 3_600})
+    assert get(world)["text"]["bill"] == "1 h more billed time, 100% of the bill without the cache"
+
+
 def test_the_document(world: World) -> None:
     put_example(world)
     factories.set_prices(world.tenant, PRICE)
@@ -93,7 +106,7 @@ def test_the_document(world: World) -> None:
         "window": {"from": "2026-03-10", "to": "2026-03-11", "daysWithoutData": ["2026-03-11"]},
         "total": figures,
         "text": {
-            "bill": "50.0% of the bill without the cache",
+            "bill": "6 min less billed time, 50.0% of the bill without the cache",
             "time": "of statements that did not run; billed only where the warehouse would have slept",
             "chart": "How long the warehouse was awake, which is what is billed; all days together",
             "suspends": "It suspends when no statement ran for so long. That is set in the warehouse.",
