@@ -26,8 +26,8 @@ export function resultTable(tenant, answer) {
   })), answer.rows, { label: "Result", none: "No row fits." });
 }
 
-/** @param {string} tenant @param {string} day @param {string} column @param {string} value begin a rule of the tables that a logged statement reads */
-export const ruleButton = (tenant, day, column, value) => can(tenant, "write") && can(tenant, "member") && button("Make a rule for its tables", async () => {
+/** @param {string} tenant @param {string} day @param {string | null} status of a statement that the Gateway answers itself there are no tables @param {string} column @param {string} value begin a rule of the tables that a logged statement reads */
+export const ruleButton = (tenant, day, status, column, value) => status !== "SPOOFED" && can(tenant, "write") && can(tenant, "member") && button("Make a rule for its tables", async () => {
   const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${day}' AND ${column} = '${value.replaceAll("'", "''")}' LIMIT 1`);
   const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
   if (!tables.length) throw new Error("The log names no table of this statement.");

@@ -61,10 +61,10 @@ function request(tenant, row, rules) {
 }
 
 /** @param {string} tenant @param {Row} row @param {HTMLElement} body */
-function open(tenant, { queryHash, statement, logId, day }, body) {
+function open(tenant, { queryHash, statement, logId, day, cacheStatus }, body) {
   const same = queryHash ? { queryHash } : statement ? { statement: statement.slice(0, LONGEST) } : null;
   const acts = h("div.row", same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
-    logId && ruleButton(tenant, day, "logId", logId),
+    logId && ruleButton(tenant, day, cacheStatus, "logId", logId),
     logId && a(to(tenant, "explain", { logId, day }), "Link to this request"));
   if (!logId) return fill(body, h("p.sql", statement), h("p.muted", "Without a logId, rules cannot be traced."), acts);
   const output = h("div");
