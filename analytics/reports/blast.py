@@ -156,7 +156,7 @@ class TableInvalidationPreview(_PreviewHead):
     rule_ids: Annotated[list[str], Meta(description="The rules that would get a marker.")]
     note: Annotated[
         str | None,
-        Meta(description="What rules that are not suggested mean, for people to read."),
+        Meta(description="Why rules are not suggested, for people to read."),
     ] = None
     meant: Annotated[
         list[str] | None,
@@ -202,27 +202,27 @@ def preview_rules(
     """Return what markers on these rules would end, whatever they invalidate themselves."""
     ruleset = read_ruleset(log.tenant)
     rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
-    shown = [rules[rule_id] for rule_id in rule_ids[:MAX_PREVIEWED] if rule_id in rules]
+    chosen = [rules[rule_id] for rule_id in rule_ids if rule_id in rules]
+    shown = chosen[:MAX_PREVIEWED]
     logged: set[str] = set()
     found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables, logged=logged)
     what = name_tables(tables)
     meant: list[str] = []
-    notes: list[str] = []
-    if tables and not any(target.suggested for target in found.targets):
-        named = {name for rule in shown for name in named_tables(rule)}
+    note = None
+    is_suggested = any(target.suggested for target in found.targets)
+    if tables and not is_suggested and not any(names_table(rule, tables) for rule in chosen[MAX_PREVIEWED:]):
+        named = {name for rule in chosen for name in named_tables(rule)}
         meant = _meant(tables, logged | named)
     if meant:
-        notes.append(
+        note = (
             f"No rule names {what}, and no result reads {what} by the log. Did you mean {' or '.join(meant)}?"
         )
-    if any(target.suggested is False for target in found.targets):
-        notes.append(
+    elif any(target.suggested is False for target in found.targets):
+        note = (
             f"Rules that do not name {what}, and whose statements do not read {what} by the log, are not "
             "ticked at first. Tick them too to be on the safe side: all of their results end then."
         )
-    return TableInvalidationPreview.of(
-        found, rule_ids=list(rule_ids), note=" ".join(notes) or None, meant=meant or None
-    )
+    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note, meant=meant or None)
 
 
 def _has_schema(name: str) -> bool:
