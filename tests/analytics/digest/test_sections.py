@@ -564,8 +564,8 @@ class TestSavings:
     def test_a_cost_is_no_saving_with_a_minus(self, world: World) -> None:
         """Run, the hit would have joined both executions, and a second start would not have been billed."""
         price = {"from": "2026-01-01", "currency": "USD", "perHour": "3.00", "billing": "suspending"}
-        price |= {"autoSuspendSeconds": 60, "minimumSeconds": 600}
-        assert self.prepare(world, price, hit_at=at(DAY) + 90_000, again_at=at(DAY) + 180_000) == [
+        short = {**price, "autoSuspendSeconds": 60, "minimumSeconds": 600}
+        assert self.prepare(world, short, hit_at=at(DAY) + 90_000, again_at=at(DAY) + 180_000) == [
             "The cache cost 0.50 USD, 100% of the bill without the cache.",
             "The warehouse was awake for 0.3 h, 10 min more than without the cache.",
         ]
