@@ -93,7 +93,7 @@ class Replay(ReplaySummary):
 
     judgement: ReplayJudgement | None = None
     figures: Annotated[
-        list[Figure] | None, Meta(description="What the rules change, beside those of `against`.")
+        list[Figure] | None, Meta(description="What the rules change, compared with the rules of `against`.")
     ] = None
     rows: ReplayRows | None = None
     gateway: LearnedGateway | None = None

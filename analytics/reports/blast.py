@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING, Annotated, Final
 from django.db.models import Max
 from msgspec import Meta
 
+from analytics.reports.blast_tables import find_meant, longer_names_sql, name_tables, say_why
 from analytics.reports.per_user import reads_tables_sql
 from analytics.reports.reading import ReportQuery
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_value
-from rules.conditions.casefold import fold_case
 from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
 from rules.table_invalidation import find_rules, named_tables, names_table
-from tenantadmin.lib.core.formats import ago, count, number
+from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from analytics.reports.reading import LogReader
     from rules.language import Rule
@@ -40,8 +40,6 @@ MAX_PREVIEWED: Final = 20
 
 #: The most characters of a query that look for tables; with longer names, results of tables are not counted.
 _MAX_READS: Final = 30_000
-#: The most tables of a rule that a preview names.
-_MAX_NAMED: Final = 3
 
 #: A result is born when its execution ends. It is live if it was executed under the current rules, was born
 #: at or after the last marker, and has not expired.
@@ -74,10 +72,6 @@ FROM (
 _COUNTED: Final = """,
     count(*) FILTER (isLive AND ({reads})) AS tableEntries,
     count(*) FILTER ({reads}) AS allTableEntries"""
-
-#: A few texts of ``tables`` with names that end with a name that was asked for.
-_LONGER: Final = """,
-    (list(DISTINCT tables) FILTER ({longer}))[:20] AS longer"""
 
 #: The results themselves.
 _LISTED: Final = """
@@ -179,7 +173,7 @@ def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> I
     rule = rules.get(rule_id)
     if rule is None:
         raise RuleNotFound
-    found = _preview_all(
+    found, _ = _preview_all(
         log, [rules[target] for target in rule.invalidate_rules or (rule_id,)], ruleset=ruleset, now=now
     )
     return InvalidationPreview.of(found, rule_id=rule_id)
@@ -204,15 +198,14 @@ def preview_rules(
     rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
     chosen = [rules[rule_id] for rule_id in rule_ids if rule_id in rules]
     shown = chosen[:MAX_PREVIEWED]
-    logged: set[str] = set()
-    found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables, logged=logged)
+    found, logged = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
     what = name_tables(tables)
     meant: list[str] = []
     note = None
     is_suggested = any(target.suggested for target in found.targets)
     if tables and not is_suggested and not any(names_table(rule, tables) for rule in chosen[MAX_PREVIEWED:]):
         named = {name for rule in chosen for name in named_tables(rule)}
-        meant = _meant(tables, logged | named)
+        meant = find_meant(tables, logged | named)
     if meant:
         note = (
             f"No rule names {what}, and no result reads {what} by the log. Did you mean {' or '.join(meant)}?"
@@ -223,57 +216,6 @@ def preview_rules(
             "ticked at first. Tick them too to be on the safe side: all of their results end then."
         )
     return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note, meant=meant or None)
-
-
-def _has_schema(name: str) -> bool:
-    """Return True if a name has a schema, or is a pattern."""
-    return "." in name or "*" in name
-
-
-def may_mean(name: str, longer: str) -> bool:
-    """Return True if ``name`` has no schema, and ``longer`` is that name with one."""
-    return not _has_schema(name) and fold_case(longer).endswith(f".{fold_case(name)}")
-
-
-def _meant(tables: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Return a few of the known names that one of ``tables`` may mean."""
-    found = {
-        fold_case(it): it for it in known if "*" not in it and any(may_mean(name, it) for name in tables)
-    }
-    return sorted(found.values())[:_MAX_NAMED]
-
-
-def name_tables(tables: Sequence[str]) -> str:
-    """Return what a sentence calls the tables."""
-    return tables[0] if len(tables) == 1 else "these tables"
-
-
-def _say_why(
-    rule: Rule, *, entries: int, read: int | None, ever_read: int | None, tables: Sequence[str]
-) -> str:
-    """Say what the results of a rule have to do with tables. ``read`` is None if they were not counted."""
-    what = name_tables(tables)
-    if not read:
-        cached = f"result of {what}, only {count(entries, 'other')}" if entries else "cached result"
-        named = named_tables(rule)
-        if names_table(rule, tables):
-            reason = f"Its conditions name {what if len(tables) == 1 else 'one of them'}."
-        elif ever_read:
-            return f"By the log, its statements read {what}, but it now has no {cached}."
-        elif named:
-            shown = ", ".join([*named[:_MAX_NAMED], *(["…"] if len(named) > _MAX_NAMED else [])])
-            reason = f"It is for {shown}; a statement may read {what} too."
-        else:
-            reason = f"It is not limited to certain tables, so it may have results of {what}."
-        if read is None:
-            return reason
-        return f"{reason} By the log, it has no {cached}."
-    others = entries - read
-    reads = f"{'reads' if read == 1 else 'read'} {what}."
-    if not others:
-        return f"Its one result {reads}" if read == 1 else f"All {number(read)} of its results {reads}"
-    also = f"The other {number(others)} {'ends' if others == 1 else 'end'} too."
-    return f"{number(read)} of its {number(entries)} results {reads} {also}"
 
 
 def listing_sql(counting: str) -> str:
@@ -288,10 +230,10 @@ def _preview_all(
     ruleset: RulesetState,
     now: dt.datetime,
     tables: Sequence[str] = (),
-    logged: set[str] | None = None,
-) -> _PreviewHead:
-    """``logged`` gets the names in the log that `_meant` may choose from."""
+) -> tuple[_PreviewHead, set[str]]:
+    """Return the preview, and names of tables in the log that ``tables`` may mean."""
     queries: list[ReportQuery] = []
+    logged: set[str] = set()
     reads = reads_tables_sql(tables) if tables else ""
     if len(reads) > _MAX_READS:
         reads = ""
@@ -311,13 +253,14 @@ def _preview_all(
     targets.sort(key=lambda target: (target.suggested is False, -(target.table_entries or 0)))
     end = _find_end(log, now=now)
     has_results = any(target.entries for target in targets)
-    return _PreviewHead(
+    head = _PreviewHead(
         at=format_timestamp(now),
         log_until=None if end is None else format_timestamp(end),
         log_note=_say_log(end=end, published_at=ruleset.modified_at, now=now, has_results=has_results),
         targets=targets,
         queries=queries,
     )
+    return head, logged
 
 
 def _say_log(
@@ -354,14 +297,11 @@ def _preview(
     reads: str,
     tables: Sequence[str],
     queries: list[ReportQuery],
-    logged: set[str] | None,
+    logged: set[str],
 ) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
     marked = Marker.objects.remaining().filter(tenant=log.tenant, target_rule_id=rule.id)
     last_marker = marked.aggregate(last=Max("invalidated_at"))["last"]
-    counted = _COUNTED.format(reads=reads) if reads else ""
-    if reads and (bare := [f"*.{name}" for name in tables if not _has_schema(name)]):
-        counted += _LONGER.format(longer=reads_tables_sql(bare))
     live_sql = _LIVE.format(
         first=now.date() - dt.timedelta(days=days),
         last=now.date(),
@@ -370,7 +310,7 @@ def _preview(
         written=epoch_ms(written),
         marker=0 if last_marker is None else epoch_ms(last_marker),
         ttl=1000 * rule.ttl_seconds,
-        counted=counted,
+        counted=_COUNTED.format(reads=reads) + longer_names_sql(tables) if reads else "",
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
     same_hour_sql = _SAME_HOUR.format(
@@ -381,8 +321,7 @@ def _preview(
         ReportQuery(name=f"{rule.id} sameHour", sql=same_hour_sql),
     ]
     (row,) = log.rows(live_sql)
-    if logged is not None:
-        logged.update(str(name) for text in row.get("longer") or () for name in json.loads(text))
+    logged.update(str(name) for text in row.get("longer") or () for name in json.loads(text))
     read, ever_read = row.get("tableEntries"), row.get("allTableEntries")
     by_day = {counts["day"]: counts for counts in log.rows(same_hour_sql)}
     last_store = row["lastStoreAt"]
@@ -391,7 +330,7 @@ def _preview(
         rule_id=rule.id,
         entries=row["entries"],
         table_entries=read,
-        why=_say_why(rule, entries=row["entries"], read=read, ever_read=ever_read, tables=tables)
+        why=say_why(rule, entries=row["entries"], read=read, ever_read=ever_read, tables=tables)
         if tables
         else None,
         suggested=ever_read != 0 or names_table(rule, tables) if tables else None,

@@ -13,7 +13,8 @@ from django.core import signing
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
-from analytics.reports.blast import listing_sql, may_mean, name_tables, preview_rules, preview_tables
+from analytics.reports.blast import listing_sql, preview_rules, preview_tables
+from analytics.reports.blast_tables import may_mean, name_tables
 from analytics.reports.reading import LogReader
 from rules.admin.names import NamesRules, offer_rules
 from rules.admin.rules import name_rules

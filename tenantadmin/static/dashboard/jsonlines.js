@@ -14,7 +14,7 @@ export function linesOf(text) {
   /** @type {Map<string, number>} */
   const lines = new Map();
   // A text without its last quote ends with its line.
-  // Other white space than that of JSON, such as no-break spaces of a copied text, is a word that is no value.
+  // White space that JSON does not have, such as the no-break spaces of a copied text, is a word that is no value.
   const tokens = text.matchAll(/"(?:[^"\\\n]|\\.)*("?)|[{}[\]:,]|[^ \t\r\n{}[\]:,"]+/g);
   let [word, quote, line, end] = ["", "", 1, 0];
   let before = { word, line };
