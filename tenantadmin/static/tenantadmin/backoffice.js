@@ -61,7 +61,13 @@ window.addEventListener("load", () => window.addEventListener("keydown", (event)
 document.addEventListener("keydown", (event) => {
     if (event.target.id !== "search-input-command") return;
     // django-unfold closes an empty palette alone.
-    if (event.key === "Escape") event.target.value = "";
+    if (event.key === "Escape") {
+        event.target.value = "";
+        // Without it, htmx does not ask for the same words again.
+        event.target.dispatchEvent(new Event("keyup"));
+        // A field that was just hidden may still have the focus, and then Ctrl+K does nothing.
+        event.target.blur();
+    }
     if (event.key !== "Enter") return;
     // django-unfold opens the result that the arrows chose. Without one it fails, so it must not see the key.
     if (document.querySelector("#command-results li.active")) return;

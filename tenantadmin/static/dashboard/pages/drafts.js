@@ -33,7 +33,7 @@ const NEW = "New draft, without changes";
 
 /** @type {(tenant: string, replays: Contract.ReplaySummary[], drafts?: Contract.DraftHead[]) => HTMLElement} without `drafts` they are all of one draft */
 export const listReplays = (tenant, replays, drafts) => tablePanel("Replays", null, [
-  { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), row.window.text), class: "nowrap" },
+  { head: "Days", cell: (row) => a(to(tenant, `replays/${row.replayId}`), row.window.text) },
   drafts !== undefined && { head: "Rules", cell: (row) => (row.requestedBy === "system" ? "a recommendation" : subject(row.subject, drafts)) }, text("State", "state", (state) => badge(state, STATE[state])),
   age("Asked", "requestedAt"), text("By", "requestedBy", (by) => (by === "system" ? "the search for recommendations" : by)),
 ], replays, { limit: 20, none: "There are no replays yet." });
