@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connections
+from playwright.sync_api import expect
 
 from tests.browser.browsing import find_chromium, kept
 from tests.browser.providers import running_provider
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter
     from playwright.sync_api import Browser
     from pytest_django.live_server_helper import LiveServer
+
+# As long as all other waits: a machine may be slow.
+expect.set_options(timeout=30_000)
 
 _left_out: list[str] = []
 
