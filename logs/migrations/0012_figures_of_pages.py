@@ -15,16 +15,4 @@ class Migration(migrations.Migration):
             name='by_service',
             field=models.BooleanField(db_default=False, default=False),
         ),
-        migrations.AddIndex(
-            model_name='queryrun',
-            index=models.Index(condition=models.Q(('by_service', False)), fields=['-at', '-id'], name='query_run_own_newest'),
-        ),
-        migrations.AddIndex(
-            model_name='queryrun',
-            index=models.Index(condition=models.Q(('by_service', False)), fields=['email', '-at', '-id'], name='query_run_own_email'),
-        ),
-        migrations.AddIndex(
-            model_name='queryrun',
-            index=models.Index(condition=models.Q(('by_service', False)), fields=['tenant_id', '-at', '-id'], name='query_run_own_tenant'),
-        ),
     ]

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from django.db import connection
 from django.db.migrations.loader import MigrationLoader
-from django.db.migrations.operations import AddIndex
+from django.db.migrations.operations import AddConstraint, AddField, AddIndex
 
-from tenantadmin.lib.database.months import MonthlyModel
-from tests.admin.rows import make_row, our_models
+from tenantadmin.lib.database.indexes import AddIndexWithoutLock
+from tests.admin.rows import make_row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.db.migrations.operations.base import Operation
 
 pytestmark = pytest.mark.django_db
 
@@ -39,18 +44,39 @@ def test_the_previous_release_can_write_every_row() -> None:
         assert model._default_manager.filter(pk=row.pk).exists(), model
 
 
-def test_new_indexes_of_earlier_tables_are_created_concurrently() -> None:
-    """Otherwise no process can write to the table until the index is made."""
+def new_operations(*, atomic: bool | None = None) -> Iterator[tuple[str, str, Operation]]:
+    """Yield app, migration and operation of all migrations since the previous release."""
     loader = MigrationLoader(connection)
     earlier = {key for last in PREVIOUS.items() for key in loader.graph.forwards_plan(last)}
-    # PostgreSQL cannot do so for a table in partitions.
-    in_partitions = {it._meta.label_lower for it in our_models() if issubclass(it, MonthlyModel)}
-    tables = {it._meta.label_lower for it in previous_models()} - in_partitions
+    for (app, name), migration in loader.disk_migrations.items():
+        if app in PREVIOUS and (app, name) not in earlier and atomic in {None, migration.atomic}:
+            for operation in migration.operations:
+                yield app, name, operation
+
+
+def makes_index(field: Any) -> bool:
+    return bool(field.db_index or field.unique)
+
+
+def test_new_indexes_of_earlier_tables_lock_no_table() -> None:
+    """Otherwise no process can write to the table until the index is made."""
+    tables = {it._meta.label_lower for it in previous_models()}
+    # A field with an index or a constraint makes an index, too.
     locking = [
         f"{app}.{name}: {operation.describe()}"
-        for (app, name), migration in loader.disk_migrations.items()
-        if app in PREVIOUS and (app, name) not in earlier
-        for operation in migration.operations
-        if type(operation) is AddIndex and f"{app}.{operation.model_name}" in tables
+        for app, name, operation in new_operations()
+        if (isinstance(operation, AddIndex) and type(operation) is not AddIndexWithoutLock)
+        or isinstance(operation, AddConstraint)
+        or (isinstance(operation, AddField) and makes_index(operation.field))
+        if f"{app}.{operation.model_name}".lower() in tables
     ]
     assert not locking
+
+
+def test_a_migration_that_is_no_transaction_can_run_again() -> None:
+    others = [
+        f"{app}.{name}: {operation.describe()}"
+        for app, name, operation in new_operations(atomic=False)
+        if type(operation) is not AddIndexWithoutLock
+    ]
+    assert not others

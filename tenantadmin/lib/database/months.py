@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _MONTHS_LOCK: Final = 4_202_304
 #: Number of future months for which partitions exist.
 MONTHS_AHEAD: Final = 3
-#: Creating and dropping partitions waits at most this long for other users of the table.
-_LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '5s'"
+#: Changing partitions waits at most this long for other users of the table.
+LOCK_TIMEOUT: Final = "SET LOCAL lock_timeout = '5s'"
 #: The partitions that this process has seen, as database and name.
 _seen: Final[set[tuple[str, str]]] = set()
 
@@ -131,12 +131,12 @@ def keep_months() -> None:
     for model in monthly_models():
         table = model._meta.db_table
         with transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(_LOCK_TIMEOUT)
+            cursor.execute(LOCK_TIMEOUT)
             for month in _months(now(), ahead=MONTHS_AHEAD):
                 _create_month(cursor, table, month)
         for month in old_months(table, before=now() - getattr(settings, model.retention)):
             with transaction.atomic(), connection.cursor() as cursor:
-                cursor.execute(_LOCK_TIMEOUT)
+                cursor.execute(LOCK_TIMEOUT)
                 cursor.execute(f"ALTER TABLE {table} DETACH PARTITION {_name(table, month)}")
                 cursor.execute(f"DROP TABLE {_name(table, month)}")
             _seen.discard(_key(table, month))
@@ -167,7 +167,7 @@ def ensure_month(table: str, at: dt.datetime) -> None:
         return
     parameters: dict[str, Any] = connection.get_connection_params()
     with psycopg.connect(**parameters) as own, own.cursor() as cursor:
-        cursor.execute(_LOCK_TIMEOUT)
+        cursor.execute(LOCK_TIMEOUT)
         _create_month(cursor, table, month)
     _seen.add(_key(table, month))
 
