@@ -1,3 +1,4 @@
+import { completeByChoice } from "../dashboard/completion.js";
 import { loadScript } from "../dashboard/config.js";
 import * as f from "../dashboard/format.js";
 
@@ -68,14 +69,29 @@ document.addEventListener("keydown", (event) => {
         // A field that was just hidden may still have the focus, and then Ctrl+K does nothing.
         event.target.blur();
     }
-    if (event.key !== "Enter") return;
+    opensFirst = event.key === "Enter";
+    if (!opensFirst) return;
     // django-unfold opens the result that the arrows chose. Without one it fails, so it must not see the key.
     if (document.querySelector("#command-results li.active")) return;
     event.preventDefault();
     event.stopPropagation();
-    const first = document.querySelector("#command-results a");
-    if (first) window.location.assign(first.href);
+    openFirst(event.target);
 }, true);
+
+// The results may still be those of the first letters. Then the first of all letters opens when it comes.
+let opensFirst = false;
+
+function openFirst(field) {
+    const first = document.querySelector("#command-results a");
+    if (first && opensFirst && field.dataset.answered === field.value) window.location.assign(first.href);
+}
+
+document.addEventListener("htmx:afterSwap", (event) => {
+    const { elt, parameters } = event.detail.requestConfig;
+    if (elt.id !== "search-input-command") return;
+    elt.dataset.answered = parameters.s;
+    openFirst(elt);
+});
 
 // --- Tables that do not fit take the whole width, and if that is not enough, a row is a block ---
 
@@ -106,6 +122,8 @@ function fit(root) {
 }
 
 document.addEventListener("DOMContentLoaded", () => fit(document));
+// A font that comes late has letters of another width.
+document.fonts.addEventListener("loadingdone", () => fit(document));
 document.addEventListener("htmx:load", (event) => fit(event.target));
 // Closed details have no size.
 document.addEventListener("toggle", (event) => fit(event.target), true);
@@ -371,7 +389,7 @@ function completeWords(editor, words, hasKeywords) {
     };
     const tools = ace.require("ace/ext/language_tools");
     editor.completers = hasKeywords ? [own, tools.keyWordCompleter] : [own];
-    import("../dashboard/completion.js").then((it) => it.completeByChoice(ace, editor));
+    completeByChoice(ace, editor);
 }
 
 function loadValues(form, words) {

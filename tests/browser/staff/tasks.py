@@ -33,16 +33,35 @@ RULE: dict[str, Any] = {
 }
 
 
+#: The page's scripts, its fonts and all parts that come after it are there, and what the service says of the
+#: rules in an editor.
+_HAS_ITS_PARTS = """() => document.readyState === "complete" && document.fonts.status === "loaded"
+    && !document.querySelector("[hx-trigger^=load], .htmx-request, #check[aria-busy]")"""
+
+
+def settle(page: Page) -> None:
+    """Wait until the page listens, and nothing of it will move by itself."""
+    page.wait_for_function(_HAS_ITS_PARTS)
+
+
+def wait_for_results(page: Page, said: str) -> None:
+    """Wait until the palette has answered all words, and not the first letters alone."""
+    page.wait_for_selector(f"#search-input-command[data-answered='{said}']")
+
+
 class Clicks:
     """Clicks of one task."""
 
     def __init__(self, page: Page, service: str) -> None:
         self.page, self.count = page, 0
         page.goto(f"{service}/admin/")
+        settle(page)
 
     def click(self, selector: str) -> None:
+        """Click; if another page comes, wait until it listens. What one does before that is lost."""
         self.count += 1
         self.page.click(selector)
+        settle(self.page)
 
     def find(self, said: str) -> None:
         """Open the palette and the first tenant that it finds."""
@@ -52,6 +71,7 @@ class Clicks:
     def find_other(self, said: str, path: str) -> None:
         """Open the palette, and the first result below ``path``."""
         self.search(said)
+        wait_for_results(self.page, said)
         self.click(f"#command-results a[href*='{path}']")
 
     def search(self, said: str) -> None:
