@@ -46,6 +46,8 @@ from tenantadmin.settings import *  # noqa: E402, F403
 #: Rights are read for every request, so that a test sees its own changes at once.
 PRINCIPAL_CACHE_SECONDS = 0.0
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+#: The 30 s of a code may end while a test sends it.
+MFA_TOTP_TOLERANCE = 1
 #: Every test client creates the middleware again, and reading all static files would take most of the time.
 WHITENOISE_USE_FINDERS = False
 #: Templates stay compiled, as in production. In development each page compiles its own again.

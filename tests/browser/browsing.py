@@ -106,10 +106,17 @@ FAULTS_OF_WIDTH = """of => {
 WIDTHS = (1280, 1024, 768, 390)
 
 
+#: The page learns its width some time later, and its tables fit in the frame after that.
+_HAS_WIDTH = """width => new Promise((done) => {
+    const look = () => requestAnimationFrame(innerWidth === width ? () => requestAnimationFrame(done) : look);
+    look();
+})"""
+
+
 def resize(page: Page, width: int) -> None:
-    """Give the window this width, and wait until the page's tables fit: that is in the next frame."""
+    """Give the window this width, and wait until the page's tables fit."""
     page.set_viewport_size({"width": width, "height": 900})
-    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.evaluate(_HAS_WIDTH, width)
 
 
 def faults_of_width(page: Page, of: str) -> dict[int, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from playwright.sync_api import expect
 
 from tests import factories
 from tests.browser.browsing import browsing
@@ -16,8 +17,8 @@ def test_operations_are_found_and_an_example_runs(chromium: str, service: str) -
     with browsing(chromium) as page:
         page.goto(f"{service}/docs")
         page.fill("[placeholder='Find operations: markers, replay, put rules']", "put draft")
-        page.wait_for_selector("#operations-Rules-replaceDraft")
-        assert page.locator(".opblock").count() == 1
+        expect(page.locator(".opblock")).to_have_count(1)
+        assert page.is_visible("#operations-Rules-replaceDraft")
         assert page.is_disabled("[data-run=rules]")
         page.fill("[name=pat]", secret)
         page.click("text=Use it here")

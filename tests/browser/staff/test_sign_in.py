@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from allauth.mfa.models import Authenticator
-from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value
 
 from accounts.signin.staff.enrolment import enrolment_link
 from tests import factories
 from tests.accounts.mailbox import running_inbox
+from tests.admin.second_factor import code_of
 from tests.browser.browsing import asked_hosts, browsing
 from tests.browser.provider import EMAIL, PASSWORD
 
@@ -52,15 +51,13 @@ def sign_out(page: Page) -> None:
     page.click("#nav-sidebar [x-on\\:click*=openUserLinks]")
     page.click("#logout-form button")
     page.wait_for_selector("#passkey_login")
+    # Its script listens then.
+    page.wait_for_load_state()
 
 
 def enter_code(page: Page, code: str) -> None:
     page.fill("input[name=code]", code)
     page.click("button[type=submit] >> nth=0")
-
-
-def code_of(secret: str) -> str:
-    return str(format_hotp_value(hotp_value(secret, int(time.time()) // 30)))
 
 
 def is_on_the_first_page(page: Page, site: str) -> bool:
@@ -76,7 +73,7 @@ def test_an_authenticator_app_and_a_recovery_code(chromium: str, site: str, ada:
         # Without a second factor there is one page to go to.
         page.wait_for_url("**/admin/account/second-factor/")
         page.click("a[href$='/totp/activate/']")
-        page.wait_for_function("document.querySelector('img').naturalWidth > 0")
+        page.wait_for_function("document.querySelector('img')?.naturalWidth > 0")
         secret = page.input_value("#authenticator_secret")
         enter_code(page, code_of(secret))
         # The new factor is proven once before anything else.
@@ -118,6 +115,7 @@ def test_a_passkey_as_second_factor_and_alone(chromium: str, site: str, ada: Use
         page.goto(enrolment_link(ada))
         enter_password(page, site)
         page.click("a[href$='/webauthn/add/']")
+        page.wait_for_url("**/webauthn/add/")
         page.fill("input[name=name]", "laptop")
         page.check("input[name=passwordless]")
         page.click("#mfa_webauthn_add")
@@ -144,7 +142,7 @@ def test_an_identity_provider(chromium: str, service: str, provider: str, settin
     with browsing(chromium) as page:
         page.goto(f"{service}/admin/")
         page.click("text=Sign in with corp")
-        assert page.url.startswith(provider)
+        page.wait_for_url(f"{provider}/**")
         page.fill("input[name=login]", EMAIL)
         page.fill("input[name=password]", PASSWORD)
         page.click("button[type=submit]")
