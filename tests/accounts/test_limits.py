@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import socket
-import socketserver
-import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -59,38 +57,25 @@ def test_without_redis_nothing_is_let_through(settings: Any, tmp_path: Any) -> N
         count_use(limit=LIMIT, kind="test", key="ada")
 
 
-class SilentRedis(socketserver.ThreadingTCPServer):
-    """A server that reads what it is sent and never answers."""
-
-    daemon_threads = True
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), socketserver.BaseRequestHandler)
-        self.connections = 0
-
-    def finish_request(self, request: Any, client_address: Any) -> None:
-        self.connections += 1
-        while request.recv(1024):
-            pass
-
-
 @pytest.fixture
-def silent_redis(settings: Any) -> Iterator[SilentRedis]:
-    with SilentRedis() as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        settings.REDIS_URL = f"redis://127.0.0.1:{server.server_address[1]}"
+def silent_redis(settings: Any) -> Iterator[socket.socket]:
+    """Connections wait here for a server that does not accept them."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        settings.REDIS_URL = f"redis://127.0.0.1:{listener.getsockname()[1]}"
         settings.REDIS_OPTIONS = {**settings.REDIS_OPTIONS, "socket_timeout": 0.2}
-        yield server
-        server.shutdown()
+        yield listener
 
 
 @pytest.mark.parametrize("use", [partial(count_use, limit=LIMIT), claim_try])
 def test_a_redis_that_does_not_answer_is_asked_once(
-    silent_redis: SilentRedis, use: Callable[..., None]
+    silent_redis: socket.socket, use: Callable[..., None]
 ) -> None:
     with pytest.raises(InternalError):
         use(kind="test", key="ada")
-    assert silent_redis.connections == 1
+    silent_redis.setblocking(False)
+    silent_redis.accept()[0].close()
+    with pytest.raises(BlockingIOError):
+        silent_redis.accept()
 
 
 def test_a_connection_that_redis_closed_is_opened_again() -> None:

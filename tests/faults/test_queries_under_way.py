@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
 
 
-def start_server() -> Server:
-    """Start a web server with the database of this test."""
+def start_server(*, seconds: int) -> Server:
+    """Start a web server with the database of this test, whose queries may take so many seconds."""
     database = re.sub(
         r"/[^/?]*(?=\?|$)", f"/{connection.settings_dict['NAME']}", os.environ["DATABASE_URL"], count=0
     )
-    return Server(DATABASE_URL=database, SQL_TIMEOUT_SECONDS="5")
+    return Server(DATABASE_URL=database, SQL_TIMEOUT_SECONDS=str(seconds))
 
 
 def ask_endlessly(server: Server) -> socket.socket:
@@ -54,7 +54,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 def test_a_query_ends_when_its_caller_hangs_up() -> None:
-    server = start_server()
+    server = start_server(seconds=60)
     try:
         ask_endlessly(server).close()
         wait_until(lambda: QueryRun.objects.get().outcome != "running")
@@ -63,11 +63,11 @@ def test_a_query_ends_when_its_caller_hangs_up() -> None:
     run = QueryRun.objects.get()
     assert run.outcome == "query_cancelled"
     assert run.duration_ms is not None
-    assert 500 <= run.duration_ms < 4000
+    assert 500 <= run.duration_ms < 40_000
 
 
 def test_a_query_is_answered_before_a_server_that_was_told_to_stop_ends() -> None:
-    server = start_server()
+    server = start_server(seconds=5)
     try:
         caller = ask_endlessly(server)
         server.process.send_signal(signal.SIGTERM)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -261,13 +262,22 @@ def test_on_a_terminal_each_process_has_a_colour(tmp_path: Path) -> None:
         "longer name": ["sh", "-c", f"echo second; echo > {fifo}; sleep 600"],
     }
     supervise(commands, var_dir=tmp_path, stdout=stdout)
-    text = os.read(terminal, 10_000).decode()
     os.close(stdout)
-    os.close(terminal)
+    text = read_all(terminal)
     time_of_day = r"\d\d:\d\d:\d\d"
     assert re.search(rf"\033\[36m{time_of_day} one         \| \033\[0mfirst\r\n", text)
     assert re.search(rf"\033\[33m{time_of_day} longer name \| \033\[0msecond\r\n", text)
     assert re.search(rf"^{time_of_day} system      \| one stopped \(rc=0\)\r$", text, re.MULTILINE)
+
+
+def read_all(terminal: int) -> str:
+    """Read to the end, because the kernel passes on in parts what was written, and close the terminal."""
+    parts = []
+    with contextlib.suppress(OSError):
+        while part := os.read(terminal, 10_000):
+            parts.append(part)
+    os.close(terminal)
+    return b"".join(parts).decode()
 
 
 def test_a_killed_supervisor_leaves_nothing_behind(service: Service) -> None:

@@ -191,7 +191,7 @@ def test_a_receiver_that_hangs_does_not_hold_up_the_others(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two messages of a tenant are sent at a time, and each has a time limit."""
-    monkeypatch.setattr(delivering, "SECONDS", 0.5)
+    monkeypatch.setattr(delivering, "SECONDS", 1.0)
 
     def respond(handler: BaseHTTPRequestHandler) -> None:
         if "/slow" in handler.path:
@@ -208,14 +208,12 @@ def test_a_receiver_that_hangs_does_not_hold_up_the_others(
     assert time.monotonic() - started < 3
     assert messages(other) == [("started", "delivered")]
     tried = hanging.deliveries.filter(attempts=1)
-    assert [it.error for it in tried] == ["No answer within 0.5 seconds."] * 2
+    assert [it.error for it in tried] == ["No answer within 1 seconds."] * 2
 
 
 def test_a_late_200_is_sent_again_with_the_same_id(
     world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(delivering, "SECONDS", 0.3)
-
     def late(handler: BaseHTTPRequestHandler) -> None:
         receiver.over.wait(0.6)
         handler.send_response(200)
@@ -223,7 +221,9 @@ def test_a_late_200_is_sent_again_with_the_same_id(
 
     receiver.respond = late
     alert = fire(world, webhook(receiver))
-    assert deliver_messages() == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(delivering, "SECONDS", 0.3)
+        assert deliver_messages() == 0
     receiver.respond = None
     make_all_due()
     assert deliver_messages() == 1

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def limited() -> Iterator[None]:
-    """Limit this process's connections: statements to a second, waiting transactions to half of one."""
-    limits.limit_connections(statement_seconds=1, idle_transaction_seconds=0.5)
+    """Limit this process's connections: statements and waiting transactions to a second."""
+    limits.limit_connections(statement_seconds=1, idle_transaction_seconds=1)
     connection.close()
     yield
     connection_created.disconnect(dispatch_uid=limits.__name__)
