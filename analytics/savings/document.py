@@ -224,12 +224,9 @@ def _text_of(
     total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | None, unmeasured: int, share: float
 ) -> SavingsText:
     saved, without = total.saved, total.without
-    explanation = (
-        f"Statements ran for {formats.duration(total.with_cache.busy_ms)}. Without the cache they would have "
-        f"run {formats.duration(saved.busy_ms)} longer: it spared "
-        f"{formats.ratio(saved.busy_ms, without.busy_ms)} of the whole. Requests whose time was not "
-        "measured, hits among them, count with the mean time of their statement."
-    )
+    # The time itself is on the Overview, as it was measured; with the mean of other requests it is another.
+    spared = formats.ratio(saved.busy_ms, without.busy_ms)
+    explanation = f"The cache spared {spared} of the time that statements would have run without it."
     # Beside money: two long times that are rounded do not show by how much they differ.
     amount = "" if saved.money is None else f"{formats.duration(abs(saved.billed_ms))} "
     word = "more" if saved.billed_ms < 0 else "less"
@@ -246,9 +243,8 @@ def _text_of(
         case "suspending":
             time += "; billed only where the warehouse would have slept"
             explanation += (
-                " Billed is the time that the warehouse is awake: from its first statement until it "
-                "suspends. Statements run only part of it. A hit saves money only when the warehouse would "
-                "have been asleep without it; at other times it is awake for other requests anyway."
+                " Billed is all the time that the warehouse is awake: from its first statement until it "
+                "suspends. So a hit saves money only when the warehouse would have been asleep without it."
             )
             rules += (
                 " Each request also keeps the warehouse awake until it suspends "
@@ -267,7 +263,8 @@ def _text_of(
         explanation += f" The price is {formats.money(price['perHour'], price['currency'])} an hour."
     limits = (
         "Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is "
-        "saved. The price is of one size of the warehouse."
+        "saved. The price is of one size of the warehouse. Requests whose time was not measured, hits among "
+        "them, count with the mean time of their statement."
     )
     if unmeasured:
         limits += (

@@ -58,13 +58,12 @@ def test_the_page_shows_both_times_and_why_they_differ(staff: Client, tenant: Te
         "of statements that did not run; billed only where the warehouse would have slept" in shown
     )
     assert (
-        "Statements ran for 1 min. Without the cache they would have run 2 min longer: it spared 66.7% of "
-        "the whole. Requests whose time "
-        "was not measured, hits among them, count with the mean time of their statement. "
-        "Billed is the time that the warehouse is awake: from its first statement until it suspends. "
-        "Statements run only part of it. A hit saves money only when the warehouse would have been asleep"
+        "The cache spared 66.7% of the time that statements would have run without it. "
+        "Billed is all the time that the warehouse is awake: from its first statement until it suspends. "
+        "So a hit saves money only when the warehouse would have been asleep without it. The price is "
         in shown
     )
+    assert "count with the mean time of their statement" in shown
     assert "orders 2 2 min 7 min 0.35" in shown
     assert "Billed time saved Saved on the bill" in shown
     assert "keeps the warehouse awake until it suspends (5 min), so a rule can save more billed time" in shown

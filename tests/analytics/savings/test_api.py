@@ -91,9 +91,9 @@ def test_the_document(world: World) -> None:
     assert (
         body["text"]
         .pop("explanation")
-        .endswith("it is awake for other requests anyway. The price is 3.00 USD an hour.")
+        .endswith("would have been asleep without it. The price is 3.00 USD an hour.")
     )
-    assert body["text"].pop("limits").endswith("The price is of one size of the warehouse.")
+    assert body["text"].pop("limits").endswith("count with the mean time of their statement.")
     assert "until it suspends (5 min), so a rule can save more billed time" in body["text"].pop("rules")
     figures = {
         "withCache": {"billedMs": 6 * MINUTE, "busyMs": MINUTE, "money": "0.30"},
