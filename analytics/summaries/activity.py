@@ -10,6 +10,7 @@ from django.db.models import Max, Min
 from msgspec import Meta
 
 from analytics.models import DayRollup
+from analytics.summaries.periods import month_of, period_bounds, year_of
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
@@ -41,15 +42,18 @@ class Range:
 
     @classmethod
     def ending(cls, last: date, *, days: int) -> Self:
-        """Return the ``days`` days that end with ``last``. The calendar begins in the year 1."""
-        before = max(days, _LEAST_DAYS_BEFORE)
-        return cls(
-            days,
-            days_before(last, days - 1),
-            last,
-            days_before(last, days + before - 1),
-            days_before(last, days),
-        )
+        """Return the ``days`` days that end with ``last``. The calendar begins in the year 1.
+
+        The range before a whole month is the month before it, and before a whole year the year before it.
+        """
+        first, before_last = days_before(last, days - 1), days_before(last, days)
+        if (first, last) == period_bounds(month_of(last)):
+            before_first = before_last.replace(day=1)
+        elif (first, last) == period_bounds(year_of(last)):
+            before_first = before_last.replace(month=1, day=1)
+        else:
+            before_first = days_before(last, days + max(days, _LEAST_DAYS_BEFORE) - 1)
+        return cls(days, first, last, before_first, before_last)
 
 
 class ActivitySums(JsonStruct):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from django.core.management import call_command
 
 from analytics.models import DayRollup
@@ -122,6 +123,21 @@ class TestActivity:
         answer = get(world, "activity?from=2026-03-28&to=2026-03-28")
         assert (answer["before"]["from"], answer["before"]["to"]) == ("2026-03-21", "2026-03-27")
         assert answer["change"]["hitRate"] == 0.25
+
+    @pytest.mark.parametrize(
+        ("asked", "before"),
+        [
+            ("from=2026-03-01&to=2026-03-31", ("2026-02-01", "2026-02-28")),
+            ("from=2026-01-01&to=2026-01-31", ("2025-12-01", "2025-12-31")),
+            ("from=2024-01-01&to=2024-12-31", ("2023-01-01", "2023-12-31")),
+            ("from=2026-03-02&to=2026-03-31", ("2026-01-31", "2026-03-01")),
+        ],
+    )
+    def test_a_month_is_compared_with_a_month_and_a_year_with_a_year(
+        self, world: World, asked: str, before: tuple[str, str]
+    ) -> None:
+        answer = get(world, f"activity?{asked}")["before"]
+        assert (answer["from"], answer["to"]) == before
 
     def test_without_days_it_is_of_the_last_28(self, world: World) -> None:
         add_day(world, 1, 0, 0)
