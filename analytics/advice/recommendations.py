@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from analytics.advice.errors import RecommendationNotFound
 from analytics.advice.outdated import find_outdated
 from analytics.advice.wording import purpose_of, say_open
-from analytics.models import Recommendation
+from analytics.models import Mining, Recommendation
 from tenantadmin.lib.core.rendering import strong_etag
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[R
 def say_open_recommendations(tenant_id: UUID) -> str | None:
     """Say in one line what is recommended to a tenant now, or None if nothing is."""
     undecided = list(Recommendation.objects.filter(tenant_id=tenant_id, state__in=Recommendation.UNDECIDED))
-    return say_open(undecided, find_outdated(undecided))
+    outdated = find_outdated(undecided)
+    searches = Mining.objects.filter(tenant_id=tenant_id, state__in=Mining.UNDER_WAY)
+    return say_open(undecided, outdated, is_searching=bool(outdated) and searches.exists())
 
 
 def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommendation:

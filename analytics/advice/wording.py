@@ -75,7 +75,9 @@ def say_possible(undecided: Sequence[Recommendation], outdated: Collection[UUID]
     return " ".join(said) or None
 
 
-def say_open(undecided: Sequence[Recommendation], outdated: Collection[UUID]) -> str | None:
+def say_open(
+    undecided: Sequence[Recommendation], outdated: Collection[UUID], *, is_searching: bool = False
+) -> str | None:
     """Say in one line what these recommendations could do, or None if there are none."""
     current = [row for row in undecided if row.pk not in outdated]
     said = []
@@ -84,7 +86,10 @@ def say_open(undecided: Sequence[Recommendation], outdated: Collection[UUID]) ->
         said.append(formats.count(len(current), "open recommendation") + (possible and f": {possible}"))
     if earlier := len(undecided) - len(current):
         are = "is" if earlier == 1 else "are"
-        said.append(f"{formats.count(earlier, 'recommendation')} {are} of earlier rules: search again")
+        said.append(
+            f"{formats.count(earlier, 'recommendation')} {are} of earlier rules: "
+            f"{'a new search is running' if is_searching else 'search again'}"
+        )
     return "; ".join(said) or None
 
 

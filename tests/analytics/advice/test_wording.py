@@ -56,6 +56,8 @@ def test_what_changes_earlier_rules_promises_nothing() -> None:
     )
     assert say_possible(rows, earlier) == f"In 14 days, {saved}."
     assert say_open([rows[0]] * 2, earlier) == "2 recommendations are of earlier rules: search again"
+    searching = say_open(rows[:1], earlier, is_searching=True)
+    assert searching == "1 recommendation is of earlier rules: a new search is running"
     assert say_possible(rows[:1], earlier) is None
 
 

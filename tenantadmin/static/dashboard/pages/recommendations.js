@@ -47,7 +47,7 @@ export async function show(context) {
       can(tenant, "write") && (isMining ? progress : button("Search now", mine))),
     tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Earlier (${recommendations.length - open.length})`, isPast]]),
     !isPast && possible && h("p.callout", possible),
-    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search. What it recommends would change the rules of before, and cannot be accepted: search again."),
+    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search. What it recommends would change the rules of before, and cannot be accepted: ", isMining ? "a new search is running." : "search again."),
     shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "There is nothing earlier." : isMining ? "The log is being read." : "Nothing is recommended now."),
     !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
       { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
