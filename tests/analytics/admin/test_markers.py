@@ -32,8 +32,8 @@ class TestMarkers:
         shown = page_text(support, to("tenant-invalidate", tenant), rule="orders")
         assert "What ends if you invalidate orders by the log" in shown
         assert (
-            "The log shows no cached result of the rule. This ends only results that are not in the log yet."
-            in shown
+            "The log shows no cached result of the rule. "
+            "This ends at most results that are newer than the log." in shown
         )
         assert "orders 0 0 B 0 ms 0" in shown
         # Staff without access cannot run SQL.
