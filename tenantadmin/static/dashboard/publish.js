@@ -2,7 +2,7 @@
 
 import { ApiError, call, hasStatus, rulesOf } from "./api.js";
 import { changesIn, compareRules, ruleDiff } from "./diff.js";
-import { count } from "./format.js";
+import { addDays, count, yesterday } from "./format.js";
 import { commentInput } from "./forms.js";
 import { nameIn, readRules } from "./rulenames.js";
 import { validate } from "./ruleset.js";
@@ -12,9 +12,9 @@ import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } fro
 
 /**
  * Ask before a document is replaced: the difference, lint, the last replay, the cheapest hour, warnings; the comment is beside the button.
- * @param {{context: Context, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, replay?: Child, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
+ * @param {{context: Context, kind?: Kind, title: string, action: string, warning?: Child, difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, replay?: () => Promise<any>, run: (comment: string) => Promise<{seq: number}>, then: () => any}} publication
  */
-export async function askToPublish({ context, kind = "rules", title, action, warning, difference, lint, rules, isReplayOf, prediction, replay = "A draft can be replayed first.", run, then }) {
+export async function askToPublish({ context, kind = "rules", title, action, warning, difference, lint, rules, isReplayOf, prediction, replay, run, then }) {
   const { tenant } = context;
   const comment = commentInput();
   const isRules = kind === "rules";
@@ -43,14 +43,14 @@ export async function askToPublish({ context, kind = "rules", title, action, war
 const findings = ({ errors, warnings }, rules = []) => h("details", h("summary", "Lint: ", lintBadges(errors.length, warnings.length)),
   [...errors, ...warnings].map((one) => h("p.small", badge(one.code, one.severity === "error" ? "bad" : "warn"), " ", one.ruleId && h("strong", { title: one.ruleId }, nameIn(rules, one.ruleId)), " ", one.message)));
 
-/** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] @param {Child} [replay] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
+/** @param {string} tenant @param {(replay: Contract.ReplaySummary) => boolean} [isOf] @param {Child} [prediction] @param {() => Promise<any>} [replay] what the last replay of the rules says, or else what was predicted, and when publishing costs least */
 async function predict(tenant, isOf, prediction, replay) {
   const done = (await call("GET /tenants/{tenant}/replays", { tenant })).replays.filter((one) => one.state === "done");
   const own = isOf && done.find(isOf);
   const last = own ?? done[0];
   const [run, shown] = await Promise.all([last && call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: last.replayId }), import("./pages/replay.js")]);
   const [judgement, tiles] = own && run && !run.judgement?.isAgainstEarlier ? shown.outcome(run) : [];
-  return h("div", judgement, tiles ?? prediction ?? h("div.callout", "No replay compares these rules with the rules in force. ", replay),
+  return h("div", judgement, tiles ?? prediction ?? h("div.callout", "No replay compares these rules with the rules in force. ", replay && button("Replay them", replay, "small")),
     run ? shown.publishCost(run, !!own) : fine("Publishing empties the cache."));
 }
 
@@ -66,6 +66,11 @@ export async function reviewRules(context, stored, rules, saved) {
   const lint = await validate(rules, stored.rules);
   if (!lint.valid) throw new Error(`Correct the ${count(lint.errors.length, "error")} first, or keep the rules as a draft: ${lint.errors[0].message}`);
   await askToPublish({ context, title: "Publish these rules?", action: "Publish", difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }), lint, rules,
+    replay: async () => {
+      const { draftId } = await makeDraft(tenant, stored, rules);
+      saved();
+      await startReplay(tenant, { draftId });
+    },
     run: (comment) => publishing(tenant, (confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }))
       .catch((error) => { throw hasStatus(error, 409) ? new Error("Another user has published other rules meanwhile. Keep yours as a draft: it shows the conflicts.") : error; }),
     then: () => {
@@ -74,9 +79,19 @@ export async function reviewRules(context, stored, rules, saved) {
     } });
 }
 
+/** @param {string} tenant @param {Contract.ReplaySubject} subject replay it on the last seven days */
+export async function startReplay(tenant, subject) {
+  const last = yesterday();
+  const { replayId } = await call("POST /tenants/{tenant}/replays", { tenant, body: { ...subject, from: addDays(last, -6), to: last } });
+  go(to(tenant, `replays/${replayId}`));
+}
+
+/** @param {string} tenant @param {Contract.TenantRules} stored @param {any[]} rules */
+const makeDraft = (tenant, stored, rules) => call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: { rules, baseSeq: stored.seq } });
+
 /** @param {Context} context @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved */
 export async function keepAsDraft({ tenant, isShown }, stored, rules, saved) {
-  const draft = await call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: { rules, baseSeq: stored.seq } });
+  const draft = await makeDraft(tenant, stored, rules);
   saved();
   const { added, changed } = compareRules(stored.rules, rules);
   if (isShown()) go(to(tenant, `drafts/${draft.draftId}`, { rule: [...added, ...changed][0]?.id }));

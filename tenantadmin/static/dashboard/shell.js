@@ -20,6 +20,9 @@ const SECTIONS = [
   ["Tenant", [["config", "Configuration"], ["members", "Members", "people"]]],
 ];
 
+/** @type {Texts} what pages call their period in the address: the menu keeps it */
+const PERIODS = { overview: "period", savings: "period", statements: "day" };
+
 /** @type {[string, string, string, Right?][]} what one does on a page, with other words for it */
 const DEEDS = [
   ["Invite someone", "members?new=1", "add a colleague, member", "owner"], ["New alert", "alerts?new=1", "mail, webhook, Slack", "write"],
@@ -128,7 +131,7 @@ async function drawSide(context, route) {
       tenant && tenantMenu(tenant, page),
       h("button.button.find", { type: "button", onclick: () => palette() }, "Go to…", h("kbd", "Ctrl K")),
       h("nav", { "aria-label": "Pages" },
-        tenant ? [firstSteps(tenant, page), ...SECTIONS.flatMap(([name, entries]) => section(name, entries, tenant, page))]
+        tenant ? [firstSteps(tenant, page), ...SECTIONS.flatMap(([name, entries]) => section(name, entries, tenant, page, context.query))]
           : h("ul", link("#/", "tenants", "Tenants", route?.pattern === "/"))),
       h("div.who",
         h("ul", link("#/account", "account", who.name, route?.pattern === "/account"), link(DOCS, "docs", "API and guides")),
@@ -165,10 +168,16 @@ function firstSteps(tenant, page) {
   return h("ul", { id: "first-steps" }, link(to(tenant, "setup"), "setup", progress(setup), page === "setup"));
 }
 
-/** @param {string} name @param {[string, string, Right?][]} entries @param {string} tenant @param {string} page */
-function section(name, entries, tenant, page) {
+/** @param {string} name @param {[string, string, Right?][]} entries @param {string} tenant @param {string} page @param {URLSearchParams} query */
+function section(name, entries, tenant, page, query) {
   const offered = entries.filter(([, , right]) => !right || can(tenant, right));
-  return [h("h2", name), h("ul", offered.map(([key, text]) => link(to(tenant, key), key, text, key === page)))];
+  // The page itself leads back to its usual period.
+  const kept = (/** @type {string} */ key) => {
+    const period = key !== page && PERIODS[key] && query.get(PERIODS[page]);
+    // Statements are of days.
+    return period && (key !== "statements" || period[7]) ? { [PERIODS[key]]: period, days: query.get("days") } : {};
+  };
+  return [h("h2", name), h("ul", offered.map(([key, text]) => link(to(tenant, key, kept(key)), key, text, key === page)))];
 }
 
 /** @param {string} href @param {string} sign @param {string} text @param {boolean} [isNow] */

@@ -15,12 +15,12 @@ from playwright.sync_api import expect
 
 from accounts.models import Tenant
 from analytics.digest.verdict.judging import read_verdict
-from analytics.models import Digest, ReplayRun
+from analytics.models import Digest, Mining, ReplayRun
 from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay
 from rules.drafts import create_draft, publish_draft
 from rules.language.document import complete_rule
-from rules.models import Ruleset
+from rules.models import RuleDraft, Ruleset
 from rules.restore import restore_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import span
@@ -74,10 +74,17 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         expect(page.locator("#view")).to_contain_text("Not compared with the period before")
         page.click("nav[aria-label='Length of the period'] >> text=Month")
         page.wait_for_selector("text=by hour of day, mean of the month")
+        # The menu keeps the period on the pages that have one.
+        links = page.locator("nav[aria-label=Pages] a")
+        month = f"#/t/{demo.tenant}/savings?period={demo.last_day:%Y-%m}"
+        expect(links.filter(has_text="Savings")).to_have_attribute("href", month)
+        expect(links.filter(has_text="Overview")).to_have_attribute("href", f"#/t/{demo.tenant}/overview")
         page.go_back()
         page.click("nav[aria-label='Length of the period'] >> text='Day'")
         page.wait_for_url(f"**period={demo.last_day}")
         page.wait_for_selector("text=Requests by hour")
+        day = f"#/t/{demo.tenant}/statements?day={demo.last_day}"
+        expect(links.filter(has_text="Statements")).to_have_attribute("href", day)
         page.go_back()
         page.wait_for_selector("text=Requests by day")
         requests = page.inner_text("dd >> nth=2")
@@ -390,6 +397,16 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         expect(page.locator(".notice")).to_have_count(1)
         page.wait_for_selector(f"text=Revision {before.seq + 2}, published")
         expect(page.locator("[role=switch]:not(:checked)")).to_have_count(0)
+        page.locator("[role=switch]").last.click()
+        page.click("text=Review and publish")
+        page.click("dialog >> text=Replay them")
+        page.wait_for_url("**/replays/*")
+        expect(page.locator("dialog")).to_have_count(0)
+        replay = ReplayRun.objects.get(pk=page.url.rpartition("/")[2])
+        draft = RuleDraft.objects.get(pk=replay.subject["draftId"])
+        assert [rule["enabled"] for rule in draft.rules] == [*[True] * (len(ids) - 1), False]
+        replay.delete()
+        draft.delete()
     assert Ruleset.objects.get(tenant_id=demo.tenant).rules == before.rules
 
 
@@ -473,11 +490,15 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
     other.alternatives = [{**change, "variant": "per-user", "patch": patch, "predicted": other.predicted}]
     other.variant = "shared"
     other.save()
+    Mining.objects.update_or_create(tenant_id=demo.tenant, defaults={"state": Mining.State.QUEUED})
     with open_as(demo.owner, home, f"/t/{demo.tenant}/recommendations") as dashboard:
         page = dashboard.page
         card = "section:has-text('Cache s.{}')"
         page.wait_for_selector(f"{card.format('accepted')} >> text=Compared with other ways")
         assert faults_of_width(page, "#view") == {}
+        expect(page.locator(".callout.warn")).to_contain_text("cannot be accepted: a new search is running.")
+        Mining.objects.filter(tenant_id=demo.tenant).delete()
+        page.reload()
         expect(page.locator(".callout.warn")).to_contain_text("and cannot be accepted: search again")
         expect(page.locator(f"{card.format('dismissed')} >> button:text('Accept')")).to_have_count(0)
         page.click(f"{card.format('drafted')} >> button:text('Make a draft')")

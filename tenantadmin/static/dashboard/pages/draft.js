@@ -4,7 +4,7 @@ import { call, callWithTag, hasStatus } from "../api.js";
 import { ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { askToPublish, publishing } from "../publish.js";
+import { askToPublish, publishing, startReplay } from "../publish.js";
 import { rulesetEditor } from "../ruleset.js";
 import { a, ask, badge, button, empty, field, fill, go, h, input, notify, pageHead, panel, to } from "../ui.js";
 import { listReplays } from "./drafts.js";
@@ -54,6 +54,7 @@ export async function show(context) {
     await askToPublish({
       context, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint, rules: stored.rules,
       isReplayOf: (one) => one.subject.draftId === draft && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt),
+      replay: () => startReplay(tenant, { draftId: draft }),
       warning: isBehind && h("div.callout.warn", h("p", `The rules are at revision ${difference.from} by now; the draft was made from revision ${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),

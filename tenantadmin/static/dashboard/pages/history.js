@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { changesIn, fieldDiff, ruleDiff } from "../diff.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
-import { askToPublish, restore } from "../publish.js";
+import { askToPublish, restore, startReplay } from "../publish.js";
 import { validate } from "../ruleset.js";
 import { badge, beside, button, code, fill, go, h, nextOf, pageHead, panel, showIn, tabs, to } from "../ui.js";
 
@@ -56,16 +56,11 @@ function showRevision(context, kind, change, newest, detail) {
     const { inWords } = await call("GET /config/tenants/{tenant}/config/history/diff", range);
     return { isSame: !inWords?.length, shown: fieldDiff(inWords) };
   };
-  const replay = async () => {
-    const last = f.yesterday();
-    const { replayId } = await call("POST /tenants/{tenant}/replays", { tenant, body: { seq, from: f.addDays(last, -6), to: last } });
-    go(to(tenant, `replays/${replayId}`));
-  };
   const ask = async () => {
     const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
       context, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules) : null, rules: after?.rules,
-      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: button("Replay them", replay, "small"), run: (comment) => restore(tenant, kind, seq, comment),
+      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: () => startReplay(tenant, { seq }), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         context.address(to(tenant, "history", { kind }));
         context.reload();
