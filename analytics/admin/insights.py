@@ -15,7 +15,7 @@ from analytics.advice.mining import read_mining
 from analytics.advice.outdated import find_outdated, is_outdated
 from analytics.advice.recommendations import list_recommendations
 from analytics.advice.wording import say_possible
-from analytics.digest.facts import NameKind, revision_of, show_fact
+from analytics.digest.facts import NameKind, revision_of, show_facts
 from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
 from analytics.digest.verdict.leaks import find_closing_of_all
@@ -141,5 +141,6 @@ def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] 
         link_fact=lambda fact: f"#sql-{fact['id']}",
         link_name=link_name,
     )
-    facts = [(fact, show_fact(fact)) for fact in digest.document["facts"]]
+    texts = show_facts(digest.document)
+    facts = [(fact, texts[fact["id"]]) for fact in digest.document["facts"]]
     return DigestPage(periods, digest, sections, facts, find_closing_of_all([digest]))

@@ -154,7 +154,7 @@ def say_value(kind: AlertKindDocument, *, value: float, before: float | None) ->
         recent, earlier = (formats.percent(rate / 100) for rate in rates)
         said = f"a hit rate of {recent}, against {earlier}"
     else:
-        recent, earlier = (formats.duration(ms) for ms in (before * (1 - value / 100), before))
+        recent, earlier = formats.durations(before * (1 - value / 100), before)
         said = f"{recent} of warehouse time saved per hour, against {earlier}"
     change = f"{show_number(kind, abs(value))} {'more' if value < 0 else 'less'}"
     return f"{said} in the {BASE_DAYS} days before: {change}"

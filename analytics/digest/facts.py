@@ -40,6 +40,9 @@ class Unit(StrEnum):
     MONEY = "money"
 
 
+_MILLISECONDS: Final[Mapping[str, int]] = {Unit.SECONDS: 1000, Unit.MILLISECONDS: 1}
+
+
 def percent_sql(part: str, whole: str, *, digits: int = 1) -> str:
     """Return SQL for the percentage that one count is of another, with this number of decimals.
 
@@ -138,25 +141,38 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return PLACEHOLDER.sub(lambda match: values[match.group(1)], text)
 
 
-def show_fact(fact: Mapping[str, Any]) -> str:
-    """Return a fact (as JSON) in a readable form."""
+def show_facts(document: Mapping[str, Any]) -> dict[str, str]:
+    """Return the readable form of all facts of a digest's document, by id.
+
+    A time and its median are compared, so both have one unit.
+    """
+    facts = {fact["id"]: fact for fact in document["facts"]}
+    texts = {fact_id: _show_fact(fact) for fact_id, fact in facts.items()}
+    for fact_id, fact in facts.items():
+        median = facts.get(f"{fact_id}-median")
+        factor = _MILLISECONDS.get(fact["unit"])
+        if factor and median and fact["value"] is not None and median["value"] is not None:
+            both = formats.durations(fact["value"] * factor, median["value"] * factor)
+            texts[fact_id], texts[median["id"]] = both
+    return texts
+
+
+def _show_fact(fact: Mapping[str, Any]) -> str:
     value = fact["value"]
     if value is None:
         return "no data"
+    if factor := _MILLISECONDS.get(fact["unit"]):
+        return formats.duration(value * factor)
     match fact["unit"]:
         case Unit.PERCENT:
             return formats.percent(value / 100)
         case Unit.COUNT:
             return formats.number(value)
-        case Unit.SECONDS:
-            return formats.duration(value * 1000)
         case Unit.HOURS:
             return f"{value:,} h"
-        case Unit.MONEY:
+        case _:
             # Most currencies have two digits; whole amounts need none.
             return formats.number(value) if value == int(value) else f"{value:,.2f}"
-        case _:
-            return formats.duration(value)
 
 
 def has_fallen(values: Mapping[str, float | None]) -> bool:
@@ -172,5 +188,4 @@ def show_values(
     document: Mapping[str, Any], *, show_name: Callable[[Mapping[str, Any]], str]
 ) -> dict[str, str]:
     """Return the readable form of all facts and names of a digest's document, by id."""
-    facts = {fact["id"]: show_fact(fact) for fact in document["facts"]}
-    return facts | {name["id"]: show_name(name) for name in document["names"]}
+    return show_facts(document) | {name["id"]: show_name(name) for name in document["names"]}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import mark_safe
 
-from analytics.digest.facts import NameKind, fill, show_fact, show_values
+from analytics.digest.facts import NameKind, fill, show_facts, show_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -76,8 +76,9 @@ def as_html_sections(
     """
     names = {it["id"]: _element_of(it, link_name) for it in document["names"]}
     if link_fact is not None:
+        shown = show_facts(document)
         names |= {
-            it["id"]: format_html('<a href="{}">{}</a>', link_fact(it), show_fact(it))
+            it["id"]: format_html('<a href="{}">{}</a>', link_fact(it), shown[it["id"]])
             for it in document["facts"]
         }
     # Escaping does not change the braces of the ids.

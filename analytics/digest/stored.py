@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from accounts.models import Tenant
 from analytics.digest.document import DigestHead, SectionText
-from analytics.digest.facts import LEAKS, ShownFact, show_fact
+from analytics.digest.facts import LEAKS, ShownFact, show_facts
 from analytics.digest.rendering import as_markdown, as_text
 from analytics.models import Digest
 from tenantadmin.lib.core.errors import NotFound
@@ -97,7 +97,8 @@ def digest_document(digest: Digest, closed_by: int | None) -> DigestDocument:
     else:
         href = reverse("digest-week", kwargs={**own, "year": year, "week": rest[0][1:]})
     head = msgspec.convert(digest.document, DigestHead)
-    facts = [ShownFact(**fact, text=show_fact(fact)) for fact in digest.document["facts"]]
+    texts = show_facts(digest.document)
+    facts = [ShownFact(**fact, text=texts[fact["id"]]) for fact in digest.document["facts"]]
     return DigestDocument(
         **msgspec.structs.asdict(head),
         facts=facts,

@@ -19,7 +19,7 @@ from analytics.advice.saving import find_saving
 from analytics.replay.evidence import EvidenceQuery
 from analytics.savings.sql import SAVINGS_SQL, SUSPENDS, fill_savings
 from logs.quoting import quote_texts
-from tenantadmin.lib.core.formats import duration, number, span
+from tenantadmin.lib.core.formats import duration, durations, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -100,11 +100,9 @@ def _propose_suspend(awake: Awake, job: Job) -> list[Proposal]:
         sql=f"SELECT ruleId::INTEGER AS autoSuspendSeconds, sum(awakeMs)::BIGINT AS awakeMs FROM ({savings})"
         " WHERE scope = 'suspend' GROUP BY ALL ORDER BY ALL",
     )
+    billed_now, billed_then = durations(awake.ms, awake.ms - gains[then])
     why = (
-        (
-            f"After {now} seconds the executions bill {duration(awake.ms)}, after {then} seconds "
-            f"{duration(awake.ms - gains[then])}."
-        ),
+        f"After {now} seconds the executions bill {billed_now}, after {then} seconds {billed_then}.",
         (
             f"First change it in the warehouse. Snowflake: ALTER WAREHOUSE … SET AUTO_SUSPEND = {then}. "
             f"Databricks: Auto stop of the SQL warehouse, {span(then)} (auto_stop_mins = {then // 60})."

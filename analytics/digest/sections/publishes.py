@@ -52,10 +52,10 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
         effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
         rules = f"{{{prefix}-write}}"
         again = (
-            "Results that were still valid, and were made and stored again: "
-            f"{{{prefix}-misses}}, in {{{prefix}-time}} of warehouse time."
+            f"That cost {{{prefix}-time}} of warehouse time, because results that were still valid had to be "
+            f"made again; results: {{{prefix}-misses}}."
             if read[0].value
-            else "No result that was still valid was stored again."
+            else "That cost nothing: no result that was still valid had to be made again."
         )
         published = f"Rules were published with {rules}", f"{rules} was published"
         sentences.append(tuple(f"{said}: {effect}. {again}" for said in published))

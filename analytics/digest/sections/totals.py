@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-#: Requests or warehouse time are unusual if they differ from the median by more than this share of it.
+#: Totals but the hit rate are unusual if they differ from the median by more than this share of it.
 _PART: Final = 0.3
 
 _HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
@@ -113,7 +113,7 @@ def _find_write(
 
 
 def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
-    """Return the totals that have a value, each with its median."""
+    """Return the totals that have a value, each with its median, and whether that is usual."""
     sentences: list[Wordings] = []
     for name, now in _SENTENCES:
         median = f"{{{name}-median}}"
@@ -122,7 +122,12 @@ def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
         if facts[f"{name}-median"].value is None:
             sentences.append((f"{now}.",))
         else:
-            sentences.append((f"{now}; usual: {median}.", f"{now} (usually {median})."))
+            sentences.append(
+                (
+                    f"{now}, {_compare(facts, name)} ({median}).",
+                    f"{now}. The usual is {median}, so this is {_compare(facts, name)}.",
+                )
+            )
     if facts["requests-median"].value is None:
         earlier = _same(period)
         sentences.append(
@@ -164,17 +169,29 @@ def read_totals(log: DigestLog, period: DigestPeriod) -> dict[str, Fact]:
 
 
 def _is_unusual(facts: Mapping[str, Fact]) -> bool:
-    values = {name: fact.value for name, fact in facts.items()}
-    requests, usual = values["requests"] or 0, values["requests-median"]
+    requests, usual = facts["requests"].value or 0, facts["requests-median"].value
     if usual is None or max(requests, usual) < FALL_REQUESTS:
         return False
-    if abs(requests - usual) > _PART * usual:
-        return True
-    warehouse, usual_warehouse = values["warehouse"] or 0, values["warehouse-median"] or 0
-    if abs(warehouse - usual_warehouse) > _PART * usual_warehouse:
-        return True
-    rate, usual_rate = values["hit-rate"], values["hit-rate-median"]
-    return rate is not None and usual_rate is not None and abs(rate - usual_rate) >= FALL_POINTS
+    return any(_difference(facts, name) for name in ("requests", "warehouse", "hit-rate"))
+
+
+def _compare(facts: Mapping[str, Fact], name: str) -> str:
+    """Say how a total compares with its median."""
+    difference = _difference(facts, name)
+    if not difference:
+        return "within what is usual"
+    return f"{'more' if difference > 0 else 'less'} than usual"
+
+
+def _difference(facts: Mapping[str, Fact], name: str) -> float:
+    """Return a total less its median: 0 if it is usual, or if one of them has no value."""
+    total, median = facts[name].value, facts[f"{name}-median"].value
+    if total is None or median is None:
+        return 0
+    difference = total - median
+    if name == "hit-rate":
+        return difference if abs(difference) >= FALL_POINTS else 0
+    return difference if abs(difference) > _PART * median else 0
 
 
 def _named(facts: Mapping[str, Fact], sentences: Sequence[Wordings]) -> list[Fact]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from decimal import ROUND_HALF_UP, Decimal
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -73,6 +73,22 @@ def points(value: float | None) -> str:
 def duration(value: float | None) -> str:
     """Show milliseconds in the largest unit that fits: ``2.4 h``. Without a decimal it is exact: ``2 h``."""
     return NONE if value is None else _signed(value, _scaled(abs(value), _TIMES))
+
+
+def durations(*values: float) -> list[str]:
+    """Show milliseconds that are compared, in one unit: ``66.2 min`` and ``48.6 min``.
+
+    It is the unit of the shortest, if the longest has fewer than 1,000 of it.
+    """
+    times = [abs(it) for it in values if it] or [0]
+    least = duration(min(times)).rpartition(" ")[2]
+    units = dropwhile(lambda it: it[1] != least, _TIMES)
+    size, unit = next((it for it in units if max(times) < 1000 * it[0]), _TIMES[-1])
+
+    def show(value: float) -> str:
+        return f"<0.1 {unit}" if 0 < value < size / 20 and size > 1 else _scaled(value, ((size, unit),))
+
+    return [_signed(it, show(abs(it))) for it in values]
 
 
 def span(seconds: int | None) -> str:

@@ -250,7 +250,7 @@ def test_messages_say_both_parts_of_a_difference(world: World) -> None:
     assert texts == (
         "The last 24 h of the log have a hit rate of 33.4%, against 66.7% in the 28 days before: 33.3 points "
         "less (threshold: 5 points).\n"
-        "The last 24 h of the log have 833 ms of warehouse time saved per hour, against 1.6 s in the "
+        "The last 24 h of the log have 0.8 s of warehouse time saved per hour, against 1.6 s in the "
         "28 days before: 48.0% less (threshold: 5.0%)."
     )
 

@@ -77,11 +77,11 @@ class TestTotals:
         )
         rebuild(world)
         assert lines(make(world), "Totals") == [
-            "Requests: 199; usual: 70.",
-            "Hits: 75.4% of them; usual: 100%.",
-            "Warehouse time: 3.3 min; usual: 7 s.",
-            "Mean response time: 10 ms; usual: 10 ms.",
-            "Failed requests: 1; usual: 0.",
+            "Requests: 199, more than usual (70).",
+            "Hits: 75.4% of them, less than usual (100%).",
+            "Warehouse time: 199 s, more than usual (7 s).",
+            "Mean response time: 10 ms, within what is usual (10 ms).",
+            "Failed requests: 1, more than usual (0).",
         ]
 
     def test_without_an_earlier_day_there_is_nothing_to_compare_with(self, world: World) -> None:
@@ -131,7 +131,7 @@ class TestTotals:
             for day in (week.first - dt.timedelta(weeks=number), week.last - dt.timedelta(weeks=number)):
                 put(world, day, entries(requests, at=at(day), cacheStatus="HIT"))
         rebuild(world)
-        assert lines(make(world, week), "Totals")[0] == "Requests: 200; usual: 500."
+        assert lines(make(world, week), "Totals")[0] == "Requests: 200, less than usual (500)."
 
 
 class TestMovedRules:
@@ -467,8 +467,8 @@ class TestPublishes:
             (
                 f"Rules were published with revision {seq} (2026-03-31 12:00 UTC): it added r, "
                 "and emptied the cache. "
-                "Results that were still valid, and were made and stored again: 1, "
-                "in 1.5 s of warehouse time."
+                "That cost 1.5 s of warehouse time, because results that were still valid had to be made "
+                "again; results: 1."
             )
         ]
 

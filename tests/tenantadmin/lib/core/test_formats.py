@@ -106,6 +106,23 @@ def test_an_exact_time_is_in_utc() -> None:
     assert formats.exact_time(dt.datetime(33, 1, 2, 3, 4, tzinfo=dt.UTC)) == "0033-01-02 03:04:00 UTC"
 
 
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ((3_970_000, 2_916_000), ["66.2 min", "48.6 min"]),
+        ((129_600_000, 2_916_000), ["36 h", "0.8 h"]),
+        ((199_000.0, 7_000.0), ["199 s", "7 s"]),
+        ((1_700, 950), ["1.7 s", "1.0 s"]),
+        ((7_200_000, 30), ["120 min", "<0.1 min"]),
+        ((-144_000, 0, 252_000), ["−2.4 min", "0 min", "4.2 min"]),
+        ((0, 0), ["0 ms", "0 ms"]),
+        ((0.5, 3), ["<1 ms", "3 ms"]),
+    ],
+)
+def test_durations_that_are_compared_have_one_unit(values: tuple[float, ...], texts: list[str]) -> None:
+    assert formats.durations(*values) == texts
+
+
 def test_a_number_that_is_counted() -> None:
     assert [formats.count(number, "rule") for number in (0, 1, 2276)] == ["0 rules", "1 rule", "2,276 rules"]
     assert [formats.ratio(*pair) for pair in ((0, 0), (0, 5), (99_999, 100_000))] == ["–", "0%", ">99.9%"]
