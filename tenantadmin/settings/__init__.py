@@ -232,7 +232,15 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 #: For this many seconds after a sign-in or its confirmation, staff may end users' rights without another one.
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 MFA_ADAPTER = "accounts.signin.staff.adapters.StaffMfaAdapter"
-MFA_FORMS = {"authenticate": "accounts.signin.staff.trail.CodeForm"}
+# These forms record what they refuse.
+ACCOUNT_FORMS = {"reauthenticate": "accounts.signin.staff.trail.ConfirmingPasswordForm"}
+MFA_FORMS = {
+    "authenticate": "accounts.signin.staff.trail.CodeForm",
+    "authenticate_webauthn": "accounts.signin.staff.trail.PasskeyForm",
+    "login_webauthn": "accounts.signin.staff.trail.PasskeySignInForm",
+    "reauthenticate": "accounts.signin.staff.trail.ConfirmingCodeForm",
+    "reauthenticate_webauthn": "accounts.signin.staff.trail.ConfirmingPasskeyForm",
+}
 MFA_SUPPORTED_TYPES = ["webauthn", "totp", "recovery_codes"]
 MFA_PASSKEY_LOGIN_ENABLED = True
 MFA_TOTP_ISSUER = "Gateway"

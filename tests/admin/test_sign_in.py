@@ -515,6 +515,57 @@ class TestEvents:
             ),
         ]
 
+    def test_a_wrong_proof_is_recorded_without_it_also_when_pages_ask_again(
+        self, client: Client, ada: User
+    ) -> None:
+        passkey = {"credential": '{"id": "secret-1"}'}
+        client.post(reverse("mfa_login_webauthn"), passkey)
+        by_password(client)
+        client.post(reverse("account_reauthenticate"), {"password": "secret-2"})
+        secret = add_totp(ada)
+        key = Authenticator.objects.create(user=ada, type=Authenticator.Type.WEBAUTHN, data={})
+        client.post(reverse("mfa_reauthenticate_webauthn"), passkey)
+        key.delete()
+        client.post(reverse("mfa_reauthenticate"), {"code": "000000"})
+        client.post(reverse("mfa_reauthenticate"), {"code": code_of(secret)})
+        signing_in = Client()
+        by_password(signing_in)
+        signing_in.post(reverse("mfa_authenticate"), passkey)
+        failed = Event.objects.filter(kind="sign-in.failed").order_by("id")
+        assert [(it.actor, it.subject, it.after, it.reason) for it in failed] == [
+            ("", "", {"provider": "passkey"}, "The passkey is wrong."),
+            (
+                "",
+                "ada@example.org",
+                {"provider": "password"},
+                "The password that confirms the sign-in is wrong.",
+            ),
+            (
+                "",
+                "ada@example.org",
+                {"secondFactor": "webauthn"},
+                "The passkey that confirms the sign-in is wrong.",
+            ),
+            ("", "ada@example.org", {"secondFactor": "code"}, "The code that confirms the sign-in is wrong."),
+            ("", "ada@example.org", {"secondFactor": "webauthn"}, "The passkey is wrong."),
+        ]
+        recorded = str(list(Event.objects.values()))
+        assert "secret-" not in recorded
+        assert "000000" not in recorded
+
+    def test_tries_to_confirm_are_recorded_once_and_when_they_were_too_many(
+        self, client: Client, ada: User
+    ) -> None:
+        by_password(client)
+        add_totp(ada)
+        for _ in range(7):
+            client.post(reverse("mfa_reauthenticate"), {"code": "000000"})
+        failed = Event.objects.filter(kind="sign-in.failed").order_by("id")
+        assert [it.reason for it in failed] == [
+            "The code that confirms the sign-in is wrong.",
+            "There were too many tries.",
+        ]
+
     def test_second_factors_that_come_and_go_are_recorded_without_their_secrets(
         self, client: Client, ada: User, django_capture_on_commit_callbacks: Any
     ) -> None:
