@@ -23,6 +23,7 @@ from tenantadmin.lib.core.errors import InternalError, RateLimited
 
 logger = logging.getLogger(__name__)
 _FREE_TRIES: Final = 5
+_FIRST_WAIT_SECONDS: Final = 1
 _MAX_WAIT_SECONDS: Final = 900
 _FORGET_SECONDS: Final = 3600
 #: In one atomic step: return the milliseconds that are left to wait, or count the try and return 0.
@@ -33,7 +34,8 @@ local tries = redis.call('INCR', KEYS[1])
 redis.call('EXPIRE', KEYS[1], ARGV[3])
 local over = tries - tonumber(ARGV[1])
 if over >= 0 then
-    redis.call('SET', KEYS[2], '', 'EX', math.min(2 ^ math.min(over, 20), tonumber(ARGV[2])))
+    local wait = ARGV[4] * 2 ^ math.min(over, 20)
+    redis.call('SET', KEYS[2], '', 'EX', math.min(wait, tonumber(ARGV[2])))
 end
 return 0
 """
@@ -72,7 +74,10 @@ def claim_try(*, kind: str, key: str) -> None:
     """
     try:
         left: Any = _redis(settings.REDIS_URL).eval(
-            _CLAIM_TRY, 2, *_keys(kind, key), _FREE_TRIES, _MAX_WAIT_SECONDS, _FORGET_SECONDS
+            _CLAIM_TRY,
+            2,
+            *_keys(kind, key),
+            *(_FREE_TRIES, _MAX_WAIT_SECONDS, _FORGET_SECONDS, _FIRST_WAIT_SECONDS),
         )
     except RedisError as error:
         logger.exception("Tries of %s cannot be counted", kind)

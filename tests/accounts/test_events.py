@@ -156,8 +156,9 @@ class TestSignIn:
         (signed,) = events("sign-in.succeeded")
         assert signed.after == {"provider": "corp", "session": User.objects.get().refresh_tokens.get().pk}
 
-    def test_on_the_admin_site(self, settings: Any) -> None:
+    def test_on_the_admin_site(self, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
+        monkeypatch.setattr("accounts.limits._FIRST_WAIT_SECONDS", 60)
         user = factories.make_user(ADA, role="admin")
         user.set_password("right")
         user.save()

@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextlib import contextmanager
+from threading import Condition
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.core.signals import request_finished, request_started
 from django.db import connections
 from playwright.sync_api import expect
 
@@ -72,11 +75,38 @@ def chromium(browser: Browser) -> str:
     return str(find_chromium())
 
 
+@contextmanager
+def all_answered() -> Iterator[None]:
+    """Wait at the end for requests under way: the next test would find what they write."""
+    count, changed = 0, Condition()
+
+    def add(number: int) -> None:
+        nonlocal count
+        with changed:
+            count += number
+            changed.notify_all()
+
+    def begin(**_: Any) -> None:
+        add(1)
+
+    def end(**_: Any) -> None:
+        add(-1)
+
+    request_started.connect(begin)
+    request_finished.connect(end)
+    yield
+    with changed:
+        assert changed.wait_for(lambda: count == 0, timeout=30)
+    request_started.disconnect(begin)
+    request_finished.disconnect(end)
+
+
 @pytest.fixture
-def service(live_server: LiveServer, settings: Any) -> str:
+def service(live_server: LiveServer, settings: Any) -> Iterator[str]:
     settings.PUBLIC_BASE_URL = settings.DASHBOARD_URL = live_server.url
     settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
-    return str(live_server.url)
+    with all_answered():
+        yield str(live_server.url)
 
 
 @pytest.fixture
