@@ -175,7 +175,7 @@ def test_a_stalled_body_times_out(
     put("00/a.json", entry(DAY), day=DAY)
     rebuild_all()
     put("01/late.json", entry(DAY, userName="Bo"), day=DAY)
-    monkeypatch.setattr(S3Store, "client_config", S3Store.client_config.merge(Config(read_timeout=0.2)))
+    monkeypatch.setattr(S3Store, "client_config", S3Store.client_config.merge(Config(read_timeout=0.6)))
     impatient = open_store(s3_url)
 
     with (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -30,7 +31,13 @@ _LIMITS = ProcessLimits(seconds=15, memory_bytes=1 << 30, threads=2)
 
 def _servers() -> set[int]:
     """Return the ids of the fork servers that this process started."""
-    return {child.pid for child in psutil.Process().children() if "logs.sql" in " ".join(child.cmdline())}
+    found = set()
+    for child in psutil.Process().children():
+        # One of another test may end meanwhile.
+        with contextlib.suppress(psutil.Error):
+            if "logs.sql" in " ".join(child.cmdline()):
+                found.add(child.pid)
+    return found
 
 
 def _has_ended(pid: int) -> bool:
@@ -172,7 +179,7 @@ def test_an_idle_process_that_died_is_not_taken(pool: ProcessPool) -> None:
 
 
 def test_the_priority_of_a_long_query_is_lowered() -> None:
-    before = _servers()
+    before, usual = _servers(), os.getpriority(os.PRIO_PROCESS, 0)
     engine = LocalEngine(slots=1, per_tenant=1, queue=1, warm=1, default_limits=Limits())
 
     def lowest() -> tuple[int, int]:
@@ -188,8 +195,10 @@ def test_the_priority_of_a_long_query_is_lowered() -> None:
                 engine.execute, source=_EMPTY, statement=endless, limits=Limits(seconds=120)
             )
             _wait_until(lambda: engine.running == 1 and len(_servers() - before) == 1)
-            _wait_until(lambda: lowest()[0] >= 10)
-            os.kill(lowest()[1], signal.SIGKILL)
+            _wait_until(lambda: lowest()[0] > usual)
+            nice, busy = lowest()
+            assert nice in {10, 19}
+            os.kill(busy, signal.SIGKILL)
             with pytest.raises(QueryInterrupted):
                 running.result()
     finally:
