@@ -106,6 +106,11 @@ FAULTS_OF_WIDTH = """of => {
 WIDTHS = (1280, 1024, 768, 390)
 
 
+def pass_frames(page: Page) -> None:
+    """Let the page do what it has begun: two frames pass."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
 #: The page learns its width some time later, and its tables fit in the frame after that.
 _HAS_WIDTH = """width => new Promise((done) => {
     const look = () => requestAnimationFrame(innerWidth === width ? () => requestAnimationFrame(done) : look);

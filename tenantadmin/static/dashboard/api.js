@@ -19,6 +19,12 @@ export const call = (operation, input, options) =>
 /** @param {string} tenant its rules in force */
 export const rulesOf = (tenant) => call("GET /config/tenants/{tenant}/rules", { tenant });
 
+/** @param {string} tenant its configuration */
+export const configOf = (tenant) => call("GET /config/tenants/{tenant}/config", { tenant });
+
+/** @param {string[]} tenants what the cache did for each in the last seven days @param {AbortSignal} signal */
+export const weeksOf = async (tenants, signal) => (await requestJson("GET /tenants/weeks", {}, { signal }, patOf(tenants.join(",")))).weeks;
+
 /** @type {Contract.CallWithTag} as `call`, with the ETag of the answer */
 export const callWithTag = async (operation, input, options) => {
   const response = await send(operation, input, options);

@@ -34,6 +34,11 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...leaves(children));
 }
 
+/** @param {Element} parent wait until nothing in it is pressed: the click on what is replaced meanwhile is lost */
+export async function released(parent) {
+  while (parent.matches(":active")) await new Promise(requestAnimationFrame);
+}
+
 /** @param {Element} parent @param {...Child} children as `fill`; the focus stays where the user put it */
 export function refill(parent, ...children) {
   const focused = parent.querySelector(":focus");

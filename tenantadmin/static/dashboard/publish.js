@@ -1,6 +1,6 @@
 // Publish rules or restore a revision: one dialog for both, and Undo afterwards.
 
-import { ApiError, call, hasStatus, rulesOf } from "./api.js";
+import { ApiError, call, configOf, hasStatus, rulesOf } from "./api.js";
 import { changesIn, compareRules, ruleDiff } from "./diff.js";
 import { addDays, count, yesterday } from "./format.js";
 import { commentInput } from "./forms.js";
@@ -29,7 +29,7 @@ export async function askToPublish({ context, kind = "rules", title, action, war
     then: async () => {
       await then();
       notify(`Revision ${seq} is in force.`, "revision", seq > 0 && button(`Undo: restore revision ${seq - 1}`, async () => {
-        const now = isRules ? await rulesOf(tenant) : await call("GET /config/tenants/{tenant}/config", { tenant });
+        const now = isRules ? await rulesOf(tenant) : await configOf(tenant);
         if (now.seq !== seq) throw new Error("Another revision was published since: see the history.");
         await restore(tenant, kind, seq - 1, `Undo of revision ${seq}`);
         go(location.hash);

@@ -2,7 +2,7 @@
 
 import { ApiError, SignedOut, call, hasStatus, mustAcceptTerms, signOut } from "./api.js";
 import { DOCS } from "./config.js";
-import { fill, h, icon, refill } from "./dom.js";
+import { fill, h, icon, refill, released } from "./dom.js";
 import { knownSetup, progress, readSetup } from "./firsthour.js";
 import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person, tenants } from "./people.js";
@@ -117,6 +117,7 @@ async function drawSide(context, route) {
   // Pages without a tenant keep the menu of the one that the user came from.
   const wanted = context.tenant || (route?.pattern === "/" ? "" : keptTenant());
   const tenant = wanted && await mayOpen(wanted) ? wanted : "";
+  await released(side);
   if (context.signal.aborted) return;
   const page = (route?.pattern.split("/")[3] ?? "").replace("replays", "drafts");
   const nav = () => side.querySelector("nav");

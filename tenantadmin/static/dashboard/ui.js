@@ -5,7 +5,7 @@ import { NONE, ago, count, number, today, when } from "./format.js";
 import { forgetWrong, isInvalid, labelled, showAtFields } from "./refusals.js";
 import { to } from "./router.js";
 
-export { fill, h, refill } from "./dom.js";
+export { fill, h, refill, released } from "./dom.js";
 export { go, to } from "./router.js";
 
 /** @param {string} label @param {(event: Event) => any} action errors are shown as a notice @param {string} [kind] `primary`, `danger`, `quiet` */

@@ -2,72 +2,36 @@
 
 from __future__ import annotations
 
-import os
 import re
-import socket
-import subprocess
-import sys
 import time
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import requests
 from playwright.sync_api import expect
 
+from accounts.models import Tenant
 from rules.lint import lint_ruleset
-from tests.browser.browsing import opened_page
+from tests import factories
+from tests.browser.browsing import opened_page, pass_frames
+from tests.browser.dashboard.serving import running_service
 from tests.browser.dashboard.signing_in import sign_in_by_mail
 from tests.gateway.gateway import Gateway, Statement
 from tests.gateway.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from tests.browser.dashboard.demo import Demo
 
 pytestmark = pytest.mark.browser
-ROOT = Path(__file__).parents[3]
-#: What the tests' own settings put into the environment.
-OURS = {"DATABASE_URL", "REDIS_URL", "OBJECT_STORE_URL", "PUBLIC_BASE_URL", "DJANGO_SETTINGS_MODULE"}
 STATEMENT = Statement("SELECT sum(amount) FROM sales.orders", "SELECT", ["sales.orders"], True, False)
 #: A build begins at once, or half a minute after the one before.
-BUILT_MS = 90_000
-
-
-@contextmanager
-def running_service(var_dir: Path) -> Iterator[str]:
-    """Run the service without data on a free port; yield its address."""
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    kept = {name: value for name, value in os.environ.items() if name not in OURS}
-    with subprocess.Popen(
-        [sys.executable, "manage.py", "serve"],
-        cwd=ROOT,
-        env={**kept, "VAR_DIR": str(var_dir), "PORT": str(port), "DJANGO_DEBUG": "true"},
-        stdout=subprocess.DEVNULL,
-    ) as process:
-        try:
-            address = f"http://127.0.0.1:{port}"
-            deadline = time.monotonic() + 180
-            while not is_ready(address):
-                assert process.poll() is None
-                assert time.monotonic() < deadline
-                time.sleep(0.5)
-            yield address
-        finally:
-            process.terminate()
-            process.wait(timeout=60)
-
-
-def is_ready(address: str) -> bool:
-    try:
-        return requests.get(f"{address}/health/ready", timeout=5).ok
-    except requests.ConnectionError:
-        return False
+BUILT_MS = 180_000
 
 
 class Warehouse:
@@ -102,7 +66,11 @@ def running_gateway(variables: dict[str, str], store: Path) -> Iterator[Gateway]
 
 
 def test_from_a_mailed_link_to_the_first_hit(browser: Browser, tmp_path: Path) -> None:
-    with running_service(tmp_path / "var") as address, opened_page(browser) as page:
+    with (
+        running_service(tmp_path, until="Demo data: ") as printed,
+        opened_page(browser) as page,
+    ):
+        (address,) = re.findall(r"The service answers at (\S+)", printed)
         started = time.monotonic()
         sign_in_by_mail(page, f"{address}/dashboard/", "new@startup.example")
         # The only tenant opens by itself, at its first steps while it has no log.
@@ -110,7 +78,7 @@ def test_from_a_mailed_link_to_the_first_hit(browser: Browser, tmp_path: Path) -
         documents: list[str] = []
         page.on("framenavigated", lambda frame: documents.append(frame.url))
 
-        def done(step: str, timeout: float = 5_000) -> None:
+        def done(step: str, timeout: float | None = None) -> None:
             expect(page.locator(f"#step-{step} .badge")).to_have_text("done", timeout=timeout)
 
         def opened(step: str) -> None:
@@ -178,6 +146,39 @@ def test_from_a_mailed_link_to_the_first_hit(browser: Browser, tmp_path: Path) -
         page.click("nav >> text=Requests")
         expect(page.locator(".request .badge")).to_have_text(["Hit", "Miss", "Passed through"])
     print(f"first hit after {answered:.0f} s, on the page after {followed:.0f} s")  # noqa: T201
+
+
+def test_a_done_step_closes_and_an_older_answer_never_comes_last(
+    own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    owner = factories.make_user("steps@elsewhere.example")
+    account = factories.make_account("Steps", owners=[owner])
+    tenant = factories.make_tenant(account, "Steps", owner=owner)
+    held: list[Route] = []
+    with open_as(owner, own_origin, f"/t/{tenant.pk}/setup") as dashboard:
+        page = dashboard.page
+        page.fill("#step-address input", "steps.gateway.localhost")
+        # As if no frame came between the click and the answers: the button keeps the focus.
+        page.locator("#step-address button").evaluate(
+            "it => Object.defineProperty(it, 'disabled', {get: () => false, set: () => {}})"
+        )
+
+        def hold(route: Route) -> None:
+            held.append(route)
+
+        page.route("**/setup", hold, times=1)
+        with page.expect_request("**/setup"):
+            page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        del dashboard.asked[:]
+        with page.expect_response("**/config"):
+            page.click("#step-address button")
+        pass_frames(page)
+        assert f"GET /tenants/{tenant.pk}/setup" not in dashboard.asked
+        held[0].continue_()
+        expect(page.locator("#step-address .badge")).to_have_text("done")
+        expect(page.locator("details.panel[open]")).to_have_attribute("id", "step-warehouse")
+    Tenant.objects.filter(pk=tenant.pk).delete()
+    account.delete()
 
 
 def test_starter_rules_have_no_findings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:

@@ -15,7 +15,7 @@ from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
 from rules.drafts import create_draft
 from tenantadmin.lib.objectstore import default_store
-from tests.browser.browsing import faults_of_width
+from tests.browser.browsing import faults_of_width, pass_frames
 from tests.browser.dashboard.contract_types import MODULES
 from tests.browser.dashboard.pages import dashboard_pages
 
@@ -107,6 +107,7 @@ def test_the_keyboard_reaches_what_the_pages_of_the_first_hour_offer(
         page.focus("#view")
         tab_to(page, "#step-token > summary")
         page.keyboard.press("Enter")
+        page.wait_for_selector("#step-token input[name=name]")
         tab_to(page, "#step-token input[name=name]")
 
         dashboard.go(f"/t/{demo.tenant}/traffic?from={demo.last_day}&to={demo.last_day}")
@@ -153,6 +154,30 @@ def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..
         expect(page.locator(".rule[open]")).to_have_count(1)
 
 
+def test_a_link_that_is_pressed_while_the_menu_is_drawn_again_is_followed(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    names: list[Route] = []
+
+    def hold(route: Route) -> None:
+        names.append(route)
+
+    with open_as(demo.owner, own_origin) as dashboard:
+        page = dashboard.page
+        page.route("**/config/tenants/manifest?*", hold, times=1)
+        page.goto("about:blank")
+        with page.expect_request("**/config/tenants/manifest?*"):
+            page.goto(f"{own_origin}#/t/{demo.tenant}/overview")
+        page.hover("nav[aria-label=Pages] a:has-text('Rules') >> nth=0")
+        page.mouse.down()
+        with page.expect_event("requestfinished", lambda it: it == names[0].request):
+            names[0].continue_()
+        pass_frames(page)
+        page.mouse.up()
+        page.wait_for_selector(".rule")
+        page.wait_for_selector(f".side option:has-text('{demo.name}')", state="attached")
+
+
 def test_the_whole_menu_is_in_view_and_the_present_page_in_a_low_window(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
@@ -160,6 +185,8 @@ def test_the_whole_menu_is_in_view_and_the_present_page_in_a_low_window(
         page = dashboard.page
         page.set_viewport_size({"width": 1280, "height": 800})
         menu = page.locator("nav[aria-label=Pages]")
+        # The menu is drawn again when the names of tenants are there.
+        page.wait_for_selector(f".side option:has-text('{demo.name}')", state="attached")
         # There is room for the first steps, which the demo has done.
         menu.evaluate("it => it.prepend(it.querySelector('ul').firstChild.cloneNode(true))")
         assert menu.evaluate("it => it.scrollHeight - it.clientHeight") == 0

@@ -1,12 +1,10 @@
 // The configuration of a tenant, and its FQDNs.
 
-import { call } from "../api.js";
+import { configOf, weeksOf } from "../api.js";
 import * as f from "../format.js";
 import { SIZES, TIMES, withUnit } from "../forms.js";
-import { patOf } from "../pats.js";
 import { can, person, putConfig } from "../people.js";
 import { priceFields } from "../prices.js";
-import { requestJson } from "../request.js";
 import { a, area, badge, button, checkbox, field, fill, fine, h, input, notify, pageHead, panel, select, to } from "../ui.js";
 
 /** @typedef {Contract.TenantConfig} TenantConfig */
@@ -17,7 +15,7 @@ const APPROVALS = { notify: "owners get a mail", required: "an owner approves it
 
 /** @type {Show} */
 export async function show({ tenant, signal, reload, guard }) {
-  const [who, config] = await Promise.all([person(), call("GET /config/tenants/{tenant}/config", { tenant })]);
+  const [who, config] = await Promise.all([person(), configOf(tenant)]);
   const mayWrite = can(tenant, "write");
   const off = { disabled: !mayWrite };
   const house = config.warehouse;
@@ -39,8 +37,8 @@ export async function show({ tenant, signal, reload, guard }) {
   const prices = priceFields(house?.pricing ?? [], () => get.adapter.value, off);
   // The log says whether the Gateway reaches the warehouse: this service does not connect to it.
   const reached = h("span");
-  requestJson("GET /tenants/weeks", {}, { signal }, patOf(tenant)).then(({ weeks }) => {
-    const day = weeks.find((one) => one.tenantId === tenant)?.lastDay;
+  weeksOf([tenant], signal).then(([week]) => {
+    const day = week?.lastDay;
     fill(reached, day ? `Last day with requests: ${f.dayShort(day)}. ` : "No request yet. ", day ? a(to(tenant, "traffic"), "Requests") : a(to(tenant, "setup"), "First steps"));
   }, () => {});
   const approval = select("staffApproval", APPROVALS, config.access.staffApproval ?? "notify", { disabled: who.roles.get(tenant) !== "owner" });

@@ -6,7 +6,7 @@ import { can } from "../people.js";
 import { readRules } from "../rulenames.js";
 import { PAUSE_MS } from "../router.js";
 import { status } from "../statuses.js";
-import { a, badge, beside, button, facts, failure, fill, h, pageHead, panel, refill, table, tablePanel, text, to } from "../ui.js";
+import { a, badge, beside, button, facts, failure, fill, h, pageHead, panel, refill, released, table, tablePanel, text, to } from "../ui.js";
 import { STATE, isUnderWay, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
 
@@ -20,6 +20,7 @@ export async function show(context) {
   const poll = async () => {
     try {
       const run = await call("GET /tenants/{tenant}/replays/{replayId}", { tenant, replayId: replay });
+      await released(body);
       refill(body, page(context, run, rules));
       if (isUnderWay(run)) context.later(poll, PAUSE_MS);
     } catch (error) {

@@ -1,6 +1,6 @@
 // The first steps of a tenant, each with its form in place. The page follows what happens elsewhere by itself.
 
-import { call, rulesOf } from "../api.js";
+import { call, configOf, rulesOf } from "../api.js";
 import { API } from "../config.js";
 import { TOOLS, factsOf, howTo, targetOf } from "../connect.js";
 import { STEPS, readSetup } from "../firsthour.js";
@@ -44,7 +44,7 @@ export async function show({ tenant, query, signal }) {
     wanted = null;
     for (const [id, { element }] of shown) if (!element.contains(document.activeElement) || id === target) element.open = id === target;
   };
-  const look = async () => {
+  const lookOnce = async () => {
     clearTimeout(timer);
     if (document.hidden || signal.aborted) return;
     try {
@@ -58,9 +58,11 @@ export async function show({ tenant, query, signal }) {
       if (!last) throw error;
       pause = LONGEST_MS;
     }
-    clearTimeout(timer);
     timer = setTimeout(look, pause);
   };
+  // One after the other, or an older answer might come last.
+  let looking = Promise.resolve();
+  const look = () => (looking = looking.then(lookOnce, lookOnce));
   document.addEventListener("visibilitychange", () => look().catch(() => {}), { signal });
   await look();
   return h("div", pageHead("First steps", status), list);
@@ -72,15 +74,14 @@ function stepOf(tenant, id, look) {
   const state = h("span");
   const element = h("details.panel", { id: `step-${id}` }, h("summary.panel-head", h("h2", STEPS[id]), state), body);
   const redraw = () => showIn(() => FORMS[id](tenant, async () => {
+    // The button that was pressed keeps a step open no longer.
+    /** @type {HTMLElement} */ (document.activeElement).blur();
     await look();
     if (element.open) await redraw();
   }), body);
   element.addEventListener("toggle", () => element.open && redraw());
   return { element, state };
 }
-
-/** @param {string} tenant */
-const configOf = (tenant) => call("GET /config/tenants/{tenant}/config", { tenant });
 
 const forWriters = () => h("p.muted", "An admin or owner of the tenant does this.");
 

@@ -69,6 +69,6 @@ function sent(email) {
   return h("div.callout",
     h("p", h("strong", "Check your mail."), ` A link for ${email} is on its way. It works once, for 15 minutes.`),
     MAIL_FOLDER && h("p.small", "This is a development service: mails are files in ",
-      h("code.mail-folder", MAIL_FOLDER), ". The link of the newest, for a shell:"),
-    MAIL_FOLDER && h("pre.code", { tabindex: 0 }, `grep -ho 'http[^ ]*verify[^ ]*' "$(ls -t ${MAIL_FOLDER}/* | head -1)" | head -1`));
+      h("code.mail-folder", MAIL_FOLDER), ". The newest link, for a shell:"),
+    MAIL_FOLDER && h("pre.code", { tabindex: 0 }, `grep -ho 'http[^ ]*verify[^ ]*' $(ls -t ${MAIL_FOLDER}/*) | head -1`));
 }

@@ -1,13 +1,11 @@
 // The tenants of the user.
 
-import { call } from "../api.js";
+import { call, weeksOf } from "../api.js";
 import { readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { form } from "../forms.js";
-import { patOf } from "../pats.js";
 import { forgetPerson, listedDeleted, person, tenants } from "../people.js";
-import { requestJson } from "../request.js";
-import { a, acts, age, ask, badge, beside, button, empty, go, h, input, notify, num, pageHead, panel, refill, skeleton, tablePanel, text, to } from "../ui.js";
+import { a, acts, age, ask, badge, beside, button, empty, go, h, input, notify, num, pageHead, panel, refill, released, skeleton, tablePanel, text, to } from "../ui.js";
 import { waitingInvitations } from "./invitations.js";
 
 /** Tenants whose figures are shown. */
@@ -25,7 +23,7 @@ export async function show({ query, signal, reload }) {
   ], all.map((one) => ({ ...one, ...weeks.find((week) => week.tenantId === one.id) })), { label: "Tenants" }));
   draw([]);
   const mine = all.filter((one) => one.role !== "granted").slice(0, MOST).map((one) => one.id);
-  if (mine.length) requestJson("GET /tenants/weeks", { limit: MOST }, { signal }, patOf(mine.join(","))).then(({ weeks }) => draw(weeks), () => {});
+  if (mine.length) weeksOf(mine, signal).then((weeks) => released(list).then(() => draw(weeks)), () => {});
   return h("div", pageHead("Tenants"),
     waiting,
     all.length ? list : empty("You are in no tenant yet.", h("p.muted", "Ask an owner to invite your address, ", h("strong", who.email), ".")),
