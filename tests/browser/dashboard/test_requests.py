@@ -48,8 +48,8 @@ def test_requests_are_filtered_turned_over_and_explained(
         expect(opened).to_contain_text("decides: HIT or MISS")
         statement = opened.locator("dd .sql").inner_text()
         opened.locator("text=All requests of this statement").click()
-        page.wait_for_function("!location.hash.includes('status')")
-        dashboard.settle()
+        # The address is new before the page is.
+        expect(page.locator("select[name=status]")).to_have_value("")
         shown = page.locator(".request summary .sql")
         assert {text.split() == statement.split() for text in shown.all_inner_texts()} == {True}
 
@@ -180,6 +180,7 @@ def test_results_are_invalidated_by_table_and_by_rule_with_a_reason(
         page.evaluate("location.hash += '?show=past'")
         expect(page.locator("dialog")).to_have_count(0)
         page.go_back()
+        page.wait_for_selector("main a[aria-current]:text('Active markers')")
         page.select_option("select[name=rule]", caching[0]["id"])
         page.click("section:has-text('By rule') >> text=Preview")
         page.fill("dialog input[name=reason]", "by hand")
