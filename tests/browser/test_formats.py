@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from typing import TYPE_CHECKING, Any, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
+_BERLIN: Final = ZoneInfo("Europe/Berlin")
 #: Names in the dashboard's module that differ.
 _NAMES: Final = {"size": "bytes", "duration_change": "durationChange", "between": "range"}
 _CALL: Final = """(calls) => import("/static/dashboard/format.js")
@@ -69,8 +71,12 @@ def test_a_time_is_shown_as_in_python(page: Page) -> None:
     for _ in range(300):
         at = NOW + dt.timedelta(seconds=round(draw.choice([-1, 1]) * 10 ** draw.uniform(0, 8)))
         iso = at.isoformat()
-        expected = [formats.ago(at, now=NOW), formats.exact_time(at)]
-        assert call(page, ("ago", iso, now), ("when", iso, "UTC")) == expected
+        expected = [
+            formats.ago(at, now=NOW),
+            formats.ago(at, now=NOW, zone=_BERLIN),
+            formats.exact_time(at),
+        ]
+        assert call(page, ("ago", iso, now, "UTC"), ("ago", iso, now), ("when", iso, "UTC")) == expected
 
 
 def test_the_reader_chooses_the_zone(page: Page) -> None:

@@ -174,9 +174,15 @@ def days_between(first: dt.date, last: dt.date, *, today: dt.date) -> str:
     return f"{show(first, is_first=True)} to {show(last, is_first=False)}"
 
 
-def ago(at: dt.datetime, *, now: dt.datetime) -> str:
-    """Show how long ago a time was, or how far ahead it is: ``8 days ago``, ``in 3 hours``."""
+def ago(at: dt.datetime, *, now: dt.datetime, zone: dt.tzinfo = dt.UTC) -> str:
+    """Show how long ago a time was, or how far ahead it is: ``8 days ago``, ``in 3 hours``.
+
+    Days are those of the calendar in ``zone``: all of 19 November is 8 days before any time of 27 November.
+    """
     text = apart(at, now)
+    if text.endswith((" day", " days")):
+        days = now.astimezone(zone).date() - at.astimezone(zone).date()
+        text = count(max(abs(days.days), 1), "day")
     # Also up to a minute ahead: clocks differ.
     return "just now" if not text else f"{text} ago" if now > at else f"in {text}"
 

@@ -84,7 +84,7 @@ export const duration = (ms) =>
 /** @param {Value} seconds seconds exactly, in the largest unit that divides them: `90 s`, `2 min` */
 export function span(seconds) {
   if (seconds == null) return NONE;
-  const [size, unit] = SPANS.find(([it]) => (seconds && seconds % it === 0) || it === 1) ?? SPANS[3];
+  const [size, unit] = SPANS.find(([it]) => seconds && seconds % it === 0) ?? SPANS[3];
   return `${number(seconds / size)} ${unit}`;
 }
 
@@ -131,21 +131,17 @@ export const chooseUtc = (isUtc) =>
   (isUtc ? localStorage.setItem(ZONE_KEY, "UTC") : localStorage.removeItem(ZONE_KEY));
 
 /** @type {Map<string, Intl.DateTimeFormat>} */
-const clocks = new Map();
+/** @type {Record<string, Intl.DateTimeFormat>} */
+const clocks = {};
 
 /** @param {Date} date @param {string} inZone a time in a zone, and the short name of the zone: `2026-11-24 23:34:10`, `CET` */
 function timeIn(date, inZone) {
-  let clock = clocks.get(inZone);
-  if (!clock) {
-    clock = new Intl.DateTimeFormat("en-GB", {
-      year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
-      hourCycle: "h23", timeZoneName: "short", timeZone: inZone,
-    });
-    clocks.set(inZone, clock);
-  }
+  const clock = (clocks[inZone] ??= new Intl.DateTimeFormat("en-GB", {
+    year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+    hourCycle: "h23", timeZoneName: "short", timeZone: inZone,
+  }));
   const by = Object.fromEntries(clock.formatToParts(date).map(({ type, value }) => [type, value]));
-  const day = `${by.year.padStart(4, "0")}-${by.month}-${by.day}`;
-  return [`${day} ${by.hour}:${by.minute}:${by.second}`, by.timeZoneName];
+  return [`${by.year.padStart(4, "0")}-${by.month}-${by.day} ${by.hour}:${by.minute}:${by.second}`, by.timeZoneName];
 }
 
 /**
@@ -174,18 +170,22 @@ export function inBothZones(value) {
 }
 
 /**
- * How long ago a time was, or how far ahead it is: `8 days ago`, `in 3 hours`.
+ * How long ago a time was, or how far ahead it is: `8 days ago`, `in 3 hours`. Days are those of the calendar.
  * @param {Time} value
  * @param {number} [now] milliseconds since 1970
+ * @param {string} [inZone] the reader's own, if it is not given
  */
-export function ago(value, now = Date.now()) {
+export function ago(value, now = Date.now(), inZone = zone()) {
   if (value == null) return NONE;
-  const passed = now - new Date(value).getTime();
+  const at = new Date(value);
+  const passed = now - +at;
   const seconds = Math.round(Math.abs(passed) / 1000);
   for (const [index, [size, unit]] of AGES.slice(0, -1).entries()) {
     // 59.5 minutes are an hour, and not 60 minutes.
     if (seconds + AGES[index + 1][0] / 2 >= (unit === "month" ? LEAST_MONTHS : size)) {
-      const text = count(Math.max(Math.round(seconds / size), 1), unit);
+      const [first, last] = [at, new Date(now)].map((it) => Date.parse(timeIn(it, inZone)[0].slice(0, 10)));
+      const units = (unit === "day" ? Math.abs(last - first) / 1000 : seconds) / size;
+      const text = count(Math.max(Math.round(units), 1), unit);
       return passed > 0 ? `${text} ago` : `in ${text}`;
     }
   }
@@ -196,22 +196,18 @@ export function ago(value, now = Date.now()) {
 /** @param {string} period `2026`, `2026-11` or `2026-11-22` */
 export function periodName(period) {
   if (period.length === 4) return period;
-  if (period.length === 7) return monthName.format(new Date(`${period}-01T00:00Z`));
-  return dayName.format(new Date(`${period}T00:00Z`));
+  if (period.length === 7) return monthName.format(new Date(period));
+  return dayName.format(new Date(period));
 }
 
 /** @param {string} day */
-export const dayShort = (day) => shortDay.format(new Date(`${day.slice(0, 10)}T00:00Z`));
+export const dayShort = (day) => shortDay.format(new Date(day.slice(0, 10)));
 
 /** @param {Date} date */
 export const isoDay = (date) => date.toISOString().slice(0, 10);
 
 /** @param {string} day @param {number} days */
-export function addDays(day, days) {
-  const date = new Date(`${day}T00:00Z`);
-  date.setUTCDate(date.getUTCDate() + days);
-  return isoDay(date);
-}
+export const addDays = (day, days) => isoDay(new Date(Date.parse(day) + days * 86_400_000));
 
 /** In UTC. */
 export const today = () => isoDay(new Date());

@@ -6,6 +6,7 @@ import datetime as dt
 import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -184,7 +185,10 @@ def test_lists_and_records_show_the_time_of_the_reader(
             arguments = [revision.pk] if path == "change" else []
             page.goto(f"{service}{reverse(f'admin:accounts_revision_{path}', args=arguments)}")
             time = page.locator("time[datetime='2026-11-21T02:45:07Z']").first
-            shown = {"changelist": ago(moment, now=read_at), "change": "2026-11-21 03:45:07 CET"}
+            shown = {
+                "changelist": ago(moment, now=read_at, zone=ZoneInfo("Europe/Berlin")),
+                "change": "2026-11-21 03:45:07 CET",
+            }
             assert time.inner_text() == shown[path]
             both = "2026-11-21 02:45:07 UTC\n2026-11-21 03:45:07 Europe/Berlin"
             assert time.get_attribute("title") == both

@@ -81,8 +81,8 @@ def test_money_keeps_its_digits(amount: str | None, text: str) -> None:
         (3569, "59 minutes ago"),
         (3599, "1 hour ago"),
         (7200, "2 hours ago"),
-        (129_599, "1 day ago"),
-        (129_600, "2 days ago"),
+        (9 * 3600 + 86_399, "1 day ago"),
+        (9 * 3600 + 86_401, "2 days ago"),
         (8 * 86_400, "8 days ago"),
         (59 * 86_400, "59 days ago"),
         (60 * 86_400, "2 months ago"),
@@ -96,6 +96,19 @@ def test_money_keeps_its_digits(amount: str | None, text: str) -> None:
 )
 def test_how_long_ago_a_time_was(seconds: float, text: str) -> None:
     assert formats.ago(NOW - dt.timedelta(seconds=seconds), now=NOW) == text
+
+
+def test_days_are_those_of_the_calendar() -> None:
+    now = dt.datetime(2026, 11, 27, 12, tzinfo=dt.UTC)
+    for hour in (0, 11, 23):
+        assert formats.ago(dt.datetime(2026, 11, 19, hour, tzinfo=dt.UTC), now=now) == "8 days ago"
+    late = dt.datetime(2026, 11, 18, 23, 30, tzinfo=dt.UTC)
+    assert formats.ago(late, now=now) == "9 days ago"
+    assert formats.ago(late, now=now, zone=dt.timezone(dt.timedelta(hours=1))) == "8 days ago"
+    assert formats.ago(now + dt.timedelta(hours=37), now=now) == "in 2 days"
+    assert formats.ago(dt.datetime(2026, 11, 27, 0, tzinfo=dt.UTC), now=now.replace(hour=23, minute=45)) == (
+        "1 day ago"
+    )
 
 
 def test_an_exact_time_is_in_utc() -> None:
