@@ -15,7 +15,7 @@ from accounts.billing.domains import challenge_of
 from accounts.models import Account, Domain, Event, Fqdn, Revision, Tenant
 from accounts.models.billing import Plan
 from accounts.models.events import EventKind
-from accounts.models.history import RevisionAction, RevisionKind
+from accounts.models.history import RevisionKind, beside
 from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core import formats
 
@@ -152,12 +152,10 @@ def _read_changes(account_id: UUID) -> list[AccountChange]:
         around |= Q(at__range=(it.changed_at - _NEAR, it.changed_at + _NEAR), request_id=it.request_id)
     acted = Event.objects.filter(around, kind=EventKind.STAFF_ACTED).order_by("-at", "-pk")[:_CHANGES]
     events = [*acted, *Event.objects.filter(of_account).order_by("-at", "-pk")[:_CHANGES]]
-    found: list[AccountChange] = []
-    for it in written:
-        detail = it.text if it.action in {RevisionAction.UPDATE, RevisionAction.RESTORE} else ""
-        found.append(
-            AccountChange(it.changed_at, it.user, it.done, detail, it.summary.get("comment", ""), it)
-        )
+    found = [
+        AccountChange(it.changed_at, it.user, it.done, it.text, it.summary.get("comment", ""), it)
+        for it in written
+    ]
     for event in events:
         told = (tell_event(event)[0], tell_changes(event, {}), event.reason)
         found.append(AccountChange(event.at, event.actor, *told, event))
@@ -166,7 +164,7 @@ def _read_changes(account_id: UUID) -> list[AccountChange]:
         # An act of staff says what was done and why, and the revision what changed.
         act = min(group, key=_rank)
         revision = next((it for it in group if isinstance(it.record, Revision)), act)
-        changes.append(replace(act, detail=revision.detail, record=revision.record))
+        changes.append(replace(act, detail=beside(act.what, revision.detail), record=revision.record))
     return sorted(changes, key=lambda it: it.at, reverse=True)[:_CHANGES]
 
 

@@ -20,6 +20,10 @@ class RevisionKind(models.TextChoices):
     ACCOUNT = "account"
 
 
+#: What a change that is no update did. `Revision.done` says it already.
+_CREATED: Final = "created it"
+_DELETED: Final = "deleted it with the tenant"
+_NO_MORE: Final = frozenset({_CREATED, _DELETED})
 #: The documents in words, where the kind is none.
 _DOCUMENTS: Final = {"config": "configuration"}
 
@@ -88,9 +92,9 @@ class Revision(models.Model):
         """What the change did, in words; without its comment."""
         summary = self.summary
         if self.action == RevisionAction.CREATE:
-            return "created it"
+            return _CREATED
         if self.action == RevisionAction.DELETE:
-            return "deleted it with the tenant"
+            return _DELETED
         parts = [
             f"{verb} {_names(summary, verb)}" for verb in ("added", "removed", "changed") if summary.get(verb)
         ]
@@ -104,6 +108,13 @@ class Revision(models.Model):
             parts.append(f"changed {', '.join(named)}")
         text = ", ".join(parts) or "saved it without a difference"
         return text if self.restored_from is None else f"restored revision {self.restored_from}: {text}"
+
+
+def beside(done: str, text: str) -> str:
+    """Return what a change did beside the words ``done``, which say its verb already: "“Plan”"."""
+    if text in _NO_MORE:
+        return ""
+    return text.removeprefix(f"{done.partition(' ')[0]} ")
 
 
 def _names(summary: Mapping[str, Any], verb: str) -> str:

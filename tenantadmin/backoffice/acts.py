@@ -9,7 +9,7 @@ from uuid import UUID
 from django.urls import reverse
 
 from accounts.admin.telling import group_requests, rank_event, tell_changes, tell_event
-from accounts.models.history import RevisionKind
+from accounts.models.history import RevisionKind, beside
 from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from rules.admin.history import sentence
 from tenantadmin.backoffice.audit.kinds import Source
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 _SOURCES: Final = {Source.READ: "read the raw log", Source.QUERY: "ran SQL over the log"}
 _FIGURES: Final = "read figures from the log"
 _VALUE: Final = 200
-#: What a sentence about a revision says that its verb says already.
-_NO_MORE: Final = frozenset({"created it", "deleted it with the tenant"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,7 @@ def _tell(entries: Sequence[Entry], names: Names) -> Act:
         entry=main,
         what=what,
         joint=joint,
-        detail=detail_of(record, names),
+        detail=detail_of(record, names, what=what),
         reason=next((entry.reason for entry in (main, *others) if entry.reason), ""),
         more=[(_whole(entry, names), href_of(entry)) for entry in others if entry is not record],
         href=href_of(record),
@@ -130,15 +128,15 @@ def phrase_of(entry: Entry) -> tuple[str, str]:
 def tell_revision(row: Revision) -> str:
     """Return a change of a document in words, for a row that names the document's tenant or account."""
     said = sentence(row)
-    if row.text in _NO_MORE:
+    if not beside(row.done, row.text):
         return row.done + said.removeprefix(row.text)
     return f"{row.document_name}: {said}"
 
 
-def detail_of(entry: Entry, names: Names) -> str:
-    """Return in words what changed, or how a query ended."""
+def detail_of(entry: Entry, names: Names, *, what: str) -> str:
+    """Return in words what changed, or how a query ended, beside ``what`` was done."""
     if entry.source is Source.REVISION:
-        return "" if entry.text in _NO_MORE else entry.text
+        return beside(what, entry.text)
     if entry.source is Source.EVENT:
         text = tell_changes(entry.row, names)
         return text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…"

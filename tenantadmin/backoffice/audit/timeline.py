@@ -17,6 +17,7 @@ from django.db.models.functions import Left
 
 from accounts.cursors import older_than, read_cursor, write_cursor
 from accounts.models import Event, Revision, Tenant
+from accounts.models.history import RevisionKind
 from logs.models import LogRead, QueryRun
 from tenantadmin.backoffice.audit.entries import ENTRY_OF
 from tenantadmin.backoffice.audit.kinds import Source
@@ -157,6 +158,7 @@ def _queries(filters: AuditFilter, after: _After | None, count: int) -> Iterable
 def _revisions(filters: AuditFilter, after: _After | None, count: int) -> Iterable[Revision]:
     rows = _in_time(Revision.objects.defer("document"), filters, after, Source.REVISION, time="changed_at")
     given = {"user": filters.who, "tenant_id": filters.tenant, "account_id": filters.account}
+    given["kind"] = filters.kind if filters.kind in RevisionKind else ""
     return rows.filter(**{name: value for name, value in given.items() if value})[:count]
 
 

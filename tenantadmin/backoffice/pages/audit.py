@@ -215,7 +215,8 @@ def _cells(
     for entries in walk_audit(filters, page=_PIECE, most=MOST_IN_FILE):
         names = names_of(_ids_of(entries, filters))
         for entry in readable(entries):
-            said = (phrase_of(entry)[0], detail_of(entry, names))
+            what = phrase_of(entry)[0]
+            said = (what, detail_of(entry, names, what=what))
             yield [
                 entry.at,
                 entry.kind,
