@@ -112,6 +112,23 @@ def try_claim(found: FoundFqdn, search: str) -> Claim:
     return Claim(tenants, list(_refusals(found, tenants[0])))
 
 
+def _say_who(found: FoundFqdn, tenant: Tenant, text: str) -> str:
+    """Say which account may verify a domain of the name, where none is verified; else ``text``."""
+    if found.platform_domain or not found.domains:
+        return text
+    own = [it.name for it in found.domains if it.account_id == tenant.account_id]
+    others = [f"{it.account.name} ({it.name})" for it in found.domains if it.account_id != tenant.account_id]
+    account = tenant.account.name
+    said = (
+        f"Its account {account} has registered {' and '.join(own)}, but not verified it. Verify it first."
+        if own
+        else f"Its account {account} has registered no domain of this name, but may register and verify one."
+    )
+    race = " The first account to verify a domain has it, and no other account can verify it then."
+    registered = f" Registered by others, but not verified: {', '.join(others)}.{race}" if others else ""
+    return f"{said}{registered}"
+
+
 def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
     """Return the reasons in the order in which a write of the configuration checks them."""
     if tenant.deleted_at is not None:
@@ -132,7 +149,7 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
         if domain.account_id == tenant.account_id and domain.verified_at is not None
     ]
     refusals += [
-        Refusal(400, code, f"Its domain belongs to {owners}." if owners else text)
+        Refusal(400, code, f"Its domain belongs to {owners}." if owners else _say_who(found, tenant, text))
         for code, text in domain_findings(found.name, verified)
     ]
     if found.holder is not None and found.holder.tenant_id != tenant.pk:

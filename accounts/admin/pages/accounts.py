@@ -23,13 +23,15 @@ from accounts.serializers.billing import parse_account
 from accounts.tenants.errors import AccountNotFound
 from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core.errors import BadRequest
+from tenantadmin.lib.core.formats import count
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from django.http import HttpResponse
 
     from accounts.admin.pages.base import Trail
+    from accounts.billing.accounts import AccountState
     from accounts.models import Domain
     from tenantadmin.lib.core.errors import ApiError
 
@@ -111,7 +113,7 @@ class ChangeAccountPage(AccountActPage):
     template_name = "backoffice/accounts/change.html"
     form_class = AccountForm
     effect = (
-        "Resources over a limit of the plan are kept; new ones are refused. Owners may change "
+        "Resources over a limit of the plan will be kept; new ones are refused. Owners may change "
         "the account and its domains, and create tenants in it."
     )
 
@@ -143,6 +145,7 @@ class ChangeAccountPage(AccountActPage):
             "owners": sorted(split_ids(",".join(values["owners"].split()))),
             "billingEmail": values["billing_email"],
         }
+        before = read_account(self.account.pk)
         written = write_account(
             account_id=self.account.pk,
             document=document,
@@ -150,7 +153,26 @@ class ChangeAccountPage(AccountActPage):
             actor=self.actor,
             expected_etag=values["etag"],
         )
-        return f"Saved as revision {written.seq}.", {"seq": written.seq, "plan": written.plan}
+        # The write has refused a version that changed after the form was shown.
+        told = [*_tell_changes(before, written), f"Saved as revision {written.seq}."]
+        return " ".join(told), {"seq": written.seq, "plan": written.plan}
+
+
+def _tell_changes(before: AccountState, after: AccountState) -> Iterator[str]:
+    """Say what differs, one sentence each."""
+    for label, old, new in (
+        ("Plan", before.plan, after.plan),
+        ("Name", before.name, after.name),
+        ("Billing email", before.billing_email, after.billing_email),
+    ):
+        if old != new:
+            yield f"{label} changed from {old} to {new}."
+    for verb, emails in (
+        ("added", set(after.owners) - set(before.owners)),
+        ("removed", set(before.owners) - set(after.owners)),
+    ):
+        if emails:
+            yield f"{count(len(emails), 'owner')} {verb}: {', '.join(sorted(emails))}."
 
 
 class DomainActPage(AccountActPage):
@@ -199,8 +221,8 @@ class CheckDomainPage(DomainActPage):
     button = "Check the DNS again"
     form_class = CheckForm
     effect = (
-        "If the DNS holds the record, the domain is verified: the account's tenants may claim every FQDN "
-        "in it, and no other account can verify it."
+        "If the DNS holds the record, the domain will be verified: the account's tenants may claim every "
+        "FQDN in it, and no other account can verify it."
     )
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -222,8 +244,8 @@ class VerifyDomainPage(DomainActPage):
     button = "Verify by hand"
     is_dangerous = True
     effect = (
-        "The account's tenants may claim every FQDN in the domain, and no other account can verify it, "
-        "though the DNS does not prove who controls it."
+        "The account's tenants will be able to claim every FQDN in the domain, and no other account can "
+        "verify it, though the DNS does not prove who controls it."
     )
     before_record = (
         "Do this only if you know that the account controls the domain: the DNS is not asked. "

@@ -14,6 +14,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.billing.dns import ChallengeNotMet
+from accounts.billing.domains import register_domain, verify_domain
+from accounts.billing.errors import InUse
 from accounts.models import Account, Domain, Event, Fqdn, Revision, TenantConfig
 from accounts.tenants.config import read_config
 from tenantadmin.lib.core.timestamps import now
@@ -158,7 +160,9 @@ class TestChange:
         self, staff: Client, world: factories.World
     ) -> None:
         answer = staff.post(change_of(world.account), self.form(staff, world.account), follow=True)
-        assert "Saved as revision 1." in text_of(answer.content.decode())
+        assert "Plan changed from team to enterprise. Saved as revision 1." in text_of(
+            answer.content.decode()
+        )
         world.account.refresh_from_db()
         assert world.account.plan == "enterprise"
         revision = Revision.objects.get(kind="account", account_id=world.account.pk, seq=1)
@@ -167,7 +171,7 @@ class TestChange:
         event = Event.objects.get(kind="staff.acted")
         assert (event.account_id, event.reason) == (world.account.pk, "ticket 4")
         assert event.after == {"act": "account.changed", "seq": 1, "plan": "enterprise"}
-        assert "admin@example.org changed the account changed “Plan” ticket 4" in page_text(
+        assert "admin@example.org changed the account “Plan” ticket 4" in page_text(
             staff, page_of(world.account)
         )
 
@@ -354,6 +358,27 @@ class TestFqdn:
         assert "Verify its domain first" in self.ask(
             staff, "db.elsewhere.example", tenant=str(world.stranger_tenant.pk)
         )
+
+    def test_who_registered_a_domain_that_is_not_verified(
+        self, staff: Client, world: factories.World
+    ) -> None:
+        Domain.objects.create(account=world.account, name="acme.example", challenge="c")
+        other = world.stranger_tenant.account
+        race = "The first account to verify a domain has it, and no other account can verify it then."
+        text = self.ask(staff, "db.acme.example", tenant=str(world.tenant.pk))
+        assert "Its account Acme has registered acme.example, but not verified it. Verify it first." in text
+        assert "Registered by others" not in text
+        text = self.ask(staff, "db.acme.example", tenant=str(world.stranger_tenant.pk))
+        assert (
+            f"Its account {other.name} has registered no domain of this name, but may register and verify "
+            f"one. Registered by others, but not verified: Acme (acme.example). {race}"
+        ) in text
+        # What the page says is true: both register the name, and the first to verify has it.
+        register_domain(account_id=other.pk, name="acme.example", actor="x")
+        by_hand: dict[str, Any] = {"by_hand": True, "may_verify_by_hand": True, "actor": "x"}
+        verify_domain(account_id=other.pk, name="acme.example", **by_hand)
+        with pytest.raises(InUse):
+            verify_domain(account_id=world.account.pk, name="acme.example", **by_hand)
 
     def test_a_deleted_tenant_claims_nothing(self, staff: Client, world: factories.World) -> None:
         world.tenant.deleted_at = now()
