@@ -45,9 +45,9 @@ class OffboardPage(PersonScope, ActPage):
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     template_name = "backoffice/people/offboard.html"
     effect = (
-        "First, new owners get what only this person owns. Then memberships, ownerships, grants, personal "
-        "access tokens, staff roles and sessions end, and the user is deactivated. Either all of this "
-        "happens or nothing. The user's row and history are kept."
+        "First, new owners will get what only this person owns. Then memberships, ownerships, grants, "
+        "personal access tokens, staff roles and sessions will end, and the user will be deactivated. Either "
+        "all of this happens or nothing. The user's row and history are kept."
     )
 
     def form(self, data: Any = None) -> ReasonForm:
@@ -66,7 +66,7 @@ class OffboardPage(PersonScope, ActPage):
             common = next((it for it in heirs.values() if emails and it.email == emails[0][0]), None)
             fields[_EVERYTHING] = _heir_field("New owner of everything below", common)
         for key, name in owned.items():
-            label = f"Another owner for {name}" if has_several else f"New owner of {name}"
+            label = f"New owner of {name}, if not the one above" if has_several else f"New owner of {name}"
             heir = heirs.get(key)
             is_common = heir is not None and common is not None and heir.email == common.email
             fields[str(key)] = _heir_field(label, None if is_common else heir, required=not has_several)
@@ -118,7 +118,7 @@ class OffboardPage(PersonScope, ActPage):
 
 
 def _heir_field(label: str, heir: Heir | None, *, required: bool = True) -> forms.CharField:
-    none = "There is no other active owner or admin to suggest." if required else ""
+    none = "No other active user owns or administers it, so there is no suggestion." if required else ""
     return forms.CharField(
         label=label,
         error_messages={"required": "There is no other owner. Name a new one."},

@@ -44,7 +44,7 @@ class TestOffboarding:
         assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 200
         text = page_text(staff, address)
         told = "Suggested: tenant-admin@example.org, admin of Warehouse, never seen. "
-        others = "Another owner for the account Acme optional Another owner for the tenant Warehouse optional"
+        others = "New owner of the account Acme, if not the one above optional New owner of the tenant"
         assert f"New owner of everything below {told}{others}" in text
         assert "Shared" not in text.partition("What ends")[0]
         ended = "2 account ownerships, 1 membership, 1 grant, 1 token, 1 session"
@@ -107,7 +107,10 @@ class TestOffboarding:
         User.objects.filter(pk=admin.pk).update(is_active=False)
         assert suggested() == [heir(world.stranger, "admin of Warehouse, never seen"), of_all]
         world.stranger.memberships.update(ends_at=now() + dt.timedelta(hours=1))
-        assert suggested() == [("", "There is no other active owner or admin to suggest."), of_all]
+        assert suggested() == [
+            ("", "No other active user owns or administers it, so there is no suggestion."),
+            of_all,
+        ]
         world.account.owners.add(world.stranger)
         [one] = suggested()
         assert one == heir(world.stranger, "owner of the account Acme, never seen")
