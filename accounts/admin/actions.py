@@ -15,6 +15,7 @@ from accounts.models import Domain, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
+from accounts.sessions import end_sessions_of
 from accounts.signin.flow import unlink_identity
 from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import reset_second_factor, second_factors
@@ -125,6 +126,21 @@ def _warn_of_ownerships(user: User) -> list[str]:
     return [f"This user is the only owner of {_join_names(names)}."] if names else []
 
 
+def _end_sessions(request: HttpRequest, user: User) -> None:
+    if end_sessions_of(user, actor=str(request.user)) is None:
+        raise Refused("This user is deleted.")
+
+
+def _warn_of_sessions(request: HttpRequest, user: User) -> list[str]:
+    """Return how many sessions end. Those of the admin site are in no list: they end with the epoch."""
+    number = user.refresh_tokens.in_force().count()
+    return [
+        *(["This is you: you leave this site at once."] if user.pk == request.user.pk else []),
+        f"Sessions on the dashboard and in the API: {number or 'none'}.",
+        *(["Sessions of this site end too."] if user.is_staff else []),
+    ]
+
+
 def _reset_second_factor(request: HttpRequest, user: User) -> None:
     if user.pk == request.user.pk:
         raise Refused("You cannot reset your own second factor. Ask another platform admin.")
@@ -215,8 +231,8 @@ USER_ACTIONS: Final = (
             name="demote",
             title="Demote to user",
             done="Demoted to user",
-            effect="A platform admin becomes a user. Issued tokens lose the role within five seconds. "
-            "Personal access tokens with a wildcard are revoked.",
+            effect="The platform admin will become a user. Issued tokens lose the role within five seconds. "
+            "Personal access tokens with a wildcard will be revoked.",
             do=_demote,
             refusal=_no_demotion,
             warn=_warn_of_admin,
@@ -227,8 +243,8 @@ USER_ACTIONS: Final = (
             name="make_support",
             title="Make support",
             done="Made support",
-            effect="Support may read everything on this site but logs, invalidate cached results and rebuild "
-            "days. The role gives no rights in the API.",
+            effect="As support, the user will be able to read everything on this site but logs, invalidate "
+            "cached results and rebuild days. The role gives no rights in the API.",
             do=_make_support,
             refusal=lambda _, user: "Is support already" if user.is_support else "",
         )
@@ -238,7 +254,7 @@ USER_ACTIONS: Final = (
             name="end_support",
             title="End support",
             done="Support ended",
-            effect="The user can no longer use this site.",
+            effect="The user will no longer be able to use this site.",
             do=_end_support,
             refusal=lambda _, user: "" if user.is_support else "Is not support",
         )
@@ -248,9 +264,9 @@ USER_ACTIONS: Final = (
             name="deactivate",
             title="Deactivate",
             done="Deactivated",
-            effect="The user can no longer sign in, and tokens stop working within five seconds. Sessions, "
-            "sign-in links and personal access tokens with a wildcard end for good. Other personal "
-            "access tokens work again once the user is activated.",
+            effect="The user will no longer be able to sign in, and tokens stop working within five seconds. "
+            "Sessions, sign-in links and personal access tokens with a wildcard will end for good. Other "
+            "personal access tokens work again once the user is activated.",
             do=_deactivate,
             refusal=_no_deactivation,
             warn=_warn_of_deactivation,
@@ -261,8 +277,8 @@ USER_ACTIONS: Final = (
             name="activate",
             title="Activate",
             done="Activated",
-            effect="The user can sign in again. Personal access tokens that have neither expired nor been "
-            "revoked work again; earlier sessions do not.",
+            effect="The user will be able to sign in again. Personal access tokens that have neither "
+            "expired nor been revoked work again; earlier sessions do not.",
             do=_activate,
             refusal=lambda _, user: "Is active already" if user.is_active else "",
         )
@@ -272,10 +288,23 @@ USER_ACTIONS: Final = (
             name="reset_second_factor",
             title="Reset second factor",
             done="Second factor reset",
-            effect="Passkeys, authenticator app and recovery codes are removed. Invite the user then to add "
-            "a new one. Make sure that the request comes from the user.",
+            effect="Passkeys, authenticator app and recovery codes will be removed. Invite the user then "
+            "to add a new one. Make sure that the request comes from the user.",
             do=_reset_second_factor,
             refusal=_no_reset,
+        )
+    ),
+    with_confirmation(
+        ConfirmedAction(
+            name="end_sessions",
+            title="End all sessions",
+            done="All sessions ended",
+            effect="The user will be signed out of the dashboard, the API and this site, within five "
+            "seconds. Open sign-in links end too. The user can sign in again, and personal access "
+            "tokens stay.",
+            do=_end_sessions,
+            refusal=lambda _, user: "" if user.is_active else "Is deactivated, so no session is left",
+            warn=_warn_of_sessions,
         )
     ),
     with_confirmation(
@@ -283,8 +312,8 @@ USER_ACTIONS: Final = (
             name="invite_second_factor",
             title="Invite to add a second factor",
             done="Invited to add a second factor",
-            effect=f"A link is mailed to the user, which lets it add its first second factor: once, within "
-            f"{LINK_HOURS} hours. Make sure that the mailbox is the user's.",
+            effect="A link will be mailed to the user, who can add a first second factor with it: once, "
+            f"within {LINK_HOURS} hours. Make sure that the mailbox is the user's.",
             do=_invite,
             refusal=_no_invitation,
         )
@@ -294,8 +323,8 @@ USER_ACTIONS: Final = (
             name="unlink",
             title="Unlink identity provider",
             done="Identity provider unlinked",
-            effect="The next identity provider that proves the user's address is linked. Make sure that the "
-            "request comes from the user.",
+            effect="The next identity provider that proves the user's address will be linked. Make sure "
+            "that the request comes from the user.",
             do=_unlink,
             refusal=lambda _, user: "" if user.identity_subject else "No identity provider is linked",
             warn=lambda _, user: [f"Signs in through {user.identity_provider}."],
@@ -306,7 +335,7 @@ USER_ACTIONS: Final = (
             name="delete",
             title="Delete",
             done="Deleted",
-            effect="A deleted user cannot be restored. The history of documents keeps the email.",
+            effect="The user will be gone, and cannot be restored. The history of documents keeps the email.",
             do=_delete,
             refusal=_no_deletion,
             warn=_warn_of_deletion,
@@ -320,8 +349,8 @@ DOMAIN_ACTIONS: Final = (
             name="verify",
             title="Verify by hand",
             done="Verified by hand",
-            effect="The account's tenants may claim every FQDN in the domain, and no other account can "
-            "verify it, though the DNS does not prove who controls it.",
+            effect="The account's tenants will be able to claim every FQDN in the domain, and no other "
+            "account can verify it, though the DNS does not prove who controls it.",
             do=_verify,
             refusal=_no_verification,
             warn=_warn_of_verification,

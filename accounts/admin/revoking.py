@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from accounts.admin.rights import Right
 
 
-def revoke_rights(rights: Sequence[Right], *, actor: str) -> int:
-    """Revoke rights. Return how many; a right that has already ended does not count.
+def revoke_rights(rights: Sequence[Right], *, actor: str) -> list[Right]:
+    """Revoke rights. Return those that ended now; a right that had already ended is not among them.
 
     Raises:
         Refused: an account would have no owner.
@@ -55,7 +55,7 @@ def revoke_rights(rights: Sequence[Right], *, actor: str) -> int:
             )
         people = {right.person.pk for right in ordered if right.kind is RightKind.MEMBERSHIP}
         list(User.objects.select_for_update(no_key=True).filter(pk__in=people).order_by("pk"))
-        return sum(_end(right, actor=actor) for right in ordered)
+        return [right for right in ordered if _end(right, actor=actor)]
 
 
 def _end(right: Right, *, actor: str) -> bool:

@@ -117,8 +117,7 @@ class Rights:
     @property
     def counted(self) -> str:
         """How many there are of each kind, in words."""
-        kinds = Counter(right.kind for right in self.rows)
-        return ", ".join(count(number, _COUNTED.get(kind, kind)) for kind, number in kinds.items())
+        return count_kinds(self.rows)
 
     @property
     def folded(self) -> list[Right]:
@@ -145,6 +144,12 @@ class Rights:
                 right.until,
                 right.last_used_at,
             ]
+
+
+def count_kinds(rights: Iterable[Right]) -> str:
+    """Return in words how many rights there are of each kind: ``1 membership, 2 tokens``."""
+    kinds = Counter(right.kind for right in rights)
+    return ", ".join(count(number, _COUNTED.get(kind, kind)) for kind, number in kinds.items())
 
 
 HEADER: Final = ("person", "active", "kind", "right", "may", "on", "ids", "since", "until", "last use")

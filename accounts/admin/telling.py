@@ -26,7 +26,7 @@ EVENTS: Final[Mapping[str, str]] = {
     EventKind.SIGN_IN_LINK_REQUESTED: "asked for a sign-in link[ to {subject}]",
     EventKind.SIGN_IN_SUCCEEDED: "signed in",
     EventKind.SIGN_IN_FAILED: "failed to sign in[ as {subject}]",
-    EventKind.SESSION_ENDED: "ended a session[ of {subject}]",
+    EventKind.SESSION_ENDED: "ended {sessions}[ of {subject}]",
     EventKind.TOKEN_MINTED: "got an access token[ of {subject}]",
     EventKind.TOKEN_REFUSED: "sent a token[ of {subject}] that was refused",
     EventKind.PAT_CREATED: "created a personal access token[ for {subject}]",
@@ -125,7 +125,19 @@ ACTS: Final[Mapping[str, str]] = {
 }
 #: What the sentence says already, and numbers of rows.
 _SAID: Final = frozenset(
-    {"act", "role", "domain", "byHand", "person", "seq", "pat", "session", "invitation", "request"}
+    {
+        "act",
+        "role",
+        "domain",
+        "byHand",
+        "person",
+        "seq",
+        "pat",
+        "session",
+        "invitation",
+        "request",
+        "everywhere",
+    }
 )
 _LABELS: Final = {
     "baseSeq": "from revision",
@@ -165,6 +177,8 @@ def tell_event(row: Event) -> tuple[str, str]:
     values: defaultdict[str, str] = defaultdict(str)
     values |= {key: str(value) for key, value in {**(row.before or {}), **(row.after or {})}.items()}
     values["how"] = "by hand" if values["byHand"] == "True" else "by DNS"
+    if row.kind == EventKind.SESSION_ENDED:
+        values["sessions"] = "all sessions" if values["everywhere"] else "a session"
     # An id is told by the name beside it.
     values["subject"] = "" if _IDENTIFIER.fullmatch(row.subject) else row.subject
     template = ACTS.get(values["act"]) or EVENTS.get(row.kind, row.kind)

@@ -32,7 +32,12 @@ _OF_TENANT: Final = (
     ("Take access for a limited time", "tenant-access"),
     ("Add a member or change a role", "tenant-member"),
 )
-_OF_PERSON: Final = (_AUDIT, ("Offboard", "person-offboard"))
+_OF_PERSON: Final = (
+    _AUDIT,
+    ("Offboard", "person-offboard"),
+    ("Reset second factor", "person"),
+    ("End sessions", "person"),
+)
 _OF_ACCOUNT: Final = (_AUDIT, ("Change plan or owners", "account-change"))
 #: A shorter word means no act.
 _LEAST: Final = 3

@@ -239,7 +239,7 @@ def test_a_revocation_is_recorded_once(staff: Client, world: factories.World) ->
         grantee=world.stranger, resource="tenant", resource_id=world.tenant.pk, permissions=["config:read"]
     )
     for row in (pat, refresh, grant):
-        assert "Revoking is final." in act(staff, "revoke", row, confirmed=False)
+        assert "It will be revoked for good." in act(staff, "revoke", row, confirmed=False)
         assert not is_revoked(row)
         assert f"Revoked: {row}." in act(staff, "revoke", row)
         assert is_revoked(row)

@@ -34,6 +34,7 @@ from accounts.signin.staff.sessions import PART_PARAMETER
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import ApiError, Forbidden
 from tenantadmin.lib.core.request_context import MAX_REASON, acting_for
+from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -233,7 +234,7 @@ class ActPage(StaffPage):
             message = self.perform(form.cleaned_data)
         except ApiError as error:
             return self.refused(form, error)
-        messages.success(request, message)
+        messages.success(request, with_moments(message))
         return HttpResponseRedirect(self.done_at())
 
     def perform(self, values: dict[str, Any]) -> str:

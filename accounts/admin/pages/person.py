@@ -1,12 +1,15 @@
-"""Pages of one person: rights, sessions and latest events; revoke rights."""
+"""Pages of one person: ways to sign in, rights, sessions and latest events; revoke rights."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from allauth.mfa.models import Authenticator
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
+from accounts.admin.actions import USER_ACTIONS
 from accounts.admin.finding import email_meant
 from accounts.admin.latest import latest_acts
 from accounts.admin.pages.base import StaffPage, may
@@ -15,7 +18,9 @@ from accounts.admin.revoking import why_not_offboard
 from accounts.admin.rights import MAX_ROWS, rights_of
 from accounts.models import User
 from accounts.models.users import StaffRole
+from accounts.signin.staff.sessions import authenticators_of
 from tenantadmin.lib.core.errors import NotFound
+from tenantadmin.lib.http.admin_actions import FROM_RECORD, TO_PAGE, is_offered
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,6 +29,14 @@ if TYPE_CHECKING:
 
     from accounts.admin.pages.base import Trail
     from accounts.admin.rights import Rights
+
+
+_FACTORS: Final = {
+    Authenticator.Type.TOTP: "authenticator app",
+    Authenticator.Type.WEBAUTHN: "passkey",
+}
+#: Actions on users that this page offers. The record of the user offers all.
+_SIGNING_IN: Final = frozenset({"reset_second_factor", "invite_second_factor", "end_sessions"})
 
 
 class PersonScope(StaffPage):
@@ -74,7 +87,20 @@ class PersonPage(PersonScope, RightsPage):
             "rights": rights,
             "no_offboarding": why_not_offboard(self.person, actor=self.actor) if is_admin else "",
             "is_offboarded": not self.person.is_active and not rights.rows,
+            "factors": [(_FACTORS[it.type], it.created_at) for it in authenticators_of(self.person)],
+            "sessions": self.person.refresh_tokens.in_force().count(),
+            "offered": self._offered() if is_admin else {},
+            "sends_to": reverse("admin:accounts_user_changelist"),
+            "fields": {ACTION_CHECKBOX_NAME: self.person.pk, FROM_RECORD: TO_PAGE},
             "events": latest_acts(subject=self.person.email),
+        }
+
+    def _offered(self) -> dict[str, str]:
+        """Return the titles of the actions on ways to sign in that would not be refused, by name."""
+        return {
+            run.__name__: run.short_description  # type: ignore[attr-defined]  # of `admin.action`
+            for run in USER_ACTIONS
+            if run.__name__ in _SIGNING_IN and is_offered(run, self.request, self.person)
         }
 
 

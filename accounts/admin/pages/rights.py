@@ -9,7 +9,7 @@ from django.http import HttpResponseRedirect
 
 from accounts.admin.pages.base import ActPage, StaffPage
 from accounts.admin.revoking import revoke_rights
-from accounts.admin.rights import HEADER, left_alone
+from accounts.admin.rights import HEADER, RightKind, count_kinds, left_alone
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
@@ -71,8 +71,8 @@ class RevokePage(ActPage):
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     template_name = "backoffice/people/revoke.html"
     effect = (
-        "Revoking is final, and takes effect within five seconds, also on tokens already issued. Either all "
-        "chosen rights are revoked or none."
+        "Revoking is final, and will take effect within five seconds, also on tokens already issued. "
+        "Either all chosen rights will be revoked or none."
     )
 
     def rights(self, *, limit: int | None) -> Rights:
@@ -101,4 +101,7 @@ class RevokePage(ActPage):
         ended = revoke_rights(chosen, actor=self.actor)
         if not ended:
             raise Conflict("None of these rights is in force any more. Go back and choose again.")
-        return f"Revoked {ended} of {len(chosen)}.", {"rights": [right.key for right in chosen]}
+        verb = "Ended" if all(right.kind is RightKind.SESSION for right in ended) else "Revoked"
+        missed = len(chosen) - len(ended)
+        before = f" {missed} had ended before." if missed else ""
+        return f"{verb} {count_kinds(ended)}.{before}", {"rights": [right.key for right in chosen]}

@@ -51,10 +51,15 @@ class StaffSessions(ForPages):
                 request.session.modified = True
 
 
+def authenticators_of(user: Any) -> Any:
+    """Return the rows of the user's second factors. Recovery codes alone are none."""
+    held = Authenticator.objects.filter(user_id=user.pk)
+    return held.exclude(type=Authenticator.Type.RECOVERY_CODES).order_by("created_at")
+
+
 def second_factors(user: Any) -> set[str]:
-    """Return the kinds of the user's second factors. Recovery codes alone are none."""
-    kinds = Authenticator.objects.filter(user_id=user.pk).values_list("type", flat=True)
-    return set(kinds) - {Authenticator.Type.RECOVERY_CODES}
+    """Return the kinds of the user's second factors."""
+    return set(authenticators_of(user).values_list("type", flat=True))
 
 
 @transaction.atomic

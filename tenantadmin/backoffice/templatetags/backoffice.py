@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode
 
 from django import template
 from django.conf import settings
 from django.urls import reverse
-from django.utils.html import conditional_escape, format_html, json_script
+from django.utils.html import format_html, json_script
 from django.utils.safestring import mark_safe
 
 from analytics.advice.wording import figures_of_kind, purpose_of, show_rows
@@ -19,7 +18,7 @@ from logs.statuses import STATUSES, say_status
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.core.timestamps import from_epoch_ms
-from tenantadmin.lib.http.formats import ago, moment
+from tenantadmin.lib.http.formats import ago, moment, with_moments
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -32,19 +31,7 @@ if TYPE_CHECKING:
 
 register = template.Library()
 
-#: As `formats.exact_time` writes it.
-_EXACT: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
-
-
-@register.filter
-def with_moments(text: str) -> SafeString:
-    """Show a text; the times in it are in the reader's zone, as those beside it."""
-    shown = _EXACT.sub(
-        lambda found: moment(found[0].removesuffix(" UTC") + "Z"), str(conditional_escape(text))
-    )
-    return mark_safe(shown)  # noqa: S308  # escaped
-
-
+register.filter(with_moments)
 register.filter("caveat", say_caveat)
 register.filter("purpose", purpose_of)
 register.filter("figures", figures_of_kind)

@@ -193,6 +193,7 @@ class ReadOnlyAdmin(_ModelAdmin):
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         context["title"] = f"{capfirst(self.opts.verbose_name)}: {context['original']}"
+        context["page_address"] = self.page_address(context["original"])
         context["revisions_address"] = self.revisions_address(context["original"])
         titles = dict(self.get_action_choices(request))
         context["staff_actions"] = [

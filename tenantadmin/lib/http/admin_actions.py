@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.request_context import MAX_REASON, acting_for
+from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
     AdminAction = Callable[[Any, HttpRequest, QuerySet[Any]], HttpResponse | None]
 
 logger = logging.getLogger(__name__)
-#: The form field of a row's page, to which the reader then returns.
+#: The form field of a row's page, to which the reader then returns: the row's record, or `TO_PAGE`.
 FROM_RECORD: Final = "from_record"
+#: The value for the page that staff have for the row (`ReadOnlyAdmin.page_address`).
+TO_PAGE: Final = "page"
 #: At most this many rows at once: the confirmation page lists the warnings of each.
 _MAX_ROWS: Final = 100
 
@@ -106,6 +109,8 @@ def _back_to_record(
     row = queryset.first() if FROM_RECORD in request.POST else None
     if row is None:
         return None
+    if request.POST[FROM_RECORD] == TO_PAGE:
+        return HttpResponseRedirect(model_admin.page_address(row))
     page = f"admin:{model_admin.opts.app_label}_{model_admin.opts.model_name}_change"
     return HttpResponseRedirect(reverse(page, args=[row.pk]))
 
@@ -118,7 +123,8 @@ def _ask(
         "title": action.title,
         "action": action,
         "rows": [(row, _warnings(request, action, row)) for row in rows],
-        "from_record": FROM_RECORD if FROM_RECORD in request.POST else "",
+        "from_record": FROM_RECORD,
+        "returns_to": request.POST.get(FROM_RECORD, ""),
         "opts": model_admin.opts,
         "action_checkbox_name": ACTION_CHECKBOX_NAME,
         "media": model_admin.media,
@@ -142,7 +148,7 @@ def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: A
             else:
                 model_admin.log_change(request, row, f"{action.done}.")
     except ApiError as error:
-        messages.error(request, f"Refused for {row}: {error.text}")
+        messages.error(request, with_moments(f"Refused for {row}: {error.text}"))
         return
     # Django deletes its log entries together with the admin's row. The service's log keeps this line.
     logger.info("%s on the admin site: %s %s", request.user, action.name, row)
@@ -164,7 +170,7 @@ def revocation(effect: str, end: Callable[..., bool]) -> AdminAction:
             name="revoke",
             title="Revoke",
             done="Revoked",
-            effect=f"Revoking is final. {effect}",
+            effect=f"It will be revoked for good. {effect}",
             do=revoke,
             refusal=lambda _, row: "" if row.revoked_at is None else "Was revoked before",
         )

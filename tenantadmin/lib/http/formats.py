@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Final
 
-from django.utils.html import format_html
+from django.utils.html import conditional_escape, format_html
+from django.utils.safestring import mark_safe
 
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import format_timestamp, now
@@ -13,10 +15,21 @@ from tenantadmin.lib.core.timestamps import format_timestamp, now
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from django.utils.safestring import SafeString
+
+#: As `formats.exact_time` and `formats.exact_minute` write it.
+_EXACT: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?) UTC")
+
 
 def moment(value: dt.datetime | str | None) -> str:
     """Show a time (aware, or ISO 8601) as in "2026-11-24 23:34:10 UTC"."""
     return _time(value, "", formats.exact_time)
+
+
+def with_moments(text: str) -> SafeString:
+    """Show a text; the times in it are in the reader's zone, as those beside it."""
+    shown = _EXACT.sub(lambda found: moment(f"{found[1]}Z"), str(conditional_escape(text)))
+    return mark_safe(shown)  # noqa: S308  # escaped
 
 
 def ago(value: dt.datetime | str | None) -> str:

@@ -263,7 +263,7 @@ class TestRevoking:
         assert "4 to revoke" in text_of(asked)
         assert all(f'value="{key}"' in asked for key in keys)
         answer = self.revoke(staff, address, *keys)
-        assert "Revoked 4 of 4." in text_of(answer.content.decode())
+        assert "Revoked 2 memberships, 1 grant, 1 token." in text_of(answer.content.decode())
         kinds = ["membership.removed", "membership.removed", "grant.revoked", "pat.revoked", "staff.acted"]
         events = Event.objects.filter(kind__in=kinds).order_by("pk")
         assert sorted(it.kind for it in events) == sorted(kinds)
@@ -273,7 +273,8 @@ class TestRevoking:
 
     def test_sessions_of_a_person_end(self, staff: Client, world: factories.World) -> None:
         session, _ = create_refresh_token(user=world.member)
-        self.revoke(staff, of(world.member, "person-revoke"), f"session:{session.pk}")
+        answer = self.revoke(staff, of(world.member, "person-revoke"), f"session:{session.pk}")
+        assert "Ended 1 session." in text_of(answer.content.decode())
         session.refresh_from_db()
         assert session.revoked_at is not None
         assert Event.objects.get(kind="session.ended").before == {"session": session.pk}
@@ -288,7 +289,7 @@ class TestRevoking:
         assert refused.status_code == 400
         assert world.account.owners.count() == 1
         world.account.owners.add(world.member)
-        assert "Revoked 1 of 1." in text_of(self.revoke(staff, address, key).content.decode())
+        assert "Revoked 1 account ownership." in text_of(self.revoke(staff, address, key).content.decode())
         assert [it.email for it in world.account.owners.all()] == ["member@example.org"]
         assert Revision.objects.get(kind="account", account_id=world.account.pk).seq == 1
 
