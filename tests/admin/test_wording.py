@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.urls import reverse
 
+from accounts.admin.pages.base import ActPage
 from accounts.billing.accounts import read_account
 from tests.admin.logs import to
 from tests.admin.reading import text_of
@@ -15,6 +16,16 @@ if TYPE_CHECKING:
     from django.test import Client
 
     from accounts.models import Tenant
+
+
+def test_a_page_says_what_its_act_will_do() -> None:
+    """In the present, the sentence above a button reads as if it were done."""
+    pages = [ActPage]
+    for page in pages:
+        pages += page.__subclasses__()
+    told = [page for page in pages if isinstance(page.effect, str) and page.effect]
+    assert len(told) > 15
+    assert [page.__name__ for page in told if " will " not in page.effect] == []
 
 
 def problem_of(answer: Any) -> str:

@@ -52,7 +52,7 @@ class AccessPage(TenantActPage):
     is_dangerous = True
     needs_live = True
     effect = (
-        "You become a member of this tenant and may read its logs until the time ends. The tenant's "
+        "You will become a member of this tenant, and may read its logs until the time ends. The tenant's "
         "owners get a mail at once, and see it with your reason among the members."
     )
     form_class = AccessForm
@@ -92,9 +92,9 @@ class AskAccessPage(TenantActPage):
     is_dangerous = True
     needs_live = True
     effect = (
-        "The tenant's owners get a mail with your reason, and have 12 h to approve or decline. You get a "
-        "mail then. Access begins with the approval. In an emergency, another platform admin approves it on "
-        "this tenant's page People."
+        "The tenant's owners will get a mail with your reason, and have 12 h to approve or decline. You "
+        "get a mail then. Access begins with the approval. In an emergency, another platform admin "
+        "approves it on this tenant's page People."
     )
     form_class = AccessForm
 
@@ -116,7 +116,7 @@ class WithdrawAccessPage(TenantActPage):
     title = "Withdraw the request for access"
     name = "access.withdrawn"
     button = "Withdraw"
-    effect = "The owners can no longer approve it."
+    effect = "The owners will no longer be able to approve it."
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         user = User.objects.get(email=self.actor)
@@ -138,8 +138,8 @@ class ApproveAccessPage(TenantActPage):
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     needs_live = True
     effect = (
-        "For an emergency in which no owner answers. Access begins at once, and the tenant's owners get a "
-        "mail with both your names."
+        "For an emergency in which no owner answers. Access will begin at once, and the tenant's owners "
+        "will get a mail with both your names."
     )
     template_name = "backoffice/accounts/approve_access.html"
     asked: AccessRequest
@@ -175,7 +175,7 @@ class EndAccessPage(TenantActPage):
     title = "End access"
     name = "access.ended"
     button = "End access"
-    effect = "Within five seconds, you are no longer a member of this tenant."
+    effect = "Within five seconds, you will no longer be a member of this tenant."
 
     def prepare(self) -> None:
         super().prepare()

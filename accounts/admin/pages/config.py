@@ -120,8 +120,9 @@ class RestoreTenantPage(TenantActPage):
     button = "Restore"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     effect = (
-        "The tenant is live again with the configuration, rules, FQDNs and members that it had. Gateways "
-        "start with an empty cache. It is refused if another tenant has its name or an FQDN now."
+        "The tenant will be live again with the configuration, rules, FQDNs and members that it had. "
+        "Gateways will start with an empty cache. It is refused if another tenant has its name or an FQDN "
+        "now."
     )
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:

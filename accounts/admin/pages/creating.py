@@ -70,8 +70,9 @@ class NewAccountPage(CreatingPage):
     form_class = NewAccountForm
     list_of = ("Accounts", "accounts_account_changelist")
     effect = (
-        "Creates the account and its first tenant, with an address under the platform's domain. The owner "
-        "owns the account at once, and the tenant when they accept the invitation that they get by mail."
+        "This will create the account and its first tenant, with an address under the platform's domain. "
+        "The owner owns the account at once, and the tenant when they accept the invitation that they get "
+        "by mail."
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -110,8 +111,8 @@ class NewTenantPage(CreatingPage):
     form_class = NewTenantForm
     list_of = ("Tenants", "accounts_tenant_changelist")
     effect = (
-        "Creates the tenant with an address under the platform's domain. The owner gets an invitation by "
-        "mail, and owns the tenant when they accept it."
+        "This will create the tenant, with an address under the platform's domain. The owner gets an "
+        "invitation by mail, and owns the tenant when they accept it."
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -26,8 +26,8 @@ class EnginePage(TenantActPage):
     name = "engine.chosen"
     button = "Choose"
     effect = (
-        "Spark runs only statements that it answers as DuckDB does, and only if SQL_SPARK_URL is set. DuckDB "
-        "runs all others; a query that reads too much for DuckDB is refused."
+        "Spark will run only statements that it answers as DuckDB does, and only if SQL_SPARK_URL is set. "
+        "DuckDB runs all others; a query that reads too much for DuckDB is refused."
     )
     needs = StaffRole.ADMIN
     needs_live = True

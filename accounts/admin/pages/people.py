@@ -82,7 +82,7 @@ class MemberPage(TenantActPage):
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     needs_live = True
     form_class = MemberForm
-    effect = "Within five seconds, the user has this role in the tenant, and no other."
+    effect = "Within five seconds, the user will have this role in the tenant, and no other."
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         email, role = email_meant(values["email"]), MembershipRole(values["role"])

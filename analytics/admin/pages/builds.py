@@ -117,8 +117,8 @@ class RebuildPage(TenantActPage):
     name = "days.rebuilt"
     button = "Build again"
     effect = (
-        f"The log files of these days (at most {MAX_DAYS}) are read again, also what is in quarantine. "
-        "What is shown stays until the new build is done. A failed day that has no log becomes “no log”."
+        f"The log files of these days (at most {MAX_DAYS}) will be read again, also what is in quarantine. "
+        "What is shown stays until the new build is done. A failed day that has no log will become “no log”."
     )
     form_class = RebuildForm
 

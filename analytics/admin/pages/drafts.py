@@ -207,7 +207,10 @@ class RebasePage(OneDraftPage):
     title = "Rebase the draft"
     name = "draft.rebased"
     button = "Rebase and save the draft"
-    effect = "The draft is saved with its changes applied to the live rules. The live rules do not change."
+    effect = (
+        "Rebasing will save the draft with its changes applied to the live rules. The live rules stay as "
+        "they are."
+    )
     template_name = "backoffice/tenant/rebase.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class = SeenDraftForm
@@ -257,7 +260,10 @@ class PublishPage(OneDraftPage):
     title = "Publish the draft"
     name = "draft.published"
     button = "Publish"
-    effect = "The draft becomes the live rules, as a new revision. It is deleted, and the cache is emptied."
+    effect = (
+        "The draft will become the live rules, as a new revision, and leave the drafts. The cache will be "
+        "emptied."
+    )
     template_name = "backoffice/tenant/publish.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
     form_class = PublishForm
@@ -295,7 +301,7 @@ class DeletePage(OneDraftPage):
     name = "draft.deleted"
     button = "Delete"
     is_destructive = True
-    effect = "The draft cannot be restored. The live rules do not change."
+    effect = "The draft will be gone, and cannot be restored. The live rules stay as they are."
     needs: ClassVar[StaffRole] = StaffRole.ADMIN
 
     form_class = SeenDraftForm

@@ -179,8 +179,8 @@ class AcceptPage(DecisionPage):
     name = "recommendation.accepted"
     button = "Accept and publish"
     effect = (
-        "The rules are written with this change, as a new revision. The warm cache is lost. "
-        "Recommendations are searched again, and after three days the effect is measured."
+        "The rules will be written with this change, as a new revision. The warm cache will be lost. "
+        "Recommendations will be searched again, and after three days the effect is measured."
     )
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -200,7 +200,10 @@ class DraftItPage(DecisionPage):
     title = "Make a draft"
     name = "recommendation.drafted"
     button = "Make a draft"
-    effect = "The live rules do not change. Replay the draft, change it, and publish it if you like."
+    effect = (
+        "This will make a draft. The live rules stay as they are. Replay the draft, change it, and "
+        "publish it if you like."
+    )
     allowed: ClassVar[Collection[str]] = (Recommendation.State.OPEN,)
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -229,7 +232,7 @@ class DismissPage(DecisionPage):
     title = "Dismiss"
     name = "recommendation.dismissed"
     button = "Dismiss"
-    effect = "It is not recommended again. The tenant's owners see the reason."
+    effect = "It will not be recommended again. The tenant's owners will see the reason."
     form_class = DismissForm
     shows_change = False
 
@@ -244,7 +247,7 @@ class ReopenPage(DecisionPage):
     title = "Open again"
     name = "recommendation.reopened"
     button = "Open again"
-    effect = "It is listed again with the recommendations to decide."
+    effect = "It will be listed again with the recommendations to decide."
     allowed: ClassVar[Collection[str]] = (Recommendation.State.DISMISSED,)
     shows_change = False
 

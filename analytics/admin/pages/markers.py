@@ -126,8 +126,8 @@ class InvalidatePage(LogPage, TenantActPage):
     is_destructive = True
     needs_live = True
     effect = (
-        "These rules serve no result any more that is older than now. The next request is a miss, and the "
-        "warehouse answers it."
+        "These rules will serve no result from before the invalidation. The next request will be a miss, "
+        "and the warehouse answers it."
     )
     template_name = "backoffice/tenant/invalidate.html"
     parts: ClassVar = {"ends": "backoffice/tenant/invalidate_ends.html"}
@@ -262,7 +262,7 @@ class RemoveMarkerPage(TenantActPage):
     name = "marker.removed"
     button = "Remove"
     is_destructive = True
-    effect = "Results from before the marker are fresh again, unless something else ended them."
+    effect = "Results from before the marker will be fresh again, unless something else ended them."
 
     def read(self) -> Mapping[str, Any]:
         return {"marker": read_marker(self.tenant.pk, self.kwargs["marker"])}

@@ -67,8 +67,8 @@ class RestorePage(ReplayPage):
     @property
     def effect(self) -> str:  # type: ignore[override]
         if self.kind is RevisionKind.RULES:
-            return "This revision replaces the rules, as a new revision. The warm cache is lost."
-        return "This revision replaces the configuration, as a new revision, after today's checks."
+            return "This revision will replace the rules, as a new revision. The warm cache will be lost."
+        return "This revision will replace the configuration, as a new revision, after today's checks."
 
     def form(self, data: Any = None) -> ReasonForm:
         """Return the form, with what this revision needs confirmed."""

@@ -102,7 +102,7 @@ class PublishingPage(TenantActPage):
 
     button = "Save and publish"
     effect = (
-        "Saving publishes the rules at once, and the cache is emptied. "
+        "Saving will publish the rules at once, and empty the cache. "
         "Keep them as a draft to see first what they would do."
     )
     #: The draft, if one was made.

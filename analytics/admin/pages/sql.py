@@ -326,7 +326,7 @@ class CancelQueryPage(LogPage, TenantActPage):
     name = "query.cancelled"
     button = "Cancel the query"
     template_name = "backoffice/tenant/cancel.html"
-    effect = "It ends within a few seconds. Its user gets the error that staff cancelled it."
+    effect = "It will end within a few seconds. Its user will get the error that staff cancelled it."
 
     def prepare(self) -> None:
         super().prepare()

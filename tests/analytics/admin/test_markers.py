@@ -124,11 +124,13 @@ class TestMarkers:
             "markers": [marker.marker_id],
             "rules": ["orders"],
         }
-        shown = text_of(support.get(to("tenant-markers", tenant)).content.decode())
-        told = (
-            f"older than {exact_time(marker.invalidated_at)} is served any more; by the log there was none."
-        )
+        html = support.get(to("tenant-markers", tenant)).content.decode()
+        shown = text_of(html)
+        at = exact_time(marker.invalidated_at)
+        told = f"older than {at} is served any more; by the log there was none."
         assert f"Invalidated: orders. No result {told}" in shown
+        # The page's script shows it in the zone of the reader.
+        assert re.search(f'No result older than <time class="moment "[^>]*>{at}</time>', html)
         assert f"active orders just now {marker.created_by} backfill" in shown
         support.post(address, {"rule": "orders", "reason": "again"})
         assert "superseded orders" in page_text(support, to("tenant-markers", tenant))

@@ -40,7 +40,7 @@ export async function show(context) {
   const isNew = (/** @type {Alert} */ one) => one.enabled && !one.evaluatedAt;
   if (alerts.some(isNew)) context.until(async () => !(await call("GET /tenants/{tenant}/alerts", { tenant })).alerts.some(isNew));
   if (writes) whenAsked(context, () => edit(null));
-  const remove = (/** @type {Alert} */ { name, id }) => ask({ title: `Delete “${name}”?`, body: "Its history is deleted too.", action: "Delete", danger: true, then: reload,
+  const remove = (/** @type {Alert} */ { name, id }) => ask({ title: `Delete “${name}”?`, body: "Its history will go too.", action: "Delete", danger: true, then: reload,
     run: () => call("DELETE /tenants/{tenant}/alerts/{alertId}", { tenant, alertId: id }) });
   const test = async (/** @type {Alert} */ alert) => {
     const { deliveries } = await call("POST /tenants/{tenant}/alerts/{alertId}/test", { tenant, alertId: alert.id });

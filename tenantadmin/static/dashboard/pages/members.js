@@ -43,7 +43,7 @@ export async function show(context) {
       notify(`${member.email} is ${role} now.`);
     });
   };
-  const remove = (/** @type {Member} */ member) => ask({ title: `Remove ${member.email}?`, body: "The tenant's rules and logs are no longer there for them, within seconds.", action: "Remove", danger: true,
+  const remove = (/** @type {Member} */ member) => ask({ title: `Remove ${member.email}?`, body: "The tenant's rules and logs will be gone for them, within seconds.", action: "Remove", danger: true,
     run: () => write(member), then: reload });
   const after = async (/** @type {Promise<any>} */ act, /** @type {string} */ done) => {
     await act;
