@@ -100,7 +100,7 @@ def test_a_demotion_warns_first_and_changes_nothing_until_confirmed(
 ) -> None:
     pat, _ = wildcard_pat(second_admin)
     shown = act(staff, "demote", second_admin, world.member, confirmed=False)
-    assert "Personal access tokens with a wildcard are revoked." in shown
+    assert "Personal access tokens with a wildcard will be revoked." in shown
     assert f"These personal access tokens with a wildcard end for good: gateway ({pat.prefix}…)." in shown
     assert "Is no platform admin: will be refused." in shown
     second_admin.refresh_from_db()
@@ -281,12 +281,12 @@ def test_a_page_offers_only_possible_actions(
     def of(user: User) -> list[str]:
         return offered(staff.get(reverse("admin:accounts_user_change", args=[user.pk])).content.decode())
 
-    assert of(world.platform_admin) == ["demote", "make_support", "deactivate"]
+    assert of(world.platform_admin) == ["demote", "make_support", "deactivate", "end_sessions"]
     gone = factories.make_user("gone@example.org", is_active=False, is_support=True, identity_subject="s")
     assert of(gone) == ["end_support", "activate", "unlink", "delete"]
     second_admin.is_active = False
     second_admin.save()
-    assert of(world.platform_admin) == ["make_support"]
+    assert of(world.platform_admin) == ["make_support", "end_sessions"]
 
 
 def test_an_action_on_a_page_returns_to_it(staff: Client, world: factories.World) -> None:
@@ -311,7 +311,7 @@ def test_an_action_on_a_page_returns_to_it(staff: Client, world: factories.World
 def test_a_page_offers_the_actions_of_its_list_and_a_history(staff: Client, world: factories.World) -> None:
     address = reverse("admin:accounts_user_change", args=[world.member.pk])
     shown = staff.get(address).content.decode()
-    assert offered(shown) == ["make_support", "deactivate", "delete"]
+    assert offered(shown) == ["make_support", "deactivate", "end_sessions", "delete"]
     history = reverse("admin:accounts_user_history", args=[world.member.pk])
     assert f'href="{history}"' not in shown
     assert "Staff have done nothing to it" in staff.get(history).content.decode()

@@ -122,7 +122,7 @@ class TestAccess:
             assert refused.status_code == 409
             assert "You have no limited access to this tenant." in refused.content.decode()
         support.post(to("tenant-access", tenant), {"hours": 1, "reason": "x"})
-        assert "you are no longer a member of this tenant" in page_text(support, address)
+        assert "you will no longer be a member of this tenant" in page_text(support, address)
         assert support.post(address, {"reason": "done"}).status_code == 302
         assert not Membership.objects.filter(user__email="support@example.org").exists()
 

@@ -257,7 +257,7 @@ class TestRuleForm:
 
     def test_a_changed_rule_is_kept_as_a_draft(self, staff: Client, tenant: Tenant) -> None:
         page = f"{to('tenant-rule', tenant)}?rule=orders"
-        assert "the cache is emptied" in page_text(staff, page)
+        assert "and empty the cache" in page_text(staff, page)
         answer = staff.post(page, self.form(tenant, draft="yes"))
         draft = RuleDraft.objects.get()
         assert answer["Location"] == to("tenant-draft", tenant, draft=draft.pk)
