@@ -205,7 +205,7 @@ def test_a_receiver_that_hangs_does_not_hold_up_the_others(
     other = fire(world, webhook(receiver), tenant=world.stranger_tenant)
     started = time.monotonic()
     assert deliver_messages(seconds=0.1) == 1
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 8
     assert messages(other) == [("started", "delivered")]
     tried = hanging.deliveries.filter(attempts=1)
     assert [it.error for it in tried] == ["No answer within 1 seconds."] * 2

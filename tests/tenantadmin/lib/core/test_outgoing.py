@@ -133,7 +133,7 @@ def test_an_answer_that_comes_late_does_not_count(receiver: Receiver, behave: Ca
     started = time.monotonic()
     with pytest.raises(NotSent, match=r"^No answer within 0\.4 seconds\.$"):
         send(receiver.url, seconds=0.4)
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 8
 
 
 def test_a_body_is_not_read(receiver: Receiver) -> None:
@@ -146,7 +146,7 @@ def test_a_body_is_not_read(receiver: Receiver) -> None:
     receiver.respond = endless
     started = time.monotonic()
     assert send(receiver.url) == 200
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 8
 
 
 @pytest.mark.parametrize("answer", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"a" * 70_000])
