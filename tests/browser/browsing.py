@@ -137,6 +137,7 @@ def faults_of_width(page: Page, of: str) -> dict[int, list[str]]:
         if faults := page.evaluate(FAULTS_OF_WIDTH, of):
             found[width] = faults
     page.set_viewport_size(own)
+    page.evaluate(_HAS_WIDTH, own["width"])
     return found
 
 

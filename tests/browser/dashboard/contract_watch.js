@@ -1,5 +1,6 @@
 // Runs in the page before its own scripts. Answers of the service become objects that report every field that is
 // read and that the schema of the contract does not have: as an error of the page, which fails the test.
+// While requests are under way, <html> has data-asks.
 (({ contract, api }) => {
   const operations = Object.entries(contract.paths).map(([path, byMethod]) => {
     const source = path.replace(/[.]/g, "\\.").replace(/\{\w+\}/g, "[^/]+");
@@ -33,13 +34,30 @@
     });
   };
 
+  // The page reads an answer, or asks again, before the browser does anything else: in between there is no look at
+  // the number.
+  let number = 0;
+  const count = (by) => {
+    number += by;
+    document.documentElement.toggleAttribute("data-asks", number > 0);
+  };
+  const counted = (act) => async function (...given) {
+    count(1);
+    try {
+      return await act.apply(this, given);
+    } finally {
+      count(-1);
+    }
+  };
+
   const methods = new WeakMap();
   const fetch = globalThis.fetch;
-  globalThis.fetch = async (address, options = {}) => {
+  globalThis.fetch = counted(async (address, options = {}) => {
     const response = await fetch(address, options);
     methods.set(response, (options.method ?? "GET").toLowerCase());
     return response;
-  };
+  });
+  for (const name of ["blob", "json", "text"]) Response.prototype[name] = counted(Response.prototype[name]);
   const json = Response.prototype.json;
   Response.prototype.json = async function () {
     const value = await json.call(this);

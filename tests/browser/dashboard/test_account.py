@@ -62,8 +62,10 @@ def test_a_token_is_made_shown_once_and_revoked(
         page.wait_for_selector("dialog", state="detached")
         row.locator("text=Revoke").click()
         page.click("dialog .danger")
-        page.wait_for_selector("tr:has-text('this one'):has-text('now')")
-        row.wait_for(state="detached")
+        page.wait_for_selector("dialog", state="detached")
+        dashboard.settle()
+        expect(page.locator("tr:has-text('this one')")).to_contain_text("now")
+        expect(row).to_have_count(0)
 
 
 def test_signing_out_everywhere_ends_the_other_sessions_too(

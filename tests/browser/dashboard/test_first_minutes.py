@@ -14,6 +14,7 @@ from uuid import UUID
 import pyarrow.parquet as pq
 import pytest
 from django.db import connection
+from playwright.sync_api import expect
 
 from accounts.models import Membership, PersonalAccessToken, RefreshToken
 from analytics.replay.execution import run_next
@@ -82,7 +83,8 @@ def test_from_the_sign_in_to_a_parquet_file(
         page.click("text=Accept and go on")
 
         # The only tenant opens by itself.
-        page.wait_for_selector(".chart[data-drawn]")
+        page.wait_for_selector("h1:has-text(' to ')")
+        dashboard.settle()
 
         page.click("nav >> text=Drafts and replay")
         page.click("text=New draft")
@@ -100,7 +102,7 @@ def test_from_the_sign_in_to_a_parquet_file(
         page.wait_for_selector("text=is in force.")
 
         page.click("nav >> text=SQL")
-        page.click("text=Run >> nth=0")
+        page.click("main >> button:has-text('Run')")
         page.wait_for_selector("[aria-label=Result] tbody tr")
         rows = page.locator("[aria-label=Result] tbody tr").count()
         with page.expect_download() as saved:
@@ -114,15 +116,14 @@ def test_signing_out_ends_the_session_and_its_token(
 ) -> None:
     with open_as(demo.owner, home, f"/t/{demo.tenant}/overview") as dashboard:
         page = dashboard.page
-        page.wait_for_selector(".chart[data-drawn]")
         assert "token" not in page.url
         page.click("text=Sign out")
         page.wait_for_selector("text=Mail me a sign-in link")
         page.wait_for_selector("text=You are signed out.")
         assert page.evaluate("Object.keys(sessionStorage)") == []
-        page.goto(f"{home}#/t/{demo.tenant}/rules")
-        page.wait_for_selector("text=Mail me a sign-in link")
+        dashboard.go(f"/t/{demo.tenant}/rules")
         assert page.url.endswith(f"#/signin?to=%2Ft%2F{demo.tenant}%2Frules")
+        expect(page.get_by_role("button", name="Mail me a sign-in link")).to_be_visible()
     assert not PersonalAccessToken.objects.filter(name__startswith="Dashboard", revoked_at=None).exists()
     assert RefreshToken.objects.filter(user=demo.owner).latest("pk").revoked_at is not None
 
@@ -132,7 +133,6 @@ def test_an_access_token_is_renewed_before_it_expires(
 ) -> None:
     with open_as(demo.owner, home) as dashboard:
         page = dashboard.page
-        page.wait_for_selector("tbody td:has-text('%')")
         page.evaluate(
             "() => { const key = 'dashboard.session'; const held = JSON.parse(sessionStorage.getItem(key));"
             " sessionStorage.setItem(key, JSON.stringify({...held, expiresAt: Date.now() + 1000})); }"
@@ -160,11 +160,9 @@ def test_calls_that_are_refused_together_share_one_new_token(
         return route.fulfill(status=401, json={"error": "invalid_token", "message": "It has ended."})
 
     with open_as(demo.owner, home) as dashboard:
-        dashboard.page.wait_for_selector("tbody td:has-text('%')")
         dashboard.page.route("**/users/me/*", refuse_once)
         del dashboard.asked[:]
         dashboard.go("/account")
-        dashboard.page.wait_for_selector("text=Personal access tokens")
     parts = [f"GET /users/me/{name}" for name in ("digests", "sessions", "tokens")]
     assert sorted(dashboard.asked[:3]) == sorted(dashboard.asked[4:]) == parts
     assert dashboard.asked[3] == "POST /oauth/token"

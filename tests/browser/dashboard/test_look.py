@@ -138,7 +138,7 @@ def test_the_keyboard_reaches_a_rule(demo: Demo, home: str, open_as: Callable[..
         page.route("**/config/tenants/manifest?*", hold)
         page.goto("about:blank")
         with page.expect_request("**/config/tenants/manifest?*"):
-            dashboard.go(f"/t/{demo.tenant}/overview")
+            page.goto(f"{home}#/t/{demo.tenant}/overview")
         page.focus("nav[aria-label=Pages] a:has-text('Rules') >> nth=0")
         # The names of tenants come late, and the menu is drawn again: the focus stays.
         names.pop().continue_()

@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from openapi_schema_validator import OAS30Validator
 
-from tests.browser.browsing import opened_page
+from tests.browser.browsing import opened_page, pass_frames
 from tests.browser.dashboard.contract_types import contract
 
 if TYPE_CHECKING:
@@ -30,6 +30,16 @@ _PATTERNS: Final = sorted(
     key=lambda entry: len(entry[0].pattern.replace("[^/]+", "")),
     reverse=True,
 )
+#: To another page of the dashboard: until it has left the page before.
+_GO: Final = """address => new Promise((done) => {
+    if (new URL(address).href === location.href) return done();
+    addEventListener("hashchange", () => done(), {once: true});
+    location.href = address;
+})"""
+_BACK: Final = """() => new Promise((done) => {
+    addEventListener("hashchange", () => done(), {once: true});
+    history.back();
+})"""
 
 
 @dataclass
@@ -42,15 +52,24 @@ class Watched:
     foreign: list[str] = field(default_factory=list)
 
     def go(self, path: str) -> None:
-        """Open a page of the dashboard and wait until it is there."""
+        """Open a page of the dashboard and wait until all of it is there."""
         address = f"{self.home}#{path}"
-        if self.page.url != address:
-            self.page.evaluate("document.querySelector('#view')?.replaceChildren()")
+        if self.page.url.partition("#")[0] == self.home:
+            self.page.evaluate(_GO, address)
+        else:
             self.page.goto(address)
         self.settle()
 
+    def back(self) -> None:
+        """Go back to the page of the dashboard before, and wait until all of it is there."""
+        self.page.evaluate(_BACK)
+        self.settle()
+
     def settle(self) -> None:
-        self.page.wait_for_selector("#view:not(:has(.skeleton)) > *")
+        """Wait until the page is there, and what it asked for has come and is shown."""
+        # A link that was clicked is followed before.
+        pass_frames(self.page)
+        self.page.wait_for_selector("html:not([data-asks]) #view:not(:has(.skeleton)) > *")
 
 
 def misuse_of(request: Request, *, api: str) -> str:
@@ -107,6 +126,8 @@ def watched_dashboard(browser: Browser, *, home: str, api: str, **context: Any) 
 
         page.on("request", note)
         yield watched
+        # The service still works for a page that is closed.
+        page.wait_for_selector("html:not([data-asks])", state="attached")
         assert not watched.foreign, watched.foreign
 
 
