@@ -35,15 +35,14 @@ export const callWithTag = async (operation, input, options) => {
 export const send = (operation, input, options) =>
   request(operation, input, options, credentialOf(operation, input));
 
-/** @param {boolean} everywhere end the user's other sessions too */
+/** @param {boolean} [everywhere] end the user's other sessions too */
 export async function signOut(everywhere) {
   const held = session();
   if (!held) return;
   if (everywhere) await call("DELETE /users/{email}/sessions", { email: "me" });
   store(null);
   const tokens = [...Object.values(held.pats).map((pat) => pat.token), held.refresh];
-  const options = { anonymous: true };
-  await Promise.allSettled(tokens.map((token) => call("POST /auth/logout", { body: { token } }, options)));
+  await Promise.allSettled(tokens.map((token) => call("POST /auth/logout", { body: { token } }, { anonymous: true })));
 }
 
 /** Whether the user must first accept the terms of service. */

@@ -20,22 +20,16 @@ let deleted = [];
 let grants = [];
 
 /** Read the user once. */
-export function person() {
-  reading ??= readPerson().catch((error) => {
-    reading = null;
-    throw error;
-  });
-  return reading;
-}
+export const person = () => (reading ??= readPerson().catch((error) => {
+  reading = null;
+  throw error;
+}));
 
 /** Read the list of the user's tenants once. */
-export function tenants() {
-  listing ??= readTenants().catch((error) => {
-    listing = null;
-    throw error;
-  });
-  return listing;
-}
+export const tenants = () => (listing ??= readTenants().catch((error) => {
+  listing = null;
+  throw error;
+}));
 
 /** The tenants, if they were read. */
 export const listed = () => list;

@@ -20,7 +20,9 @@ export class ApiError extends Error {
 export const hasStatus = (error, ...statuses) => error instanceof ApiError && statuses.includes(error.status);
 
 /** The session has ended: sign in again. */
-export class SignedOut extends Error {}
+export class SignedOut extends Error {
+  message = "Your session has ended: sign in again.";
+}
 
 const ATTEMPTS = 3;
 const LONGEST_WAIT_SECONDS = 15;
@@ -128,10 +130,7 @@ async function asError(response) {
 let renewing = null;
 
 /** Get a new access token by the refresh token; once for all callers. */
-export function renew() {
-  renewing ??= renewOnce().finally(() => { renewing = null; });
-  return renewing;
-}
+export const renew = () => (renewing ??= renewOnce().finally(() => { renewing = null; }));
 
 async function renewOnce() {
   const held = session();
@@ -139,7 +138,9 @@ async function renewOnce() {
   try {
     const body = { grant_type: /** @type {const} */ ("refresh_token"), refresh_token: held.refresh };
     const answer = await requestJson("POST /oauth/token", { body }, { anonymous: true });
-    store({ ...held, access: answer.access_token, expiresAt: expiry(answer) });
+    const now = session();
+    // Meanwhile the user may have signed out, and tokens of tenants may have come.
+    if (now?.refresh === held.refresh) store({ ...now, access: answer.access_token, expiresAt: expiry(answer) });
   } catch (error) {
     if (hasStatus(error, 400, 401, 403)) {
       store(null);

@@ -22,9 +22,7 @@ function read() {
   }
 }
 
-export function session() {
-  return current;
-}
+export const session = () => current;
 
 /** @param {Session | null} value */
 export function store(value) {

@@ -209,7 +209,7 @@ function changeZone() {
 }
 
 async function leave() {
-  await signOut(false).catch((error) => notify(sentence(error), "error"));
+  await signOut().catch((error) => notify(sentence(error), "error"));
   forgetPerson();
   go("/signin?out=1");
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -13,6 +14,7 @@ from analytics.models import DigestPreference, Mining
 from rules.models import Ruleset
 from rules.restore import restore_ruleset
 from rules.write import write_ruleset
+from tenantadmin.lib.core.timestamps import now
 from tests.browser.browsing import pass_frames
 
 if TYPE_CHECKING:
@@ -161,6 +163,28 @@ def test_what_comes_late_moves_neither_focus_nor_page(
                 page.keyboard.press("Control+k")
             page.keyboard.press("Control+k")
         expect(page.locator("dialog")).to_have_count(1)
+
+
+def test_a_token_that_comes_after_signing_out_is_dropped(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin, "/account") as dashboard:
+        page = dashboard.page
+
+        def sign_out(route: Route) -> None:
+            answer = route.fetch()
+            page.click("aside >> text=Sign out")
+            page.wait_for_selector("text=You are signed out.")
+            route.fulfill(response=answer)
+
+        page.route("**/oauth/token", sign_out, times=1)
+        page.clock.set_fixed_time(now() + timedelta(hours=1))
+        page.click("text=Save")
+        page.wait_for_selector("text=You are signed out.")
+        dashboard.settle()
+        assert page.evaluate("Object.keys(sessionStorage)") == []
+        # What it was for was not done.
+        expect(page.locator(".notice.error")).to_contain_text("Your session has ended: sign in again.")
 
 
 def test_the_recommendations_stay_while_a_search_goes_on(

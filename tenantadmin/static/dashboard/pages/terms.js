@@ -14,7 +14,7 @@ export async function show({ query }) {
     go(query.get("to") ?? "/");
   };
   const leave = async () => {
-    await signOut(false);
+    await signOut();
     go("/signin?out=1");
   };
   return h("div.card.terms", h("h1", "Terms of service"),
