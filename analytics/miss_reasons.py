@@ -76,6 +76,9 @@ class MissExplanation(JsonStruct):
     last_store: Annotated[
         EntryReference | None, Meta(description="The last entry that stored this result.")
     ] = None
+    stored_at: Annotated[
+        Timestamp | None, Meta(description="When its execution ended. From then on the result was fresh.")
+    ] = None
     revision: Annotated[
         RestartRevision | None, Meta(description="The write of the rules that emptied the cache.")
     ] = None
@@ -135,7 +138,7 @@ def _find_reason(
     if stored is not None:
         born = stored["timestamp"] + (stored["warehouseExecutionTimeMs"] or 0)
         findings = {
-            "restart": _find_restart(tenant, entry, stored, moment=moment),
+            "restart": _find_restart(tenant, entry, stored, born=born, moment=moment),
             "ttl-expired": _find_expiry(entry, stored, born=born),
             "invalidation-marker": _find_marker(tenant, entry, born=born, moment=moment),
         }
@@ -197,7 +200,7 @@ def _has_statement(statement: str | None) -> str:
 
 
 def _find_restart(
-    tenant: UUID, entry: Mapping[str, Any], stored: Mapping[str, Any], *, moment: dt.datetime
+    tenant: UUID, entry: Mapping[str, Any], stored: Mapping[str, Any], *, born: int, moment: dt.datetime
 ) -> MissExplanation | None:
     """Return what emptied the cache since the last store: a write of the rules or a new key version."""
     revision = (
@@ -222,6 +225,7 @@ def _find_restart(
         else RestartRevision(seq=revision[0], changed_at=format_timestamp(revision[1])),
         cache_key_version=entry["cacheKeyVersion"] if revision is None else None,
         last_store=_reference(stored),
+        stored_at=show_time(born),
     )
 
 
@@ -234,6 +238,7 @@ def _find_expiry(entry: Mapping[str, Any], stored: Mapping[str, Any], *, born: i
         reason="ttl-expired",
         reconstructed=entry["missReason"] is None,
         last_store=_reference(stored),
+        stored_at=show_time(born),
         expired_at=show_time(born + 1000 * ttl),
         ttl_seconds=ttl,
         ttl_needed=(entry["timestamp"] - born) // 1000 + 1,

@@ -39,8 +39,9 @@ def say_reason(reason: str, *, kept: tuple[int, int] | None = None, needed: int 
         return text
     if kept is not None:
         text += ": it was fresh for " + " to ".join(dict.fromkeys(map(span, kept)))
-    hit = "" if needed is None else f" Fresh for {duration(1000 * needed)}, it would have been a hit."
-    return f"{text}.{hit}"
+    if needed is None:
+        return f"{text}."
+    return f"{text}. It would have been a hit if the result had stayed fresh for {duration(1000 * needed)}."
 
 
 def say_reasons(reason: str | None, *, kept: tuple[int, int] | None) -> str:

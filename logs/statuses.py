@@ -29,11 +29,13 @@ STATUSES: Final[dict[str, tuple[str, str]]] = {
     "HOLD": ("Waited", "The same statement was already running. This request waited for its result."),
     "BLOCKED": ("Blocked", "A rule refuses this statement. It did not reach the warehouse."),
 }
-#: The requests that overviews, summaries and digests count, as SQL.
-COUNTED: Final = "cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')"
+#: The statuses of log entries that count as requests, wherever requests are counted.
+COUNTED_STATUSES: Final = ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
+#: The same as SQL.
+COUNTED: Final = f"cacheStatus IN {COUNTED_STATUSES}"
 #: What the rows of ``proxy_logs`` are.
 ROWS_MEANING: Final = (
-    f"One row for each entry of the log. Overviews and digests count as requests those with {COUNTED}; "
+    f"One row for each log entry. Requests are counted by {COUNTED}; "
     "the others waited, failed, were refused, report progress or were answered by the Gateway itself."
 )
 

@@ -13,6 +13,7 @@ from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
 from rules.conditions.operators import IGNORE_CASE, OPERATORS
 from rules.language import Action
 from rules.language.fields import RULE_FIELDS
+from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
@@ -74,7 +75,14 @@ def log_words(log: LogReader, *, last: dt.date) -> list[Word]:
         ApiError: the query failed.
     """
     rows = log.rows(_values_sql(first=days_before(last, VALUE_DAYS - 1), last=last))
-    return [_word(row["value"], f"{row['name']} in the log", f"{row['requests']} requests") for row in rows]
+    return [
+        _word(
+            row["value"],
+            f"{row['name']} in the log",
+            count(row["entries"], "log entry", "log entries"),
+        )
+        for row in rows
+    ]
 
 
 def _values_sql(*, first: dt.date, last: dt.date) -> str:
@@ -85,8 +93,8 @@ def _values_sql(*, first: dt.date, last: dt.date) -> str:
         *(f"SELECT '{key}' AS name, {key} AS value {days}" for key in _VALUE_KEYS),
     ]
     return (
-        f"SELECT name, value, count(*) AS requests FROM ({' UNION ALL '.join(parts)})"
+        f"SELECT name, value, count(*) AS entries FROM ({' UNION ALL '.join(parts)})"
         " WHERE value IS NOT NULL AND length(value) BETWEEN 1 AND 200 GROUP BY name, value"
         f" QUALIFY row_number() OVER (PARTITION BY name ORDER BY count(*) DESC, value) <= {_VALUES}"
-        " ORDER BY name, requests DESC, value"
+        " ORDER BY name, entries DESC, value"
     )

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class RuleEffect(NamedTuple):
-    """What a rule did: requests that it decided, hits of hits and misses, and warehouse time saved."""
+    """What a rule did: requests that it decided, their hit rate, and warehouse time saved."""
 
     requests: int = 0
     rate: float | None = None
@@ -42,4 +42,4 @@ def read_effects(tenant_id: UUID, *, first: dt.date, last: dt.date) -> dict[str,
 
 def _effect_of(rule: RuleRecord) -> RuleEffect:
     rate = rule.cache_hits / rule.total_executions if rule.total_executions else None
-    return RuleEffect(rule.requests or rule.total_executions, rate, rule.warehouse_time_saved_ms)
+    return RuleEffect(rule.total_executions, rate, rule.warehouse_time_saved_ms)

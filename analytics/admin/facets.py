@@ -22,7 +22,7 @@ _NOT_CODE: Final = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class Grouping(StrEnum):
-    """What one row of the result stands for: a request, or a group of requests."""
+    """What one row of the result stands for: a log entry, or a group of them."""
 
     ENTRIES = "entries"
     STATEMENTS = "statements"
@@ -33,7 +33,7 @@ class Grouping(StrEnum):
 
 #: Labels for people.
 SHOWN: Final = (
-    (Grouping.ENTRIES.value, "Requests, newest first"),
+    (Grouping.ENTRIES.value, "Log entries, newest first"),
     (Grouping.STATEMENTS.value, "By statement"),
     (Grouping.USERS.value, "By user"),
     (Grouping.HOURS.value, "By hour"),
@@ -50,7 +50,6 @@ _SELECTED: Final = {
     Grouping.STATEMENTS: f"standardizedSql,\n  {_COUNTS}",
     Grouping.USERS: f"userName,\n  {_COUNTS}",
     Grouping.HOURS: f"date_trunc('hour', epoch_ms(timestamp)) AS hourUtc,\n  {_COUNTS}",
-    # Of any status, so they are no "requests" of other pages.
     Grouping.STATUSES: """cacheStatus, missReason,
   count(*) AS entries,
   sum(warehouseExecutionTimeMs) AS warehouseMs""",

@@ -1,95 +1,38 @@
-"""Replays of a draft: counts under the live rules, under the draft, and the difference."""
+"""Replays of a draft: its counts, and how they differ from those of the live rules."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db.models import Q
 
 from analytics.models import ReplayRun
 from analytics.replay.figures import figures_of_replay
-from analytics.replay.judgement import (
-    NOT_CACHED,
-    UNCOUNTED,
-    bound_misses,
-    count_not_cached,
-    count_requests,
-    judge,
-    middle,
-)
+from analytics.replay.judgement import judge
 from analytics.replay.left_out import say_days
 from analytics.replay.notes import say_notes
 from analytics.replay.outdated import find_outdated, normalize
-from analytics.replay.runs import list_replays
+from analytics.replay.runs import list_replays, rows_of_run
 from rules.models import RuleDraft
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
+    from analytics.replay.by_rule import ReplayRow
     from analytics.replay.figures import Figure
     from analytics.replay.judgement import ReplayJudgement
     from analytics.replay.outdated import Outdated
 
 _SHOWN: Final = 3
-_NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
-#: Counts for a rule that a ruleset does not have.
-_NO_COUNTS: Final = {
-    **dict.fromkeys(("hits", "savedMs", "risk"), _NOTHING),
-    **dict.fromkeys(("requests", "misses", "spentMs", "hitBytes", *NOT_CACHED, *UNCOUNTED), 0),
-}
 
 
-@dataclass(frozen=True, slots=True)
-class ComparedRule:
-    """The counts of one rule, or of all, under the live rules and under the draft. No id: no rule decided."""
-
-    rule_id: str | None
-    now: Mapping[str, Any]
-    draft: Mapping[str, Any]
-    #: At the time of the replay; None if it is not known.
-    name: str | None = None
-
-    @property
-    def counts(self) -> list[tuple[str, str, Mapping[str, Any], Mapping[str, Any] | None]]:
-        """What the page compares: label, unit, under the draft, and before it if that differs.
-
-        Hits, misses and requests that are not cached are the requests.
-        """
-        return [
-            (label, unit, draft, None if _ends(draft) == _ends(live) else _exactly(middle(live)))
-            for label, unit, (draft, live) in (
-                ("requests", "whole", self._both(count_requests)),
-                ("hits", "whole", (self.draft["hits"], self.now["hits"])),
-                ("misses", "whole", (bound_misses(self.draft), bound_misses(self.now))),
-                ("not cached", "whole", self._both(count_not_cached)),
-                ("warehouse time saved", "duration", (self.draft["savedMs"], self.now["savedMs"])),
-                ("hits at risk of being stale", "whole", (self.draft["risk"], self.now["risk"])),
-            )
-        ]
-
-    def _both(self, count: Callable[[Mapping[str, Any]], int]) -> tuple[dict[str, float], dict[str, float]]:
-        return _exactly(count(self.draft)), _exactly(count(self.now))
-
-    @property
-    def differs(self) -> bool:
-        """True if a count of the rule differs."""
-        return any(was is not None for *_, was in self.counts)
-
-
-def _ends(bounds: Mapping[str, Any]) -> tuple[float, float, float]:
-    return bounds["low"], middle(bounds), bounds["high"]
-
-
-def _exactly(value: float) -> dict[str, float]:
-    return {"low": value, "high": value}
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ShownReplay:
     """A replay of a draft. ``outdated``: what has changed since."""
 
@@ -109,13 +52,6 @@ class ShownReplay:
         return self.run.result is not None and self.run.result["calibration"]["grade"] == "poor"
 
     @property
-    def total(self) -> ComparedRule | None:
-        result = self.run.result
-        if result is None:
-            return None
-        return ComparedRule(None, result["against"]["total"], result["total"])
-
-    @property
     def figures(self) -> list[Figure]:
         """What the draft changes."""
         return [] if self.run.result is None else figures_of_replay(self.run.result)
@@ -130,28 +66,18 @@ class ShownReplay:
         )
 
     @property
-    def parts(self) -> list[list[ComparedRule]]:
-        """The rules in two parts: rules whose counts the draft changes, and the others."""
-        return [[rule for rule in self.rules if rule.differs is differs] for differs in (True, False)]
+    def rows(self) -> list[ReplayRow]:
+        """All requests, then each rule whose counts the draft changes."""
+        return [row for row in self._rows if row.is_changed or row is self._rows[0]]
 
     @property
-    def rules(self) -> list[ComparedRule]:
-        """The rules of the draft, then live rules that it lacks."""
-        result = self.run.result or {"rules": [], "against": {"rules": []}}
-        live, draft = (
-            {counts["ruleId"]: counts for counts in side["rules"]} for side in (result["against"], result)
-        )
-        # Results of earlier releases have no names.
-        names: Mapping[str, str] = result.get("names") or {it["id"]: it["name"] for it in self.run.rules}
-        return [
-            ComparedRule(
-                rule_id,
-                live.get(rule_id, _NO_COUNTS),
-                draft.get(rule_id, _NO_COUNTS),
-                name=names.get(rule_id),
-            )
-            for rule_id in {**draft, **live}
-        ]
+    def unchanged(self) -> list[ReplayRow]:
+        """The rules whose counts stay the same."""
+        return [row for row in self._rows[1:] if not row.is_changed]
+
+    @cached_property
+    def _rows(self) -> list[ReplayRow]:
+        return rows_of_run(self.run)
 
     @property
     def days(self) -> str:

@@ -112,7 +112,7 @@ def read_range(tenant_id: UUID, chosen: Range) -> RangeParts | None:
         with shared_engine(store) as engine:
             earlier = {rule.rule_id: rule for rule in rules_of(engine.connection, store, before)}
             rules = sorted(
-                rules_of(engine.connection, store, own), key=lambda rule: rule.requests or 0, reverse=True
+                rules_of(engine.connection, store, own), key=lambda rule: rule.total_executions, reverse=True
             )
             statements = statements_of(engine.connection, store, own, most=_STATEMENTS)
     except (StoreError, duckdb.Error) as error:
@@ -143,7 +143,7 @@ def _change_of(
     if before is None or not is_fair(days, days_before):
         return None
     return RuleChange(
-        (rule.requests or 0) / days - (before.requests or 0) / days_before,
+        rule.total_executions / days - before.total_executions / days_before,
         rule.hit_rate - before.hit_rate,
     )
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from analytics.replay.evidence import EvidenceQuery
 from logs.quoting import quote_text
+from logs.statuses import COUNTED
 from rules.conditions import compile_sql
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def statements_evidence(days: str, conditions: Mapping[str, Any], *, where: str)
     """Select the statements that match the conditions and ``where``, the most warehouse time first."""
     return EvidenceQuery(
         name="statements",
-        sql="SELECT standardizedSql, count(*) AS requests,"
+        sql=f"SELECT standardizedSql, count(*) FILTER ({COUNTED}) AS requests,"
         " count(DISTINCT parameterValues) AS differentValues, count(*) FILTER (cacheStatus = 'HIT') AS hits,"
         " sum(warehouseExecutionTimeMs) AS warehouseMs"
         f" FROM proxy_logs WHERE {days} AND {where} AND {compile_sql(conditions)}"
@@ -43,11 +44,11 @@ def changes_evidence(days: str, tables: Sequence[str]) -> EvidenceQuery:
 
 
 def rule_evidence(days: str, rule_id: str) -> EvidenceQuery:
-    """Count the requests that a rule decided, by cache status."""
+    """Count the log entries that a rule decided, by cache status."""
     return EvidenceQuery(
         name="statuses",
-        sql="SELECT cacheStatus, missReason, count(*) AS requests,"
+        sql="SELECT cacheStatus, missReason, count(*) AS entries,"
         " sum(warehouseExecutionTimeMs) AS warehouseMs"
         f" FROM proxy_logs WHERE {days} AND matchedRule = {quote_text(rule_id)}"
-        " GROUP BY cacheStatus, missReason ORDER BY requests DESC, cacheStatus, missReason",
+        " GROUP BY cacheStatus, missReason ORDER BY entries DESC, cacheStatus, missReason",
     )

@@ -86,10 +86,10 @@ def find_refusals(
         if statement.number in proposed:
             continue
         code = _find_reason(statement, is_unsafe=statement.number in unsafe)
-        refusals[code].add(statement.text, requests=len(series.times), ms=sum(series.works))
+        refusals[code].add(statement.text, requests=series.answered, ms=sum(series.works))
     for text, requests, ms in _find_decided(current):
         refusals["decided-not-to-cache"].add(text, requests=requests, ms=ms)
-    return [refusal.describe() for refusal in refusals.values() if refusal.requests]
+    return [refusal.describe() for refusal in refusals.values() if refusal.by_statement]
 
 
 def _find_reason(statement: Statement, *, is_unsafe: bool) -> str:
@@ -124,7 +124,7 @@ def _find_decided(current: Current) -> Sequence[tuple[str, int, int]]:
     ]
     return current.connection.execute(
         """
-        SELECT statement.text, count(*), sum(work_ms)::BIGINT
+        SELECT statement.text, count(*) FILTER (status = 'BYPASS'), sum(work_ms)::BIGINT
         FROM current JOIN statement USING (statement)
         WHERE is_counted AND NOT is_change AND list_contains($rules::BIGINT[], rule)
         GROUP BY statement.text ORDER BY statement.text

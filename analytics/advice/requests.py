@@ -100,6 +100,11 @@ class Series:
     works: memoryview[int]
     failing: memoryview[int]
 
+    @property
+    def answered(self) -> int:
+        """How many of them did not fail."""
+        return len(self.times) - sum(self.failing)
+
 
 @dataclass(frozen=True, slots=True)
 class Write:

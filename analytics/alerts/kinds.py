@@ -85,7 +85,7 @@ _KINDS: Final = (
     _kind(AlertKind.LOG_LATE, "The newest entry of the log is {value} old", "minutes", 120),
     _kind(
         AlertKind.ERRORS,
-        "{value} of the requests of the last {window} h of the log failed",
+        "{value} of the log entries of the last {window} h failed",
         "percent",
         5,
         hours=1,

@@ -117,12 +117,13 @@ ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
     ),
     "errors": _query(
         "errors",
-        f"The percentage of requests that failed in the last $hours hours; 0 if fewer than {MIN_ERRORS} did.",
+        "The percentage of log entries that failed in the last $hours hours; 0 if fewer than "
+        f"{MIN_ERRORS} did.",
         _ERRORS,
     ),
     "stale-risk": _query(
         "stale-risk",
-        "The percentage of hits (whose age the log has) that were older than a change of a table "
+        "The percentage of hits (with an age in the log) that were older than a change of a table "
         "that they read.",
         f"SELECT round(100.0 * sum(atRisk) / nullif(sum(hits), 0), 2) AS value\nFROM (\n{STALE_TOTALS}\n)",
     ),

@@ -96,7 +96,7 @@ class ReportViewSet(AppViewSet):
         responses={200: Activity},
     )
     def get_activity(self, request: Request, tenant: UUID) -> Response:
-        """By what the cache did. Only days with requests count; at most 366 days."""
+        """By what the cache did. Days without requests are left out; at most 366 days."""
         return Response(read_activity(tenant, first=self.query.get("from"), last=self.query.get("to")))
 
     @operation(

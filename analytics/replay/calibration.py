@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 from msgspec import Meta
 
 from logs.quoting import quote_texts
+from logs.statuses import COUNTED_STATUSES
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -76,6 +77,10 @@ class Calibration(JsonStruct):
     grade: ReplayGrade
     rules: list[CalibratedRule]
     causes: list[CalibrationCause]
+    requests: Annotated[
+        LoggedReplayed | None,
+        Meta(description="Hits, misses and not cached, of `rows`. Absent in replays of earlier releases."),
+    ] = None
 
 
 class MovedRequests(JsonStruct):
@@ -142,6 +147,9 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     def count_status(rule_id: str, status: str) -> LoggedReplayed:
         return LoggedReplayed(logged=logged[rule_id, status], replayed=replayed[rule_id, status])
 
+    def count_requests(side: Counter[tuple[str | None, str]]) -> int:
+        return sum(count for (_, status), count in side.items() if status in COUNTED_STATUSES)
+
     return Calibration(
         rows=rows,
         equal=equal,
@@ -157,6 +165,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
             CalibrationCause(logged=logged_status, replayed=status, count=count, why=why)
             for logged_status, status, count, why in causes
         ],
+        requests=LoggedReplayed(logged=count_requests(logged), replayed=count_requests(replayed)),
     )
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
+from analytics.replay.changes import change_of_all, pair_rules
 from analytics.replay.judgement import middle
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
 #: What the time is that rules save, if it is not the waiting time of users.
 WAREHOUSE_TIME: Final = "Warehouse time"
-
-_NOTHING: Final = {"low": 0, "high": 0}
 
 _Number: TypeAlias = float | Decimal
 
@@ -55,38 +55,11 @@ def figures_of(gain: Mapping[str, Any], *, time: str = WAREHOUSE_TIME) -> list[F
 
 def figures_of_replay(result: Mapping[str, Any]) -> list[Figure]:
     """Return the figures of a replay's result (as JSON): none if it has no request."""
-    after, before = result["total"], result["against"]["total"]
-    if not after["requests"]:
+    if not result["total"]["requests"]:
         return []
-    gain = {name: _change_of(name, result) for name in ("hits", "savedMs")}
-    risk = _subtract(after["risk"], before["risk"])
-    return figures_of({**gain, "risk": risk, **result.get("billed", {}).get("gain", {})})
-
-
-def _change_of(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the change of a count with its bounds.
-
-    A rule whose counts stay the same does the same, whatever the hidden literals are. For any other rule,
-    nothing says that the truth is at the same place between the bounds before and after.
-    """
-    after, before = (
-        {counts["ruleId"]: counts for counts in side["rules"]} for side in (result, result["against"])
-    )
-    likely = _subtract(result["total"][name], result["against"]["total"][name])["likely"]
-    low = high = 0
-    for rule_id in {**before, **after}:
-        then, now = after.get(rule_id), before.get(rule_id)
-        if then != now:
-            after_it, before_it = (_NOTHING if counts is None else counts[name] for counts in (then, now))
-            low += after_it["low"] - before_it["high"]
-            high += after_it["high"] - before_it["low"]
-    return {"low": low, "likely": None if likely is None else min(max(likely, low), high), "high": high}
-
-
-def _subtract(after: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
-    low, high = sorted((after["low"] - before["low"], after["high"] - before["high"]))
-    is_likely = after.get("likely") is not None and before.get("likely") is not None
-    return {"low": low, "likely": after["likely"] - before["likely"] if is_likely else None, "high": high}
+    pairs = list(pair_rules(result).values())
+    gain = {name: change_of_all(itemgetter(name), result, pairs) for name in ("hits", "savedMs", "risk")}
+    return figures_of({**gain, **result.get("billed", {}).get("gain", {})})
 
 
 def _bill(billed: Mapping[str, Any], money: Mapping[str, Any] | None) -> Figure:
@@ -105,7 +78,16 @@ def _figure(
     unit: str = "",
     is_good: bool = False,
 ) -> Figure:
-    """Return the figure of a change. ``less`` is the word for less of it; ``is_good`` if more is good."""
+    """Return the figure of a change. ``is_good`` if more is good."""
+    text, note = say_change(bounds, show, less=less, unit=unit)
+    centre = middle(bounds)
+    return Figure(name=name, text=text, note=note, is_bad=centre < 0 if is_good else centre > 0)
+
+
+def say_change(
+    bounds: Mapping[str, Any], show: Callable[[Any], str], *, less: str = "less", unit: str = ""
+) -> tuple[str, str | None]:
+    """Say a change, and the bounds of a likely one. ``less`` is the word for less of it."""
     low, high, likely = bounds["low"], bounds["high"], bounds.get("likely")
 
     def say(value: _Number) -> str:
@@ -119,15 +101,8 @@ def _figure(
             return f"≈ {say(low or high)}"
         return f"{show(least) if least else '0'} to {say(low if low < 0 else high)}"
 
-    centre = middle(bounds)
-    is_bad = centre < 0 if is_good else centre > 0
     if low == high:
-        return Figure(name=name, text=say(low), is_bad=is_bad)
+        return say(low), None
     if likely is None or say_bounds().startswith("≈"):
-        return Figure(name=name, text=say_bounds(), is_bad=is_bad)
-    return Figure(
-        name=name,
-        text=f"≈ {say(likely)}" if likely else say(0),
-        note=f"bounds: {say_bounds()}",
-        is_bad=is_bad,
-    )
+        return say_bounds(), None
+    return f"≈ {say(likely)}" if likely else say(0), f"bounds: {say_bounds()}"

@@ -66,8 +66,13 @@ def count_not_cached(counts: Mapping[str, Any]) -> int:
 
 def count_requests(counts: Mapping[str, Any]) -> int:
     """Return how many requests are hits, misses or not cached."""
-    requests: int = counts["requests"] - sum(counts[name] for name in UNCOUNTED)
+    requests: int = counts["requests"] - count_others(counts)
     return requests
+
+
+def count_others(counts: Mapping[str, Any]) -> int:
+    """Return how many log entries count as no request: they wait, are refused or fail."""
+    return sum(counts[name] for name in UNCOUNTED)
 
 
 def bound_misses(counts: Mapping[str, Any]) -> dict[str, int | None]:

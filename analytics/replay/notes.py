@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analytics.replay.caveats import Caveat, say_caveat
-from analytics.replay.judgement import UNCOUNTED, count_requests, middle, say_about
+from analytics.replay.changes import pair_rules
+from analytics.replay.judgement import count_others, count_requests, middle, say_about
 from analytics.replay.left_out import say_left_out
 from tenantadmin.lib.core.formats import count, number, percent
 
@@ -14,18 +15,17 @@ if TYPE_CHECKING:
 
 
 def say_notes(result: Mapping[str, Any]) -> list[str]:
-    """Say how far a replay agrees with the log, which requests it does not count, and its caveats."""
+    """Say how far a replay agrees with the log, what counts as a request, and its caveats."""
     then = result["total"]
     # The judgement says why.
     if not then["requests"]:
         return []
-    uncounted = sum(then[name] for name in UNCOUNTED)
     counted = (
-        f"Of all {count(then['requests'], 'request')}, {number(count_requests(then))} are hits, misses or "
-        f"not cached, as in the table. The other {number(uncounted)} would have waited, been refused or "
-        "failed. A rule that does not change has other numbers where another rule takes its requests or ends "
-        "its results."
+        f"With these rules, {number(count_requests(then))} of these log entries are requests: hits, misses "
+        f"or not cached. The other {number(count_others(then))} wait, are refused or fail."
     )
+    changed = sum(after != before for after, before in pair_rules(result).values())
+    others = "A changed rule changes other rules too, if it decides their requests or ends their results."
     expiry = (
         "Results that are stored at other times expire at other times: so some hits become misses, also "
         "where results stay fresh for longer."
@@ -34,6 +34,7 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
     return [
         _say_agreement(result),
         counted,
+        *([others] if changed > 1 else []),
         *([expiry] if loses else []),
         *(
             say_left_out(result["window"]) if code == Caveat.DAYS_LEFT_OUT else say_caveat(code)
@@ -43,15 +44,19 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
 
 
 def _say_agreement(result: Mapping[str, Any]) -> str:
-    """Say how far the replay agrees with the log, and why “was” differs from the log."""
+    """Say how far the replay agrees with the log, and why it compares with other hits than the log has."""
     calibration, against = result["calibration"], result["against"]
     logged, replayed = (
         sum(rule["hits"][side] for rule in calibration["rules"]) for side in ("logged", "replayed")
     )
+    # Absent in replays of earlier releases.
+    requests = calibration.get("requests")
+    of = f" in {count(requests['logged'], 'request')}" if requests else ""
     text = (
-        f"The log, and so the overview, has {count(logged, 'hit')} in "
-        f"{count(calibration['rows'], 'request')}. A replay of the rules that were in force agrees with it "
-        f"for {percent(calibration['share'])} of them."
+        f"The log of these days has {count(logged, 'hit')}{of}, as the overview has. A replay of the rules "
+        f"that were in force ends as in the log for {percent(calibration['share'])} of "
+        f"{count(calibration['rows'], 'log entry', 'log entries')}; these also have what waited, was refused "
+        "or failed."
     )
     was = against["total"]["hits"]
     if round(middle(was)) == logged:
@@ -59,8 +64,9 @@ def _say_agreement(result: Mapping[str, Any]) -> str:
     seq = against.get("seq")
     before = "the rules in force now" if seq is None else f"revision {seq}"
     why = (
-        f"what {before} would have done on all days; on some of them, other rules were in force"
+        "would have done on all days; on some of them, other rules were in force"
         if was["low"] != replayed
-        else f"what a replay of {before} says"
+        else "does in a replay"
     )
-    return f"{text} “was” ({say_about(was)}{count(round(middle(was)), 'hit')}) is {why}."
+    hits = f"{say_about(was)}{count(round(middle(was)), 'hit')}"
+    return f"{text} The changes compare with what {before} {why}: {hits}."

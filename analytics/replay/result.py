@@ -41,7 +41,7 @@ class GainCounts(JsonStruct):
 class ReplayCounts(GainCounts):
     """What a ruleset does with the requests of a replay. Times in ms, sizes in bytes."""
 
-    requests: Count
+    requests: Annotated[Count, Meta(description="Log entries of any status.")]
     stale_hits: Count
     miss_reasons: dict[str, Count]
     holds: Count

@@ -22,6 +22,7 @@ from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun
 from analytics.replay.billed import ReplayBilled
+from analytics.replay.by_rule import ReplayRow, rows_of_replay
 from analytics.replay.calibration import Calibration, MovedRequests
 from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
 from analytics.replay.evidence import EvidenceQuery
@@ -94,6 +95,10 @@ class Replay(ReplaySummary):
     judgement: ReplayJudgement | None = None
     figures: Annotated[
         list[Figure] | None, Meta(description="What the rules change, compared with the rules of `against`.")
+    ] = None
+    by_rule: Annotated[
+        list[ReplayRow] | None,
+        Meta(description="All counts, then the counts of each rule, with their changes, for people to read."),
     ] = None
     rows: ReplayRows | None = None
     gateway: LearnedGateway | None = None
@@ -303,9 +308,16 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
             "window": window,
             "judgement": msgspec.to_builtins(judgement),
             "figures": msgspec.to_builtins(figures_of_replay(run.result)),
+            "byRule": msgspec.to_builtins(rows_of_run(run)),
             "notes": say_notes(run.result),
         }
     return {**msgspec.to_builtins(summarize_replay(run)), **judged}
+
+
+def rows_of_run(run: ReplayRun) -> list[ReplayRow]:
+    """Return the counts of a run by rule. Results of earlier releases have no names."""
+    result: dict[str, Any] = run.result or {}
+    return rows_of_replay(result, result.get("names") or {it["id"]: it.get("name") for it in run.rules})
 
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:

@@ -14,6 +14,7 @@ from analytics.reports.per_user import reads_tables_sql
 from analytics.reports.reading import ReportQuery
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_value
+from logs.statuses import COUNTED
 from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
@@ -79,7 +80,7 @@ SELECT make_timestamp(bornAt * 1000) AS storedAt, responseSize, spent AS warehou
 """
 
 _SAME_HOUR: Final = """
-SELECT day, count(DISTINCT cacheKey) AS keys, count(*) AS requests
+SELECT day, count(DISTINCT cacheKey) AS keys, count(*) FILTER ({counted}) AS requests
 FROM proxy_logs
 WHERE day IN ({days}) AND matchedRule = {rule} AND cacheKey IS NOT NULL
     AND (timestamp % 86400000 + 86400000) % 86400000 // 3600000 = {hour}
@@ -208,12 +209,12 @@ def preview_rules(
         meant = find_meant(tables, logged | named)
     if meant:
         note = (
-            f"No rule names {what}, and no result reads {what} by the log. Did you mean {' or '.join(meant)}?"
+            f"No rule names {what}, and no result in the log reads {what}. Did you mean {' or '.join(meant)}?"
         )
     elif any(target.suggested is False for target in found.targets):
         note = (
-            f"Rules that do not name {what}, and whose statements do not read {what} by the log, are not "
-            "ticked at first. Tick them too to be on the safe side: all of their results end then."
+            f"A rule is not ticked at first if it does not name {what} and, in the log, its statements do "
+            f"not read {what}. Tick these rules too to be on the safe side: all of their results end then."
         )
     return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note, meant=meant or None)
 
@@ -314,7 +315,10 @@ def _preview(
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
     same_hour_sql = _SAME_HOUR.format(
-        days=", ".join(f"'{day}'" for day in weekdays), rule=quote_value(rule.id), hour=now.hour
+        days=", ".join(f"'{day}'" for day in weekdays),
+        rule=quote_value(rule.id),
+        hour=now.hour,
+        counted=COUNTED,
     ).strip()
     queries += [
         ReportQuery(name=f"{rule.id} live", sql=live_sql),

@@ -268,8 +268,8 @@ def _text_of(
     )
     if unmeasured:
         limits += (
-            f" {formats.number(unmeasured)} requests ({formats.percent(share)}) are not counted, because the "
-            "time of their statement is unknown."
+            f" {formats.number(unmeasured)} log entries ({formats.percent(share)}) are not counted, because "
+            "the time of their statement is unknown."
         )
     return SavingsText(
         explanation=explanation,

@@ -181,7 +181,10 @@ def _comparison(chosen: Range, days: int, before: int) -> str:
         text = f"Changes compare the mean day with that of the period before ({span})."
         if days == chosen.days and before == (chosen.before_last - chosen.before_first).days + 1:
             return text
-        return f"{text} Only days with requests count: {days} of this period, and {before} of the one before."
+        return (
+            f"{text} Days without requests are left out: {days} of this period and {before} of the one "
+            "before have some."
+        )
     few = f"{before} of its days {'has' if before == 1 else 'have'} requests, too few to compare with"
     return f"Not compared with the period before ({span}): {few if before else 'it has no requests'}."
 

@@ -70,7 +70,7 @@ class StatementActivity(JsonStruct):
     query_hash: Annotated[str, Meta(description="MD5 of the standardized SQL, lower-case hex.")]
     statement: str
     last_day: Annotated[date, Meta(description="The last day (UTC) with a request.")]
-    requests: Annotated[Count, Meta(description="Of any status.")]
+    requests: Annotated[Count, Meta(description="Log entries of any status.")]
     hits: Count
     stored_misses: Annotated[Count, Meta(description="MISS")]
     not_cached: Annotated[Count, Meta(description="BYPASS and PASSTHROUGH.")]

@@ -79,7 +79,7 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
     @operation(
         summary="Restore a revision of a tenant's rules",
         budget=LINT,
-        description="A normal write: linted as today, with a new cache-bust token. The warm cache is lost.",
+        description="A normal write: linted as today, with a new cache-bust token, which empties the cache.",
         path=[SEQ],
         query=PublishParameters,
         headers=[IF_MATCH, ETAG],

@@ -87,7 +87,7 @@ class TestActivity:
             "to": "2026-03-21",
             "days": 2,
             "text": "Changes compare the mean day with that of the period before (15 to 21 March). "
-            "Only days with requests count: 1 of this period, and 2 of the one before.",
+            "Days without requests are left out: 1 of this period and 2 of the one before have some.",
         }
         assert {name: round(value, 6) for name, value in answer["change"].items()} == {
             "hits": 15,

@@ -111,11 +111,12 @@ def test_the_ttl_expired(explain: Callable[..., Any]) -> None:
         "reason": "ttl-expired",
         "reconstructed": False,
         "lastStore": {"logId": "s", "at": moment(0)},
+        "storedAt": moment(100),
         "expiredAt": moment(late),
         "ttlSeconds": TTL,
         "ttlNeeded": TTL + 1,
         "text": "The stored result had expired: it was fresh for 1 h. "
-        "Fresh for 1.0 h, it would have been a hit.",
+        "It would have been a hit if the result had stayed fresh for 1.0 h.",
     }
 
 
@@ -169,6 +170,7 @@ def test_a_write_of_the_rules_left_the_cache_behind(world: World, explain: Calla
         "reconstructed": False,
         "revision": {"seq": 2, "changedAt": moment(1000)},
         "lastStore": {"logId": "s", "at": moment(0)},
+        "storedAt": moment(100),
         "text": "The cache was emptied after the result was stored, for example when rules were published.",
     }
     assert explain(entry("s", 1000), entry("x", 1500))["miss"]["reason"] == "no-cache-entry"

@@ -525,9 +525,9 @@ class TestPreview:
             for tables in (["catalog.products"], ["catalog.*", "FINANCE.*"])
         )
         assert some.note == (
-            "Rules that do not name catalog.products, and whose statements do not read catalog.products by "
-            "the log, are not ticked at first. Tick them too to be on the safe side: all of their results "
-            "end then."
+            "A rule is not ticked at first if it does not name catalog.products and, in the log, its "
+            "statements do not read catalog.products. Tick these rules too to be on the safe side: all of "
+            "their results end then."
         )
         assert every.note is None
         assert some.log_until == format_timestamp(moment(eleven + 4))
@@ -611,7 +611,7 @@ class TestPreview:
         found = preview_tables(log, tables=["ORDERS"], now=self.NOW)
         assert found.meant == ["Raw.Orders", "sales.orders"]
         assert found.note == (
-            "No rule names ORDERS, and no result reads ORDERS by the log. "
+            "No rule names ORDERS, and no result in the log reads ORDERS. "
             "Did you mean Raw.Orders or sales.orders?"
         )
         for tables in (["orders", "sales.returns"], ["sales.orders"], ["*orders"], ["customers"]):
@@ -638,6 +638,7 @@ class TestPreview:
             self.miss("a", 12 * HOUR - week),
             self.miss("b", 13 * HOUR - 1 - week, cacheStatus="HIT"),
             self.miss("b", 12 * HOUR + 5 - week, cacheStatus="HIT"),
+            self.miss("b", 12 * HOUR + 6 - week, cacheStatus="HOLD"),
             self.miss("c", 13 * HOUR - week),
             day=DAY - dt.timedelta(weeks=1),
         )

@@ -261,8 +261,8 @@ class PublishPage(OneDraftPage):
     name = "draft.published"
     button = "Publish"
     effect = (
-        "The draft will become the live rules, as a new revision, and leave the drafts. The cache will be "
-        "emptied."
+        "The draft will become the live rules, as a new revision, and leave the drafts. "
+        "This will empty the cache."
     )
     template_name = "backoffice/tenant/publish.html"
     needs: ClassVar[StaffRole] = StaffRole.ADMIN

@@ -179,7 +179,7 @@ class AcceptPage(DecisionPage):
     name = "recommendation.accepted"
     button = "Accept and publish"
     effect = (
-        "The rules will be written with this change, as a new revision. The warm cache will be lost. "
+        "The rules will be written with this change, as a new revision. This will empty the cache. "
         "Recommendations will be searched again, and after three days the effect is measured."
     )
 

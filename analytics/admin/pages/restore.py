@@ -67,7 +67,7 @@ class RestorePage(ReplayPage):
     @property
     def effect(self) -> str:  # type: ignore[override]
         if self.kind is RevisionKind.RULES:
-            return "This revision will replace the rules, as a new revision. The warm cache will be lost."
+            return "This revision will replace the rules, as a new revision. This will empty the cache."
         return "This revision will replace the configuration, as a new revision, after today's checks."
 
     def form(self, data: Any = None) -> ReasonForm:

@@ -102,7 +102,7 @@ class PublishingPage(TenantActPage):
 
     button = "Save and publish"
     effect = (
-        "Saving will publish the rules at once, and empty the cache. "
+        "Saving will publish the rules at once. This will empty the cache. "
         "Keep them as a draft to see first what they would do."
     )
     #: The draft, if one was made.

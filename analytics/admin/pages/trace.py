@@ -248,7 +248,7 @@ def _condition(test: FailedTest) -> dict[str, Any]:
 
 
 #: Labels for fields of the log and of the evidence for a miss.
-_FACTS: Final = {
+LABELS: Final = {
     "logId": "logId",
     "timestamp": "Time",
     "cacheStatus": "Status",
@@ -259,15 +259,17 @@ _FACTS: Final = {
     "cacheTtlSeconds": "Fresh for",
     "warehouseExecutionTimeMs": "Time in the warehouse",
     "standardizedSql": "Statement",
+    "statusCode": "Status code for the client",
+    "queryId": "Id of the query in the warehouse",
     "reconstructed": "Where the reason is from",
     "revision.seq": "Revision of the rules",
     "revision.changedAt": "The rules were written",
     "cacheKeyVersion": "Version of the keys in the cache",
-    "lastStore.logId": "logId of the last store",
-    "lastStore.at": "Last store",
-    "expiredAt": "Expired",
+    "lastStore.logId": "logId of the request that stored it last",
+    "lastStore.at": "This request began",
+    "storedAt": "Its result was stored",
+    "expiredAt": "The result expired",
     "ttlSeconds": "Fresh for",
-    "ttlNeeded": "Fresh for so long, it would have been a hit",
     "marker.markerId": "Marker",
     "marker.invalidatedAt": "Invalidated",
     "marker.invalidatedBy.ruleId": "Invalidated by the rule",
@@ -282,6 +284,10 @@ _FACTS: Final = {
 }
 
 
+#: Fields that the page says elsewhere: the sentence above the table, and the name in place of a rule's id.
+SAID: Final = {"reason", "text", "ttlNeeded", "matchedRuleName"}
+
+
 def _show(name: str, value: Any, names: Mapping[str, str]) -> Any:
     """Return a value as text: times and durations as on every page, rules by their names."""
     if name in {"matchedRule", "marker.invalidatedBy.ruleId"}:
@@ -290,8 +296,6 @@ def _show(name: str, value: Any, names: Mapping[str, str]) -> Any:
         return "earlier requests in the log" if value else "what the Gateway logged of this request"
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if name == "ttlNeeded":
-        return duration(1000 * value)
     if name.endswith("Seconds"):
         return span(value)
     if name.endswith("Ms"):
@@ -310,9 +314,9 @@ def _facts(fields: Mapping[str, Any], names: Mapping[str, str], *, above: str = 
     for name, value in fields.items():
         if isinstance(value, dict):
             facts += _facts(value, names, above=f"{above}{name}.")
-        elif name not in {"reason", "matchedRuleName"} and value is not None:
+        elif name not in SAID and value is not None:
             key = f"{above}{name}"
-            facts.append((_FACTS.get(key, key), _show(key, value, names)))
+            facts.append((LABELS.get(key, key), _show(key, value, names)))
     return facts
 
 

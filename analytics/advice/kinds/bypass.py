@@ -73,9 +73,9 @@ def _consider(
     keys = sum(len(series.times) if series.is_hidden else 1 for series in all_series)
     if keys < MIN_KEYS:
         return None
-    requests = sum(len(series.times) for series in all_series)
+    times = sum(len(series.times) for series in all_series)
     saving = find_saving(current, all_series, current.lifetimes[index])
-    if saving.high.hits >= MAX_RATE * requests:
+    if saving.high.hits >= MAX_RATE * times:
         return None
     rule_id = new_rule_id(f"bypass-{rule.id}-{'' if name == 'one statement' else name}", current.ids)
     new = complete_rule(
@@ -95,8 +95,8 @@ def _consider(
         subject,
         f"Do not store results of {rule.name} for {name}",
         (
-            f"{number(keys)} results were stored for {number(requests)} requests.",
-            f"{number(saving.high.hits)} of these were hits ({ratio(saving.high.hits, requests)}).",
+            f"{number(keys)} results were stored. They were asked for {number(times)} times.",
+            f"{number(saving.high.hits)} of these were hits ({ratio(saving.high.hits, times)}).",
             "The cache would have room for results that are asked for again.",
         ),
         edits,

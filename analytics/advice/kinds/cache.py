@@ -144,9 +144,7 @@ def _propose(
 
 def _count(current: Current, scope: Scope) -> int:
     numbers = {statement.number for statement in scope.statements}
-    return sum(
-        len(series.times) for series in current.series_of(NO_RULE) if series.statement.number in numbers
-    )
+    return sum(series.answered for series in current.series_of(NO_RULE) if series.statement.number in numbers)
 
 
 def _evidence(current: Current, scope: Scope, option: Option) -> tuple[EvidenceQuery, ...]:

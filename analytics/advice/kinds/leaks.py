@@ -32,7 +32,7 @@ _CERTAIN: Final = "grade = 'certain'"
 
 @dataclass(frozen=True, slots=True)
 class _Leak:
-    """A statement whose cached results several users got, and how many requests and users that were."""
+    """A statement whose cached results several users got, how many times, and to how many users."""
 
     statement: str
     served: int
@@ -71,7 +71,7 @@ def _find_cures(current: Current, index: int, rule: Rule, leaks: Sequence[_Leak]
     served, users = sum(leak.served for leak in leaks), max(leak.users for leak in leaks)
     why = (
         f"Statements whose results depend on who asks, and that shared a result: {number(len(leaks))}.",
-        f"{number(served)} requests for them shared results with up to {number(users)} users.",
+        f"Shared results were served {number(served)} times, to up to {number(users)} users.",
     )
 
     def cure(variant: Variant, title: str, reason: str, edits: Sequence[RuleEdit]) -> Proposal:

@@ -1,4 +1,4 @@
-"""Bursts of errors: hours with many errors, a notable share of the requests, and more than usual."""
+"""Bursts of errors: hours with many errors, a notable share of what was asked, and more than usual."""
 
 # Queries consist of constants and days.
 # ruff: noqa: S608
@@ -11,6 +11,7 @@ from analytics.digest.changes import find_last_write
 from analytics.digest.facts import FactQuery, Section, Unit, name_time
 from logs.columns import MAX_TIMESTAMP
 from logs.layout import HOUR_MS
+from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
-#: Fewer failed requests, or a smaller part of the hour's requests, harm few users. Some always fail.
+#: Fewer errors, or a smaller part of what was asked in the hour, harm few users. Some always fail.
 MIN_ERRORS: Final = 10
 MIN_PERCENT: Final = 5
 FACTOR: Final = 3
@@ -28,10 +29,7 @@ FACTOR: Final = 3
 _BASE_DAYS: Final = 7
 _MOST: Final = 5
 _ERRORS: Final = "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))"
-#: What was answered or failed.
-_REQUESTS: Final = (
-    "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR', 'INVALIDATION_ERROR'))"
-)
+_REQUESTS: Final = f"count(*) FILTER ({COUNTED})"
 
 
 def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
@@ -44,7 +42,7 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
         f"""
         SELECT timestamp // {HOUR_MS} AS hour, {_ERRORS} AS errors
         FROM proxy_logs WHERE {period.sql} AND timestamp IS NOT NULL
-        GROUP BY hour HAVING errors >= {MIN_ERRORS} AND 100 * errors >= {MIN_PERCENT} * {_REQUESTS}
+        GROUP BY hour HAVING errors >= {MIN_ERRORS} AND 100 * errors >= {MIN_PERCENT} * (errors + {_REQUESTS})
             AND errors > {FACTOR} * coalesce(({usual}), 0)
         ORDER BY hour"""
     )
@@ -64,7 +62,7 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
                 FactQuery(f"{prefix}-requests", Unit.COUNT, f"SELECT {_REQUESTS} {own}"),
             ]
         )
-        counts = f"{{{prefix}-errors}} of {{{prefix}-requests}}"
+        failed, of = f"{{{prefix}-errors}}", f"beside {{{prefix}-requests}} requests"
         names += [
             name_time(f"{prefix}-start", start),
             # The last hour of the calendar ends with it.
@@ -72,8 +70,8 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
         ]
         sentences.append(
             (
-                f"Requests that failed between {{{prefix}-start}} and {{{prefix}-end}}: {counts}.",
-                f"From {{{prefix}-start}} to {{{prefix}-end}}, requests failed: {counts}.",
+                f"Failed between {{{prefix}-start}} and {{{prefix}-end}}: {failed}, {of}.",
+                f"From {{{prefix}-start}} to {{{prefix}-end}}, {failed} failed {of}.",
             )
         )
         write = find_last_write(changes, start=start)

@@ -89,7 +89,7 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
             rule = f"by {{{prefix}-rule}}"
         reason = _REASONS[row["grade"]]
-        counts = f"results: {{{prefix}-keys}}, users: {{{prefix}-users}}, requests: {{{prefix}-served}}"
+        counts = f"results: {{{prefix}-keys}}, users: {{{prefix}-users}}, times served: {{{prefix}-served}}"
         name = f"{{{prefix}-statement}}"
         sentences.append(
             (

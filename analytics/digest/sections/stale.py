@@ -42,13 +42,14 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         )
         names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
         older = "older than a change of a table that they read"
-        counts = f"{{{prefix}-risk}} of {{{prefix}-hits}} whose age the log has"
+        counts = f"{{{prefix}-risk}} of {{{prefix}-hits}}"
         sentences.append(
             (
                 f"Hits of {{{prefix}-rule}} that were {older}: {counts}.",
                 f"Of the hits of {{{prefix}-rule}}, some were {older}: {counts}.",
             )
         )
+    sentences.append(("Hits without an age in the log are not counted.",))
     sentences.append(
         (
             "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from analytics.digest.periods import LOOK_BACK_DAYS
+from logs.statuses import COUNTED
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         share = f"(SELECT sum(warehouseExecutionTimeMs) FROM proxy_logs WHERE {period.sql})"
         facts += log.read_facts(
             [
-                FactQuery(f"{prefix}-runs", Unit.COUNT, f"SELECT count(*) {own}"),
+                FactQuery(f"{prefix}-runs", Unit.COUNT, f"SELECT count(*) FILTER ({COUNTED}) {own}"),
                 FactQuery(f"{prefix}-time", Unit.SECONDS, f"SELECT round({time} / 1000.0, 1) {own}"),
                 FactQuery(f"{prefix}-share", Unit.PERCENT, f"SELECT {percent_sql(time, share)} {own}"),
             ]

@@ -56,7 +56,7 @@ _SENTENCES: Final = (
     ("hit-rate", "Hits: {hit-rate} of them"),
     ("warehouse", "Warehouse time: {warehouse}"),
     ("response", "Mean response time: {response}"),
-    ("errors", "Failed requests: {errors}"),
+    ("errors", "Failures: {errors}"),
 )
 
 

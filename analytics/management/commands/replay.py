@@ -14,6 +14,7 @@ from rich.table import Table
 from accounts.management.arguments import add_days, add_tenant
 from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
+from analytics.replay.judgement import count_requests
 from analytics.replay.runs import describe_replay, queue_replay
 from logs.locks import Busy
 from rules.ruleset import read_ruleset
@@ -91,7 +92,7 @@ class Command(BaseCommand):
         calibration, window = result["calibration"], result["window"]
         table = Table(
             title=f"{window['from']} to {window['to']}; {calibration['grade']}: "
-            f"{percent(calibration['share'])} of {calibration['rows']} requests as in the log"
+            f"{percent(calibration['share'])} of {calibration['rows']} log entries as in the log"
         )
         table.add_column("rule")
         for name in ("requests", "hits", "now", "misses", "saved s", "spent s", "risk"):
@@ -108,7 +109,7 @@ class Command(BaseCommand):
             causes = Table(title="Where the replay of the rules in force differs from the log")
             for name in ("log", "replay", "why"):
                 causes.add_column(name)
-            causes.add_column("requests", justify="right")
+            causes.add_column("log entries", justify="right")
             for cause in calibration["causes"]:
                 causes.add_row(cause["logged"], cause["replayed"], cause["why"], str(cause["count"]))
             self._write(causes)
@@ -122,7 +123,7 @@ class Command(BaseCommand):
 
 def _cells(counts: dict[str, Any], now: dict[str, Any] | None) -> list[str]:
     return [
-        str(counts["requests"]),
+        str(count_requests(counts)),
         _range(counts["hits"]),
         "-" if now is None else _range(now["hits"]),
         str(counts["misses"]),

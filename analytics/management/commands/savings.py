@@ -78,7 +78,7 @@ class Command(BaseCommand):
         if savings["unmeasured"]:
             share = percent(savings["unmeasuredShare"])
             self.stdout.write(
-                f"Requests whose time is unknown are not counted: {savings['unmeasured']} ({share})"
+                f"Log entries whose time is unknown are not counted: {savings['unmeasured']} ({share})"
             )
         self.stdout.write(f"Caveats: {', '.join(savings['caveats'])}")
 

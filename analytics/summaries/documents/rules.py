@@ -56,7 +56,7 @@ class RuleRecord(JsonStruct):
 
     @property
     def others(self) -> int:
-        """The requests that are neither hits nor misses, nor not cached: those that waited or failed."""
+        """The log entries that count as no request: they waited, failed or were refused."""
         return max((self.requests or 0) - self.total_executions, 0)
 
 

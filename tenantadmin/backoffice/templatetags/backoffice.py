@@ -127,18 +127,6 @@ def between(value: Mapping[str, Any], unit: str = "whole") -> str:
 
 
 @register.filter
-def likely(value: Mapping[str, Any], unit: str = "whole") -> str:
-    """Show what `between` does before its brackets."""
-    return between(value, unit).partition(" (")[0]
-
-
-@register.filter
-def limits(value: Mapping[str, Any], unit: str = "whole") -> str:
-    """Show what `between` does in its brackets."""
-    return between(value, unit).partition(" (")[2].removesuffix(")")
-
-
-@register.filter
 def as_json(value: Any) -> str:
     """Show a value as indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False)

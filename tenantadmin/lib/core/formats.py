@@ -42,9 +42,9 @@ def number(value: float | None) -> str:
     return NONE if value is None else _signed(value, _rounded(abs(value), _ONE))
 
 
-def count(value: int, noun: str) -> str:
-    """Show how many there are: ``1 rule``, ``2,276 rules``."""
-    return f"{number(value)} {noun}{'' if value == 1 else 's'}"
+def count(value: int, noun: str, plural: str | None = None) -> str:
+    """Show how many there are: ``1 rule``, ``2,276 rules``. ``plural``: if it is more than an s longer."""
+    return f"{number(value)} {noun if value == 1 else plural or f'{noun}s'}"
 
 
 def percent(value: float | None) -> str:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.2
 _COUNT_BY_STATUS = (
-    "SELECT cacheStatus, count(*) AS requests FROM proxy_logs "
-    "WHERE day = '{day}' GROUP BY ALL ORDER BY requests DESC"
+    "SELECT cacheStatus, count(*) AS entries FROM proxy_logs "
+    "WHERE day = '{day}' GROUP BY ALL ORDER BY entries DESC"
 )
 
 
@@ -80,7 +80,7 @@ def try_commands(url: str, *, pat: str, tenant: str, day: date) -> list[tuple[st
             command(url, f"/tenants/{tenant}/summaries/{day:%Y/%m/%d}", pat=pat),
         ),
         (
-            "SQL over the requests of that day",
+            "SQL over the log of that day",
             command(url, f"/tenants/{tenant}/query", pat=pat, body=query),
         ),
     ]

@@ -37,7 +37,7 @@ const EXAMPLES = {
   tenants: () => ["/config/tenants/manifest"],
   rules: (tenant) => [`/config/tenants/${tenant}/rules`],
   verdict: (tenant) => [`/tenants/${tenant}/verdict`],
-  query: (tenant) => [`/tenants/${tenant}/query`, post({ sql: "SELECT cacheStatus, count(*) AS requests FROM proxy_logs GROUP BY ALL ORDER BY requests DESC" })],
+  query: (tenant) => [`/tenants/${tenant}/query`, post({ sql: "SELECT cacheStatus, count(*) AS entries FROM proxy_logs GROUP BY ALL ORDER BY entries DESC" })],
 };
 
 let access = "";

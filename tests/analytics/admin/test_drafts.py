@@ -377,12 +377,12 @@ class TestReplays:
         )
         assert "Most of it is due to the rule “orders”. Publish them." in text
         assert (
-            "has 0 hits in 2 requests. A replay of the rules that were in force agrees with it for 100%"
-            in text
+            "has 0 hits in 2 requests, as the overview has. A replay of the rules that were in force ends as "
+            "in the log for 100% of 2 log entries" in text
         )
-        assert "All 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
-        assert "orders 2 1 was 0 1 was 2 0 2 s was 0 ms 0" in text
-        assert "Was Becomes Requests For instance Miss Hit 1 log-1" in text
+        assert "All 2 1 1 more 1 1 fewer 0 0 2 s 2 s more 0" in text
+        assert "orders 2 1 1 more 1 1 fewer 0 0 2 s 2 s more 0" in text
+        assert "Was Becomes Log entries For instance Miss Hit 1 log-1" in text
         assert "In this hour, that costs about" in text
         assert re.search(
             r"of warehouse time, on a mean day \(1 of the 7 days \d+[ \w]* to \d+ \w+\)\. "
@@ -408,7 +408,7 @@ class TestReplays:
         html = staff.get(page_of(draft), {"part": "replays"}).content.decode()
         closed = text_of(html.partition("<details>")[2])
         assert closed.startswith("The draft changes no number of a rule Rule Requests Hits")
-        assert "orders 2 1 1 0 2 s 0" in closed
+        assert "orders 2 1 1 0 0 2 s 0" in closed
         assert '<span title="ads">Advertising</span>' in html
 
     def test_publishing_shows_the_last_replay_and_warns_of_a_loss(
@@ -475,8 +475,8 @@ class TestReplays:
         RuleDraft.objects.update(rules=[ADS])
         replay(access, draft)
         text = page_text(access, page_of(draft))
-        assert "no rule 2 was 0 0 0 2 was 0 0 ms 0" in text
-        assert "orders 0 was 2 0 0 was 2 0 0 ms 0" in text
+        assert "no rule 2 2 more 0 0 2 2 more 0 0 ms 0" in text
+        assert "orders 0 2 fewer 0 0 2 fewer 0 0 0 ms 0" in text
         assert "Miss Passed through 2" in text
 
     def test_a_replay_of_an_earlier_text_says_so(
@@ -494,7 +494,9 @@ class TestReplays:
 
     def test_a_replay_against_earlier_rules_says_so(self, staff: Client, draft: RuleDraft) -> None:
         replay(staff, draft)
-        assert "“was” is the number under the rules of revision 1." in page_text(staff, page_of(draft))
+        assert "how the draft changes it, compared with the rules of revision 1." in page_text(
+            staff, page_of(draft)
+        )
         write(draft.tenant, RULE, {**ADS, "id": "others"})
         text = page_text(staff, page_of(draft))
         assert "This replay is against revision 1, not the rules in force (revision 2)." in text
@@ -513,7 +515,7 @@ class TestReplays:
         replay(access, draft)
         ReplayRun.objects.update(subject={"digest": "a" * 64})
         text = page_text(access, page_of(draft))
-        assert "The log, and so the overview, has" in text
+        assert "as the overview has. A replay" in text
         note = ", is of the same rules and days: it is current."
         assert note not in text
         answer = access.post(page_of(draft), {"replay": "yes"})

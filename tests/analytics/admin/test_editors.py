@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from analytics.admin.completion import rule_words, sql_words
 from analytics.admin.facets import Facets, Grouping, names_day, write_sql
-from analytics.admin.pages.trace import EXAMPLE
+from analytics.admin.pages.trace import EXAMPLE, LABELS, SAID
+from analytics.explain import LoggedRequest
+from analytics.miss_reasons import MissExplanation
 from analytics.models import TenantHealth
 from logs.models import LogRead, QueryRun
 from rules.conditions.keys import CONDITION_KEYS
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from django.test import Client
 
     from accounts.models import Tenant
+    from tenantadmin.lib.core.structs import JsonStruct
 
 
 class TestTrace:
@@ -72,19 +75,24 @@ class TestTrace:
 
     def test_the_evidence_for_a_miss_has_plain_names_and_times(self, access: Client, tenant: Tenant) -> None:
         stored: dict[str, Any] = {**ENTRY, "cacheStatus": "MISS", "matchedRule": "orders", "queryHash": "q"}
-        stored |= {"cacheTtlSeconds": 60, "warehouseExecutionTimeMs": 0}
+        stored |= {"cacheTtlSeconds": 60, "warehouseExecutionTimeMs": 3000}
         late = {"timestamp": START + 90_000, "missReason": "ttl-expired"}
         put_log(tenant, stored, {**stored, **late})
         sent = {"log_id": "log-1", "day": DAY.isoformat()}
         page = text_of(access.post(to("tenant-rules-trace", tenant), sent).content.decode())
         assert (
-            "The stored result had expired: it was fresh for 1 min. Fresh for 1.5 min, it would have been a "
-            "hit. "
+            "The stored result had expired: it was fresh for 1 min. It would have been a hit if the result "
+            "had stayed fresh for 1.5 min. "
             "Where the reason is from what the Gateway logged of this request "
-            "logId of the last store log-0 "
-            "Last store 2026-03-01 00:00:00 UTC Expired 2026-03-01 00:01:00 UTC Fresh for 1 min "
-            "Fresh for so long, it would have been a hit 1.5 min"
+            "logId of the request that stored it last log-0 This request began 2026-03-01 00:00:00 UTC "
+            "Its result was stored 2026-03-01 00:00:03 UTC The result expired 2026-03-01 00:01:03 UTC "
+            "Fresh for 1 min The rules, in their order"
         ) in page
+
+    @pytest.mark.parametrize("struct", [MissExplanation, LoggedRequest])
+    def test_every_field_has_a_label(self, struct: type[JsonStruct]) -> None:
+        nested = {"lastStore", "lastExecution", "nearest", "revision", "marker"}
+        assert set(struct.__struct_encode_fields__) - nested - SAID <= LABELS.keys()
 
     def test_the_example_has_every_condition_key(self, support: Client, tenant: Tenant) -> None:
         assert list(EXAMPLE) == list(CONDITION_KEYS)
@@ -165,9 +173,9 @@ class TestCompletion:
         put_log(tenant, ENTRY, ENTRY, {**ENTRY, "userName": "bea", "tables": "no json", "host": ""})
         answer = access.post(f"{to('tenant-rules', tenant)}?part=values", {})
         assert [(word["value"], word["kind"], word["meaning"]) for word in answer.json()["words"]] == [
-            ("sales.orders", "tables in the log", "2 requests"),
-            ("ana", "userName in the log", "2 requests"),
-            ("bea", "userName in the log", "1 requests"),
+            ("sales.orders", "tables in the log", "2 log entries"),
+            ("ana", "userName in the log", "2 log entries"),
+            ("bea", "userName in the log", "1 log entry"),
         ]
         assert QueryRun.objects.get().email == "support@example.org"
 

@@ -183,7 +183,7 @@ class TestRecommendations:
     ) -> None:
         found = recommend(tenant)
         page = page_text(staff, to("tenant-advice-accept", tenant, recommendation=found.pk))
-        assert "The warm cache will be lost." in page
+        assert "This will empty the cache." in page
         assert '+ "id": "ads",' in page
         answer = decide("accept", found)
         assert answer["Location"] == f"{to('tenant-insights', tenant)}?show=decided"

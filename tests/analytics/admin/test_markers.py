@@ -74,7 +74,7 @@ class TestMarkers:
         assert f"{no_table} By the log, it has no result of catalog.products, only 3 others." in shown
         assert f"{no_table} By the log, it has no cached result." in shown
         assert "The log is read up to" in shown
-        assert "Rules that do not name catalog.products, and whose statements do not" in shown
+        assert "A rule is not ticked at first if it does not name catalog.products and" in shown
         assert "Tick all" in shown
         boxes = re.findall(r'name="rules" value="(\w+)" aria-label="[^"]+"( checked)?', html)
         assert boxes == [("some", " checked"), ("most", ""), ("none", "")]

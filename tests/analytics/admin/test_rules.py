@@ -171,6 +171,8 @@ class TestRuleForm:
             tenant,
             {"matchedRule": "orders", "cacheStatus": "HIT"},
             {"matchedRule": "orders", "cacheStatus": "MISS"},
+            # What waits counts as no request.
+            {"matchedRule": "orders", "cacheStatus": "HOLD"},
         )
         html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
         assert "<html" not in html
@@ -257,7 +259,7 @@ class TestRuleForm:
 
     def test_a_changed_rule_is_kept_as_a_draft(self, staff: Client, tenant: Tenant) -> None:
         page = f"{to('tenant-rule', tenant)}?rule=orders"
-        assert "and empty the cache" in page_text(staff, page)
+        assert "This will empty the cache." in page_text(staff, page)
         answer = staff.post(page, self.form(tenant, draft="yes"))
         draft = RuleDraft.objects.get()
         assert answer["Location"] == to("tenant-draft", tenant, draft=draft.pk)

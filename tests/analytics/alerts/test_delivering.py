@@ -74,7 +74,7 @@ def test_a_webhook_is_signed_by_the_standard_scheme(world: World, receiver: Rece
             "value": 7.5,
             "startedAt": format_timestamp(firing.started_at),
             "endedAt": None,
-            "text": "7.5% of the requests of the last 1 h of the log failed (threshold: 5.0%).",
+            "text": "7.5% of the log entries of the last 1 h failed (threshold: 5.0%).",
             "href": f"http://testserver/dashboard/#/t/{world.tenant.pk}/alerts",
         },
     }
@@ -99,7 +99,7 @@ def test_slack_gets_its_own_json_unsigned_and_escaped(world: World, receiver: Re
     assert not [name for name in headers if name.startswith("webhook-")]
     assert json.loads(body) == {
         "text": "*Alert “&lt;!here&gt;”, A&amp;B &lt;!channel&gt;*\n"
-        "7.5% of the requests of the last 1 h of the log failed (threshold: 5.0%).\n"
+        "7.5% of the log entries of the last 1 h failed (threshold: 5.0%).\n"
         f"<http://testserver/dashboard/#/t/{world.tenant.pk}/alerts|Open>"
     }
 
@@ -118,7 +118,7 @@ def test_a_member_who_has_signed_in_gets_a_mail(
     }
     html = str(mail.alternatives[0][0])
     for part in (str(mail.body), html):
-        assert "7.5% of the requests of the last 1 h of the log failed (threshold: 5.0%)." in part
+        assert "7.5% of the log entries of the last 1 h failed (threshold: 5.0%)." in part
         assert part.count(f"http://testserver/dashboard/#/t/{world.tenant.pk}/alerts") == 1
         assert "alert of the tenant “Warehouse” of the Gateway at http://testserver" in part
     assert "&lt;b&gt;Errors" in html

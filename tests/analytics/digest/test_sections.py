@@ -81,7 +81,7 @@ class TestTotals:
             "Hits: 75.4% of them, less than usual (100%).",
             "Warehouse time: 199 s, more than usual (7 s).",
             "Mean response time: 10 ms, within what is usual (10 ms).",
-            "Failed requests: 1, more than usual (0).",
+            "Failures: 1, more than usual (0).",
         ]
 
     def test_without_an_earlier_day_there_is_nothing_to_compare_with(self, world: World) -> None:
@@ -349,15 +349,15 @@ class TestErrors:
         )
         rebuild(world)
         assert lines(make(world), "Bursts of errors") == [
-            "Requests that failed between 2026-03-31 05:00 UTC and 2026-03-31 07:00 UTC: 29 of 49.",
-            "Requests that failed between 2026-03-31 09:00 UTC and 2026-03-31 10:00 UTC: 15 of 15.",
+            "Failed between 2026-03-31 05:00 UTC and 2026-03-31 07:00 UTC: 29, beside 20 requests.",
+            "Failed between 2026-03-31 09:00 UTC and 2026-03-31 10:00 UTC: 15, beside 0 requests.",
             "Usual in an hour of the week before: 4.",
         ]
 
     def test_a_burst_in_the_last_hour_of_the_calendar(self, world: World) -> None:
         put(world, DAY, entries(10, at=MAX_TIMESTAMP - 9_000, cacheStatus="ERROR"))
         rebuild(world)
-        sentence = "Requests that failed between 9999-12-31 23:00 UTC and 9999-12-31 23:59 UTC: 10 of 10."
+        sentence = "Failed between 9999-12-31 23:00 UTC and 9999-12-31 23:59 UTC: 10, beside 0 requests."
         assert sentence in lines(make(world), "Bursts of errors")
 
     @pytest.mark.parametrize(
@@ -394,7 +394,8 @@ def test_stale_risk_above_one_percent(world: World) -> None:
     rebuild(world)
     older = "older than a change of a table that they read"
     assert lines(make(world), "Stale risk") == [
-        f"Hits of it's that were {older}: 2 of 100 whose age the log has.",
+        f"Hits of it's that were {older}: 2 of 100.",
+        "Hits without an age in the log are not counted.",
         "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",
     ]
 
@@ -417,7 +418,7 @@ def test_a_leak_names_no_user(world: World) -> None:
     assert lines(digest, "Leaks") == [
         (
             "Several users shared results of a statement that depends on the user, by r; results: 1, "
-            "users: 2, requests: 3. SELECT current_user"
+            "users: 2, times served: 3. SELECT current_user"
         )
     ]
     assert "Ana" not in str(digest.document)

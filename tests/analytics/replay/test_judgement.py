@@ -149,25 +149,27 @@ def test_a_replay_of_no_request_says_why() -> None:
     ("was", "replayed", "why"),
     [
         (50, 50, ""),
-        (55, 50, "“was” (55 hits) is what revision 3 would have done on all days; on some of them, other"),
-        ({"low": 49, "likely": 52, "high": 60}, 49, "“was” (about 52 hits) is what a replay of revision 3"),
+        (55, 50, "would have done on all days; on some of them, other rules were in force: 55 hits."),
+        ({"low": 49, "likely": 52, "high": 60}, 49, "does in a replay: about 52 hits."),
     ],
 )
 def test_the_notes_say_why_the_log_has_other_hits(was: Any, replayed: int, why: str) -> None:
     hits = {"logged": 50, "replayed": replayed}
-    calibration = CALIBRATION | {"rows": 120, "rules": [{"hits": hits}]}
+    requests = {"logged": 110, "replayed": 100}
+    calibration = CALIBRATION | {"rows": 120, "rules": [{"hits": hits}], "requests": requests}
     then = counts(60) | {"requests": 120, "holds": 20}
     shown = result(then, counts(was)) | {"calibration": calibration}
     shown["against"]["seq"] = 3
-    agrees, counted = say_notes(shown)
-    said, _, because = agrees.partition(" of them.")
+    agrees, counted, *_ = say_notes(shown)
+    said, _, because = agrees.partition("; these also have what waited, was refused or failed.")
     assert said == (
-        "The log, and so the overview, has 50 hits in 120 requests. A replay of the rules that were in force "
-        "agrees with it for >99.9%"
+        "The log of these days has 50 hits in 110 requests, as the overview has. A replay of the rules that "
+        "were in force ends as in the log for >99.9% of 120 log entries"
     )
-    assert (because.strip().startswith(why), bool(because)) == (True, bool(why))
-    assert counted.startswith(
-        "Of all 120 requests, 100 are hits, misses or not cached, as in the table. The other 20 would have"
+    assert because == (f" The changes compare with what revision 3 {why}" if why else "")
+    assert counted == (
+        "With these rules, 100 of these log entries are requests: hits, misses or not cached. The other 20 "
+        "wait, are refused or fail."
     )
 
 

@@ -260,6 +260,11 @@ def check_calibration(calibration: dict[str, Any], judgement: Judgement) -> None
     pairs = Counter((request.row["cacheStatus"], request.status) for request in counted)
     equal = sum(count for (logged, replayed), count in pairs.items() if logged == replayed)
     assert (calibration["rows"], calibration["equal"]) == (len(counted), equal)
+    is_request = {"HIT", "MISS", "BYPASS", "PASSTHROUGH"}
+    assert calibration["requests"] == {
+        "logged": sum(request.row["cacheStatus"] in is_request for request in counted),
+        "replayed": sum(request.status in is_request for request in counted),
+    }
     causes: Counter[tuple[str, str]] = Counter()
     for cause in calibration["causes"]:
         causes[cause["logged"], cause["replayed"]] += cause["count"]

@@ -125,8 +125,8 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
     assert result(run)["against"]["seq"] == 1
     assert judgement(run) == (False, "Publish them.")
     agrees, counted, caveat, *_ = describe_replay(run)["notes"]
-    assert agrees.startswith("The log, and so the overview, has 1 hit in 3 requests.")
-    assert "The other 0 would have waited, been refused or failed." in counted
+    assert agrees.startswith("The log of these days has 1 hit in 3 requests, as the overview has.")
+    assert "The other 0 wait, are refused or fail." in counted
     assert caveat.startswith("Writes past the Gateway are not in the log")
     assert not run_next(default_store(), tenant_id=tenant)
 
@@ -582,7 +582,7 @@ def test_the_command_prints_a_table_or_json(tenant: UUID, tmp_path: Path) -> Non
     file = tmp_path / "rules.json"
     file.write_text(json.dumps({"rules": LONGER}))
     printed = replay_command(tenant, "--rules", str(file))
-    assert "good: 100% of 3 requests as in the log" in " ".join(printed.split())
+    assert "good: 100% of 3 log entries as in the log" in " ".join(printed.split())
     cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
     assert ["reads", "3", "2", "1", "1", "1", "0", "0"] in cells
     assert "Caveats: writes-past-gateway-invisible, cold-start" in printed

@@ -74,7 +74,7 @@ def test_the_cause_of_a_fallen_hit_rate_is_restored(
         clicks.click("text=rules revision 2: ")
         page.wait_for_selector("#compared .added >> text=ttlSeconds")
         clicks.click("text=Restore revision 1")
-        page.wait_for_selector("text=The warm cache will be lost.")
+        page.wait_for_selector("text=This will empty the cache.")
         page.fill("[name=reason]", "the hit rate fell")
         clicks.click("button.button:has-text('Restore')")
         page.wait_for_selector("text=Restored revision 1 as revision 3.")

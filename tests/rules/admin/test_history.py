@@ -48,7 +48,7 @@ class TestHistory:
         address = to("tenant-restore", tenant, kind="rules", seq=0)
         html = staff.get(address).content.decode()
         shown = text_of(html)
-        assert "The warm cache will be lost." in shown
+        assert "This will empty the cache." in shown
         assert '− "id": "orders",' in shown
         today = now().date()
         assert f"Revision 0 was in force on {day_in_words(today, today)}, for a moment." in shown

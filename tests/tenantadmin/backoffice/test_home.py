@@ -231,7 +231,8 @@ class TestHome:
             "Live tenants 2 Requests, 7 days 2,000 0% by the mean day Hit rate, 7 days 75.0% +25.0 points "
             "Warehouse time, 7 days 2 h +599,900.0% by the mean day Hit rate by day, 28 days "
             "All tenants, the 7 whole days until yesterday. Changes compare the mean day with that of the "
-            "7 days before. Only days with a log count: 2 of these 7, and 1 of the 7 before."
+            "7 days before. Days without a log are left out: 2 of these 7 days have one, and 1 of the 7 "
+            "before."
         )
         assert 'points="0.0,15.0 33.3,0.0 66.7,10.0 100.0,7.5"' in html
         # The sums are kept for some minutes, but not the number of tenants.

@@ -88,8 +88,8 @@ def test_the_printed_commands_work_as_pasted(
         for _, command in commands
     ]
     sql = (
-        "SELECT cacheStatus, count(*) AS requests FROM proxy_logs "
-        "WHERE day = '2026-03-09' GROUP BY ALL ORDER BY requests DESC"
+        "SELECT cacheStatus, count(*) AS entries FROM proxy_logs "
+        "WHERE day = '2026-03-09' GROUP BY ALL ORDER BY entries DESC"
     )
     assert outputs == [
         {"request": "GET /config/tenants", "body": None},

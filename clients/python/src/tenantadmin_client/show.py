@@ -126,7 +126,7 @@ def show_savings(savings: dict[str, Any], step: str) -> None:
     )
     if savings["unmeasured"]:
         share = f"{savings['unmeasuredShare']:.2%}"
-        show_line(f"Requests whose time is unknown are not counted: {savings['unmeasured']} ({share})")
+        show_line(f"Log entries whose time is unknown are not counted: {savings['unmeasured']} ({share})")
 
 
 def _figures(row: dict[str, Any]) -> list[str]:

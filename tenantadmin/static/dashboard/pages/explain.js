@@ -87,7 +87,7 @@ function request(tenant, { logged: row, miss, disagreement, rules, decision: { v
 function whyMiss(tenant, miss) {
   const { marker, nearest, revision } = miss;
   const at = (/** @type {Contract.EntryReference} */ it) => (it.logId ? a(to(tenant, "explain", { logId: it.logId }), f.when(it.at)) : f.when(it.at));
-  return h("span", miss.text, miss.lastStore?.at && [" It was last stored ", at(miss.lastStore), "."],
+  return h("span", miss.text, miss.lastStore && [" It was last stored ", at({ ...miss.lastStore, at: miss.storedAt ?? miss.lastStore.at }), "."],
     revision && [" ", revisionLink(tenant, revision.seq, `Revision ${revision.seq}`), " was published since."],
     marker && [` It was ${f.when(marker.invalidatedAt)}: marker `, h("code", marker.markerId), "."],
     nearest?.at && [" The same statement with other values was stored ", at(nearest), nearest.parameterValues && [": ", h("code", nearest.parameterValues)], "."],

@@ -11,7 +11,6 @@ import { STATE, isUnderWay, subject } from "./drafts.js";
 import { tiles } from "./overview.js";
 
 /** @typedef {Contract.Replay} Replay */
-/** @typedef {Contract.Bounds} Bounds */
 
 /** @type {Show} */
 export async function show(context) {
@@ -53,34 +52,6 @@ function page(context, run, rules) {
   return [head, ...result(tenant, run, rules)];
 }
 
-/** @type {(counts: Contract.ReplayCounts) => number} */
-const notCached = (one) => one.bypassed + one.passed;
-
-/** @type {(counts: Contract.ReplayCounts) => number} requests that waited, were refused or failed: they count nowhere, as on the overview */
-const uncounted = (one) => one.holds + one.blocked + one.errors + one.invalidationErrors;
-
-/** @type {(counts: Contract.ReplayCounts) => number} hits, misses and requests that are not cached */
-const requests = (one) => one.requests - uncounted(one);
-
-/** @param {Contract.ReplayCounts} one each hit fewer is a miss more: the row adds up @returns {Bounds} */
-const misses = (one) => {
-  const { hits: { low, likely, high } } = one;
-  const left = (/** @type {number} */ hits) => Math.max(requests(one) - notCached(one) - hits, 0);
-  return { low: left(high), likely: likely === null ? null : left(likely), high: left(low) };
-};
-
-/** @param {Bounds} bounds */
-const middle = ({ low, likely, high }) => likely ?? (low + high) / 2;
-
-/** @type {(counts: Contract.ReplayCounts) => Bounds} */
-const atRisk = ({ risk: { low, high } }) => ({ low, likely: null, high });
-
-/** @type {(value: number) => Bounds} */
-const exactly = (value) => ({ low: value, likely: value, high: value });
-
-/** @param {Bounds} bounds @param {(value: number) => string} show the likely value, and its bounds */
-const parts = (bounds, show) => f.range(bounds, show).replace(")", "").split(" (");
-
 /** @type {(run: Replay) => string} */
 const before = ({ against }) => (against?.seq === undefined ? "the rules in force" : `the rules of revision ${against.seq}`);
 
@@ -89,7 +60,7 @@ function result(tenant, run, rules) {
   if (!run.total?.requests) return outcome(run);
   return [
     ...outcome(run),
-    panel("By rule", beside(`“was”: under ${before(run)}; ≈: likely, with its bounds below`), byRule(run, rules)),
+    panel("By rule", beside(`Below a number: its change, compared with ${before(run)}; ≈: likely`), byRule(run, rules)),
     h("div.columns", moved(tenant, run), publishCost(run)),
     panel("What to keep in mind", null, h("div.pad.prose", h("ul",
       run.notes?.map((note) => h("li", note))))),
@@ -104,35 +75,22 @@ export const outcome = ({ judgement, figures }) => (!judgement ? [] : [
 export const figureTiles = (figures = []) => figures.length > 0 && tiles(figures.map(({ name, text, note }) => [name, text, note]));
 
 /** @param {Replay} run @param {Rules} rules */
-function byRule(run, rules) {
-  const before = new Map((run.against?.rules ?? []).map((one) => [one.ruleId, one]));
-  const count = (/** @type {string} */ head, /** @type {(one: Contract.ReplayRuleCounts) => Bounds} */ of, show = f.number) => ({
-    head, number: true, sort: (/** @type {Contract.ReplayRuleCounts} */ row) => middle(of(row)),
-    cell: (/** @type {Contract.ReplayRuleCounts} */ row) => {
-      const [[value, bounds], old] = [parts(of(row), show), before.get(row.ruleId)];
-      return [value, h("div.muted.small", bounds), old && f.range(of(old), show) !== f.range(of(row), show) && h("div.muted.small", `was ${show(Math.round(middle(of(old))))}`)];
-    },
-  });
-  const [own, nothing, column] = [run.rules ?? [], exactly(0), rules.column("Rule", "ruleId", run.names)];
-  const removed = [...before.values()].filter((old) => own.every((row) => row.ruleId !== old.ruleId))
-    .map((old) => ({ ...old, requests: 0, hits: nothing, savedMs: nothing, risk: nothing, holds: 0, bypassed: 0, blocked: 0, passed: 0, errors: 0, invalidationErrors: 0 }));
-  const rows = (/** @type {boolean} */ differs) => [...own, ...removed].filter((row) => (JSON.stringify(row) !== JSON.stringify(before.get(row.ruleId))) === differs);
-  const show = (/** @type {Contract.ReplayRuleCounts[]} */ shown) => table([
-    { ...column, cell: (row) => h("div", column.cell(row), !before.has(row.ruleId) && [" ", badge("new", "info")]) },
-    count("Requests", (row) => exactly(requests(row))), count("Hits", (row) => row.hits), count("Misses", misses), count("Not cached", (row) => exactly(notCached(row))),
-    count("Saved", (row) => row.savedMs, f.duration), count("Hits at risk", atRisk),
-  ], shown, { label: "By rule", sorted: 5, none: "The rules change no count." });
-  const same = rows(false);
-  return [show(rows(true)), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, whose numbers stay the same`), show(same))];
+function byRule({ byRule: all = [] }, rules) {
+  const show = (/** @type {Contract.ReplayRow[]} */ rows) => table([
+    { head: "Rule", class: "value", cell: (row) => (row === all[0] ? row.name : rules.link(row.ruleId, row.name ?? undefined)) },
+    ...all[0].counts.map((one, index) => ({ head: one.name, number: true, cell: (/** @type {Contract.ReplayRow} */ { counts }) => [counts[index].text, h("div.muted.small", counts[index].note)] })),
+  ], rows, { label: "By rule" });
+  const same = all.slice(1).filter((row) => !row.isChanged);
+  return [show(all.filter((row) => !same.includes(row))), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, whose numbers stay the same`), show(same))];
 }
 
 /** @param {string} tenant @param {Replay} run */
 function moved(tenant, { moved: rows = [] }) {
-  return tablePanel("Requests that end differently", null, [
+  return tablePanel("What ends differently", null, [
     text("Was", "from", status), text("Becomes", "to", status),
-    { head: "Requests", number: true, sort: (row) => row.count, cell: (row) => (row.bounds ? f.range(row.bounds, f.number) : f.number(row.count)) },
+    { head: "Log entries", number: true, sort: (row) => row.count, cell: (row) => (row.bounds ? f.range(row.bounds, f.number) : f.number(row.count)) },
     rows.some((row) => row.examples[0]) && { head: "For instance", cell: (row) => row.examples.slice(0, 1).map((/** @type {string} */ id) => a(to(tenant, "explain", { logId: id }), id.slice(0, 8))) },
-  ], rows, { limit: 10, sorted: 2, none: "Every request ends as before." });
+  ], rows, { limit: 10, sorted: 2, none: "Everything ends as before." });
 }
 
 /** @param {Replay} run @param {boolean} [isOwn] whether it replayed the rules that are published */

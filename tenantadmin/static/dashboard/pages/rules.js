@@ -145,7 +145,7 @@ function sharedBy(rule) {
 /** @type {(tenant: string, inForce: Contract.Rule[], rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>, acts: Child) => HTMLElement} */
 function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
   const [isCache, isOn] = [rule.action === "cache", rule.enabled !== false];
-  const requests = effect?.requests ?? effect?.totalExecutions;
+  const requests = effect?.totalExecutions;
   const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
   const [changed, saved] = [h("div"), isCache ? effect?.warehouseTimeSavedMs : null];
   const none = (/** @type {any} */ value) => ({ class: value == null ? "num none" : "num" });
@@ -160,7 +160,7 @@ function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([
-        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${misses(effect)}, ${f.number((requests ?? 0) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
+        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${misses(effect)}, ${f.number((effect.requests ?? effect.totalExecutions) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
         effect && ["Last 7 days", [a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],

@@ -25,7 +25,7 @@ export async function show({ tenant, query, signal }) {
   const next = nextOf(page);
   const isFiltered = FILTERS.some((name) => chosen[name]);
   return h("div",
-    pageHead("Requests", "Newest first. Days are in UTC, times in your zone.", a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
+    pageHead("Requests", "All log entries, newest first. Days are in UTC, times in your zone.", a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
     filters((given) => to(tenant, "traffic", given), fields(chosen, rules)),
     page.missReasons && panel("Why they were misses", null, facts(page.missReasons.map((one) => [f.number(one.requests), one.text]), ".pad")),
     page.requests.length ? panel(chosen.cursor ? "Older requests" : "Requests", [chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"), next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older")],
