@@ -35,7 +35,7 @@ COUNTED_STATUSES: Final = ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
 COUNTED: Final = f"cacheStatus IN {COUNTED_STATUSES}"
 #: What the rows of ``proxy_logs`` are.
 ROWS_MEANING: Final = (
-    f"One row for each log entry. Requests are counted by {COUNTED}; "
+    f"One row for each log entry. Entries with {COUNTED} are requests; "
     "the others waited, failed, were refused, report progress or were answered by the Gateway itself."
 )
 
