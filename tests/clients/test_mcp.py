@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import time
 from collections import Counter
@@ -23,6 +22,7 @@ from accounts.models import User
 from tests import factories
 from tests.clients.programs import PYTHON_CLIENT, SCRIPTS, run
 from tests.objects import save_entries
+from tests.ports import kept_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,10 +96,8 @@ def recorded_requests() -> Iterator[Counter[str]]:
 @pytest.fixture
 def address(service: Service, tmp_path: Path) -> Iterator[str]:
     """The address of the server over HTTP."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    command = [str(PYTHON_CLIENT / "bin/tenantadmin-mcp"), "--http", str(port), "--url", service.url]
-    with (tmp_path / "mcp.log").open("wb") as output:
+    with kept_port() as port, (tmp_path / "mcp.log").open("wb") as output:
+        command = [str(PYTHON_CLIENT / "bin/tenantadmin-mcp"), "--http", str(port), "--url", service.url]
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
             url = f"http://127.0.0.1:{port}/mcp"

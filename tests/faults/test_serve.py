@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from tests.ports import kept_port
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -107,10 +109,9 @@ def _processes(var_dir: Path) -> list[psutil.Process]:
 
 
 @pytest.fixture
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port() -> Iterator[int]:
+    with kept_port() as port:
+        yield port
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ import requests
 
 from tenantadmin.run.serve import web
 from tenantadmin.run.serve.address import Address, hold
+from tests.ports import kept_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +27,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def address() -> Address:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return Address("127.0.0.1", int(probe.getsockname()[1]))
+def address() -> Iterator[Address]:
+    with kept_port() as port:
+        yield Address("127.0.0.1", port)
 
 
 @pytest.fixture

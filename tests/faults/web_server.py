@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tenantadmin.run.serve import web
 from tenantadmin.run.serve.address import Address
+from tests.ports import kept_port
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,27 +22,25 @@ class Server:
     """The web server of production, on a free port. `environment` is added to the variables of the tests."""
 
     def __init__(self, **environment: str) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = int(probe.getsockname()[1])
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.process = subprocess.Popen(
-            web.web_command(Address("127.0.0.1", self.port)),
-            cwd=ROOT,
-            env={**os.environ, "DJANGO_SETTINGS_MODULE": "tenantadmin.settings", **environment},
-            stdout=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        deadline = time.monotonic() + 60
-        while True:
-            with contextlib.suppress(OSError):
-                # Each worker has a socket of its own: both must answer.
-                for _ in range(20):
-                    self.health()
-                return
-            assert self.process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        with kept_port() as self.port:
+            self.url = f"http://127.0.0.1:{self.port}"
+            self.process = subprocess.Popen(
+                web.web_command(Address("127.0.0.1", self.port)),
+                cwd=ROOT,
+                env={**os.environ, "DJANGO_SETTINGS_MODULE": "tenantadmin.settings", **environment},
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            deadline = time.monotonic() + 60
+            while True:
+                with contextlib.suppress(OSError):
+                    # Each worker has a socket of its own: both must answer.
+                    for _ in range(20):
+                        self.health()
+                    return
+                assert self.process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
 
     def health(self) -> float:
         """Return the seconds that an answer took."""

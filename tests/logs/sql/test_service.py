@@ -39,6 +39,7 @@ from tenantadmin.lib.objectstore import LocalStore
 from tenantadmin.lib.objectstore.local_copies import LocalCopies
 from tests.conftest import ApiClient
 from tests.environment import environment
+from tests.ports import kept_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -114,7 +115,8 @@ class Service:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    service = Service(tmp_path_factory.mktemp("service"), port=_free_port())
+    with kept_port() as port:
+        service = Service(tmp_path_factory.mktemp("service"), port=port)
     yield service
     service.stop()
 
@@ -347,7 +349,8 @@ def _get(application: SqlService, path: str) -> Any:
 
 def test_queries_run_again_after_the_service_restarted(tmp_path: Path) -> None:
     empty = LogSource("empty", ())
-    service = Service(tmp_path, port=_free_port())
+    with kept_port() as port:
+        service = Service(tmp_path, port=port)
     remote = RemoteEngine(url=service.url, secret=_SECRET)
     try:
         assert _run(remote, empty, "SELECT 1 AS n").row_count == 1
