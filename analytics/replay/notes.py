@@ -63,10 +63,10 @@ def _say_agreement(result: Mapping[str, Any]) -> str:
         return text
     seq = against.get("seq")
     before = "the rules in force now" if seq is None else f"revision {seq}"
-    why = (
-        "would have done on all days; on some of them, other rules were in force"
-        if was["low"] != replayed
-        else "does in a replay"
-    )
     hits = f"{say_about(was)}{count(round(middle(was)), 'hit')}"
-    return f"{text} The changes compare with what {before} {why}: {hits}."
+    if was["low"] == replayed:
+        return f"{text} The changes compare with a replay of {before} ({hits})."
+    return (
+        f"{text} The changes compare with {before} on all days ({hits}); on some of them, other rules were "
+        "in force."
+    )

@@ -149,8 +149,8 @@ def test_a_replay_of_no_request_says_why() -> None:
     ("was", "replayed", "why"),
     [
         (50, 50, ""),
-        (55, 50, "would have done on all days; on some of them, other rules were in force: 55 hits."),
-        ({"low": 49, "likely": 52, "high": 60}, 49, "does in a replay: about 52 hits."),
+        (55, 50, "revision 3 on all days (55 hits); on some of them, other rules were in force."),
+        ({"low": 49, "likely": 52, "high": 60}, 49, "a replay of revision 3 (about 52 hits)."),
     ],
 )
 def test_the_notes_say_why_the_log_has_other_hits(was: Any, replayed: int, why: str) -> None:
@@ -166,7 +166,7 @@ def test_the_notes_say_why_the_log_has_other_hits(was: Any, replayed: int, why: 
         "The log of these days has 50 hits in 110 requests, as the overview has. A replay of the rules that "
         "were in force ends as in the log for >99.9% of 120 log entries"
     )
-    assert because == (f" The changes compare with what revision 3 {why}" if why else "")
+    assert because == (f" The changes compare with {why}" if why else "")
     assert counted == (
         "With these rules, 100 of these log entries are requests: hits, misses or not cached. The other 20 "
         "wait, are refused or fail."
