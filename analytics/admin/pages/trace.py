@@ -266,7 +266,7 @@ LABELS: Final = {
     "revision.changedAt": "The rules were written",
     "cacheKeyVersion": "Version of the keys in the cache",
     "lastStore.logId": "logId of the request that stored it last",
-    "lastStore.at": "This request began",
+    "lastStore.at": "That request began",
     "storedAt": "Its result was stored",
     "expiredAt": "The result expired",
     "ttlSeconds": "Fresh for",

@@ -84,7 +84,7 @@ class TestTrace:
             "The stored result had expired: it was fresh for 1 min. It would have been a hit if the result "
             "had stayed fresh for 1.5 min. "
             "Where the reason is from what the Gateway logged of this request "
-            "logId of the request that stored it last log-0 This request began 2026-03-01 00:00:00 UTC "
+            "logId of the request that stored it last log-0 That request began 2026-03-01 00:00:00 UTC "
             "Its result was stored 2026-03-01 00:00:03 UTC The result expired 2026-03-01 00:01:03 UTC "
             "Fresh for 1 min The rules, in their order"
         ) in page
