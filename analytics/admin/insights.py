@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from analytics.digest.rendering import ShownSection
     from analytics.models import Digest, Effect
+    from analytics.reports.leaks import Closing
 
 _UNDER_WAY: Final = (Mining.State.QUEUED, Mining.State.RUNNING)
 #: Number of earlier digests that a page offers.
@@ -100,7 +101,7 @@ class DigestPage:
     sections: Sequence[ShownSection] = ()
     facts: Sequence[tuple[dict[str, Any], str]] = ()
     #: The revision that closed the leaks.
-    closed_by: int | None = None
+    closed_by: Closing | None = None
 
 
 def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] = ()) -> DigestPage:

@@ -125,14 +125,14 @@ class DigestViewSet(AppViewSet):
     def _answer(self, tenant: UUID, period: str) -> Response | HttpResponse:
         media_type = preferred_media_type(self.request.headers.get("Accept", ""), (JSON, *FORMS))
         digest = read_digest(tenant=tenant, period=period)
-        closed_by = find_closing_of_all([digest])
-        headers = {"ETag": etag_of(digest, media_type, closed_by), "Vary": "Accept"}
+        closing = find_closing_of_all([digest])
+        headers = {"ETag": etag_of(digest, media_type, closing), "Vary": "Accept"}
         unchanged = not_modified(self.request, headers["ETag"])
         if unchanged is not None:
             unchanged["Vary"] = "Accept"
             return unchanged
         if media_type == JSON:
-            return Response(digest_document(digest, closed_by), headers=headers)
+            return Response(digest_document(digest, closing), headers=headers)
         return HttpResponse(
             render_digest(digest, media_type), content_type=f"{media_type}; charset=utf-8", headers=headers
         )

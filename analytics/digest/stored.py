@@ -23,6 +23,8 @@ from tenantadmin.lib.http.hal import Link, link
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from analytics.reports.leaks import Closing
+
 JSON: Final = "application/json"
 #: The forms of a digest besides JSON, by media type.
 FORMS: Final[Mapping[str, Callable[..., str]]] = {"text/markdown": as_markdown, "text/plain": as_text}
@@ -41,6 +43,10 @@ class DigestSection(SectionText):
     closed_by: Annotated[
         int | None,
         Meta(description="Of leaks: the revision of the rules since which none of them can happen again."),
+    ] = None
+    closed_by_config: Annotated[
+        int | None,
+        Meta(description="In place of `closedBy`: the configuration's revision that switched the cache off."),
     ] = None
 
 
@@ -80,16 +86,16 @@ def list_periods(*, tenant: UUID, most: int) -> list[str]:
     return list(rows.values_list("period", flat=True)[:most])
 
 
-def etag_of(digest: Digest, media_type: str, closed_by: int | None) -> str:
+def etag_of(digest: Digest, media_type: str, closing: Closing | None) -> str:
     """Return the entity tag of a digest in a form. It depends on the tenant's name, which texts contain.
 
-    ``closed_by`` is the revision that closed its leaks.
+    ``closing`` is the revision that closed its leaks.
     """
-    return strong_etag(digest.etag, media_type, _tenant_name(digest), closed_by)
+    return strong_etag(digest.etag, media_type, _tenant_name(digest), closing)
 
 
-def digest_document(digest: Digest, closed_by: int | None) -> DigestDocument:
-    """Return the digest as the API shows it. ``closed_by`` is the revision that closed its leaks."""
+def digest_document(digest: Digest, closing: Closing | None) -> DigestDocument:
+    """Return the digest as the API shows it. ``closing`` is the revision that closed its leaks."""
     own = {"tenant": digest.tenant_id}
     year, *rest = digest.period.split("-")
     if digest.first_day == digest.last_day:
@@ -112,7 +118,8 @@ def digest_document(digest: Digest, closed_by: int | None) -> DigestDocument:
                 heading=section["heading"],
                 text=text,
                 template=section["text"],
-                closed_by=closed_by if section["id"] == LEAKS else None,
+                closed_by=closing.rules if closing and section["id"] == LEAKS else None,
+                closed_by_config=closing.config if closing and section["id"] == LEAKS else None,
             )
             for section, text in zip(digest.document["sections"], digest.texts, strict=True)
         ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
+from accounts.models.history import RevisionKind
 from analytics.reports.leak_sql import leak_findings_sql, leak_totals_sql
 from analytics.reports.reading import ReportHead, ReportQuery
 from tenantadmin.lib.core.formats import count
@@ -48,15 +49,51 @@ class LeaksReport(ReportHead):
     text: Annotated[str, Meta(description="What was found, in a sentence without a full stop.")]
     closed_by: Annotated[
         int | None,
-        Meta(description="The revision since which none of these findings can happen again."),
+        Meta(description="The revision of the rules since which none of these findings can happen again."),
     ] = None
+    closed_by_config: Annotated[
+        int | None,
+        Meta(description="In place of `closedBy`: the configuration's revision that switched the cache off."),
+    ] = None
+
+    @property
+    def closing(self) -> Closing | None:
+        """The revision that closed the findings."""
+        return Closing.of(self.closed_by, self.closed_by_config)
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """The revision of the rules or the configuration since which no leak can happen again."""
+
+    kind: RevisionKind
+    seq: int
+
+    @classmethod
+    def of(cls, rules: int | None, config: int | None) -> Closing | None:
+        """Return the revision of the rules or of the configuration, or None if both are None."""
+        if rules is not None:
+            return cls(RevisionKind.RULES, rules)
+        return None if config is None else cls(RevisionKind.CONFIG, config)
+
+    def __str__(self) -> str:
+        of = " of the configuration" if self.kind == RevisionKind.CONFIG else ""
+        return f"revision {self.seq}{of}"
+
+    @property
+    def rules(self) -> int | None:
+        return self.seq if self.kind == RevisionKind.RULES else None
+
+    @property
+    def config(self) -> int | None:
+        return self.seq if self.kind == RevisionKind.CONFIG else None
 
 
 @dataclass(frozen=True, slots=True)
 class ClosedLeaks:
-    """Statements that leaked, and the revision of the rules since which none of them can leak again."""
+    """Statements that leaked, and the revision since which none of them can leak again."""
 
-    revision: int
+    closing: Closing
     statements: Collection[str | None]
 
 
@@ -92,6 +129,7 @@ def leaks_report(
         for row in rows
     ]
     is_closed = closed is not None and all(it.statement in closed.statements for it in findings)
+    closing = closed.closing if closed and findings and is_closed else None
     return LeaksReport(
         from_=window.first,
         to=window.last,
@@ -99,8 +137,9 @@ def leaks_report(
         shared_keys=totals["sharedKeys"],
         findings=findings,
         text=_say(findings),
-        closed_by=closed.revision if closed and findings and is_closed else None,
         queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
+        closed_by=closing.rules if closing else None,
+        closed_by_config=closing.config if closing else None,
     )
 
 

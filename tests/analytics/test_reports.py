@@ -199,6 +199,12 @@ class TestLeaks:
         )  # fmt: skip
         # The tenant has no rules, since its first revision.
         assert self.report(world)["closedBy"] == 0
+        Revision.objects.create(
+            kind="config", tenant_id=world.tenant.pk, account_id=world.tenant.account_id, seq=1,
+            document={"defaults": {"cacheEnabled": False, "ttlSeconds": 60}},
+        )  # fmt: skip
+        body = self.report(world)
+        assert (body.get("closedBy"), body["closedByConfig"]) == (None, 1)
         put(world, *entries, self.entry("k2", "Ana", other), self.entry("k2", "Bo", other))
         body = self.report(world)
         assert ({it["statement"] for it in body["findings"]}, body.get("closedBy")) == ({known, other}, None)

@@ -12,7 +12,7 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from analytics.digest.facts import LEAKS
 from analytics.digest.verdict.falls import TOLD_DAYS, find_fallen_day, tell_worst_fall
-from analytics.digest.verdict.leaks import find_closing_revision, read_leaking
+from analytics.digest.verdict.leaks import CLOSING_KINDS, find_closing, read_leaking
 from analytics.digest.verdict.sentences import STATES, Verdict, VerdictSentence, VerdictState
 from analytics.models import Build, Digest, TenantHealth
 from logs.pending import last_pending_days
@@ -96,14 +96,14 @@ def note_findings(tenant_id: UUID) -> None:
 
 
 def _read_histories(digests: Mapping[UUID, Sequence[Digest]]) -> Mapping[UUID, Sequence[Revision]]:
-    """Return the revisions of the rules that can have caused or ended what digests found, oldest first."""
+    """Return the revisions that can have caused or ended what digests found, oldest first."""
     histories: defaultdict[UUID, list[Revision]] = defaultdict(list)
     leaking = {tenant for tenant, found in digests.items() if read_leaking(found[0])}
     fallen = {tenant for tenant, found in digests.items() if any(map(find_fallen_day, found))}
     if concerned := leaking | fallen:
         since = days_before(min(digests[tenant][-1].first_day for tenant in concerned), 1)
         revisions = Revision.objects.filter(
-            kind=RevisionKind.RULES,
+            kind__in=CLOSING_KINDS if leaking else [RevisionKind.RULES],
             tenant_id__in=concerned,
             changed_at__gte=dt.datetime.combine(since, dt.time(), dt.UTC),
         ).order_by("seq")
@@ -127,7 +127,8 @@ def _judge(
     """Return the verdict on a log that ends with ``last_day``. The digests are the newest first."""
     found = list(_judge_log(last_day, digests, pending=pending, failed=failed, today=at.date()))
     if digests and last_day is not None:
-        found += tell_worst_fall(digests, history, last_day=last_day, pending=pending, at=at)
+        rules = [it for it in history if it.kind == RevisionKind.RULES]
+        found += tell_worst_fall(digests, rules, last_day=last_day, pending=pending, at=at)
         found += _tell_findings(digests[0], history, today=at.date())
     found.sort(key=lambda it: STATES.index(it.state))
     worst, *more = found or [VerdictSentence(VerdictState.HEALTHY, "Healthy", last_day)]
@@ -172,9 +173,10 @@ def _tell_findings(
     for section, finding in _FINDINGS:
         if section in sections:
             text = f"{finding} on {day_in_words(digest.last_day, today)}"
-            seq = find_closing_revision([digest], reversed(history)) if section == LEAKS else None
-            if seq is None:
+            newest_first = sorted(history, key=lambda it: (it.kind, -it.seq))
+            closing = find_closing([digest], newest_first) if section == LEAKS else None
+            if closing is None:
                 yield VerdictSentence(VerdictState.FINDING, text, digest.last_day)
             else:
-                text += f", closed by revision {seq}: digests of the days after it no longer show this"
+                text += f", closed by {closing}: digests of the days after it no longer show this"
                 yield VerdictSentence(VerdictState.FINDING_CLOSED, text, digest.last_day)

@@ -49,7 +49,7 @@ class VerdictSentence(JsonStruct, kw_only=False):
 
     @property
     def is_closed(self) -> bool:
-        """True if the rules of today no longer cause it."""
+        """True if the rules and the configuration of today no longer cause it."""
         return self.state is VerdictState.FINDING_CLOSED
 
     @property

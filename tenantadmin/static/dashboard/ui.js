@@ -89,8 +89,8 @@ export const acts = (cell) => ({ head: "Actions", hidden: true, number: true, ce
 /** @type {(tenant: string, id: string | null | undefined, text?: Child) => Child} a link to a rule */
 export const ruleLink = (tenant, id, text = id) => (id ? h("a", { href: to(tenant, "rules", { rule: id }), title: id }, text) : h("span.muted", "no rule"));
 
-/** @type {(tenant: string, seq: number | string, text?: Child) => HTMLElement} a link to a revision of the rules */
-export const revisionLink = (tenant, seq, text = `revision ${seq}`) => a(to(tenant, "history", { kind: "rules", seq }), text);
+/** @type {(tenant: string, seq: number | string, text?: Child, kind?: string) => HTMLElement} a link to a revision */
+export const revisionLink = (tenant, seq, text = `revision ${seq}`, kind = "rules") => a(to(tenant, "history", { kind, seq }), text);
 
 /** @type {(wanted: (Column | false)[], rows: any[], options: TableOptions) => HTMLElement} a table, or what `none` says; a click on a heading sorts, where the column has `sort` */
 export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {

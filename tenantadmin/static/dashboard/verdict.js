@@ -1,7 +1,7 @@
 // How a tenant is, in a sentence for each finding, with the way to the day of which it speaks.
 
 import { call } from "./api.js";
-import { a, fill, h, to } from "./ui.js";
+import { a, fill, h, revisionLink, to } from "./ui.js";
 
 /** @type {Partial<Record<Contract.Verdict["state"], string>>} */
 const STATES = { healthy: "good", "hit-rate-fell": "bad", finding: "bad", "log-late": "bad" };
@@ -14,3 +14,6 @@ export function verdict(tenant, onlyAdvice) {
     advice && h("p", "What would help now: ", a(to(tenant, "recommendations"), advice))), () => line.remove());
   return line;
 }
+
+/** @type {(tenant: string, leaks: { closedBy?: number, closedByConfig?: number }) => Child} a link to the revision that closed leaks */
+export const closing = (tenant, { closedBy, closedByConfig: seq }) => (seq ? [revisionLink(tenant, seq, undefined, "config"), " of the configuration"] : closedBy && revisionLink(tenant, closedBy));

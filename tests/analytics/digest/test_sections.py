@@ -9,10 +9,13 @@ import pytest
 from django.db import connection
 
 from accounts.models import Revision
+from accounts.models.history import RevisionKind
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.sections.moved import z_score
+from analytics.digest.stored import digest_document
 from analytics.models import Recommendation, TenantHealth
+from analytics.reports.leaks import Closing
 from logs.columns import MAX_TIMESTAMP
 from rules.models import Marker
 from rules.write import write_ruleset
@@ -429,6 +432,10 @@ def test_a_leak_names_no_user(world: World) -> None:
         None,
     )
     assert not {"userName", "clientIp", "userAgent", "operationType"} & leaking.keys()
+    for closing in (None, Closing(RevisionKind.RULES, 4), Closing(RevisionKind.CONFIG, 5)):
+        sections = {it.id: it for it in digest_document(digest, closing).sections}
+        told = [(sections[name].closed_by, sections[name].closed_by_config) for name in ("totals", "leaks")]
+        assert told == [(None, None), (closing and closing.rules, closing and closing.config)]
 
 
 @pytest.mark.parametrize(("names", "is_kept"), [(1_000, True), (10_000, False)])

@@ -12,11 +12,12 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
+from accounts.models.history import RevisionKind
 from analytics.digest.verdict.judging import find_open, note_findings, read_verdict, read_verdicts
 from analytics.digest.verdict.leaks import find_closed_of_days
 from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, Digest, TenantHealth
-from analytics.reports.leaks import ClosedLeaks
+from analytics.reports.leaks import ClosedLeaks, Closing
 from logs.models import PendingBuild
 
 if TYPE_CHECKING:
@@ -72,12 +73,14 @@ def write(
     action: str = "update",
     restored_from: int | None = None,
     rules: Sequence[Mapping[str, Any]] = (),
+    kind: str = "rules",
+    document: Mapping[str, Any] | None = None,
 ) -> None:
-    """Store a revision of the rules, made some hours after the start of 2026-11-23."""
+    """Store a revision, else of the rules, made some hours after the start of 2026-11-23."""
     at = dt.datetime(2026, 11, 23, tzinfo=dt.UTC) + dt.timedelta(hours=hours)
     Revision.objects.create(
-        kind="rules", tenant_id=tenant, account_id=uuid4(), seq=seq, user="x@example.org", action=action,
-        restored_from=restored_from, document={"rules": [*rules]}, changed_at=at,
+        kind=kind, tenant_id=tenant, account_id=uuid4(), seq=seq, user="x@example.org", action=action,
+        restored_from=restored_from, document=document or {"rules": [*rules]}, changed_at=at,
     )  # fmt: skip
 
 
@@ -299,6 +302,10 @@ def leak(tenant: UUID, *leaking: Mapping[str, Any], ago: int = 1) -> None:
     digest.save()
 
 
+def closed_by_rules(seq: int, *leaking: Mapping[str, Any]) -> ClosedLeaks:
+    return ClosedLeaks(Closing(RevisionKind.RULES, seq), {it["standardizedSql"] for it in leaking})
+
+
 def test_a_leak_is_closed_once_no_rule_shares_its_statements(tenant: UUID) -> None:
     def publish(seq: int, *rules: Mapping[str, Any]) -> None:
         write(tenant, seq, hours=24 + seq, rules=rules)
@@ -332,7 +339,31 @@ def test_a_leak_is_not_closed_by_a_revision_of_before(tenant: UUID) -> None:
     write(tenant, 2, hours=1)
     verdict = read_verdict(tenant)
     assert "closed by revision 2" in verdict.text
-    assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) == ClosedLeaks(2, {"SELECT current_user()"})
+    assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) == closed_by_rules(2, MINE)
+
+
+def test_a_leak_is_closed_while_the_configuration_has_the_cache_off(tenant: UUID) -> None:
+    def configure(seq: int, *, hours: float, enabled: bool) -> None:
+        document = {"defaults": {"cacheEnabled": enabled, "ttlSeconds": 60}}
+        write(tenant, seq, kind="config", hours=hours, document=document)
+
+    leak(tenant, MINE)
+    write(tenant, 1, hours=1, rules=[SHARED])
+    configure(1, hours=-1, enabled=False)
+    assert read_verdict(tenant).state is VerdictState.FINDING
+    configure(2, hours=25, enabled=True)
+    assert read_verdict(tenant).state is VerdictState.FINDING
+    configure(3, hours=30, enabled=False)
+    configure(4, hours=31, enabled=False)
+    verdict = read_verdict(tenant)
+    assert verdict.state is VerdictState.FINDING_CLOSED
+    assert ", closed by revision 3 of the configuration: digests of the days after it" in verdict.text
+    closed = find_closed_of_days(tenant, YESTERDAY, YESTERDAY)
+    assert closed == ClosedLeaks(Closing(RevisionKind.CONFIG, 3), {"SELECT current_user()"})
+    configure(5, hours=32, enabled=True)
+    assert read_verdict(tenant).state is VerdictState.FINDING
+    write(tenant, 2, hours=33, rules=[])
+    assert find_closed_of_days(tenant, YESTERDAY, YESTERDAY) == closed_by_rules(2, MINE)
 
 
 def test_leaks_of_two_days_are_closed_once_none_of_them_can_happen_again(tenant: UUID) -> None:
@@ -345,9 +376,7 @@ def test_leaks_of_two_days_are_closed_once_none_of_them_can_happen_again(tenant:
     assert find_closed_of_days(tenant, *days) is None
     write(tenant, 2, hours=2, rules=[pay])
     write(tenant, 3, hours=3, rules=[pay, mine])
-    assert find_closed_of_days(tenant, *days) == ClosedLeaks(
-        2, {"SELECT current_user()", "SELECT * FROM hr.pay"}
-    )
+    assert find_closed_of_days(tenant, *days) == closed_by_rules(2, MINE, PAY)
     # It does not say what leaked.
     leak(tenant, ago=3)
     assert find_closed_of_days(tenant, YESTERDAY - dt.timedelta(days=2), YESTERDAY) is None
@@ -376,7 +405,7 @@ def test_what_closes_a_leak(tenant: UUID, rules: list[dict[str, Any]], is_closed
     write(tenant, 1, hours=30, rules=rules)
     assert (read_verdict(tenant).state is VerdictState.FINDING_CLOSED) == is_closed
     closed = find_closed_of_days(tenant, TODAY - dt.timedelta(days=7), TODAY)
-    assert closed == (ClosedLeaks(1, {"SELECT current_user()"}) if is_closed else None)
+    assert closed == (closed_by_rules(1, MINE) if is_closed else None)
 
 
 @pytest.mark.parametrize(

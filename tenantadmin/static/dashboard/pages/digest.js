@@ -5,7 +5,7 @@ import { dayPicker, emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { a, fine, h, pageHead, panel, revisionLink, ruleLink, tabs, to } from "../ui.js";
-import { verdict } from "../verdict.js";
+import { closing, verdict } from "../verdict.js";
 
 /** @type {Show} */
 export async function show(context) {
@@ -34,7 +34,7 @@ export async function show(context) {
   try {
     const digest = await load(tenant, day, isWeek);
     return h("div", head, views, newest && newest > until && fine("Not yet: ", a(at(newest), f.periodName(newest))), verdict(tenant, true), digest.sections.map((section) => section.id !== "recommendations" && panel(section.heading, null, h("div.pad.prose",
-      section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line))), section.closedBy && h("p.strong", "Closed by ", revisionLink(tenant, section.closedBy), ".")))),
+      section.text.split(/\n+/).map((line) => h("p", sentence(tenant, digest, line))), closing(tenant, section) && h("p.strong", "Closed by ", closing(tenant, section), ".")))),
     fine("Each number is a link to the SQL that gives it. ", digest.sections.some((section) => /usual/.test(section.text)) && `“Usual” is the median of ${isWeek ? "the weeks before" : "the same day of the week in the weeks before"}. `, digest.sections.some((section) => /Coincides/.test(section.text)) && "“Coincides with” names what happened shortly before; it need not be the cause. ", a("#/account", "Get digests by mail"), "."));
   } catch (error) {
     if (!hasStatus(error, 404)) throw error;

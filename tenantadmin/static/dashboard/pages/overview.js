@@ -8,7 +8,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { daysOf, inAddress, nameOf, noRequestsIn, periodHead } from "../periods.js";
 import { savingsTiles } from "../savings.js";
-import { a, age, badge, beside, empty, fine, go, h, panel, tablePanel, to } from "../ui.js";
+import { a, age, badge, beside, empty, fine, go, h, panel, revisionLink, tablePanel, to } from "../ui.js";
 import { verdict } from "../verdict.js";
 
 /** @typedef {{name: string, day: string, hits: number, misses: number, notCached: number}} Bucket */
@@ -139,6 +139,6 @@ function changes(tenant, timeline) {
   return tablePanel("Changes", can(tenant, "cache") && a(to(tenant, "invalidate", { show: "past" }), `${f.count(markers, "time")} results were marked as stale`), [
       age("When", "changedAt"),
       { head: "What", class: "value", cell: (row) => [h("div.row", badge(row.kind, row.kind === "rules" ? "info" : ""),
-        a(to(tenant, "history", { kind: row.kind, seq: row.seq }), `Revision ${row.seq}`)), h("div.does", row.text), fine(row.userId)] },
+        revisionLink(tenant, row.seq, `Revision ${row.seq}`, row.kind)), h("div.does", row.text), fine(row.userId)] },
     ], rows, { limit: 8, none: "No changes of rules or configuration." });
 }

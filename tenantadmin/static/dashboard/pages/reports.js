@@ -5,7 +5,8 @@ import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { readRules } from "../rulenames.js";
-import { a, badge, code, fine, go, h, input, num, pageHead, revisionLink, tablePanel, tabs, text, to } from "../ui.js";
+import { a, badge, code, fine, go, h, input, num, pageHead, tablePanel, tabs, text, to } from "../ui.js";
+import { closing } from "../verdict.js";
 import { tiles } from "./overview.js";
 
 /** @type {Show} */
@@ -45,8 +46,9 @@ async function stale(tenant, from, last) {
 /** @param {string} tenant @param {string} from @param {string} last */
 async function leaks(tenant, from, last) {
   const [rules, report] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/reports/leaks", { tenant, from, to: last })]);
+  const closed = closing(tenant, report);
   return [
-    h("div", { class: `callout ${report.closedBy ? "warn" : report.findings.length ? "bad" : "good"}` }, h("p.strong", report.text, report.closedBy && ["; closed by ", revisionLink(tenant, report.closedBy)], "."),
+    h("div", { class: `callout ${closed ? "warn" : report.findings.length ? "bad" : "good"}` }, h("p.strong", report.text, closed && ["; closed by ", closed], "."),
       fine(`Of ${f.count(report.keys, "cached result")}, ${f.number(report.sharedKeys)} went to several users: only results that depend on the user are a problem.`)),
     report.findings.length > 0 && tablePanel("Served to several users although they depend on the user", null, [
       text("How sure", "grade", (grade) => badge(grade, grade === "certain" ? "bad" : "warn")),
