@@ -1,8 +1,9 @@
-"""The dashboard formats values as Python does: the cases of `tests/formats.json`, and random values."""
+"""The dashboard formats values as Python does: the cases of `tests/*.json`, and random values."""
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import random
 from typing import TYPE_CHECKING, Any, Final
 from zoneinfo import ZoneInfo
@@ -10,8 +11,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from tenantadmin.lib.core import formats
+from tenantadmin.lib.core.json_lines import JsonFault, read_lines
 from tests.browser.browsing import browsing
-from tests.format_cases import CASES, CONDITIONS, NOW
+from tests.format_cases import CASES, CONDITIONS, JSON_FAULTS, NOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +65,35 @@ def test_conditions_are_said_as_in_python(page: Page) -> None:
         [conditions for conditions, _ in CONDITIONS],
     )
     assert said == [text for _, text in CONDITIONS]
+
+
+def test_faults_of_json_are_said_as_in_python(page: Page) -> None:
+    draw = random.Random(0)  # noqa: S311
+    whole = json.dumps({"a": [1, True, "b"], "c": {"d": {}, "e": None}}, indent=1)
+    texts = [text for text, *_ in JSON_FAULTS]
+    for _ in range(500):
+        start = draw.randrange(len(whole))
+        added = "".join(draw.choices('{}[]:,"a1.\\\n -', k=draw.randrange(3)))
+        texts.append(whole[:start] + added + whole[start + draw.randrange(3) :])
+    said = page.evaluate(
+        """(texts) => import("/static/dashboard/jsonlines.js").then(({ linesOf }) => texts.map((text) => {
+            try {
+                return Object.fromEntries(linesOf(text));
+            } catch (error) {
+                return [error.row, error.message];
+            }
+        }))""",
+        texts,
+    )
+    assert said == [read_or_say(text) for text in texts]
+
+
+def read_or_say(text: str) -> dict[str, int] | list[int | str]:
+    """Return the lines of a text, or the line and the words of its fault."""
+    try:
+        return read_lines(text)
+    except JsonFault as error:
+        return [error.line, str(error)]
 
 
 def test_a_time_is_shown_as_in_python(page: Page) -> None:

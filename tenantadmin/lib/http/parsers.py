@@ -5,17 +5,22 @@ from __future__ import annotations
 import codecs
 import json
 import math
-from typing import IO, TYPE_CHECKING, Any, NoReturn
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn
 
 from rest_framework.parsers import BaseParser, FormParser
 
 from tenantadmin.lib.core.errors import BadRequest, Detail, InvalidJson
+from tenantadmin.lib.core.json_lines import JsonFault, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 #: No document of the contract is nested deeper, and Python's recursion is limited.
 MAX_DEPTH = 64
+#: A fault that comes later is not put into words: reading the lines is slow.
+_MOST_READ: Final = 100_000
+#: Words of a body in a message may be long.
+_MAX_MESSAGE: Final = 200
 
 
 def parse_json(text: bytes, *, any_text: bool = False) -> Any:
@@ -42,9 +47,7 @@ def parse_json(text: bytes, *, any_text: bool = False) -> Any:
             parse_float=_finite,
         )
     except json.JSONDecodeError as error:
-        raise InvalidJson(
-            f"The body is not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}."
-        ) from error
+        raise InvalidJson(f"The body is not valid JSON. {_say_fault(decoded, error)}") from error
     except ValueError as error:  # an integer of thousands of digits
         raise InvalidJson("The body has a number with too many digits.") from error
     _refuse_unstorable(value, only_keys=any_text)
@@ -94,6 +97,18 @@ class StrictFormParser(FormParser):
             )
         form: dict[str, str] = fields.dict()
         return form
+
+
+def _say_fault(text: str, error: json.JSONDecodeError) -> str:
+    """Say on which line what is wrong."""
+    if error.pos <= _MOST_READ:
+        try:
+            read_lines(text)
+        except JsonFault as fault:
+            said = str(fault)
+            shown = said if len(said) <= _MAX_MESSAGE else f"{said[: _MAX_MESSAGE - 1]}…"
+            return f"Line {fault.line}: {shown}"
+    return f"Something is wrong in line {error.lineno}, column {error.colno}."
 
 
 def _is_too_deep(text: str) -> bool:

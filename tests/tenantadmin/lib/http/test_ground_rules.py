@@ -145,8 +145,13 @@ class TestStrictJson:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            (b" ", "The body is not valid JSON: Expecting value at line 1, column 2."),
-            (b'{"a": 1,}', "The body is not valid JSON: "),
+            (b" ", "The body is not valid JSON. Line 1: A value is missing."),
+            (b'{"a": 1\n,}', "The body is not valid JSON. Line 2: The comma before } is one too many."),
+            (b"[" + b"a" * 400 + b"]", f"The body is not valid JSON. Line 1: {'a' * 199}…"),
+            (
+                b"[" + b"\n" * 100_000 + b"1 2]",
+                "The body is not valid JSON. Something is wrong in line 100001, column 3.",
+            ),
             (b'{"a": 1, "a": 2}', 'The key "a" is given more than once in one object.'),
             (b'{"a": NaN}', "NaN is not a JSON number."),
             (b'{"a": -Infinity}', "-Infinity is not a JSON number."),
