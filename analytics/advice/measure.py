@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -16,19 +16,22 @@ from analytics.replay.billed import (
     bill_executions,
     compare_bills,
 )
-from analytics.replay.calibration import Bounds, calibrate
+from analytics.replay.calibration import calibrate
 from analytics.replay.caveats import find_caveats
+from analytics.replay.changes import gain_of
 from analytics.replay.comparing import compare_rulesets, render_counts
 from analytics.replay.evidence import EvidenceQuery
 from analytics.replay.job import Ruleset
 from analytics.replay.player import Player
-from analytics.replay.result import GainCounts, ReplayCounts, ReplayResult, describe_input
+from analytics.replay.result import ReplayCounts, ReplayResult, describe_input
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.sql.view import LogView
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from duckdb import DuckDBPyConnection
 
     from accounts.tenants.pricing import Pricing
@@ -50,7 +53,11 @@ class SignedRisk(JsonStruct):
 
 
 class PredictedGain(JsonStruct):
-    """The totals with the recommendation less those without it. Times in ms, sizes in bytes."""
+    """What the recommendation changes. Times in ms, sizes in bytes.
+
+    ``hits``, ``saved_ms`` and ``risk`` have the bounds that the figures of a replay show; the other counts
+    are differences of totals.
+    """
 
     hits: SignedBounds
     saved_ms: SignedBounds
@@ -74,6 +81,10 @@ class SuspendChange(JsonStruct):
 
     now: Count
     then: Count
+
+
+#: The bounds of a change of nothing.
+_NOTHING: Final = {name: {"low": 0, "likely": None, "high": 0} for name in ("hits", "savedMs", "risk")}
 
 
 class Prediction(JsonStruct):
@@ -147,7 +158,8 @@ class Measurer:
             subject=subject,
             caveats=self._find_caveats(is_gateway_unknown=is_gateway_unknown),
         )
-        return _compare(result.total, result.against.total, result.billed), result
+        bounds = gain_of(msgspec.to_builtins(result))
+        return _compare(result.total, result.against.total, result.billed, bounds), result
 
     def predict_moved(self, move: Move) -> Prediction:
         """Return what the current rules bill if some of their executions ran in another minute."""
@@ -162,7 +174,8 @@ class Measurer:
         job = self._job
         now = list(bill_executions(self._connection, f"FROM {KEPT}", job).values())
         then = list(bill_executions(self._connection, executions, job, pricing=pricing).values())
-        return _compare(self._total, self._total, compare_bills(then, now, job.pricing))
+        billed = compare_bills(then, now, job.pricing)
+        return _compare(self._total, self._total, billed, _NOTHING)
 
     def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
         grade = self.calibration.grade
@@ -187,29 +200,20 @@ class Measurer:
         return EvidenceRows(**msgspec.structs.asdict(query), rows=rows)
 
 
-def _compare(total: ReplayCounts, against: ReplayCounts, billed: ReplayBilled) -> Prediction:
-    gain = msgspec.structs.replace(
-        gain_between(total, against), billed_ms=billed.gain.billed_ms, money=billed.gain.money
-    )
-    return Prediction(total=total, against=against, gain=gain)
-
-
-def gain_between(total: GainCounts, against: GainCounts) -> PredictedGain:
-    """Return the counts of one replay minus the counts of another."""
-    return PredictedGain(
-        hits=_difference(total.hits, against.hits),
-        saved_ms=_difference(total.saved_ms, against.saved_ms),
+def _compare(
+    total: ReplayCounts,
+    against: ReplayCounts,
+    billed: ReplayBilled,
+    bounds: Mapping[str, Any],
+) -> Prediction:
+    gain = PredictedGain(
+        hits=msgspec.convert(bounds["hits"], SignedBounds),
+        saved_ms=msgspec.convert(bounds["savedMs"], SignedBounds),
         misses=total.misses - against.misses,
         spent_ms=total.spent_ms - against.spent_ms,
         hit_bytes=total.hit_bytes - against.hit_bytes,
-        risk=SignedRisk(low=total.risk.low - against.risk.low, high=total.risk.high - against.risk.high),
+        risk=msgspec.convert(bounds["risk"], SignedRisk),
+        billed_ms=billed.gain.billed_ms,
+        money=billed.gain.money,
     )
-
-
-def _difference(after: Bounds, before: Bounds) -> SignedBounds:
-    """Return the differences of the lower, the likely and the upper values, sorted."""
-    low, high = sorted((after.low - before.low, after.high - before.high))
-    likely = None
-    if after.likely is not None and before.likely is not None:
-        likely = after.likely - before.likely
-    return SignedBounds(low=low, likely=likely, high=high)
+    return Prediction(total=total, against=against, gain=gain)

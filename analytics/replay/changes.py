@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from analytics.replay.judgement import NOT_CACHED, UNCOUNTED
@@ -57,6 +58,12 @@ def change_of_all(measure: Measure, result: Mapping[str, Any], pairs: Sequence[P
     changes = [change_of(measure, pair) for pair in pairs]
     low, high = (sum(change[name] for change in changes) for name in ("low", "high"))
     return _limit(after, before, low=low, high=high)
+
+
+def gain_of(result: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the changes that a replay's result (as JSON) promises."""
+    pairs = list(pair_rules(result).values())
+    return {name: change_of_all(itemgetter(name), result, pairs) for name in ("hits", "savedMs", "risk")}
 
 
 def _limit(after: Mapping[str, Any], before: Mapping[str, Any], *, low: float, high: float) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 from msgspec import Meta
 
-from analytics.replay.changes import change_of_all, pair_rules
+from analytics.replay.changes import gain_of
 from analytics.replay.judgement import middle
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct
@@ -57,9 +56,7 @@ def figures_of_replay(result: Mapping[str, Any]) -> list[Figure]:
     """Return the figures of a replay's result (as JSON): none if it has no request."""
     if not result["total"]["requests"]:
         return []
-    pairs = list(pair_rules(result).values())
-    gain = {name: change_of_all(itemgetter(name), result, pairs) for name in ("hits", "savedMs", "risk")}
-    return figures_of({**gain, **result.get("billed", {}).get("gain", {})})
+    return figures_of({**gain_of(result), **result.get("billed", {}).get("gain", {})})
 
 
 def _bill(billed: Mapping[str, Any], money: Mapping[str, Any] | None) -> Figure:

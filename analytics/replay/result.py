@@ -27,8 +27,8 @@ class RiskCount(JsonStruct):
     high: Count
 
 
-class GainCounts(JsonStruct):
-    """The counts that are compared between rulesets."""
+class ReplayCounts(JsonStruct):
+    """What a ruleset does with the requests of a replay. Times in ms, sizes in bytes."""
 
     hits: Bounds
     saved_ms: Bounds
@@ -36,11 +36,6 @@ class GainCounts(JsonStruct):
     spent_ms: Count
     hit_bytes: Count
     risk: RiskCount
-
-
-class ReplayCounts(GainCounts):
-    """What a ruleset does with the requests of a replay. Times in ms, sizes in bytes."""
-
     requests: Annotated[Count, Meta(description="Log entries of any status.")]
     stale_hits: Count
     miss_reasons: dict[str, Count]

@@ -11,6 +11,7 @@ import msgspec
 from accounts.tenants.pricing import Pricing
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.mine import Advice, mine
+from analytics.replay.figures import figures_of, figures_of_replay
 from analytics.replay.job import Job
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset
@@ -93,11 +94,13 @@ def check_promises(
         assert result["total"] == found["predicted"]["total"]
         assert result["against"]["total"] == found["predicted"]["against"]
         assert (replayed.rules, msgspec.to_builtins(replayed.result)) == (changed, result)
+        assert figures_of(found["predicted"]["gain"]) == figures_of_replay(result)
         for other in found["alternatives"]:
             assert lint_ruleset({"rules": with_it(rules, other)}).valid
             result = replay_of(files, with_it(rules, other), rules)
             assert result["total"] == other["predicted"]["total"]
             assert result["against"]["total"] == other["predicted"]["against"]
+            assert figures_of(other["predicted"]["gain"]) == figures_of_replay(result)
 
 
 def times(days: int, every_minutes: int, *, offset: int = 0) -> range:
