@@ -1,4 +1,4 @@
-"""Replays of a draft: its counts, and how they differ from those of the live rules."""
+"""Replays of a draft or a revision: its counts, and how they differ from those of the live rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from analytics.replay.left_out import say_days
 from analytics.replay.notes import say_notes
 from analytics.replay.outdated import find_outdated, normalize
 from analytics.replay.runs import list_replays, rows_of_run
-from rules.models import RuleDraft
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -117,23 +116,23 @@ class ShownReplay:
         return at if at > now() else at + timedelta(days=1)
 
 
-def replays_of_draft(draft: RuleDraft) -> list[ShownReplay]:
-    """Return the newest replays of a draft, including replays of the same rules under another name."""
-    rules = normalize(draft)
-    subjects = Q(subject={"draftId": str(draft.pk)})
-    if rules is not None:
-        subjects |= Q(rules=rules)
+def replays_of_rules(
+    tenant_id: UUID, rules: Sequence[Any], *, draft_id: UUID | None = None
+) -> list[ShownReplay]:
+    """Return the newest replays of the rules of a revision or a draft, under whatever name.
+
+    ``draft_id`` adds replays of other texts of this draft.
+    """
+    replayed = normalize(rules)
+    subjects = Q(pk__in=()) if replayed is None else Q(rules=replayed)
+    if draft_id is not None:
+        subjects |= Q(subject={"draftId": str(draft_id)})
     # Unlike lists of all replays, this reads the results.
-    runs = list(list_replays(tenant_id=draft.tenant_id).filter(subjects).defer(None)[:_SHOWN])
-    return [ShownReplay(*each) for each in zip(runs, find_outdated(runs, draft=draft), strict=True)]
+    runs = list(list_replays(tenant_id=tenant_id).filter(subjects).defer(None)[:_SHOWN])
+    return [ShownReplay(*each) for each in zip(runs, find_outdated(runs, rules=rules), strict=True)]
 
 
 def newest_done(replays: Sequence[ShownReplay]) -> ShownReplay | None:
     """Return the newest replay of the draft as it is now against the rules in force, or None."""
     done = (shown for shown in replays if not shown.outdated and shown.run.state == ReplayRun.State.DONE)
     return next(done, None)
-
-
-def replays_of_rules(tenant_id: UUID, rules: list[Any]) -> list[ShownReplay]:
-    """Return the newest replays of the rules of a revision."""
-    return replays_of_draft(RuleDraft(tenant_id=tenant_id, rules=rules))

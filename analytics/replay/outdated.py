@@ -37,11 +37,11 @@ class Outdated:
         return f"This replay is {', and '.join(self.reasons)}."
 
 
-def find_outdated(runs: Sequence[ReplayRun], *, draft: RuleDraft | None = None) -> list[Outdated]:
+def find_outdated(runs: Sequence[ReplayRun], *, rules: Sequence[Any] | None = None) -> list[Outdated]:
     """Return what has changed since each of the finished replays of one live tenant, in at most four queries.
 
     Args:
-        draft: the draft that the replays are shown for; by default the draft that each of them names.
+        rules: the rules that the replays are shown for; by default those of the draft that each names.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -52,14 +52,12 @@ def find_outdated(runs: Sequence[ReplayRun], *, draft: RuleDraft | None = None) 
     tenant_id = runs[0].tenant_id
     live = read_ruleset(tenant_id)
     named = {run.subject["draftId"] for run in runs if "draftId" in run.subject}
-    drafts = {
-        str(one.pk): one for one in RuleDraft.objects.filter(tenant=tenant_id, pk__in=() if draft else named)
-    }
+    drafts = {} if rules is not None else _rules_of_drafts(tenant_id, named)
     earlier = _rules_at(tenant_id, {result["against"].get("seq") for result in results} - {None, live.seq})
     found = []
     for run in runs:
         named_id = run.subject.get("draftId")
-        subject = draft or drafts.get(named_id)
+        subject = drafts.get(named_id) if rules is None else rules
         is_gone = subject is None and named_id is not None
         reasons = ["of a draft that was published or deleted"] if is_gone else []
         if subject is not None and run.rules != normalize(subject):
@@ -81,10 +79,15 @@ def find_outdated(runs: Sequence[ReplayRun], *, draft: RuleDraft | None = None) 
     return found
 
 
-def normalize(draft: RuleDraft) -> list[Mapping[str, Any]] | None:
-    """Return the complete rules of a draft, as a replay stores them; None if lint finds errors."""
-    normalized = lint_document({"rules": draft.rules}).normalized
+def normalize(rules: Sequence[Any]) -> list[Mapping[str, Any]] | None:
+    """Return rules with all their defaults, as a replay stores them; None if lint finds errors."""
+    normalized = lint_document({"rules": rules}).normalized
     return None if normalized is None else list(normalized)
+
+
+def _rules_of_drafts(tenant_id: UUID, ids: set[str]) -> dict[str, list[Any]]:
+    drafts = RuleDraft.objects.filter(tenant=tenant_id, pk__in=ids)
+    return {str(draft.pk): draft.rules for draft in drafts}
 
 
 def _rules_at(tenant_id: UUID, numbers: set[int]) -> dict[int, Any]:

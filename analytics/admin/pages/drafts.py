@@ -15,7 +15,7 @@ from analytics.admin.completion import rule_words
 from analytics.admin.pages.base import LogPage, say_published
 from analytics.admin.pages.replaying import ReplayPage
 from analytics.admin.pages.rules import RulesEditor, RulesTextForm
-from analytics.admin.replays import ShownReplay, newest_done, replays_of_draft
+from analytics.admin.replays import ShownReplay, newest_done, replays_of_rules
 from rules.admin.forms import RemovalsField, offer_removals
 from rules.admin.rules import (
     check_text,
@@ -63,7 +63,7 @@ class OneDraftPage(LogPage, TenantActPage):
 
     @cached_property
     def replays(self) -> list[ShownReplay]:
-        return replays_of_draft(self.draft)
+        return replays_of_rules(self.tenant.pk, self.draft.rules, draft_id=self.draft.pk)
 
     @property
     def is_behind(self) -> bool:
