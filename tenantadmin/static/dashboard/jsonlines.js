@@ -76,11 +76,5 @@ export function linesOf(text) {
   return lines;
 }
 
-/** @param {Map<string, number>} lines @param {string} pointer the line of a pointer, or of the nearest value around it */
-export function lineOf(lines, pointer) {
-  for (let path = pointer; path; path = path.slice(0, path.lastIndexOf("/"))) {
-    const line = lines.get(path);
-    if (line) return line;
-  }
-  return 1;
-}
+/** @type {(lines: Map<string, number>, pointer: string) => number} the line of a pointer, or of the nearest value around it */
+export const lineOf = (lines, pointer) => lines.get(pointer) ?? lineOf(lines, pointer.slice(0, pointer.lastIndexOf("/")));

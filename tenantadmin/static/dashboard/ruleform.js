@@ -9,12 +9,12 @@ const NEW = "";
 const UNITS = /** @type {[string, string][]} */ ([["86400", "days"], ["3600", "hours"], ["60", "minutes"], ["1", "seconds"]]);
 const ACTIONS = { cache: "cache the result", bypass: "do not cache", deny: "refuse the statement", invalidate: "make results of other rules stale" };
 const [KEEP, SHARING] = ["keep", { userName: "only the user who asked", "": "every user" }];
-const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: { isReadOnly: true, hasNonDeterministicFunctions: false } };
 
 /** @type {Texts} conditions that have a field: lists with their operator, then flags with the value that the form writes */
 const LISTS = { tables: "containsAny", userName: "in" };
 /** @type {Record<string, boolean>} */
 const FLAGS = { isReadOnly: true, hasNonDeterministicFunctions: false };
+const DEFAULT = { name: "", action: "cache", ttlSeconds: 3600, varyBy: ["userName"], conditions: FLAGS };
 
 /** @param {string} key @param {any} test @returns {string[] | null} null: not what the form writes */
 function listOf(key, test) {
@@ -89,7 +89,7 @@ export async function askForRule(rules, id, begin = []) {
     fill(kept, stays.length > 0 && h("div.callout", h("p.strong", "This form has no field for the rest of the rule. It stays as it is:"), stays.map((one) => h("p.small", one)), fine("Change it as JSON.")));
   };
   const fillIn = () => {
-    rule = rules.find((one) => one.id === which.value) ?? { ...DEFAULT, ...(begin.length && { name: `Reads of ${begin.join(", ")}`.slice(0, 200), conditions: { ...DEFAULT.conditions, tables: { containsAny: begin } } }) };
+    rule = rules.find((one) => one.id === which.value) ?? { ...DEFAULT, ...(begin.length && { name: `Reads of ${begin.join(", ")}`.slice(0, 200), conditions: { ...FLAGS, tables: { containsAny: begin } } }) };
     const { conditions = {}, ttlSeconds = 86_400, varyBy = [] } = rule;
     [name.value, about.value] = [rule.name ?? "", rule.description ?? ""];
     action.value = actionOf(rule);
