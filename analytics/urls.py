@@ -49,6 +49,11 @@ urlpatterns = [
     path("tenants/<uuid:tenant>/requests", ReportViewSet.as_view({"get": "list_requests"}), name="requests"),
     path("tenants/<uuid:tenant>/activity", ReportViewSet.as_view({"get": "get_activity"}), name="activity"),
     path(
+        "tenants/<uuid:tenant>/activity/rules",
+        ReportViewSet.as_view({"get": "get_rule_activity"}),
+        name="rule-activity",
+    ),
+    path(
         "tenants/<uuid:tenant>/statements",
         ReportViewSet.as_view({"get": "list_statements"}),
         name="statements",

@@ -294,6 +294,7 @@ POLICIES: Final[Mapping[str, Policy]] = {
     "getLeaksReport": Policy(Level.TENANT, Scope.ANALYTICS_USERS),
     "getSavings": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     "getActivity": Policy(Level.TENANT, Scope.ANALYTICS_READ),
+    "getRuleActivity": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     "listStatements": Policy(Level.TENANT, Scope.ANALYTICS_READ),
     "getTimeline": Policy(Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ),
     "previewInvalidation": Policy(Level.TENANT, Scope.CACHE_ADMIN),

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import duckdb
 
-from analytics.summaries.engine import shared_engine
-from analytics.summaries.ranges import find_range, rules_of
+from analytics.summaries.rule_activity import read_rule_activity
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
     from uuid import UUID
-
-    from analytics.summaries.documents.rules import RuleRecord
 
 logger = logging.getLogger(__name__)
 
@@ -25,21 +23,31 @@ class RuleEffect(NamedTuple):
 
     requests: int = 0
     rate: float | None = None
-    saved_ms: int = 0
+    saved_ms: int | None = None
 
 
-def read_effects(tenant_id: UUID, *, first: dt.date, last: dt.date) -> dict[str, RuleEffect] | None:
-    """Return what rules did in a range of days, by their ids, or None if the rollups cannot be read."""
-    store = default_store()
+def read_effects(
+    tenant_id: UUID, *, first: dt.date, last: dt.date, savings: Mapping[str, Any] | None
+) -> dict[str, RuleEffect] | None:
+    """Return what rules did in a range of days, by their ids, or None if the rollups cannot be read.
+
+    Args:
+        savings: the members of `Savings` of these days; without them, the time saved is estimated.
+    """
     try:
-        with shared_engine(store) as engine:
-            rules = rules_of(engine.connection, store, find_range(tenant=tenant_id, first=first, last=last))
+        rules = read_rule_activity(default_store(), tenant=tenant_id, first=first, last=last).rules
     except (StoreError, duckdb.Error) as error:
         logger.warning("The rollups of %s to %s cannot be read: %s", first, last, error)
         return None
-    return {rule.rule_id: _effect_of(rule) for rule in rules}
-
-
-def _effect_of(rule: RuleRecord) -> RuleEffect:
-    rate = rule.cache_hits / rule.total_executions if rule.total_executions else None
-    return RuleEffect(rule.total_executions, rate, rule.warehouse_time_saved_ms)
+    if savings is None:
+        saved = {rule.rule_id: rule.warehouse_time_saved_ms for rule in rules}
+    else:
+        saved = {rule["ruleId"]: rule["busyMs"] for rule in savings["rules"]}
+    return {
+        rule.rule_id: RuleEffect(
+            rule.total_executions,
+            rule.cache_hits / rule.total_executions if rule.total_executions else None,
+            saved.get(rule.rule_id),
+        )
+        for rule in rules
+    }

@@ -32,6 +32,7 @@ from analytics.serializers.reports import (
     TrafficParameters,
 )
 from analytics.summaries.activity import Activity, read_activity
+from analytics.summaries.rule_activity import RuleActivity, read_rule_activity
 from analytics.summaries.statements import StatementFilter, StatementList, list_statements
 from logs.audit import Reader
 from rules.serializers.markers import TableInvalidationRequest
@@ -98,6 +99,17 @@ class ReportViewSet(AppViewSet):
     def get_activity(self, request: Request, tenant: UUID) -> Response:
         """By what the cache did. Days without requests are left out; at most 366 days."""
         return Response(read_activity(tenant, first=self.query.get("from"), last=self.query.get("to")))
+
+    @operation(
+        summary="What each rule did in a period",
+        budget=QUERY,
+        query=ActivityParameters,
+        responses={200: RuleActivity},
+    )
+    def get_rule_activity(self, request: Request, tenant: UUID) -> Response:
+        """From the summaries of the days: at most 366. The default is that of `getActivity`."""
+        first, last = self.query.get("from"), self.query.get("to")
+        return Response(read_rule_activity(default_store(), tenant=tenant, first=first, last=last))
 
     @operation(
         summary="The statements of a few days, with what the cache did for each",

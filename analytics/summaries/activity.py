@@ -55,6 +55,12 @@ class Range:
             before_first = days_before(last, days + max(days, _LEAST_DAYS_BEFORE) - 1)
         return cls(days, first, last, before_first, before_last)
 
+    @classmethod
+    def of(cls, first: date | None, last: date | None) -> Self:
+        """Return the days from ``first`` to ``last``. By default these are `DEFAULT_DAYS`, up to today."""
+        end = last or now().date()
+        return cls.ending(end, days=DEFAULT_DAYS if first is None else (end - first).days + 1)
+
 
 class ActivitySums(JsonStruct):
     """The requests of a period, by what the cache did. Other requests count nowhere."""
@@ -142,9 +148,8 @@ def read_activity(tenant: UUID, *, first: date | None = None, last: date | None 
     By default, these are the `DEFAULT_DAYS` days up to the last day with entries, or up to today.
     """
     log = DayRollup.objects.filter(tenant_id=tenant).aggregate(first=Min("day"), last=Max("day"))
-    end = last or log["last"] or now().date()
-    days = DEFAULT_DAYS if first is None else (end - first).days + 1
-    chosen = Range.ending(end, days=days)
+    chosen = Range.of(first, last or log["last"])
+    end = chosen.last
     rows = list(
         DayRollup.objects.filter(tenant_id=tenant, day__range=(chosen.before_first, end)).order_by("day")
     )

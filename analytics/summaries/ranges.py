@@ -66,7 +66,7 @@ def find_range(*, tenant: UUID, first: date, last: date) -> RangeFiles:
 
 
 def rules_of(connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles) -> list[RuleRecord]:
-    """Return the counts of `count_rules`. Ignore ``queriesMatched``: it is wrong for several parts."""
+    """Return the counts of `count_rules`."""
     return count_rules(_rollups(connection, store, range_files)) if range_files.parts else []
 
 

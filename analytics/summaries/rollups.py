@@ -69,6 +69,7 @@ class Rollups:
             for name, (table, condition) in tables.items()
         }
         self.is_tenant = is_tenant
+        self.parts = len(parts)
 
     def rows(self, query: str) -> list[dict[str, Any]]:
         """Return the rows of ``query``, each as a dict by column name."""

@@ -154,6 +154,48 @@ class TestActivity:
             get(world, f"activity?{days}", 400)
 
 
+class TestRules:
+    def test_the_days_of_a_rule_add_up(self, world: World) -> None:
+        put(
+            world,
+            {
+                "matchedRule": "r",
+                "cacheStatus": "MISS",
+                "standardizedSql": "a",
+                "warehouseExecutionTimeMs": 6,
+            },
+            {"matchedRule": "r", "cacheStatus": "HIT", "standardizedSql": "a"},
+            {"matchedRule": "deny", "cacheStatus": "BLOCKED", "standardizedSql": "b"},
+        )
+        put(
+            world,
+            {"matchedRule": "r", "cacheStatus": "BYPASS", "standardizedSql": "a"},
+            day=LAST - dt.timedelta(days=1),
+        )
+        put(world, {"matchedRule": "r", "cacheStatus": "HIT"}, day=LAST - dt.timedelta(days=28))
+        call_command("rebuild")
+        answer = get(world, "activity/rules")
+        assert (answer["from"], answer["to"]) == ("2026-03-01", "2026-03-28")
+        rule, deny = answer["rules"]
+        assert rule == {
+            "ruleId": "r",
+            "ruleName": None,
+            "queriesMatched": 1,
+            "totalExecutions": 3,
+            "cacheHits": 1,
+            "cacheMisses": 2,
+            "hitRate": 0.3333,
+            "warehouseTimeSavedMs": 6,
+            "requests": 3,
+            "notCached": 1,
+        }
+        assert (deny["requests"], deny["totalExecutions"]) == (1, 0)
+        (rule,) = get(world, "activity/rules?from=2026-03-27&to=2026-03-27")["rules"]
+        assert (rule["requests"], rule["cacheHits"]) == (1, 0)
+        assert get(world, "activity/rules?from=2026-03-29&to=2026-03-29")["rules"] == []
+        get(world, "activity/rules?from=2026-03-28", 400)
+
+
 class TestStatements:
     def test_the_main_rule_may_be_none(self, world: World, object_store: Path) -> None:
         passed = {"standardizedSql": "SELECT A", "cacheStatus": "PASSTHROUGH"}

@@ -113,7 +113,7 @@ _GROUPS: Final = {
     "dismissRecommendation reopenRecommendation": WILDCARD | ACCOUNT,
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,
-    "getSavings getStaleReport getActivity listStatements": pat("analytics:read"),
+    "getSavings getStaleReport getActivity getRuleActivity listStatements": pat("analytics:read"),
     "getLeaksReport": pat("analytics:users"),
     "getTimeline": ANALYST | WILDCARD | ACCOUNT,
     "previewInvalidation previewTableInvalidation": pat("cache-admin"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+import duckdb
 from django import forms
 from django.http import JsonResponse
 from django.template.loader import render_to_string
@@ -15,6 +16,8 @@ from accounts.models.users import StaffRole
 from analytics.admin.completion import log_words, rule_words
 from analytics.admin.effects import RuleEffect, read_effects
 from analytics.admin.pages.base import LogPage, say_published
+from analytics.admin.pages.savings import savings_of
+from analytics.admin.tenants import DEFAULT_RANGE
 from analytics.reports.reading import LogReader
 from rules.admin.forms import RemovalsField
 from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
@@ -32,9 +35,9 @@ from rules.markers import RuleNotFound
 from rules.rule_text import say_conditions
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
-from tenantadmin.lib.core.errors import Conflict, Forbidden
+from tenantadmin.lib.core.errors import ApiError, Conflict, Forbidden
 from tenantadmin.lib.core.timestamps import days_before
-from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -44,12 +47,9 @@ if TYPE_CHECKING:
 
     from accounts.admin.pages.base import Trail
     from rules.ruleset import RulesetState
-    from tenantadmin.lib.core.errors import ApiError
 
 #: The maximum length of the editor's text. The API accepts 1 MiB.
 _MAX_TEXT: Final = 1_000_000
-#: The list shows what rules did in so many days.
-_EFFECT_DAYS: Final = 28
 
 
 class RulesTextForm(ReasonForm):
@@ -166,11 +166,16 @@ class RulesPage(PublishingPage, RulesEditor):
         stored = read_ruleset(self.tenant.pk)
         listed = [(rule, say_conditions(rule["conditions"])) for rule in stored.rules]
         last = self.last_day
-        period = {"first": days_before(last, _EFFECT_DAYS - 1), "last": last}
+        period = {"first": days_before(last, DEFAULT_RANGE - 1), "last": last}
         if self.request.GET.get(PART) == "list":
-            effects = read_effects(self.tenant.pk, **period)
+            try:
+                savings = savings_of(self.tenant.pk, **period, reader=self.reader)
+            except (ApiError, StoreError, duckdb.Error):
+                savings = None
+            effects = read_effects(self.tenant.pk, **period, savings=savings)
             return {
                 **period,
+                "is_estimated": savings is None,
                 "listed": [
                     (rule, said, (effects or {}).get(rule["id"], RuleEffect())) for rule, said in listed
                 ],

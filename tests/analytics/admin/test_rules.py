@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
+from django.test import override_settings
 
 from accounts.models import Event, Revision, Tenant
 from rules.models import RuleDraft, Ruleset
@@ -167,17 +168,28 @@ class TestRuleForm:
     def test_the_list_shows_what_each_rule_did(
         self, staff: Client, tenant: Tenant, object_store: Path
     ) -> None:
+        ran = {"matchedRule": "orders", "cacheStatus": "MISS"}
         put_log(
             tenant,
-            {"matchedRule": "orders", "cacheStatus": "HIT"},
-            {"matchedRule": "orders", "cacheStatus": "MISS"},
+            {**ran, "standardizedSql": "a", "warehouseExecutionTimeMs": 1_000},
+            {**ran, "standardizedSql": "b", "warehouseExecutionTimeMs": 3_000},
+            {"matchedRule": "orders", "cacheStatus": "HIT", "standardizedSql": "a"},
             # What waits counts as no request.
             {"matchedRule": "orders", "cacheStatus": "HOLD"},
         )
         html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
         assert "<html" not in html
-        assert "1 orders cache uses sales.orders 1 min 2 50.0% 0 ms" in text_of(html)
-        with patch("analytics.admin.effects.rules_of", side_effect=StoreError("no answer")):
+        # As on the page of savings: of the statement that was spared.
+        assert "1 orders cache uses sales.orders 1 min 3 33.3% 1 s" in text_of(html)
+        assert "estimated" not in html
+        unread = patch("analytics.admin.pages.savings.read_savings", side_effect=StoreError("no answer"))
+        for fault in (override_settings(REPLAY_MAX_ROWS=2), unread):
+            with fault:
+                html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
+            assert "1 orders cache uses sales.orders 1 min 3 33.3% 2 s" in text_of(html)
+            assert "Savings cannot be counted now: the time saved is estimated" in text_of(html)
+            assert "Warehouse time saved, about" in html
+        with patch("analytics.summaries.rule_activity.rules_of", side_effect=StoreError("no answer")):
             html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
         assert "sales.orders 1 min – – –" in text_of(html)
 

@@ -125,6 +125,14 @@ def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
         assert rule.get_attribute("href") == f"#/t/{demo.tenant}/rules?rule=catalog-pages"
         page.click("nav[aria-label='Length of the period'] >> text=28 days")
         page.wait_for_selector("text=Billed by day")
+        # The list of rules has the same time of the same days.
+        row = page.locator("[aria-label='Savings by rule'] tr:has([title=catalog-pages])")
+        spared = row.locator("[data-label='Warehouse time saved']").inner_text()
+        days = page.inner_text(".page-head p").split(", with requests")[0]
+        dashboard.go(f"/t/{demo.tenant}/rules")
+        expect(page.locator("#rule-catalog-pages [data-unit=saved]")).to_have_text(spared)
+        expect(page.locator(".panel-head")).to_contain_text(days)
+        page.go_back()
         since = re.compile(rf" to .*, with requests since .* {demo.last_day.year}\.")
         expect(page.locator(".page-head p")).to_have_text(since)
         page.click("nav[aria-label='Length of the period'] >> text=Year")

@@ -7,10 +7,11 @@ import { changesIn, compareRules } from "../diff.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
+import { nameOf } from "../periods.js";
 import { keepAsDraft, reviewRules } from "../publish.js";
 import { askForRule } from "../ruleform.js";
 import { nameIn } from "../rulenames.js";
-import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, ruleLink, showIn, stepper, to } from "../ui.js";
+import { a, badge, beside, button, checkbox, code, facts, fill, h, pageHead, panel, revisionLink, ruleLink, showIn, to } from "../ui.js";
 
 /** @type {Texts} */
 export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "warn" };
@@ -19,8 +20,7 @@ export const ACTION = { cache: "good", bypass: "", deny: "bad", invalidate: "war
 export async function show(context) {
   const { tenant, query } = context;
   const wanted = query.get("rule");
-  const year = query.get("year") ?? f.yesterday().slice(0, 4);
-  const [stored, effects] = await Promise.all([rulesOf(tenant), effectsOf(tenant, year)]);
+  const [stored, did] = await Promise.all([rulesOf(tenant), activityOf(tenant)]);
   /** @type {Promise<Contract.RulesBlame> | undefined} */
   let reading;
   const blame = () => (reading ??= call("GET /config/tenants/{tenant}/rules/blame", { tenant }));
@@ -69,7 +69,7 @@ export async function show(context) {
   const row = (rule) => {
     const name = rule.name || rule.id;
     const isOn = rule.enabled !== false;
-    const details = describe(tenant, inForce, rule, effects.get(rule.id), year, wanted === rule.id, blame,
+    const details = describe(tenant, inForce, rule, did, wanted === rule.id, blame,
       mayWrite && button("Remove the rule", () => setAndLeave(rules.filter((one) => one !== rule)), "danger small"));
     if (!mayWrite) return h("div.rule-row", details);
     const toggle = checkbox("enabled", isOn, { role: "switch", "aria-label": `${name} is on`, title: isOn ? "On: turn it off" : "Off: turn it on", onchange: () => {
@@ -95,8 +95,8 @@ export async function show(context) {
     return element;
   };
   list.addEventListener("keydown", (event) => event.key === "Escape" && bar.querySelector("button")?.focus());
-  const all = panel("In order: the first enabled match decides", [beside(`In ${year}; time saved is estimated from misses. `, a(to(tenant, "savings"), "Savings"), " counts it by statement."), stepper("Year", (one) => to(tenant, "rules", { year: one }), String(Number(year) - 1), String(Number(year) + 1))],
-    h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Saved, about"].map((name, index) =>
+  const all = panel("In order: the first enabled match decides", did && beside(did.days, did.note),
+    h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Warehouse time saved"].map((name, index) =>
       h("span", { class: index > 2 && "num" }, name)))), list);
   const head = all.querySelector("h2");
   head?.setAttribute("tabindex", "-1");
@@ -105,23 +105,25 @@ export async function show(context) {
   return h("div",
     pageHead("Rules", [`Revision ${stored.seq}, published ${f.ago(stored.modifiedAt)} · `, a(to(tenant, "history", { kind: "rules" }), "History")],
       mayWrite && [h("a.button", { href: to(tenant, "rules/edit") }, "Edit as JSON"), button("Add a rule", () => edit(), "primary")]),
-    wanted && !inForce.some(({ id }) => id === wanted) && await gone(tenant, wanted, (rule) => describe(tenant, inForce, rule, effects.get(wanted), year, true, blame, null)),
+    wanted && !inForce.some(({ id }) => id === wanted) && await gone(tenant, wanted, (rule) => describe(tenant, inForce, rule, did, true, blame, null)),
     rules.length ? all
       : nothingYet(tenant, "first-rule", "There are no rules yet: every request passes through.", "Rules stand here in their order, each with its hits and the time that it saved."),
     bar);
 }
 
-/** @param {Contract.RuleRecord} effect a year that the release before summed up has one number for both */
-const misses = ({ cacheMisses, notCached }) => (notCached == null ? `${f.number(cacheMisses)} misses or not cached`
-  : `${f.number(cacheMisses - notCached)} misses, ${f.number(notCached)} not cached`);
-
-/** @param {string} tenant @param {string} year what each rule did; nothing where there are no summaries, or no right to read them */
-async function effectsOf(tenant, year) {
+/** @param {string} tenant what each rule did lately, and what it saved, which comes later; nothing without the right to read it */
+async function activityOf(tenant) {
   try {
-    const { rules } = await call("GET /tenants/{tenant}/summaries/{year}/rules", { tenant, year });
-    return new Map(rules.map((rule) => [rule.ruleId, rule]));
+    const { from, to: last, rules } = await call("GET /tenants/{tenant}/activity/rules", { tenant });
+    const note = h("span");
+    /** @type {Promise<Map<string | null, number>>} */
+    const saved = call("GET /tenants/{tenant}/savings", { tenant, from, to: last, step: "day" }).then((savings) => new Map(savings.rules.map((rule) => [rule.ruleId, rule.busyMs])), () => {
+      fill(note, ". Savings cannot be counted now: time saved is estimated from misses");
+      return new Map(rules.map((rule) => [rule.ruleId, rule.warehouseTimeSavedMs]));
+    });
+    return { days: nameOf(last, 28), note, saved, of: new Map(rules.map((rule) => [rule.ruleId, rule])) };
   } catch (error) {
-    if (hasStatus(error, 403, 404)) return new Map();
+    if (hasStatus(error, 403, 404)) return null;
     throw error;
   }
 }
@@ -142,13 +144,15 @@ function sharedBy(rule) {
   return rule.varyBy.length ? ["requests with the same ", h("code", rule.varyBy.join(", "))] : "all users";
 }
 
-/** @type {(tenant: string, inForce: Contract.Rule[], rule: Contract.Rule, effect: Contract.RuleRecord | undefined, year: string, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>, acts: Child) => HTMLElement} */
-function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
+/** @type {(tenant: string, inForce: Contract.Rule[], rule: Contract.Rule, did: Awaited<ReturnType<typeof activityOf>>, isOpen: boolean, blame: () => Promise<Contract.RulesBlame>, acts: Child) => HTMLElement} */
+function describe(tenant, inForce, rule, did, isOpen, blame, acts) {
+  const effect = did?.of.get(rule.id);
   const [isCache, isOn] = [rule.action === "cache", rule.enabled !== false];
-  const requests = effect?.totalExecutions;
+  const [requests, notCached] = [effect?.totalExecutions, effect?.notCached ?? 0];
   const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
-  const [changed, saved] = [h("div"), isCache ? effect?.warehouseTimeSavedMs : null];
   const none = (/** @type {any} */ value) => ({ class: value == null ? "num none" : "num" });
+  const [changed, saved] = [h("div"), h("span", { ...none(isCache ? did : null), "data-unit": "saved" }, isCache && did ? "…" : f.NONE)];
+  if (isCache) did?.saved.then((of) => fill(saved, f.saving(f.duration(of.get(rule.id)))));
   const element = h("details", { class: isOn ? "rule" : "rule off", open: isOpen, id: `rule-${rule.id}` },
     h("summary.rule-grid",
       h("span.place"),
@@ -156,11 +160,11 @@ function describe(tenant, inForce, rule, effect, year, isOpen, blame, acts) {
       h("span", badge(isCache ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, isOn ? ACTION[rule.action] : "")),
       h("div.figures", h("span", { ...none(requests), "data-unit": "requests" }, f.number(requests)),
         h("span", { ...none(rate), "data-unit": "hits" }, rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
-        h("span", { ...none(saved), "data-unit": "saved" }, f.saving(f.duration(saved))))),
+        saved)),
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([
-        effect && [`In ${year}`, `${f.count(effect.cacheHits, "hit")}, ${misses(effect)}, ${f.number((effect.requests ?? effect.totalExecutions) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
+        effect && [did?.days, `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses - notCached)} misses, ${f.number(notCached)} not cached, ${f.number((effect.requests ?? 0) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
         effect && ["Last 7 days", [a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],

@@ -2,6 +2,7 @@
 
 import { call } from "../api.js";
 import { chart } from "../charts.js";
+import { readActivity } from "../days.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { daysOf, nameOf, noRequestsIn, periodHead } from "../periods.js";
@@ -16,7 +17,8 @@ const spared = (ms) => f.saving(f.duration(ms));
 
 /** @type {Show} */
 export async function show({ tenant, query, signal }) {
-  const [today, last, asked] = [f.today(), f.yesterday(), query.get("period")];
+  const [today, asked] = [f.today(), query.get("period")];
+  const last = (await readActivity(tenant)).lastDay ?? f.yesterday();
   const [period, days] = asked ? [asked, Number(query.get("days")) || 1] : [last, 28];
   const [from, end] = daysOf(period, days);
   const isYear = period.length === 4;
