@@ -189,6 +189,11 @@ class TestMarkers:
             text = page_text(support, page, **query)
             assert shown in text, query
             assert not_shown not in text, query
+        # Publishing empties the cache: nothing is left that the marker would end.
+        write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE]}, actor="owner@example.org")
+        shown = page_text(support, page)
+        assert "not needed orders" in shown
+        assert "backfill no more: publishing emptied the cache since Remove" in shown
         Marker.objects.all().delete()
         assert "No marker is active: results are served until they expire." in page_text(support, page)
 

@@ -22,12 +22,13 @@ export async function show(context) {
   const isPast = query.get("show") === "past";
   const wanted = query.get("rule") ?? "";
   const kept = isPast ? "past" : "";
-  const [{ rules, name, link }, { markers, _links }] = await Promise.all([
+  const [{ rules, modifiedAt, name, link }, { markers, _links }] = await Promise.all([
     readRules(tenant), call("GET /tenants/{tenant}/invalidation-markers", { tenant, status: isPast ? "expired" : "active", targetRuleId: wanted, limit: PAGE, cursor: query.get("cursor") ?? "" })]);
   const next = nextOf({ _links });
+  const until = age("Needed until", "expiresAt");
   const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
   return h("div",
-    pageHead("Invalidate", "Mark cached results as stale: the Gateway serves no older result of the rule any more. A marker records it until all older results have expired by themselves."),
+    pageHead("Invalidate", "Mark cached results as stale: the Gateway serves no older result of the rule any more. A marker records it until all older results have expired by themselves, or published rules empty the cache."),
     done,
     caching.length ? h("div.columns", byTable(context, name), byRule(context, caching, wanted, name))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),
@@ -36,7 +37,7 @@ export async function show(context) {
     markers.length ? tablePanel(next ? "Markers" : f.count(markers.length, "marker"), next && a(to(tenant, "invalidate", { rule: wanted, show: kept, cursor: next }), "Older"), [
       { head: "Rule", cell: (row) => [link(row.targetRuleId), row.superseded && [" ", badge("a newer one counts")]], sort: (row) => name(row.targetRuleId) },
       age("Made", "invalidatedAt"),
-      age(isPast ? "Ended" : "Needed until", "expiresAt"),
+      isPast ? age("Ended", "expiresAt") : { ...until, cell: (row) => (row.invalidatedAt < modifiedAt ? beside("no more: publishing emptied the cache since") : until.cell(row)) },
       { head: "By", cell: (row) => by(link, row), class: "value" },
       { head: "Reason", cell: (row) => row.metadata.reason ?? f.NONE, class: "value" },
     ], markers, { label: "Markers" }) : empty(isPast ? "No marker has ended." : "No marker is active: all results that are not expired are served."));
