@@ -61,6 +61,7 @@ class LoggedRequest(JsonStruct):
     standardized_sql: str | None
     status_code: Annotated[int | None, Meta(description="What the consumer got.")] = None
     query_id: Annotated[str | None, Meta(description="The warehouse's own id of the query.")] = None
+    tables: Annotated[str | None, Meta(description="A JSON array as text, as the log has it.")] = None
 
 
 class Disagreement(JsonStruct):

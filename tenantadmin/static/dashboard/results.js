@@ -5,7 +5,7 @@ import { Exact, parseExact, writeExact } from "./exactjson.js";
 import * as f from "./format.js";
 import { can } from "./people.js";
 import { STATUSES, meaning } from "./statuses.js";
-import { a, beside, button, go, h, table, to } from "./ui.js";
+import { a, beside, h, table, to } from "./ui.js";
 
 /** @param {string} tenant @param {string} sql @param {AbortSignal} [signal] @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact` */
 export async function run(tenant, sql, signal) {
@@ -26,13 +26,11 @@ export function resultTable(tenant, answer) {
   })), answer.rows, { label: "Result", none: "No row fits." });
 }
 
-/** @param {string} tenant @param {string} day @param {string | null} status of a statement that the Gateway answers itself there are no tables @param {string} column @param {string} value begin a rule of the tables that a logged statement reads */
-export const ruleButton = (tenant, day, status, column, value) => status !== "SPOOFED" && can(tenant, "write") && can(tenant, "member") && button("Make a rule for its tables", async () => {
-  const { rows } = await run(tenant, `SELECT tables FROM proxy_logs WHERE day = '${day}' AND ${column} = '${value.replaceAll("'", "''")}' LIMIT 1`);
-  const tables = /** @type {string[]} */ (JSON.parse(rows[0]?.tables ?? "[]"));
-  if (!tables.length) throw new Error("The log names no table of this statement.");
-  go(to(tenant, "rules/edit", { tables: tables.join(",") }));
-});
+/** @param {string} tenant @param {string | null | undefined} logged `tables` of the log: what leads to a rule of these tables */
+export function ruleButton(tenant, logged) {
+  const tables = JSON.parse(logged ?? "[]").join(",");
+  return tables && can(tenant, "write") && h("a.button", { href: to(tenant, "rules/edit", { tables }) }, "Make a rule for its tables");
+}
 
 /** @param {string} tenant @param {string} name @param {any} value @param {string} day */
 function cell(tenant, name, value, day) {

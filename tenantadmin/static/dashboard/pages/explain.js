@@ -6,6 +6,7 @@ import * as f from "../format.js";
 import { form } from "../forms.js";
 import { parseJson } from "../jsonlines.js";
 import { can } from "../people.js";
+import { ruleButton } from "../results.js";
 import { nameIn } from "../rulenames.js";
 import { meaning, status } from "../statuses.js";
 import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, revisionLink, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
@@ -77,7 +78,7 @@ function request(tenant, { logged: row, miss, disagreement, rules, decision: { v
       row.warehouseExecutionTimeMs !== null && ["In the warehouse", f.duration(row.warehouseExecutionTimeMs)],
       row.cacheKey !== null && ["Key", [h("code", row.cacheKey), varyBy && Object.keys(varyBy).length > 0 && [", apart by ",
         Object.entries(varyBy).map(([name, value]) => [h("code", `${name} = ${value ?? "null"}`), " "])]]],
-      ["Statement", h("div.sql", row.standardizedSql ?? f.NONE)], miss && ["Why a miss", whyMiss(tenant, miss)],
+      ["Statement", [h("div.sql", row.standardizedSql ?? f.NONE), ruleButton(tenant, row.tables)]], miss && ["Why a miss", whyMiss(tenant, miss)],
     ], ".pad"),
     disagreement && h("div.pad", h("div.callout.warn",
       `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${nameIn(rules, disagreement.traced, "ruleId") ?? "none"}.`)));

@@ -5,10 +5,10 @@ import { dayPicker, emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { filters } from "../forms.js";
 import { can } from "../people.js";
-import { ruleButton } from "../results.js";
+import { ruleButton, run } from "../results.js";
 import { readRules } from "../rulenames.js";
 import { meaning, status, statusChoices } from "../statuses.js";
-import { a, field, fine, h, input, num, pageHead, panel, select, table, tabs, text, to } from "../ui.js";
+import { a, field, fill, fine, h, input, num, pageHead, panel, select, table, tabs, text, to } from "../ui.js";
 
 /** @typedef {"warehouse" | "requests" | "response" | "hit-rate"} Order */
 
@@ -33,15 +33,15 @@ export async function show({ tenant, query }) {
     filters(at, field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
       field("Rule", rules.choice("mainRule", mainRule)), field("Last status", select("status", statusChoices, chosen.status ?? "")),
       field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order))),
-    found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, day, rules), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
+    found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, from, day, rules), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
       found.total > found.statements.length && fine(`These are the first ${found.statements.length}. Filter by a part of the statement to see others.`))
       : emptyDay(tenant, `There are no requests ${from === day ? "on" : "in the days up to"} ${f.periodName(day)}.`, lastDay, (last) => at({ day: last })));
 }
 
-/** @param {string} tenant @param {string} until @param {Rules} rules @returns {Column[]} */
-const columns = (tenant, until, rules) => [
-  { head: "Statement", cell: (row) => statement(tenant, until, row, rules), class: "wide-cell" },
-  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), others(row) > 0 && h("div.muted.small", { title: `They ${OTHERS}.` }, `${f.number(others(row))} not counted`)], sort: counted },
+/** @param {string} tenant @param {string} from @param {string} until @param {Rules} rules @returns {Column[]} */
+const columns = (tenant, from, until, rules) => [
+  { head: "Statement", cell: (row) => statement(tenant, from, until, row, rules), class: "wide-cell" },
+  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), others(row) > 0 && h("div.muted.small", { title: "The opened row says what they were" }, `${f.number(others(row))} not counted`)], sort: counted },
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
@@ -55,22 +55,35 @@ const counted = (row) => row.hits + row.storedMisses + row.notCached;
 /** @param {Contract.StatementActivity} row */
 const others = (row) => row.requests - counted(row);
 
-const OTHERS = "were answered by the Gateway itself, were refused, waited or failed";
-
 /** @param {Contract.StatementActivity} row */
 const rate = (row) => (counted(row) ? row.hits / counted(row) : null);
 
-/** @param {string} tenant @param {string} until @param {Contract.StatementActivity} row @param {Rules} rules */
-function statement(tenant, until, row, rules) {
+/** @type {(tenant: string, from: string, until: string, row: Contract.StatementActivity, acts: Element, apart: Element) => Promise<void>} say what the summaries do not have: tables, and how many requests were neither hits nor misses, by status */
+async function look(tenant, from, until, { statement }, acts, apart) {
+  const { rows } = await run(tenant, `SELECT cacheStatus, count(*) AS requests, max(tables) AS tables FROM proxy_logs
+WHERE day BETWEEN '${from}' AND '${until}' AND standardizedSql = '${statement.replaceAll("'", "''")}' GROUP BY 1 ORDER BY 2 DESC`);
+  acts.prepend(ruleButton(tenant, rows.find((one) => one.tables)?.tables) || "");
+  const others = rows.filter(({ cacheStatus }) => !/^(HIT|MISS|BYPASS|PASSTHROUGH)$/.test(cacheStatus));
+  if (others.length) fill(apart, "Not counted: ", others.map((one) => [f.number(Number(one.requests)), " ", status(one.cacheStatus ?? "none"), " "]));
+}
+
+/** @type {(tenant: string, from: string, until: string, row: Contract.StatementActivity, rules: Rules) => HTMLElement} */
+function statement(tenant, from, until, row, rules) {
   const shown = h("div.sql.two", row.statement);
   const details = h("details.statement", h("summary", shown));
   /** @type {HTMLElement | undefined} a row of the whole width */
   let more;
   details.addEventListener("toggle", () => {
     shown.classList.toggle("two");
-    more ??= h("tr", h("td", { colspan: 7 }, can(tenant, "member") && h("p.row", ruleButton(tenant, row.lastDay, row.cacheStatus, "standardizedSql", row.statement), a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests")),
-      fine(`${f.count(counted(row), "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached. ${others(row) ? `Not counted: ${f.number(others(row))} that ${OTHERS}.` : ""}`),
-      fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by `, rules.link(row.matchedRule), ". ", row.cacheStatus && meaning(row.cacheStatus))));
+    if (!more) {
+      const acts = h("p.row", a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests"));
+      const apart = h("span", others(row) > 0 && `${f.number(others(row))} not counted.`);
+      const isMember = can(tenant, "member");
+      if (isMember) look(tenant, from, until, row, acts, apart).catch(() => {});
+      more = h("tr", h("td", { colspan: 7 }, isMember && acts,
+        fine(`${f.count(counted(row), "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached. `, apart),
+        fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by `, rules.link(row.matchedRule), ". ", row.cacheStatus && meaning(row.cacheStatus))));
+    }
     if (details.open) details.closest("tr")?.after(more);
     else more.remove();
   });

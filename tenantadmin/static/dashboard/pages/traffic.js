@@ -4,7 +4,6 @@ import { call } from "../api.js";
 import { emptyDay, readActivity } from "../days.js";
 import * as f from "../format.js";
 import { filters } from "../forms.js";
-import { ruleButton } from "../results.js";
 import { readRules } from "../rulenames.js";
 import { MISSES, status, statusChoices } from "../statuses.js";
 import { a, beside, empty, facts, field, fill, h, input, nextOf, pageHead, panel, select, to } from "../ui.js";
@@ -61,10 +60,9 @@ function request(tenant, row, rules) {
 }
 
 /** @param {string} tenant @param {Row} row @param {HTMLElement} body */
-function open(tenant, { queryHash, statement, logId, day, cacheStatus }, body) {
+function open(tenant, { queryHash, statement, logId, day }, body) {
   const same = queryHash ? { queryHash } : statement ? { statement: statement.slice(0, LONGEST) } : null;
   const acts = h("div.row", same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
-    logId && ruleButton(tenant, day, cacheStatus, "logId", logId),
     logId && a(to(tenant, "explain", { logId, day }), "Link to this request"));
   if (!logId) return fill(body, h("p.sql", statement), h("p.muted", "Without a logId, rules cannot be traced."), acts);
   const output = h("div");
