@@ -41,11 +41,15 @@ export async function released(parent) {
 
 /** @param {Element} parent @param {...Child} children as `fill`; the focus stays where the user put it */
 export function refill(parent, ...children) {
-  const focused = parent.querySelector(":focus");
+  const focused = /** @type {any} */ (parent.querySelector(":focus"));
+  // What a link or a menu says may be what came late. What a button says is what it does.
+  const whole = focused?.tagName === "BUTTON";
+  const alike = () => [.../** @type {NodeListOf<HTMLElement>} */ (parent.querySelectorAll("a, button, select"))].filter((one) => focused?.cloneNode(whole).isEqualNode(one.cloneNode(whole)));
+  const before = alike();
   fill(parent, ...children);
-  const like = (/** @type {boolean} */ whole) => [.../** @type {NodeListOf<HTMLElement>} */ (parent.querySelectorAll("a, button, select"))].find((one) => focused?.cloneNode(whole).isEqualNode(one.cloneNode(whole)));
-  // What a link or a menu says may be what came late.
-  (like(true) ?? like(false))?.focus();
+  const now = alike();
+  // Of buttons that are alike, none if they are more or fewer now.
+  if (now.length === before.length) now[before.indexOf(focused)]?.focus();
 }
 
 /** @param {string} name one of templates/dashboard/icons.svg */

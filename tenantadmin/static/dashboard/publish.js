@@ -2,7 +2,7 @@
 
 import { ApiError, call, configOf, hasStatus, rulesOf } from "./api.js";
 import { changesIn, compareRules, ruleDiff } from "./diff.js";
-import { addDays, count, yesterday } from "./format.js";
+import { addDays, ago, count, yesterday } from "./format.js";
 import { commentInput } from "./forms.js";
 import { nameIn, readRules } from "./rulenames.js";
 import { validate } from "./ruleset.js";
@@ -31,8 +31,9 @@ export async function askToPublish({ context, kind = "rules", title, action, war
       notify(`Revision ${seq} is in force.`, "revision", seq > 0 && button(`Undo: restore revision ${seq - 1}`, async () => {
         const now = isRules ? await rulesOf(tenant) : await configOf(tenant);
         if (now.seq !== seq) throw new Error("Another revision was published since: see the history.");
+        const here = location.hash;
         await restore(tenant, kind, seq - 1, `Undo of revision ${seq}`);
-        go(location.hash);
+        if (location.hash === here) go(here);
         notify(`Undone: the ${isRules ? "rules" : "configuration"} of revision ${seq - 1} are in force again.`);
       }, "small"));
     },
@@ -69,32 +70,33 @@ export async function reviewRules(context, stored, rules, saved) {
     replay: async () => {
       const { draftId } = await makeDraft(tenant, stored, rules);
       saved();
-      await startReplay(tenant, { draftId });
+      await startReplay(context, { draftId });
     },
     run: (comment) => publishing(tenant, (confirmDeletes) => call("PUT /config/tenants/{tenant}/rules", { tenant, confirmDeletes, comment, body: { rules, seq: stored.seq, cacheBust: stored.cacheBust } }))
       .catch((error) => { throw hasStatus(error, 409) ? new Error("Another user has published other rules meanwhile. Keep yours as a draft: it shows the conflicts.") : error; }),
     then: () => {
       saved();
-      go(to(tenant, "rules"));
+      context.go(to(tenant, "rules"));
     } });
 }
 
-/** @param {string} tenant @param {Contract.ReplaySubject} subject replay it on the last seven days */
-export async function startReplay(tenant, subject) {
+/** @param {Context} context @param {Contract.ReplaySubject & {from?: string, to?: string}} subject replay it, on the last seven days if it names none */
+export async function startReplay({ tenant, go }, subject) {
   const last = yesterday();
-  const { replayId } = await call("POST /tenants/{tenant}/replays", { tenant, body: { ...subject, from: addDays(last, -6), to: last } });
+  const { replayId, finishedAt } = await call("POST /tenants/{tenant}/replays", { tenant, body: { from: addDays(last, -6), to: last, ...subject } });
   go(to(tenant, `replays/${replayId}`));
+  if (finishedAt) notify(`This replay, made ${ago(finishedAt)}, is of the same rules and days: it is current.`);
 }
 
 /** @param {string} tenant @param {Contract.TenantRules} stored @param {any[]} rules */
 const makeDraft = (tenant, stored, rules) => call("POST /config/tenants/{tenant}/rules/drafts", { tenant, body: { rules, baseSeq: stored.seq } });
 
 /** @param {Context} context @param {Contract.TenantRules} stored @param {any[]} rules @param {() => void} saved */
-export async function keepAsDraft({ tenant, isShown }, stored, rules, saved) {
+export async function keepAsDraft({ tenant, go }, stored, rules, saved) {
   const draft = await makeDraft(tenant, stored, rules);
   saved();
   const { added, changed } = compareRules(stored.rules, rules);
-  if (isShown()) go(to(tenant, `drafts/${draft.draftId}`, { rule: [...added, ...changed][0]?.id }));
+  go(to(tenant, `drafts/${draft.draftId}`, { rule: [...added, ...changed][0]?.id }));
 }
 
 /** @template T @param {string} tenant @param {(confirmDeletes?: string) => Promise<T>} run publish; ask again where rules with active markers go @returns {Promise<T>} */

@@ -32,7 +32,7 @@ function match(routes, path) {
 /**
  * Show the page of the address, now and whenever it changes.
  * @param {Route[]} routes
- * @param {{open: (route: Route | null, context: Context, load: () => Promise<Child>) => Promise<void>}} shell
+ * @param {{open: (route: Route | null, context: Context, load: () => Promise<Child>) => Promise<void>, late: (href: string) => void}} shell
  */
 export function startRouter(routes, shell) {
   /** @type {AbortController | null} */
@@ -41,7 +41,7 @@ export function startRouter(routes, shell) {
   /** @type {(() => boolean)} */
   let isDirty = () => false;
 
-  const go = () => {
+  const open = () => {
     if (location.hash !== shown && isDirty() && !confirm("Leave without saving your changes?")) {
       history.pushState(null, "", shown || "#/");
       return;
@@ -62,7 +62,8 @@ export function startRouter(routes, shell) {
     const context = {
       params, query, tenant: params.tenant ?? "", signal: controller.signal,
       isShown: () => parse(location.hash).path === path,
-      reload: () => { if (context.isShown()) go(); },
+      reload: () => { if (context.isShown()) open(); },
+      go: (href) => (context.isShown() ? go(href) : shell.late(href)),
       address: (href) => { if (isHere()) history.replaceState(null, "", href); },
       title: (text) => { if (isHere()) document.title = `${text} · Dashboard`; },
       guard: (check) => { if (isHere()) isDirty = check; },
@@ -76,15 +77,15 @@ export function startRouter(routes, shell) {
     };
     shell.open(found?.route ?? null, context, load);
   };
-  addEventListener("hashchange", go);
+  addEventListener("hashchange", open);
   // A link to the present page reads it again.
   addEventListener("click", ({ target }) => {
-    if (/** @type {Element} */ (target).closest("a")?.href === location.href && !isDirty()) go();
+    if (/** @type {Element} */ (target).closest("a")?.href === location.href && !isDirty()) open();
   });
   addEventListener("beforeunload", (event) => {
     if (isDirty()) event.preventDefault();
   });
-  go();
+  open();
 }
 
 /** @param {unknown} error why a page's module is not there @returns {never} */

@@ -39,6 +39,8 @@ const OPEN = ["/signin", "/terms"];
 let before = null;
 
 export const shell = {
+  /** @param {string} href where an act leads that was done after its page was left */
+  late: (href) => notify("What you began is done.", "", a(href, "See it")),
   /** @param {Route | null} route @param {Context} context @param {() => Promise<Child>} load */
   async open(route, context, load) {
     const { tenant, signal } = context;

@@ -14,7 +14,7 @@ type Route = { pattern: string; load: () => Promise<{ show: Show }>; title: stri
 type Context = {
   params: Texts; query: URLSearchParams; tenant: string; signal: AbortSignal; title: (text: string) => void;
   guard: (isDirty: () => boolean) => void; later: (act: () => any, pause?: number) => void; reload: () => void;
-  address: (href: string) => void; isShown: () => boolean; until: (isDone: () => Promise<boolean>) => void;
+  address: (href: string) => void; isShown: () => boolean; go: (href: string) => void; until: (isDone: () => Promise<boolean>) => void;
 };
 
 // Tables and dialogs (ui.js). `hidden`: of the heading. `then` of a dialog follows when it ran; `beside`: its button.

@@ -98,9 +98,7 @@ export function table(wanted, rows, { label, none, limit = 200, sorted = -1 }) {
   const columns = wanted.flatMap((one) => one || []);
   const body = h("tbody");
   const more = h("div.more");
-  let by = sorted;
-  let down = true;
-  let shown = limit;
+  let [by, down, shown] = [sorted, true, limit];
   const heads = columns.map((column, index) => {
     const press = () => {
       down = by === index ? !down : true;
@@ -221,6 +219,8 @@ export function ask({ title, body, action, danger, run, then, wide, beside: more
       try {
         await run();
       } catch (error) {
+        // The page was left: a notice says it.
+        if (!dialog.open) throw error;
         return void (showAtFields(error) || fill(problem, failure(error)));
       }
       done = true;

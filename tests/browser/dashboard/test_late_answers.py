@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from analytics.models import DigestPreference, Mining
-from rules.models import Ruleset
+from rules.models import RuleDraft, Ruleset
 from rules.restore import restore_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
@@ -185,6 +185,60 @@ def test_a_token_that_comes_after_signing_out_is_dropped(
         assert page.evaluate("Object.keys(sessionStorage)") == []
         # What it was for was not done.
         expect(page.locator(".notice.error")).to_contain_text("Your session has ended: sign in again.")
+
+
+def test_an_act_that_ends_late_does_not_take_the_user_back(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin, f"/t/{demo.tenant}/drafts") as dashboard:
+        page = dashboard.page
+        with held(page, "**/rules/drafts"):
+            with page.expect_request("**/rules/drafts"):
+                page.click("text=New draft")
+            leave(dashboard)
+        notice = page.locator(".notice:has-text('What you began is done.')")
+        expect(notice).to_be_visible()
+        assert page.url == f"{own_origin}#/t/{demo.tenant}/savings"
+        notice.locator("text=See it").click()
+        page.wait_for_url("**/drafts/*")
+        # A refusal is told too.
+        asked: list[Route] = []
+        page.click("main >> text=Replay >> nth=0")
+        page.wait_for_selector("dialog")
+        page.route("**/replays", lambda route: asked.append(route), times=1)  # noqa: PLW0108  # not a builtin
+        with page.expect_request("**/replays"):
+            page.click("dialog >> text=Replay >> nth=-1")
+        page.go_back()
+        page.wait_for_selector("h1:has-text('Savings')")
+        asked[0].fulfill(status=400, json={"error": "bad_request", "message": "Not now."})
+        expect(page.locator(".notice.error")).to_contain_text("Not now.")
+        assert page.url == f"{own_origin}#/t/{demo.tenant}/savings"
+    RuleDraft.objects.filter(tenant_id=demo.tenant, created_by=demo.owner.email, name="").delete()
+
+
+def test_the_focus_stays_on_the_same_of_buttons_that_are_alike(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, own_origin) as dashboard:
+        found = dashboard.page.evaluate(
+            """async () => {
+                 const { fill, h, refill } = await import("/static/dashboard/dom.js");
+                 const box = document.body.appendChild(h("div"));
+                 const after = (before, at, now) => {
+                   fill(box, before.map((text) => h("button", text)));
+                   box.children[at].focus();
+                   refill(box, now.map((text) => h("button", text)));
+                   return [...box.children].indexOf(document.activeElement);
+                 };
+                 return [
+                   after(["Delete", "Delete"], 1, ["Delete", "Delete"]),
+                   after(["Delete", "Delete"], 1, ["Delete", "Delete", "Delete"]),
+                   after(["Cancel"], 0, ["Publish"]),
+                   after(["A", "B"], 1, ["C", "A", "B"]),
+                 ];
+               }"""
+        )
+        assert found == [1, -1, -1, 2]
 
 
 def test_the_recommendations_stay_while_a_search_goes_on(

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { ago, count, duration, number, percent } from "../format.js";
 import { whenAsked } from "../forms.js";
 import { can, person } from "../people.js";
-import { acts, age, ask, badge, button, checkbox, empty, field, fine, go, h, input, notify, num, pageHead, panel, select, table, tablePanel, text, to } from "../ui.js";
+import { acts, age, ask, badge, button, checkbox, empty, field, fine, h, input, notify, num, pageHead, panel, select, table, tablePanel, text, to } from "../ui.js";
 
 /** @typedef {Contract.Alert} Alert */
 /** @typedef {Contract.AlertKindDescription} Kind */
@@ -55,7 +55,7 @@ export async function show(context) {
       { head: "Last fired", class: "nowrap", cell: ({ id }) => firings.filter((one) => one.alertId === id).map((one) => ago(one.startedAt))[0] ?? "never" },
       { head: "Who hears", cell: (row) => row.channels.map((/** @type {Contract.AlertChannel} */ channel) => h("p.small", where(channel))) },
       acts((row) => h("div.row.end",
-        button("Messages", () => go(to(tenant, "alerts", { alert: row.id })), "quiet small"),
+        h("a.button.quiet.small", { href: to(tenant, "alerts", { alert: row.id }) }, "Messages"),
         writes && [button("Send a test", () => test(row), "quiet small"), button("Change", () => edit(row), "quiet small"), button("Delete", () => remove(row), "quiet small")])),
     ], alerts, { label: "Alerts" }) : empty("No alert yet.", h("p.muted",
       "An alert tells members, a webhook or Slack when the hit rate or the savings fall, the log is late, or requests fail.", !writes && " An admin of the tenant makes them.")),

@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, publishing, startReplay } from "../publish.js";
 import { rulesetEditor } from "../ruleset.js";
-import { a, ask, badge, button, empty, field, fill, go, h, input, notify, pageHead, panel, to } from "../ui.js";
+import { a, ask, badge, button, empty, field, fill, h, input, notify, pageHead, panel, to } from "../ui.js";
 import { listReplays } from "./drafts.js";
 
 /** @type {Show} */
@@ -54,7 +54,7 @@ export async function show(context) {
     await askToPublish({
       context, title: "Publish this draft?", action: isBehind ? `Publish over revision ${difference.from}` : "Publish", lint: stored.lint, rules: stored.rules,
       isReplayOf: (one) => one.subject.draftId === draft && Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt),
-      replay: () => startReplay(tenant, { draftId: draft }),
+      replay: () => startReplay(context, { draftId: draft }),
       warning: isBehind && h("div.callout.warn", h("p", `The rules are at revision ${difference.from} by now; the draft was made from revision ${difference.baseSeq}. `,
         difference.conflicts.length ? `Other users have changed ${difference.conflicts.length} of the same rules.` : "No other user has changed the same rules.",
         " Publishing makes the rules what the draft says.")),
@@ -63,7 +63,7 @@ export async function show(context) {
         if (isBehind) await save(difference.from);
         return publishing(tenant, (confirmDeletes) => call("POST /config/tenants/{tenant}/rules/drafts/{draft}/publish", { ...path, confirmDeletes, comment }));
       },
-      then: () => go(to(tenant, "rules")),
+      then: () => context.go(to(tenant, "rules")),
     });
   };
 
@@ -76,11 +76,7 @@ export async function show(context) {
       title: "Replay this draft", action: "Replay",
       body: [h("p.muted", "Computes what these rules would have done with the requests of the days, beside the rules that were in force."),
         h("div.form", field("First day", from), field("Last day", until))],
-      run: async () => {
-        const { replayId, finishedAt } = await call("POST /tenants/{tenant}/replays", { tenant, body: { draftId: draft, from: from.value, to: until.value } });
-        go(to(tenant, `replays/${replayId}`));
-        if (finishedAt) notify(`This replay, made ${f.ago(finishedAt)}, is of the same rules and days: it is current.`);
-      },
+      run: () => startReplay(context, { draftId: draft, from: from.value, to: until.value }),
     });
   };
   context.guard(() => mayWrite && isDirty());

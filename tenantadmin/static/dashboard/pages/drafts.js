@@ -2,13 +2,13 @@
 
 import { call } from "../api.js";
 import { can } from "../people.js";
-import { a, acts, age, ask, badge, button, go, h, lintBadges, pageHead, revisionLink, tablePanel, text, to } from "../ui.js";
+import { a, acts, age, ask, badge, button, h, lintBadges, pageHead, revisionLink, tablePanel, text, to } from "../ui.js";
 
 /** @type {Texts} */
 export const STATE = { queued: "", running: "info", done: "good", failed: "bad", cancelled: "warn" };
 
 /** @type {Show} */
-export async function show({ tenant, reload }) {
+export async function show({ tenant, reload, go }) {
   const [{ drafts }, { replays }] = await Promise.all([
     call("GET /config/tenants/{tenant}/rules/drafts", { tenant }), call("GET /tenants/{tenant}/replays", { tenant }),
   ]);

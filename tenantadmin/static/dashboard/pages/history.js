@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore, startReplay } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { badge, beside, button, code, fill, go, h, nextOf, pageHead, panel, showIn, tabs, to } from "../ui.js";
+import { badge, beside, button, code, fill, h, nextOf, pageHead, panel, showIn, tabs, to } from "../ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -60,7 +60,7 @@ function showRevision(context, kind, change, newest, detail) {
     const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
     await askToPublish({
       context, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules) : null, rules: after?.rules,
-      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: () => startReplay(tenant, { seq }), run: (comment) => restore(tenant, kind, seq, comment),
+      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: () => startReplay(context, { seq }), run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         context.address(to(tenant, "history", { kind }));
         context.reload();

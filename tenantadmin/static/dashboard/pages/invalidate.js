@@ -28,7 +28,7 @@ export async function show(context) {
   const until = age("Needed until", "expiresAt");
   const caching = rules.filter((rule) => rule.action === "cache").sort((x, y) => Number(y.enabled) - Number(x.enabled));
   return h("div",
-    pageHead("Invalidate", "Mark cached results as stale: the Gateway serves no older result of the rule any more. A marker records it until all older results have expired by themselves, or published rules empty the cache."),
+    pageHead("Invalidate", "Mark cached results as stale: the Gateway serves no older result of the rule any more. A marker records it until all older results have expired by themselves."),
     done,
     caching.length ? h("div.columns", byTable(context, name), byRule(context, caching, wanted, name))
       : nothingYet(tenant, "first-rule", "No rule caches results.", "With a rule that does, its results are made stale here, by table or by rule."),

@@ -2,17 +2,17 @@
 
 import { call } from "../api.js";
 import { forgetPerson, person } from "../people.js";
-import { acts, age, badge, button, empty, fine, go, h, notify, pageHead, tablePanel, text, to } from "../ui.js";
+import { acts, age, badge, button, empty, fine, h, notify, pageHead, tablePanel, text, to } from "../ui.js";
 
 /** @type {Show} */
-export async function show({ reload }) {
-  const [who, waiting] = await Promise.all([person(), waitingInvitations(reload)]);
+export async function show(context) {
+  const [who, waiting] = await Promise.all([person(), waitingInvitations(context)]);
   return h("div", pageHead("Invitations"),
     waiting ?? empty("No invitation waits for you.", h("p.muted", "Invitations to ", h("strong", who.email), " are shown here. They are open for 14 days.")));
 }
 
-/** @param {() => void} reload the panel of the user's open invitations, or null if there is none */
-export async function waitingInvitations(reload) {
+/** @param {Context} context the panel of the user's open invitations, or null if there is none */
+export async function waitingInvitations({ reload, go }) {
   const { invitations } = await call("GET /users/{email}/invitations", { email: "me" });
   if (!invitations.length) return null;
   const accept = async (/** @type {Contract.Invitation} */ one) => {

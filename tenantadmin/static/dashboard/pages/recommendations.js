@@ -6,7 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, go, h, input, notify, num, pageHead, panel, revisionLink, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
+import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, h, input, notify, num, pageHead, panel, revisionLink, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
 import { isUnderWay } from "./drafts.js";
 import { figureTiles } from "./replay.js";
 import { statements } from "./reports.js";
@@ -105,13 +105,13 @@ async function accept(context, one, way) {
     difference: ruleDiff({ added: having("insert").flatMap(({ rule }) => rule ?? []), removed: rules.filter(({ id }) => having("remove").some((one) => one.ruleId === id)), changed, reordered: having("move").length > 0 }),
     isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted(one, way),
     run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
-    then: () => go(to(tenant, "recommendations", { show: "past" })) });
+    then: () => context.go(to(tenant, "recommendations", { show: "past" })) });
 }
 
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
 async function draft(context, one, way) {
   const made = await call("POST /tenants/{tenant}/recommendations/{recommendationId}/draft", choice(context, one, way));
-  if (context.isShown()) go(to(context.tenant, `drafts/${made.draftId}`));
+  context.go(to(context.tenant, `drafts/${made.draftId}`));
 }
 
 /** @param {Context} context @param {Recommendation} one */

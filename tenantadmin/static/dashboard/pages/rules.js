@@ -112,21 +112,17 @@ export async function show(context) {
 }
 
 /** @param {string} tenant what each rule did lately, and what it saved, which comes later; nothing without the right to read it */
-async function activityOf(tenant) {
-  try {
-    const { from, to: last, rules } = await call("GET /tenants/{tenant}/activity/rules", { tenant });
-    const note = h("span");
-    /** @type {Promise<Map<string | null, number>>} */
-    const saved = call("GET /tenants/{tenant}/savings", { tenant, from, to: last, step: "day" }).then((savings) => new Map(savings.rules.map((rule) => [rule.ruleId, rule.busyMs])), () => {
-      fill(note, ". Savings cannot be counted now: time saved is estimated from misses");
-      return new Map(rules.map((rule) => [rule.ruleId, rule.warehouseTimeSavedMs]));
-    });
-    return { days: nameOf(last, 28), note, saved, of: new Map(rules.map((rule) => [rule.ruleId, rule])) };
-  } catch (error) {
-    if (hasStatus(error, 403, 404)) return null;
-    throw error;
-  }
-}
+const activityOf = (tenant) => call("GET /tenants/{tenant}/activity/rules", { tenant }).then(({ from, to: last, rules }) => {
+  const note = h("span");
+  /** @type {Promise<Map<string | null, number>>} */
+  const saved = call("GET /tenants/{tenant}/savings", { tenant, from, to: last, step: "day" }).then((savings) => new Map(savings.rules.map((rule) => [rule.ruleId, rule.busyMs])), () => {
+    fill(note, "; time saved is estimated from misses");
+    return new Map(rules.map((rule) => [rule.ruleId, rule.warehouseTimeSavedMs]));
+  });
+  return { days: nameOf(last, 28), note, saved, of: new Map(rules.map((rule) => [rule.ruleId, rule])) };
+}, (error) => {
+  if (!hasStatus(error, 403)) throw error;
+});
 
 /** @param {string} tenant @param {string} id of a rule that is not in force, to which something old leads @param {(rule: Contract.Rule) => Child} show as it was */
 async function gone(tenant, id, show) {

@@ -41,7 +41,7 @@ export async function show({ tenant, query }) {
 /** @param {string} tenant @param {string} from @param {string} until @param {Rules} rules @returns {Column[]} */
 const columns = (tenant, from, until, rules) => [
   { head: "Statement", cell: (row) => statement(tenant, from, until, row, rules), class: "wide-cell" },
-  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), others(row) > 0 && h("div.muted.small", { title: "The opened row says what they were" }, `${f.number(others(row))} not counted`)], sort: counted },
+  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), others(row) > 0 && h("div.muted.small", `${f.number(others(row))} not counted`)], sort: counted },
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
@@ -63,8 +63,8 @@ async function look(tenant, from, until, { statement }, acts, apart) {
   const { rows } = await run(tenant, `SELECT cacheStatus, count(*) AS requests, max(tables) AS tables FROM proxy_logs
 WHERE day BETWEEN '${from}' AND '${until}' AND standardizedSql = '${statement.replaceAll("'", "''")}' GROUP BY 1 ORDER BY 2 DESC`);
   acts.prepend(ruleButton(tenant, rows.find((one) => one.tables)?.tables) || "");
-  const others = rows.filter(({ cacheStatus }) => !/^(HIT|MISS|BYPASS|PASSTHROUGH)$/.test(cacheStatus));
-  if (others.length) fill(apart, "Not counted: ", others.map((one) => [f.number(Number(one.requests)), " ", status(one.cacheStatus ?? "none"), " "]));
+  const other = rows.filter(({ cacheStatus }) => !/^(HIT|MISS)$|PASS/.test(cacheStatus));
+  if (other.length) fill(apart, "Not counted: ", other.map((one) => [f.number(Number(one.requests)), " ", status(one.cacheStatus ?? "none"), " "]));
 }
 
 /** @type {(tenant: string, from: string, until: string, row: Contract.StatementActivity, rules: Rules) => HTMLElement} */

@@ -12,8 +12,9 @@ import { waitingInvitations } from "./invitations.js";
 const MOST = 100;
 
 /** @type {Show} */
-export async function show({ query, signal, reload }) {
-  const [who, all, waiting] = await Promise.all([person(), tenants(), waitingInvitations(reload)]);
+export async function show(context) {
+  const { query, signal, reload } = context;
+  const [who, all, waiting] = await Promise.all([person(), tenants(), waitingInvitations(context)]);
   if (all.length === 1 && !waiting && !listedDeleted().length && who.role !== "admin" && !query.has("all")) return only(all[0], signal);
   const list = h("div");
   const draw = (/** @type {Contract.TenantWeek[]} */ weeks) => refill(list, tablePanel(f.count(all.length, "tenant"), beside("Figures: 7 days up to the last log. Last change: of rules or configuration."), [
