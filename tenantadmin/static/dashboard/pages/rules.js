@@ -96,7 +96,7 @@ export async function show(context) {
   };
   list.addEventListener("keydown", (event) => event.key === "Escape" && bar.querySelector("button")?.focus());
   const all = panel("In order: the first enabled match decides", did && beside(did.days, did.note),
-    h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Warehouse time saved"].map((name, index) =>
+    h("div", { class: `rule-row rule-heads ${mayWrite && "writable"}`, "aria-hidden": "true" }, mayWrite && h("span"), h("div.rule-grid", ["", "Rule", "Action", "Requests", "Hit rate", "Time saved"].map((name, index) =>
       h("span", { class: index > 2 && "num" }, name)))), list);
   const head = all.querySelector("h2");
   head?.setAttribute("tabindex", "-1");
