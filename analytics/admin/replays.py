@@ -53,7 +53,7 @@ class ShownReplay:
     @property
     def figures(self) -> list[Figure]:
         """What the draft changes."""
-        return [] if self.run.result is None else figures_of_replay(self.run.result)
+        return [] if self.run.result is None else figures_of_replay(self.run.result, purpose=self.purpose)
 
     @property
     def judgement(self) -> ReplayJudgement | None:

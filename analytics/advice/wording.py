@@ -8,8 +8,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.proposal import Kind
-from analytics.replay.figures import WAREHOUSE_TIME, figures_of
-from analytics.replay.judgement import middle
+from analytics.replay.figures import figures_of, time_of
+from analytics.replay.judgement import NO_WAITING, middle
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _PURPOSES: Final = {
     Kind.LEAK_FIX: "privacy",
     Kind.INVALIDATOR: "fresh results",
     Kind.SPLIT: "fresh results",
-    Kind.SWR: "no waiting",
+    Kind.SWR: NO_WAITING,
     Kind.BYPASS: "less stored",
     Kind.REMOVE: "simpler rules",
     Kind.LET_IT_SLEEP: "saves money",
@@ -52,7 +52,7 @@ def name_saved_time(kind: str) -> str:
 
 
 def _time_of(kind: str) -> str:
-    return "Waiting time" if Kind(kind) is Kind.SWR else WAREHOUSE_TIME
+    return time_of(purpose_of(kind))
 
 
 def figures_of_kind(gain: Mapping[str, Any], kind: str) -> list[Figure]:

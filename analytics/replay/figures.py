@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from msgspec import Meta
 
 from analytics.replay.changes import gain_of
-from analytics.replay.judgement import middle
+from analytics.replay.judgement import NO_WAITING, middle
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import JsonStruct
 
@@ -52,11 +52,20 @@ def figures_of(gain: Mapping[str, Any], *, time: str = WAREHOUSE_TIME) -> list[F
     return figures
 
 
-def figures_of_replay(result: Mapping[str, Any]) -> list[Figure]:
-    """Return the figures of a replay's result (as JSON): none if it has no request."""
+def time_of(purpose: str) -> str:
+    """Return what the time is that rules save, by what their recommendation is good for."""
+    return "Waiting time" if purpose == NO_WAITING else WAREHOUSE_TIME
+
+
+def figures_of_replay(result: Mapping[str, Any], *, purpose: str = "") -> list[Figure]:
+    """Return the figures of a replay's result (as JSON): none if it has no request.
+
+    ``purpose`` is what the recommendation of these rules is good for, if there is one.
+    """
     if not result["total"]["requests"]:
         return []
-    return figures_of({**gain_of(result), **result.get("billed", {}).get("gain", {})})
+    gain = {**gain_of(result), **result.get("billed", {}).get("gain", {})}
+    return figures_of(gain, time=time_of(purpose))
 
 
 def _bill(billed: Mapping[str, Any], money: Mapping[str, Any] | None) -> Figure:

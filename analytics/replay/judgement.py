@@ -25,9 +25,10 @@ UNCOUNTED: Final = ("holds", "blocked", "errors", "invalidationErrors")
 _NO_CHANGE: Final = 0.5
 #: A smaller share of all requests, and of all warehouse time, hardly changes anything.
 _LITTLE: Final = 0.001
+#: The purpose of recommendations that save waiting time of users, and no warehouse time.
+NO_WAITING: Final = "no waiting"
 #: Purposes of recommendations that hits and warehouse time do not show.
-_NO_WAITING: Final = "no waiting"
-_OTHER_PURPOSES: Final = (_NO_WAITING, "less stored", "simpler rules")
+_OTHER_PURPOSES: Final = (NO_WAITING, "less stored", "simpler rules")
 
 
 class Tone(StrEnum):
@@ -130,7 +131,7 @@ def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
     if abs(hits) < _NO_CHANGE and not saved:
         text = f"These rules would do the same as the rules in force, with all {_requests(then)}."
     else:
-        time = _say_time(saved, then, now, waits=purpose == _NO_WAITING)
+        time = _say_time(saved, then, now, waits=purpose == NO_WAITING)
         text = f"{_say_hits(hits, result)} and {time}{_say_rate(then, now)}."
         if by := _find_cause(hits, result):
             text += f" Most of it is due to {by}."

@@ -307,7 +307,7 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
             **(complete_gateway(run.result) or {}),
             "window": window,
             "judgement": msgspec.to_builtins(judgement),
-            "figures": msgspec.to_builtins(figures_of_replay(run.result)),
+            "figures": msgspec.to_builtins(figures_of_replay(run.result, purpose=purpose)),
             "byRule": msgspec.to_builtins(rows_of_run(run)),
             "notes": say_notes(run.result),
         }

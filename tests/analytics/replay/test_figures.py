@@ -99,5 +99,7 @@ def test_a_replay_is_compared_with_the_rules_in_force() -> None:
     ]
     result["billed"] = {"gain": {"billedMs": {"low": -60_000, "high": -60_000}, "money": None}}
     assert next((it.name, it.text) for it in figures_of_replay(result)) == ("On the bill", "1 min less")
+    # As the card of the recommendation, which saves no warehouse time.
+    assert figures_of_replay(result, purpose="no waiting")[1].name == "Waiting time"
     result["total"]["requests"] = 0
     assert figures_of_replay(result) == []
