@@ -75,7 +75,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         record_reading(alert, Reading(2.0))
         alert.deliveries.filter(channel_number=1).delete()
         assert deliver_messages() == 2
-        row.get_by_role("button", name="Messages").click()
+        row.get_by_role("link", name="Messages").click()
         messages = page.locator("[aria-label=Messages] tbody tr")
         expect(messages).to_have_count(2)
         expect(messages.first).to_contain_text("delivered")
