@@ -19,11 +19,12 @@ logger = logging.getLogger(__name__)
 
 
 class RuleEffect(NamedTuple):
-    """What a rule did: requests that it decided, their hit rate, and warehouse time saved."""
+    """What a rule did: requests that it decided, their hit rate, time saved, and what did not run."""
 
     requests: int = 0
     rate: float | None = None
     saved_ms: int | None = None
+    refused: int = 0
 
 
 def read_effects(
@@ -48,6 +49,7 @@ def read_effects(
             rule.total_executions,
             rule.cache_hits / rule.total_executions if rule.total_executions else None,
             saved.get(rule.rule_id),
+            rule.others,
         )
         for rule in rules
     }

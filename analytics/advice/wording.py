@@ -105,7 +105,7 @@ def _possible(undecided: Sequence[Recommendation]) -> tuple[str, str]:
     days = max(((row.last_day - row.first_day).days + 1 for row in undecided), default=0)
     return (
         f"{formats.count(leaks, 'privacy leak')} to close" if leaks else "",
-        f"in {formats.count(days, 'day')}, {'; '.join(means)}" if means else "",
+        f"over the {formats.count(days, 'day')} replayed, {'; '.join(means)}" if means else "",
     )
 
 

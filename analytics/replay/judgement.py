@@ -178,12 +178,20 @@ def _advise(hits: float, saved: float, risk: int) -> tuple[Tone, str]:
 
 
 def _say_little(hits: float, saved: float, result: Mapping[str, Any]) -> str | None:
-    """Advise to wait if a gain is less than what publishing costs, or None."""
+    """Advise to wait, or when to publish, if a gain is less than what publishing may cost; else None."""
     then, best = result["total"], result["publishCost"]["best"]
     time = middle(then["savedMs"]) + then["spentMs"]
     is_small = hits < _LITTLE * count_requests(then) and saved < _LITTLE * time
     if saved > best["extraMs"] and not (is_small and hits <= best["extraMisses"]):
-        return None
+        most = max(hour["extraMs"] for hour in result["publishCost"]["byHour"])
+        return (
+            None
+            if saved > most
+            else (
+                "Publish them in an hour in which little is lost: emptying the cache costs from "
+                f"{duration(best['extraMs'])} to {duration(most)} of warehouse time once, by the hour."
+            )
+        )
     cost = f"{count(best['extraMisses'], 'request')} and {duration(best['extraMs'])}"
     wait = f"Publish them with other changes: emptying the cache costs at least {cost} of warehouse time."
     return f"That hardly changes anything. {wait}" if is_small else wait

@@ -183,7 +183,10 @@ def _comparison(chosen: Range, days: int, before: int) -> str:
         return ""
     span = formats.days_between(chosen.before_first, chosen.before_last, today=now().date())
     if is_fair(days, before):
-        text = f"Changes compare the mean day with that of the period before ({span})."
+        text = (
+            f"Changes compare the mean day with that of the period before ({span}). The page Savings shows "
+            "what was saved in each."
+        )
         if days == chosen.days and before == (chosen.before_last - chosen.before_first).days + 1:
             return text
         return (

@@ -19,10 +19,14 @@ class NamesRules(TenantPage):
     """A page of one tenant that names rules, with the tag ``{% rule %}``."""
 
     @cached_property
+    def live_ruleset(self) -> Ruleset | None:
+        """The rules in force and when they were published. None of a deleted tenant."""
+        return Ruleset.objects.filter(pk=self.tenant.pk).first()
+
+    @cached_property
     def live_rules(self) -> Sequence[dict[str, Any]]:
-        """The rules in force. None of a deleted tenant."""
-        found = Ruleset.objects.filter(pk=self.tenant.pk).values_list("rules", flat=True)
-        return [rule for rules in found for rule in rules]
+        """The rules in force, in their order."""
+        return self.live_ruleset.rules if self.live_ruleset else []
 
     @cached_property
     def rule_names(self) -> Mapping[str, str]:

@@ -87,6 +87,7 @@ class TestActivity:
             "to": "2026-03-21",
             "days": 2,
             "text": "Changes compare the mean day with that of the period before (15 to 21 March). "
+            "The page Savings shows what was saved in each. "
             "Days without requests are left out: 1 of this period and 2 of the one before have some.",
         }
         assert {name: round(value, 6) for name, value in answer["change"].items()} == {
@@ -105,7 +106,10 @@ class TestActivity:
         for age in range(14):
             add_day(world, age, 1, 1)
         text = get(world, "activity?from=2026-03-22&to=2026-03-28")["before"]["text"]
-        assert text == "Changes compare the mean day with that of the period before (15 to 21 March)."
+        assert text == (
+            "Changes compare the mean day with that of the period before (15 to 21 March). "
+            "The page Savings shows what was saved in each."
+        )
 
     def test_a_period_with_few_days_is_not_compared(self, world: World) -> None:
         for age in (0, 1, 2, 3, 7):

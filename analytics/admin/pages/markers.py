@@ -30,7 +30,7 @@ from rules.markers import (
     delete_marker,
     read_marker,
 )
-from rules.models import Marker, Ruleset
+from rules.models import Marker
 from rules.table_invalidation import invalidate_tables, named_tables
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.formats import count, exact_time, number
@@ -101,9 +101,7 @@ class MarkersPage(NamesRules):
             "is_chosen": bool({*chosen.fields}.intersection(chosen.changed_data)),
             "now": now(),
             # No result in the cache is older.
-            "emptied_at": Ruleset.objects.filter(pk=self.tenant.pk)
-            .values_list("modified_at", flat=True)
-            .first(),
+            "emptied_at": self.live_ruleset and self.live_ruleset.modified_at,
         }
 
 

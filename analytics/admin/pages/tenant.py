@@ -79,13 +79,18 @@ class OverviewPage(LogPage):
 
     def _with_sql(
         self, chosen: Range, range_parts: RangeParts | None
-    ) -> Sequence[tuple[dict[str, Any], str]]:
-        """Return each top statement, with a link to SQL that counts its requests."""
-        statements = range_parts.statements if range_parts else ()
-        facets = Facets(chosen.first, chosen.last, show=Grouping.STATUSES)
-        sql = [write_sql(replace(facets, statement=row["hash"])) for row in statements]
-        page = self.to("tenant-sql")
+    ) -> Sequence[tuple[dict[str, Any], str, str]]:
+        """Return each top statement, with links to SQL that counts its requests and that lists its misses."""
+        page, days = self.to("tenant-sql"), Facets(chosen.first, chosen.last)
+
+        def link(facets: Facets) -> str:
+            return f"{page}?{urlencode({'sql': write_sql(facets)})}"
+
         return [
-            (row, f"{page}?{urlencode({'sql': statement_sql})}")
-            for row, statement_sql in zip(statements, sql, strict=True)
+            (
+                row,
+                link(replace(days, statement=row["hash"], show=Grouping.STATUSES)),
+                link(replace(days, statement=row["hash"], status="MISS")),
+            )
+            for row in (range_parts.statements if range_parts else ())
         ]

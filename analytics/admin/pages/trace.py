@@ -259,6 +259,7 @@ LABELS: Final = {
     "cacheTtlSeconds": "Fresh for",
     "warehouseExecutionTimeMs": "Time in the warehouse",
     "standardizedSql": "Statement",
+    "tables": "Tables",
     "statusCode": "Status code for the client",
     "queryId": "Id of the query in the warehouse",
     "reconstructed": "Where the reason is from",
@@ -296,6 +297,8 @@ def _show(name: str, value: Any, names: Mapping[str, str]) -> Any:
         return "earlier requests in the log" if value else "what the Gateway logged of this request"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(value)
     if name.endswith("Seconds"):
         return span(value)
     if name.endswith("Ms"):

@@ -72,7 +72,7 @@ class TestRecommendations:
         page = text_of(html)
         assert "Cache m.ads for a minute saves time 60 requests read m.ads." in page
         assert "Warehouse time 5 s less Hits ≈ 50 more bounds: 40 to 60 more" in page
-        assert "In 1 day, changes of rules could save about 5 s of warehouse time." in page
+        assert "Over the 1 day replayed, changes of rules could save about 5 s of warehouse time." in page
         assert f"by a replay of {DAY} to {DAY} with the rules of revision 1" in page
         assert "SELECT standardizedSql FROM proxy_logs" in page
         assert "SELECT &lt;b&gt;" in html
@@ -393,7 +393,8 @@ class TestDigests:
         recommend(tenant, state="dismissed")
         link = (
             f'What would help now: <a href="{to("tenant-insights", tenant)}">2 open recommendations: '
-            "1 privacy leak to close; in 1 day, changes of rules could save about 10 s of warehouse time</a>"
+            "1 privacy leak to close; over the 1 day replayed, changes of rules could save about 10 s of "
+            "warehouse time</a>"
         )
         assert [link in support.get(page).content.decode() for page in pages] == [True, True]
 

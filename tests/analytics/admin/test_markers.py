@@ -33,7 +33,7 @@ class TestMarkers:
         assert "What ends if you invalidate orders by the log" in shown
         assert (
             "The log shows no cached result of the rule. "
-            "This ends at most results that are newer than the log." in shown
+            "This ends only those, if any, that the log does not have yet." in shown
         )
         assert "orders 0 0 B 0 ms 0" in shown
         # Staff without access cannot run SQL.

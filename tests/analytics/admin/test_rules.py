@@ -107,14 +107,14 @@ class TestRules:
         marks = answer.json()["marks"]
         assert (marks[0]["row"], marks[0]["type"]) == (3, "error")
         broken = support.post(f"{to('tenant-rules', tenant)}?part=check", {"rules": "[\n1,\n,"})
-        assert [(mark["row"], mark["type"]) for mark in broken.json()["marks"]] == [(2, "error")]
+        assert [(mark["row"], mark["type"]) for mark in broken.json()["marks"]] == [(1, "error")]
         said = text_of(broken.json()["html"])
-        assert "json The text is not JSON. Line 3, column 1: expecting value." in said
+        assert "json The text is not JSON. Line 2: A value is missing after ,." in said
         assert "No difference" not in said
         assert "Mend the text first" in said
         twice = '[\n{"id": "a",\n"ttlSeconds": 60,\n"ttlSeconds": 86400}\n]'
         marks = support.post(f"{to('tenant-rules', tenant)}?part=check", {"rules": twice}).json()["marks"]
-        said = 'json: "ttlSeconds" is there twice, in lines 3 and 4.'
+        said = 'json: The text is not JSON. Line 4: "ttlSeconds" is there twice, in lines 3 and 4.'
         assert marks == [{"row": 3, "type": "error", "text": said}]
         assert Ruleset.objects.get(pk=tenant.pk).seq == 1
 

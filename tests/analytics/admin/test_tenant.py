@@ -113,8 +113,8 @@ class TestTenant:
         shown = page_text(staff, to("tenant", tenant), days=7)
         compare = (
             "2026-03-22 to 2026-03-28, UTC. Changes compare the mean day with that of the period before "
-            "(15 to 21 March). Days without requests are left out: 1 of this period and 2 of the one before "
-            "have some."
+            "(15 to 21 March). The page Savings shows what was saved in each. Days without requests are left "
+            "out: 1 of this period and 2 of the one before have some."
         )
         assert compare in shown
         assert "Hit rate 60.0% +15.0 points;" in shown
@@ -173,7 +173,7 @@ class TestTenant:
         )
         assert "Hit rate All orders 3 +2 a day 1 2 0 0 33.3% −66.7 points" in shown
         assert "Top statements 2026-02-23 to 2026-03-01" in shown
-        assert "SELECT <b> All orders 3 1" in shown
+        assert "SELECT <b> All orders · Explain its misses 3 1" in shown
         # The log has the name of a rule that is gone.
         assert "Old 1 new 1 0 0 3 100%" in shown
         assert "SELECT old Old 1 1" in shown
@@ -184,12 +184,16 @@ class TestTenant:
         form = f"{to('tenant-rule', tenant)}?rule=orders"
         assert f'<a href="{form}" title="orders">All orders</a>' in part
         assert staff.get(form).status_code == 200
-        # The number of a statement leads to SQL that counts the same requests.
-        href = unescape(re.findall(rf'href="({to("tenant-sql", tenant)}\?sql=[^"]+)"', part)[0])
-        sql = re.findall(r"<textarea[^>]*>(.*?)</textarea>", access.get(href).content.decode(), re.DOTALL)[0]
-        answer = access.post(to("tenant-sql", tenant), {"statement": unescape(sql).strip()})
-        assert "HIT null 1 null" in text_of(answer.content.decode())
-        assert "MISS null 2 null" in text_of(answer.content.decode())
+        # A statement leads to SQL whose rows can be explained, its number to SQL that counts its requests.
+        answers = []
+        for href in re.findall(rf'href="({to("tenant-sql", tenant)}\?sql=[^"]+)"', part)[:2]:
+            asked = access.get(unescape(href)).content.decode()
+            (sql,) = re.findall(r"<textarea[^>]*>(.*?)</textarea>", asked, re.DOTALL)
+            answer = access.post(to("tenant-sql", tenant), {"statement": unescape(sql).strip()})
+            answers.append(answer.content.decode())
+        assert answers[0].count(">Explain</a>") == 2
+        assert "HIT null 1 null" in text_of(answers[1])
+        assert "MISS null 2 null" in text_of(answers[1])
 
     def test_a_range_that_cannot_be_read(self, staff: Client, tenant: Tenant, object_store: Path) -> None:
         put_log(tenant, ENTRY)

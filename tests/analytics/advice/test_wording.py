@@ -27,16 +27,16 @@ def test_the_sum_leaves_out_losses_and_names_leaks() -> None:
         one(Kind.SWR, saved=3_600_000),
     ]
     assert say_possible(rows, ()) == (
-        "1 privacy leak to close. In 14 days, changes of rules could save about 1 h of waiting time and 2 h "
-        "of warehouse time; letting the warehouse suspend sooner could save about 15 USD. Each was predicted "
-        "alone: together they may save less."
+        "1 privacy leak to close. Over the 14 days replayed, changes of rules could save about 1 h "
+        "of waiting time and 2 h of warehouse time; letting the warehouse suspend sooner could save about 15 "
+        "USD. Each was predicted alone: together they may save less."
     )
     assert say_possible(rows[:1], ()) == "1 privacy leak to close."
     assert say_possible([], ()) is None
     assert say_open(rows, ()) == (
-        "4 open recommendations: 1 privacy leak to close; in 14 days, changes of rules could save about 1 h "
-        "of waiting time and 2 h of warehouse time; letting the warehouse suspend sooner could save about 15 "
-        "USD"
+        "4 open recommendations: 1 privacy leak to close; over the 14 days replayed, changes of rules could "
+        "save about 1 h of waiting time and 2 h of warehouse time; letting the warehouse suspend sooner "
+        "could save about 15 USD"
     )
     assert say_open(rows[:1], ()) == "1 open recommendation: 1 privacy leak to close"
     assert say_open([one(Kind.REMOVE, saved=0)], ()) == "1 open recommendation"
@@ -52,9 +52,10 @@ def test_what_changes_earlier_rules_promises_nothing() -> None:
     earlier = {rows[0].pk}
     saved = "letting the warehouse suspend sooner could save about 15 USD"
     assert say_open(rows, earlier) == (
-        f"1 open recommendation: in 14 days, {saved}; 1 recommendation is of earlier rules: search again"
+        f"1 open recommendation: over the 14 days replayed, {saved}; "
+        "1 recommendation is of earlier rules: search again"
     )
-    assert say_possible(rows, earlier) == f"In 14 days, {saved}."
+    assert say_possible(rows, earlier) == f"Over the 14 days replayed, {saved}."
     assert say_open([rows[0]] * 2, earlier) == "2 recommendations are of earlier rules: search again"
     searching = say_open(rows[:1], earlier, is_searching=True)
     assert searching == "1 recommendation is of earlier rules: a new search is running"

@@ -330,6 +330,8 @@ def test_rules_are_turned_off_moved_and_changed_in_the_list(
         # A rule that never caches has requests too, and no hit rate.
         figures = page.locator("[data-id='live-stock'] .figures > span")
         expect(figures).to_have_text([re.compile(r"^[1-9]\d*$"), "–", "–"])
+        # One that denies has none that ran.
+        expect(row.locator(".figures > span")).to_have_text([re.compile(r"^[1-9]\d* refused$"), "–", "–"])
         did = re.compile(
             r"0 hits, 0 misses, [1-9]\d* not cached, \d+ waited, failed or were refused, \d+ statement"
         )
@@ -561,7 +563,8 @@ def test_numbers_and_statements_of_a_digest_lead_to_the_log(
     with open_as(demo.owner, home, f"/t/{demo.tenant}/digest") as dashboard:
         page = dashboard.page
         expect(page.locator(".verdict a")).to_contain_text(
-            "1 open recommendation: in 1 day, changes of rules could save about 5 s of warehouse time"
+            "1 open recommendation: over the 1 day replayed, changes of rules could save about "
+            "5 s of warehouse time"
         )
         link = page.locator("section:has(h2:text('Totals')) .prose a").first
         number = link.inner_text()

@@ -10,7 +10,7 @@ import { acts, age, ask, badge, button, checkbox, empty, field, fine, h, input, 
 /** @typedef {Contract.AlertKindDescription} Kind */
 
 /** @type {Record<Alert["state"], [string, string]>} */
-const STATES = { firing: ["fires", "bad"], quiet: ["does not fire", "good"], unknown: ["not known", ""] };
+const STATES = { firing: ["fires", "bad"], quiet: ["not firing", "good"], unknown: ["not known", ""] };
 /** @type {Texts} */
 const ENDS = { delivered: "good", failed: "bad", skipped: "warn", queued: "info" };
 /** @type {Record<Contract.AlertChannelType, string>} */

@@ -89,7 +89,7 @@ const confirmed = async (title, { tenant, reload, isShown }, name, { logUntil, l
     const [read, entries] = [sum("tableEntries"), sum("entries")];
     const own = what ? `the ${f.count(rows.length, "ticked rule")}` : "the rule";
     if (!chosen.size) return [h("strong", "No rule is ticked, so nothing ends.")];
-    if (!entries) return [h("strong", `The log shows no cached result of ${own}. ${ends} at most results that are newer than the log.`), " ", logNote];
+    if (!entries) return [h("strong", `The log shows no cached result of ${own}. ${ends} only those, if any, that the log does not have yet.`), " ", logNote];
     return [h("strong", `${ends} ${f.count(entries, "cached result")} of ${own}, ${f.bytes(sum("bytes"))}${read ? `: ${f.number(read)} read${read === 1 ? "s" : ""} ${what}` : ""}.`),
       read > 0 && read < entries && " Invalidation ends all results of a rule.",
       ` The next request for each is a miss: to make all of them again takes the warehouse ${f.duration(sum("refillMs"))}. `, logNote];

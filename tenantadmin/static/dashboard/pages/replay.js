@@ -81,7 +81,7 @@ function byRule({ byRule: all = [] }, rules) {
     ...all[0].counts.map((one, index) => ({ head: one.name, number: true, cell: (/** @type {Contract.ReplayRow} */ { counts }) => [counts[index].text, h("div.muted.small", counts[index].note)] })),
   ], rows, { label: "By rule" });
   const same = all.slice(1).filter((row) => !row.isChanged);
-  return [show(all.filter((row) => !same.includes(row))), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "more rule")}, whose numbers stay the same`), show(same))];
+  return [show(all.filter((row) => !same.includes(row))), same.length > 0 && h("details.pad", h("summary.muted.small", `${f.count(same.length, "other")}, whose numbers stay the same`), show(same))];
 }
 
 /** @param {string} tenant @param {Replay} run */

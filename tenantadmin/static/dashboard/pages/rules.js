@@ -146,6 +146,7 @@ function describe(tenant, inForce, rule, did, isOpen, blame, acts) {
   const effect = did?.of.get(rule.id);
   const [isCache, isOn] = [rule.action === "cache", rule.enabled !== false];
   const [requests, notCached] = [effect?.totalExecutions, effect?.notCached ?? 0];
+  const others = (effect?.requests ?? 0) - (requests ?? 0);
   const rate = isCache && effect?.totalExecutions ? effect.cacheHits / effect.totalExecutions : null;
   const none = (/** @type {any} */ value) => ({ class: value == null ? "num none" : "num" });
   const [changed, saved] = [h("div"), h("span", { ...none(isCache ? did : null), "data-unit": "saved" }, isCache && did ? "…" : f.NONE)];
@@ -155,13 +156,13 @@ function describe(tenant, inForce, rule, did, isOpen, blame, acts) {
       h("span.place"),
       h("div", h("div.rule-name", rule.name || rule.id, !isOn && [" ", badge("off")]), h("div.rule-text", asSentence(rule.conditions))),
       h("span", badge(isCache ? `cache ${f.span(rule.ttlSeconds)}` : rule.action, isOn ? ACTION[rule.action] : "")),
-      h("div.figures", h("span", { ...none(requests), "data-unit": "requests" }, f.number(requests)),
+      h("div.figures", h("span", { ...none(requests), "data-unit": "requests" }, effect && rule.action === "deny" ? `${f.number(others)} refused` : f.number(requests)),
         h("span", { ...none(rate), "data-unit": "hits" }, rate !== null && h("progress.meter", { max: 1, value: rate, "aria-label": "Hit rate" }), f.percent(rate)),
         saved)),
     h("div.rule-more",
       rule.description && h("p", rule.description),
       facts([
-        effect && [did?.days, `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses - notCached)} misses, ${f.number(notCached)} not cached, ${f.number((effect.requests ?? 0) - effect.totalExecutions)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
+        effect && [did?.days, `${f.count(effect.cacheHits, "hit")}, ${f.number(effect.cacheMisses - notCached)} misses, ${f.number(notCached)} not cached, ${f.number(others)} waited, failed or were refused, ${f.count(effect.queriesMatched, "statement")}`],
         effect && ["Last 7 days", [a(to(tenant, "traffic", { rule: rule.id }), "Its requests"), isCache && [" · ", a(to(tenant, "traffic", { rule: rule.id, status: "MISS" }), "Why it missed")]]],
         ["Id", h("code", rule.id)], isCache && ["Fresh for", f.span(rule.ttlSeconds)],
         isCache && ["Results are shared by", sharedBy(rule)],
