@@ -232,9 +232,10 @@ ACCOUNT_EMAIL_VERIFICATION = "none"
 #: For this many seconds after a sign-in or its confirmation, staff may end users' rights without another one.
 ACCOUNT_REAUTHENTICATION_TIMEOUT = 900
 MFA_ADAPTER = "accounts.signin.staff.adapters.StaffMfaAdapter"
-# These forms record what they refuse.
+# These forms record the proofs that they refuse, and refuse what is malformed.
 ACCOUNT_FORMS = {"reauthenticate": "accounts.signin.staff.trail.ConfirmingPasswordForm"}
 MFA_FORMS = {
+    "add_webauthn": "accounts.signin.staff.trail.AddedPasskeyForm",
     "authenticate": "accounts.signin.staff.trail.CodeForm",
     "authenticate_webauthn": "accounts.signin.staff.trail.PasskeyForm",
     "login_webauthn": "accounts.signin.staff.trail.PasskeySignInForm",

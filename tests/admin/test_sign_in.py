@@ -566,6 +566,16 @@ class TestEvents:
             "There were too many tries.",
         ]
 
+    @pytest.mark.parametrize("credential", ["{}", '{"id": "x"}', "[]", '"x"', '{"id": 1, "response": {}}'])
+    def test_a_malformed_passkey_is_not_added(self, client: Client, ada: User, credential: str) -> None:
+        by_password(client)
+        client.get(reverse("mfa_add_webauthn"))
+        sent = {"name": "Key", "credential": credential}
+        answer = client.post(reverse("mfa_add_webauthn"), sent)
+        assert answer.status_code == 200
+        assert answer.context["form"].errors
+        assert not Authenticator.objects.filter(user=ada).exists()
+
     def test_second_factors_that_come_and_go_are_recorded_without_their_secrets(
         self, client: Client, ada: User, django_capture_on_commit_callbacks: Any
     ) -> None:

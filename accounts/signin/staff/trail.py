@@ -9,7 +9,7 @@ from allauth.account.forms import ReauthenticateForm as ReauthenticateByPassword
 from allauth.mfa.adapter import get_adapter
 from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from allauth.mfa.signals import authenticator_added, authenticator_removed
-from allauth.mfa.webauthn.forms import AuthenticateWebAuthnForm, LoginWebAuthnForm
+from allauth.mfa.webauthn.forms import AddWebAuthnForm, AuthenticateWebAuthnForm, LoginWebAuthnForm
 from django.core.exceptions import ValidationError
 from django.dispatch import receiver
 
@@ -34,6 +34,15 @@ def _failures_recorded(user: User | None, *, way: Mapping[str, str], wrong: str)
         reason = wrong if is_wrong else "There were too many tries."
         record_failed_sign_in(user.email if user else "", way=way, reason=reason)
         raise
+
+
+@contextmanager
+def _malformed_refused() -> Iterator[None]:
+    """Refuse what is no response of a passkey. django-allauth expects its members."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError) as error:
+        raise get_adapter().validation_error("incorrect_code") from error
 
 
 class CodeForm(AuthenticateForm):  # type: ignore[misc]  # allauth is not typed
@@ -69,11 +78,16 @@ class PasskeyForm(AuthenticateWebAuthnForm):  # type: ignore[misc]
     wrong: ClassVar[str] = "The passkey is wrong."
 
     def clean_credential(self) -> Authenticator:
-        with _failures_recorded(self.user, way=self.way, wrong=self.wrong):
-            try:
-                return super().clean_credential()
-            except KeyError as error:  # a response of a stranger that is none
-                raise get_adapter().validation_error("incorrect_code") from error
+        with _failures_recorded(self.user, way=self.way, wrong=self.wrong), _malformed_refused():
+            return super().clean_credential()
+
+
+class AddedPasskeyForm(AddWebAuthnForm):  # type: ignore[misc]
+    """Takes a new passkey."""
+
+    def clean(self) -> dict[str, Any]:
+        with _malformed_refused():
+            return dict(super().clean())
 
 
 class ConfirmingPasskeyForm(PasskeyForm):
