@@ -193,6 +193,16 @@ class TestRuleForm:
             html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
         assert "sales.orders 1 min – – –" in text_of(html)
 
+    def test_a_rule_that_denies_shows_how_many_requests_it_refused(
+        self, staff: Client, tenant: Tenant, object_store: Path
+    ) -> None:
+        denies = {"id": "payroll", "action": "deny", "conditions": {"tables": {"containsAny": ["hr.*"]}}}
+        write_ruleset(tenant_id=tenant.pk, document={"rules": [RULE, denies]}, actor="owner@example.org")
+        refused = {"matchedRule": "payroll", "cacheStatus": "BLOCKED", "standardizedSql": "a"}
+        put_log(tenant, refused, refused)
+        html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()
+        assert "2 payroll deny uses hr.* 2 refused" in text_of(html)
+
     def test_a_rule_is_added_at_its_place(self, staff: Client, tenant: Tenant) -> None:
         page = to("tenant-rules-add", tenant)
         for place, id_ in ((1, "items"), (3, "items-2")):

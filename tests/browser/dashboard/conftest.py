@@ -13,8 +13,11 @@ import uuid
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+from uuid import UUID
 
 import pytest
 from django.conf import settings
@@ -25,7 +28,7 @@ from django.template.loader import render_to_string
 from django.test import override_settings
 from pytest_django.live_server_helper import LiveServer
 
-from accounts.models import PersonalAccessToken
+from accounts.models import PersonalAccessToken, Tenant
 from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
 from logs.statuses import STATUSES
@@ -85,8 +88,11 @@ def demo(
     with override_settings(VAR_DIR=tmp_path_factory.mktemp("var")):
         cache.clear()
         today = datetime.now(UTC).date()
-        for _ in seed_demo(default_store(), read_demo(), today=today, days=DAYS, share=0.1):
-            pass
+        # The logs follow from the ids of the tenants: they are the same in every run of a day.
+        ids = (UUID(int=number, version=4) for number in count(1))
+        with patch.object(Tenant._meta.pk, "_get_default", lambda: next(ids)):
+            for _ in seed_demo(default_store(), read_demo(), today=today, days=DAYS, share=0.1):
+                pass
         call_command("rebuild")
         yield Demo()
 
