@@ -28,8 +28,15 @@ def moment(value: dt.datetime | str | None) -> str:
 
 def with_moments(text: str) -> SafeString:
     """Show a text; the times in it are in the reader's zone, as those beside it."""
-    shown = _EXACT.sub(lambda found: moment(f"{found[1]}Z"), str(conditional_escape(text)))
+    shown = _EXACT.sub(_moment_found, str(conditional_escape(text)))
     return mark_safe(shown)  # noqa: S308  # escaped
+
+
+def _moment_found(found: re.Match[str]) -> str:
+    try:
+        return moment(f"{found[1]}Z")
+    except ValueError:  # a name that only looks like a time
+        return found[0]
 
 
 def ago(value: dt.datetime | str | None) -> str:
