@@ -20,6 +20,7 @@ NODE := .cache/clients
 PROVIDERS := .cache/providers
 SPARK := .cache/spark
 PYTHON_CLIENT := .cache/python-client
+CONTRACT := tenantadmin/lib/http/openapi.json
 SUPERSET := .cache/superset
 IMAGE := .cache/image
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
@@ -99,18 +100,26 @@ fuzz: .venv/dev.stamp ## Fuzz the service against its contract, by other request
 screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, from the demo; needs a Chromium
 	@$(BIN)/python -m tests.browser.screenshots
 
-contract: .venv/dev.stamp ## Write the published contract, and the generated parts of the documents, from the code
-	DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file tenantadmin/lib/http/openapi.json
+contract: .venv/dev.stamp ## Write the text of the contract, and the generated parts of the documents, from the code
+	$(BIN)/python -m scripts.contract > tests/contract/contract.txt
 	$(BIN)/python -m scripts.permissions > docs/permissions.md
 	$(BIN)/python -m scripts.queries docs/analytics.md docs/savings.md
 	$(BIN)/python -m logs.sql.reference docs/sql.md
 
 clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
-		--max-problems 1000 --config tests/clients/scripts/redocly.yaml tenantadmin/lib/http/openapi.json
+		--max-problems 1000 --config tests/clients/scripts/redocly.yaml $(CONTRACT)
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
-		--ruleset tests/clients/scripts/spectral.yaml tenantadmin/lib/http/openapi.json
+		--ruleset tests/clients/scripts/spectral.yaml $(CONTRACT)
 	@$(BIN)/pytest tests/clients -q
+
+run test test-slow test-image browser fuzz clients contract: $(CONTRACT)
+
+# After the requirements, which the targets name first.
+$(CONTRACT): $(shell find accounts analytics logs rules tenantadmin tosapp -name '*.py' -not -path '*/migrations/*')
+	@echo "Writing the contract"
+	@DJANGO_DEBUG=true $(BIN)/python manage.py spectacular --format openapi-json --fail-on-warn --file $@.new
+	@mv $@.new $@
 
 $(PROVIDERS)/stamp: tests/browser/package.json
 	@mkdir -p $(PROVIDERS) && cp $< $(PROVIDERS)/

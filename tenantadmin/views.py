@@ -65,7 +65,7 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
 
 
 class ContractViewSet(AppViewSet):
-    """The committed OpenAPI document."""
+    """The OpenAPI document."""
 
     tag = "Discovery"
 
@@ -84,7 +84,7 @@ class ContractViewSet(AppViewSet):
         responses={200: OpenApiTypes.OBJECT, 304: NOT_MODIFIED},
     )
     def get_contract(self, request: Request) -> HttpResponse | Response:
-        """Serves the committed OpenAPI document, compressed if the caller takes gzip."""
+        """Serves the OpenAPI document, compressed if the caller takes gzip."""
         text, etag = published_contract()
         if (unchanged := not_modified(request, etag)) is not None:
             return unchanged

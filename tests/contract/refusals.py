@@ -16,7 +16,7 @@ from jsonschema import FormatChecker  # type: ignore[import-untyped]
 from openapi_schema_validator import OAS30WriteValidator
 from schemathesis.core import NOT_SET
 
-from tenantadmin.lib.http.published_contract import CONTRACT_FILE
+from tenantadmin.lib.http.published_contract import published_contract
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -91,4 +91,4 @@ def _validator(schema: str) -> OAS30WriteValidator:
 
 @cache
 def _components() -> Any:
-    return json.loads(CONTRACT_FILE.read_text())["components"]
+    return json.loads(published_contract()[0])["components"]
