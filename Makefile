@@ -102,7 +102,7 @@ screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, fro
 
 contract: .venv/dev.stamp ## Write the text of the contract, and the generated parts of the documents, from the code
 	$(BIN)/python -m scripts.contract > tests/contract/contract.txt
-	$(BIN)/python -m scripts.permissions > docs/permissions.md
+	DJANGO_SETTINGS_MODULE=tenantadmin.settings DJANGO_DEBUG=true $(BIN)/python -m scripts.permissions > docs/permissions.md
 	$(BIN)/python -m scripts.queries docs/analytics.md docs/savings.md
 	$(BIN)/python -m logs.sql.reference docs/sql.md
 

@@ -1,6 +1,6 @@
 """The base class of all viewsets, and the one permission class.
 
-The permission class looks up the policy of the operation (`accounts.access.policy`) and checks the caller.
+The permission class checks the caller against the policy that `accounts.routes.route` declares.
 Contract: Authentication.
 """
 
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from contextlib import ExitStack
+from dataclasses import replace
 from fnmatch import translate
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 from urllib.parse import unquote
 
 from django.conf import settings
@@ -18,7 +19,7 @@ from django.urls import reverse
 from rest_framework.permissions import BasePermission
 
 from accounts.access.assurance import REASON_HEADER, SecondFactorRequired, require_fresh_proof
-from accounts.access.policy import POLICIES, Level, Policy
+from accounts.access.policy import Level
 from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
 from accounts.access.rights import latest_rights
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
     from rest_framework.response import Response
     from rest_framework.views import APIView
 
+    from accounts.access.policy import Policy
     from accounts.access.scopes import Scope
+    from accounts.routes import Route
 
 #: Means the caller in every ``/users/{email}`` path.
 ME: Final = "me"
@@ -61,7 +64,7 @@ class OperationPermission(BasePermission):
             raise MethodNotAllowed
         require = partial(
             require_operation,
-            POLICIES[viewset.operation_id(viewset.action)],
+            viewset.policy(viewset.action),
             method=request.method or "",
             path=viewset.path,
             arguments=viewset.kwargs,
@@ -81,6 +84,9 @@ class AppViewSet(ApiViewSet):
     """A viewset whose actions `OperationPermission` protects."""
 
     permission_classes = (OperationPermission,)
+
+    #: What all paths of the viewset begin with.
+    prefix: ClassVar[str] = ""
 
     #: Ends when the whole answer is made.
     answering: ExitStack
@@ -124,13 +130,34 @@ class AppViewSet(ApiViewSet):
     def _is_held_back(self) -> bool:
         """True if the role of a platform admin, which the session has not proven, may allow the operation."""
         principal = self.request.auth
-        is_for_members = MEMBERS_ONLY & set(POLICIES[self.operation_id(self.action)].scopes)
+        is_for_members = MEMBERS_ONLY & set(self.policy(self.action).scopes)
         return isinstance(principal, Principal) and principal.rights.is_held_back and not is_for_members
+
+    @classmethod
+    def routes(cls) -> dict[str, Route]:
+        """Return the routes of the actions, with whole paths, in the order of their definition."""
+        actions = (name for base in reversed(cls.__mro__) for name in vars(base))
+        return {
+            name: replace(cls.route_of(name), path=cls.prefix + cls.route_of(name).path)
+            for name in actions
+            if hasattr(getattr(cls, name, None), "route")
+        }
+
+    @classmethod
+    def route_of(cls, action: str) -> Route:
+        """Return what `route` declares for an action."""
+        declared: Route = getattr(cls, action).route
+        return declared
+
+    @classmethod
+    def policy(cls, action: str) -> Policy:
+        """Return who may call an action."""
+        return cls.route_of(action).policy
 
     @classmethod
     def is_public(cls, action: str) -> bool:
         """Return True if an action needs no credentials."""
-        return POLICIES[cls.operation_id(action)].level is Level.PUBLIC
+        return cls.policy(action).level is Level.PUBLIC
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         """Return no authenticators for a public operation: it ignores ``Authorization``."""

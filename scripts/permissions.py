@@ -8,7 +8,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from accounts.access.policy import POLICIES, Level, Policy
+import django
+
+from accounts.access.policy import Level, Policy
 from accounts.access.scopes import (
     ALL_SCOPES,
     GRANTABLE,
@@ -19,11 +21,12 @@ from accounts.access.scopes import (
     PLATFORM_ADMIN_SCOPES,
     READ_SCOPES,
 )
+from accounts.routes import policies
 
 _INTRODUCTION: Final = """\
 # Permissions
 
-`make contract` writes this page from `accounts/access/policy.py` and `accounts/access/scopes.py`; do not
+`make contract` writes this page from the routes of the viewsets and `accounts/access/scopes.py`; do not
 edit it.
 
 A request is allowed only if both the claims of its token (scope, tenants, accounts, endpoints) and the
@@ -63,7 +66,7 @@ def _operation_rows() -> list[str]:
         "| Operation | Signed in | PAT | Bridge | Notes |",
         "|---|---|---|---|---|",
     ]
-    for name, policy in POLICIES.items():
+    for name, policy in policies().items():
         cells = (
             f"`{name}`",
             signed_in(policy),
@@ -127,4 +130,5 @@ def _scope_rows() -> list[str]:
 
 
 if __name__ == "__main__":
+    django.setup()
     sys.stdout.write(permissions_markdown())

@@ -5,11 +5,12 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from accounts.routes import url_patterns
 from tenantadmin.guides import show_guide
 from tenantadmin.views import ContractViewSet, DocsView, show_dashboard
 
 urlpatterns = [
-    path("", ContractViewSet.as_view({"get": "get_contract"}), name="contract"),
+    *url_patterns(ContractViewSet),
     path("docs", DocsView.as_view(url_name="contract", url_self="/docs"), name="docs"),
     path("docs/guides/<slug:name>", show_guide, name="guide"),
     # Also without the slash, so that tokens in the query are not redirected.

@@ -12,6 +12,8 @@ from django.utils.cache import patch_vary_headers
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.views import SpectacularSwaggerSplitView
 
+from accounts.access.policy import Level
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.statuses import STATUSES
 from tenantadmin.guides import GUIDES
@@ -78,6 +80,7 @@ class ContractViewSet(AppViewSet):
         patch_vary_headers(answer, ["Accept"])
         return answer
 
+    @route("GET", "", Level.PUBLIC, name="contract")
     @operation(
         summary="The contract of this service (OpenAPI 3.0.3)",
         headers=[IF_NONE_MATCH, ETAG],

@@ -8,6 +8,8 @@ import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.access_requests import (
     AccessRequestDocument,
     AccessRequestEnded,
@@ -15,6 +17,7 @@ from accounts.access_requests import (
     decline_access,
     list_access_requests,
 )
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.hal import ListLinks, link
@@ -40,7 +43,16 @@ class AccessRequestViewSet(AppViewSet):
     """What staff ask the owners of a tenant, where its configuration has `staffApproval: required`."""
 
     tag = "Users"
+    prefix = "config/tenants/<uuid:tenant>/access-requests"
 
+    @route(
+        "GET",
+        "",
+        Level.TENANT,
+        Scope.USERS_READ,
+        notes="owners of the tenant and platform admins",
+        name="access-requests",
+    )
     @operation(
         summary="Requests of staff for access to the tenant's logs, open ones first, at most 200",
         description="Ended and expired ones are listed for another month.",
@@ -54,6 +66,14 @@ class AccessRequestViewSet(AppViewSet):
         found = list_access_requests(self.principal, tenant_id=tenant)
         return Response(AccessRequestList(links=links, requests=found))
 
+    @route(
+        "POST",
+        "/<uuid:access_request>/approve",
+        Level.TENANT,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant, signed in only",
+        name="approve-access",
+    )
     @operation(
         summary="Approve a request: staff may read the tenant's logs for the hours that it names",
         description=_ANSWER,
@@ -62,6 +82,14 @@ class AccessRequestViewSet(AppViewSet):
     def approve_access(self, request: Request, tenant: UUID, access_request: UUID) -> Response:
         return Response(approve_access(self.principal, tenant_id=tenant, request_id=access_request))
 
+    @route(
+        "POST",
+        "/<uuid:access_request>/decline",
+        Level.TENANT,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant, signed in only",
+        name="decline-access",
+    )
     @operation(
         summary="Decline a request of staff for access",
         description=_ANSWER,

@@ -8,6 +8,8 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.billing.accounts import (
     AccountDocument,
     AccountState,
@@ -18,6 +20,7 @@ from accounts.billing.accounts import (
     write_account,
 )
 from accounts.models.billing import Plan
+from accounts.routes import route
 from accounts.serializers.billing import AccountBody, AccountCreate, parse_account
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import Success
@@ -45,7 +48,9 @@ class AccountViewSet(AppViewSet):
     """Billing accounts."""
 
     tag = "Accounts"
+    prefix = "config/accounts"
 
+    @route("GET", "", Level.SERVICE, Scope.CONFIG_READ, name="accounts")
     @operation(
         summary="List accounts",
         description="The accounts that the caller owns or was granted rights on; all for a platform admin.",
@@ -58,6 +63,7 @@ class AccountViewSet(AppViewSet):
             (item(str(account), href(account)) for account in list_accounts(self.principal)),
         )
 
+    @route("POST", "", Level.PLATFORM, Scope.CONFIG_WRITE)
     @operation(
         summary="Create an account",
         headers=[ETAG, LOCATION],
@@ -77,6 +83,7 @@ class AccountViewSet(AppViewSet):
         headers = {"Location": location, "ETag": created.etag}
         return Response(created.answer(), status=201, headers=headers)
 
+    @route("GET", "/<uuid:account>", Level.ACCOUNT, Scope.CONFIG_READ, name="account")
     @operation(
         summary="Read an account",
         headers=[IF_NONE_MATCH, ETAG],
@@ -86,6 +93,14 @@ class AccountViewSet(AppViewSet):
         state = read_account(account)
         return not_modified(request, state.etag) or _account_response(state)
 
+    @route(
+        "PUT",
+        "/<uuid:account>",
+        Level.ACCOUNT,
+        Scope.CONFIG_WRITE,
+        notes="owners of the account, who add only members of their tenants, and platform admins change "
+        "owners; platform admins change the plan",
+    )
     @operation(
         summary="Replace an account",
         description="An absent `plan` stays; another one is for platform admins, "
@@ -106,6 +121,7 @@ class AccountViewSet(AppViewSet):
         )
         return _account_response(written)
 
+    @route("DELETE", "/<uuid:account>", Level.PLATFORM, Scope.CONFIG_WRITE)
     @operation(
         summary="Delete an account without live tenants",
         responses={200: Success, 409: refusal(409, "The account has live tenants.")},

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.access.resources import is_signed_in_owner
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.serializers.tenants import (
     TenantConfigBody,
     WarehouseText,
@@ -39,6 +42,7 @@ class WarehouseViewSet(AppViewSet):
 
     tag = "Tenants"
 
+    @route("POST", "config/warehouse/parse", Level.SERVICE, name="parse-warehouse")
     @operation(
         summary="Read the connection to a warehouse from a pasted address",
         only_reads=True,
@@ -64,6 +68,7 @@ class ConfigViewSet(AppViewSet):
 
     tag = "Tenants"
 
+    @route("GET", "config/tenants/<uuid:tenant>/config", Level.TENANT, Scope.CONFIG_READ, name="config")
     @operation(
         summary="Read a tenant's configuration",
         headers=[IF_NONE_MATCH, ETAG],
@@ -76,6 +81,13 @@ class ConfigViewSet(AppViewSet):
                 return unchanged
         return config_response(read_config(tenant))
 
+    @route(
+        "PUT",
+        "config/tenants/<uuid:tenant>/config",
+        Level.TENANT,
+        Scope.CONFIG_WRITE,
+        notes="`access`: owners of the tenant, signed in only",
+    )
     @operation(
         summary="Replace a tenant's configuration",
         query=WriteConfigParameters,

@@ -8,6 +8,8 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.billing.dns import NotAnsweredYet
 from accounts.billing.domains import (
     DomainDocument,
@@ -18,6 +20,7 @@ from accounts.billing.domains import (
     register_domain,
     verify_domain,
 )
+from accounts.routes import route
 from accounts.serializers.billing import DomainCreate, DomainVerify
 from accounts.tasks import check_domain
 from accounts.viewsets import AppViewSet
@@ -39,7 +42,9 @@ class DomainViewSet(AppViewSet):
     """The domains of an account."""
 
     tag = "Accounts"
+    prefix = "config/accounts/<uuid:account>/domains"
 
+    @route("GET", "", Level.ACCOUNT, Scope.CONFIG_READ, name="domains")
     @operation(summary="List an account's domains", responses={200: ItemList})
     def list_domains(self, request: Request, account: UUID) -> Response:
         href = hrefs("domain", account=account, domain="domain")
@@ -50,6 +55,7 @@ class DomainViewSet(AppViewSet):
         )
         return Response(ItemList(links=found))
 
+    @route("POST", "", Level.ACCOUNT, Scope.CONFIG_WRITE)
     @operation(
         summary="Register a domain and learn its DNS challenge",
         body=DomainCreate,
@@ -62,10 +68,12 @@ class DomainViewSet(AppViewSet):
         location = reverse("domain", kwargs={"account": account, "domain": domain.name})
         return Response(domain_document(domain), status=201, headers={"Location": location})
 
+    @route("GET", "/<fqdn:domain>", Level.ACCOUNT, Scope.CONFIG_READ, name="domain")
     @operation(summary="Read a domain", responses={200: DomainDocument})
     def get_domain(self, request: Request, account: UUID, domain: str) -> Response:
         return Response(domain_document(read_domain(account_id=account, name=domain)))
 
+    @route("DELETE", "/<fqdn:domain>", Level.ACCOUNT, Scope.CONFIG_WRITE)
     @operation(
         summary="Delete a domain that has no FQDNs",
         responses={200: Success, 409: refusal(409, "The domain still has FQDNs.")},
@@ -74,6 +82,7 @@ class DomainViewSet(AppViewSet):
         delete_domain(account_id=account, name=domain, actor=self.principal.email)
         return Response(Success(success=True, message=f"Domain {domain} is deleted."))
 
+    @route("POST", "/<fqdn:domain>/verify", Level.ACCOUNT, Scope.CONFIG_WRITE, name="verify-domain")
     @operation(
         summary="Verify a domain by its DNS challenge",
         queue="DOMAIN_CHECK_LIMIT",

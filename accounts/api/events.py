@@ -8,8 +8,11 @@ import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.api.history import read_period
 from accounts.event_pages import EventDocument, EventFilter, read_events
+from accounts.routes import route
 from accounts.serializers.events import EventParameters
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.emails import normalize_email
@@ -42,6 +45,14 @@ class EventViewSet(AppViewSet):
 
     tag = "History"
 
+    @route(
+        "GET",
+        "config/events",
+        Level.SERVICE,
+        Scope.USERS_READ,
+        notes="platform admins: all; owners: their tenants and accounts; everyone: their own",
+        name="events",
+    )
     @operation(
         summary="List events, newest first",
         description="Sign-ins, tokens, roles, memberships, grants, domains, terms. Platform admins see all "

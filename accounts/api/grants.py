@@ -9,6 +9,8 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.billing.grants import (
     NewGrant,
     PermissionGrantDocument,
@@ -20,6 +22,7 @@ from accounts.billing.grants import (
     list_grants,
     revoke_grant,
 )
+from accounts.routes import route
 from accounts.serializers.billing import GrantCreate
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
@@ -48,7 +51,9 @@ class GrantViewSet(AppViewSet):
     """Delegated permissions."""
 
     tag = "Accounts"
+    prefix = "config/grants"
 
+    @route("GET", "", Level.SERVICE, Scope.USERS_READ, name="grants")
     @operation(
         summary="List grants in force",
         description="The grants that the caller received, gave, or could revoke.",
@@ -62,6 +67,14 @@ class GrantViewSet(AppViewSet):
             (grant_item(grant, href(grant.pk)) for grant in list_grants(self.principal)),
         )
 
+    @route(
+        "POST",
+        "",
+        Level.SERVICE,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant or account, for any address, and platform admins, for users; only scopes "
+        "that they have themselves",
+    )
     @operation(
         summary="Delegate permissions on a tenant or an account",
         body=GrantCreate,
@@ -90,10 +103,20 @@ class GrantViewSet(AppViewSet):
         )
         return Response(grant_document(create_grant(self.principal, new)), status=201)
 
+    @route(
+        "GET", "/<uuid:grant>", Level.SERVICE, Scope.USERS_READ, notes="what listGrants lists", name="grant"
+    )
     @operation(summary="A grant in force", responses={200: PermissionGrantDocument})
     def get_grant(self, request: Request, grant: UUID) -> Response:
         return Response(grant_document(find_grant(self.principal, grant)))
 
+    @route(
+        "DELETE",
+        "/<uuid:grant>",
+        Level.SERVICE,
+        Scope.USERS_WRITE,
+        notes="the user who gave the grant, owners of the tenant or account, and platform admins",
+    )
     @operation(summary="Revoke a grant", responses={200: Success})
     def revoke_grant(self, request: Request, grant: UUID) -> Response:
         revoke_grant(self.principal, grant)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.access.resources import is_signed_in_owner
+from accounts.access.scopes import Scope
 from accounts.api.config import config_response
 from accounts.diff import ChangeInWords, FieldChange, diff_documents
 from accounts.document_text import say_fields
@@ -26,6 +29,7 @@ from accounts.revisions import (
     read_timeline,
     say_in_force,
 )
+from accounts.routes import route
 from accounts.serializers.history import ChangeParameters, CommentParameters, DiffParameters, PageParameters
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import TenantConfigDocument
@@ -46,7 +50,9 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+    from accounts.access.policy import Policy
     from accounts.models import Revision
+    from accounts.routes import Route
 
 
 class ChangeHistoryPage(JsonStruct):
@@ -93,6 +99,7 @@ class HistoryViewSet(AppViewSet):
 class ChangesViewSet(HistoryViewSet):
     """The changes of all documents."""
 
+    @route("GET", "config/history", Level.SERVICE, Scope.CONFIG_READ, name="changes")
     @operation(
         summary="List changes of rules, configurations and accounts, newest first",
         description="Every change that the caller may read.",
@@ -130,11 +137,17 @@ class DocumentHistoryViewSet(HistoryViewSet):
     def summary(cls, action: str) -> str:
         return super().summary(action).format(owner=cls.owner)
 
+    @classmethod
+    def route_of(cls, action: str) -> Route:
+        declared = super().route_of(action)
+        return replace(declared, name=declared.name.format(kind=cls.kind.value))
+
     @property
     def history(self) -> DocumentHistory:
         """The history of the document in the path."""
         return DocumentHistory(self.kind, self.kwargs[_parameter(self.kind)])
 
+    @route("GET", "/history", Level.TENANT, Scope.CONFIG_READ, name="{kind}-history")
     @operation(
         summary="List the changes of {owner}", query=PageParameters, responses={200: ChangeHistoryPage}
     )
@@ -142,11 +155,13 @@ class DocumentHistoryViewSet(HistoryViewSet):
         page = read_timeline(self.history, limit=self.query["limit"], cursor=self.query.get("cursor"))
         return self.page(page, parent=_href(self.history))
 
+    @route("GET", "/history/<seq:seq>", Level.TENANT, Scope.CONFIG_READ, name="{kind}-revision")
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
         revision = read_revision(self.history, seq)
         return Response(ChangeRevision.of(revision, in_force=say_in_force(revision)))
 
+    @route("GET", "/history/diff", Level.TENANT, Scope.CONFIG_READ, name="{kind}-diff")
     @operation(
         summary="Compare two revisions of {owner}", query=DiffParameters, responses={200: DocumentDiff}
     )
@@ -172,9 +187,19 @@ class DocumentHistoryViewSet(HistoryViewSet):
 class ConfigHistoryViewSet(DocumentHistoryViewSet):
     """The history of a tenant's configuration."""
 
+    prefix = "config/tenants/<uuid:tenant>/config"
+
     kind = RevisionKind.CONFIG
     owner = "a tenant's configuration"
 
+    @route(
+        "POST",
+        "/history/<seq:seq>/restore",
+        Level.TENANT,
+        Scope.CONFIG_WRITE,
+        notes="`access`: as replaceTenantConfig",
+        name="config-restore",
+    )
     @operation(
         summary="Restore a revision of a tenant's configuration",
         description="A normal write with today's checks of FQDNs, plan and name. Records the source.",
@@ -199,8 +224,14 @@ class ConfigHistoryViewSet(DocumentHistoryViewSet):
 class AccountHistoryViewSet(DocumentHistoryViewSet):
     """The history of an account."""
 
+    prefix = "config/accounts/<uuid:account>"
+
     kind = RevisionKind.ACCOUNT
     owner = "an account"
+
+    @classmethod
+    def policy(cls, action: str) -> Policy:
+        return replace(super().policy(action), level=Level.ACCOUNT)
 
 
 def _href(history: DocumentHistory, what: str = "", **more: int) -> str:

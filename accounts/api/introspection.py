@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.api.oauth import NO_STORE
 from accounts.introspection import TokenDescription, describe_token
+from accounts.routes import route
 from accounts.serializers.oauth import Introspection
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
@@ -23,6 +26,14 @@ class IntrospectionViewSet(AppViewSet):
 
     tag = "Sign-in"
 
+    @route(
+        "POST",
+        "oauth/introspect",
+        Level.SERVICE,
+        Scope.CONFIG_READ,
+        notes="`{active: false}` unless the caller has the scope on all tenants and accounts of the token",
+        name="introspection",
+    )
     @operation(
         summary="What an access token says, and whether it is in force",
         description="For programs that cannot verify it offline (RFC 7662). `active` is false for a token "

@@ -9,6 +9,8 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.invitations import (
     InvitationDocument,
     InvitationEnded,
@@ -20,6 +22,7 @@ from accounts.invitations import (
     withdraw_invitation,
 )
 from accounts.models.users import MembershipRole
+from accounts.routes import route
 from accounts.serializers.invitations import InvitationBody
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
@@ -46,7 +49,16 @@ class InvitationViewSet(AppViewSet):
     """The invitations into a tenant."""
 
     tag = "Users"
+    prefix = "config/tenants/<uuid:tenant>/invitations"
 
+    @route(
+        "GET",
+        "",
+        Level.TENANT,
+        Scope.USERS_READ,
+        notes="owners of the tenant and platform admins",
+        name="invitations",
+    )
     @operation(
         summary="The invitations into a tenant, open ones first, at most 200",
         description="Ended and expired ones are listed for another month.",
@@ -60,6 +72,13 @@ class InvitationViewSet(AppViewSet):
         found = list_invitations(self.principal, tenant_id=tenant)
         return Response(InvitationList(links=links, invitations=found))
 
+    @route(
+        "POST",
+        "",
+        Level.TENANT,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant; platform admins with a proof, but not themselves",
+    )
     @operation(
         summary="Invite someone into a tenant by email",
         description="The address gets a mail and has 14 days to accept. Whether it is a user's makes no "
@@ -90,6 +109,14 @@ class InvitationViewSet(AppViewSet):
         )
         return Response(created, status=201)
 
+    @route(
+        "DELETE",
+        "/<uuid:invitation>",
+        Level.TENANT,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant and platform admins",
+        name="invitation",
+    )
     @operation(
         summary="Withdraw an open invitation",
         responses={200: Success, 409: _ENDED},
@@ -103,7 +130,9 @@ class OwnInvitationViewSet(AppViewSet):
     """The invitations to a user."""
 
     tag = "Users"
+    prefix = "users/<email:email>/invitations"
 
+    @route("GET", "", Level.SELF, Scope.USERS_READ, name="user-invitations")
     @operation(
         summary="The open invitations to the caller's address, newest first, at most 200",
         responses={200: InvitationList},
@@ -115,6 +144,7 @@ class OwnInvitationViewSet(AppViewSet):
         )
         return Response(InvitationList(links=links, invitations=list_own_invitations(self.principal)))
 
+    @route("POST", "/<uuid:invitation>/accept", Level.SELF, notes="signed in only", name="accept-invitation")
     @operation(
         summary="Accept an invitation: become a member of the tenant",
         description="Needs a sign-in. 409 if it was used, declined or withdrawn, has expired, or if the "
@@ -124,6 +154,9 @@ class OwnInvitationViewSet(AppViewSet):
     def accept_invitation(self, request: Request, email: str, invitation: UUID) -> Response:
         return Response(accept_invitation(self.principal, invitation))
 
+    @route(
+        "POST", "/<uuid:invitation>/decline", Level.SELF, notes="signed in only", name="decline-invitation"
+    )
     @operation(
         summary="Decline an invitation",
         description="Needs a sign-in. 409 if it is no longer open.",

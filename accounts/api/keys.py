@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.access.tokens import JsonWebKeySet, current_keys
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.viewsets import operation
 
@@ -19,6 +21,7 @@ class SigningKeyViewSet(AppViewSet):
 
     tag = "Discovery"
 
+    @route("GET", ".well-known/jwks.json", Level.PUBLIC, name="signing-keys")
     @operation(
         summary="The public keys of access tokens (JWKS)",
         description="The public keys by which anyone verifies an access token offline.",

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.serializers.users import MembershipBody, membership_entries
 from accounts.users import read_memberships, require_readable, write_memberships
 from accounts.viewsets import AppViewSet
@@ -27,6 +30,14 @@ class MembershipViewSet(AppViewSet):
 
     tag = "Users"
 
+    @route(
+        "GET",
+        "users/<email:email>/tenants",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="as getUser; shows only memberships that the caller may see",
+        name="user-memberships",
+    )
     @operation(
         summary="A user's memberships, as far as the caller may see them",
         responses={200: MembershipBody(many=True)},
@@ -35,6 +46,14 @@ class MembershipViewSet(AppViewSet):
         require_readable(self.principal, email)
         return Response(read_memberships(self.principal, email))
 
+    @route(
+        "PUT",
+        "users/<email:email>/tenants",
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="owners of the tenants named, for members of these; platform admins with a proof, who alone "
+        "add members, but not themselves",
+    )
     @operation(
         summary="Replace a user's memberships",
         description="An owner replaces the entries of its own tenants; entries of other tenants stay.",
@@ -47,6 +66,9 @@ class MembershipViewSet(AppViewSet):
         entries = membership_entries(self.body)
         return Response(write_memberships(self.principal, email=email, entries=entries, append=False))
 
+    @route(
+        "PATCH", "users/<email:email>/tenants", Level.USER, Scope.USERS_WRITE, notes="as replaceMemberships"
+    )
     @operation(
         summary="Append to a user's memberships",
         description="A tenant that the user belongs to already keeps its entry.",

@@ -13,6 +13,8 @@ from drf_spectacular.utils import OpenApiExample, PolymorphicProxySerializer
 from rest_framework.response import Response
 
 from accounts.access.credentials import IssuedToken, exchange_pat, exchange_refresh_token, revoke
+from accounts.access.policy import Level
+from accounts.routes import route
 from accounts.serializers.oauth import (
     PAT_EXCHANGE,
     REFRESH,
@@ -76,6 +78,7 @@ class OAuthViewSet(AppViewSet):
 
     tag = "Sign-in"
 
+    @route("POST", "oauth/token", Level.PUBLIC, name="token")
     @operation(
         summary="Exchange a personal access token or a refresh token for an access token",
         description="The body may also be a form (`application/x-www-form-urlencoded`).",
@@ -98,6 +101,7 @@ class OAuthViewSet(AppViewSet):
         grant_type, credential = _read_token_request(request.data)
         return Response(_GRANT_TYPES[grant_type][1](credential), headers=NO_STORE)
 
+    @route("POST", "auth/logout", Level.PUBLIC, name="logout")
     @operation(
         summary="Revoke a refresh token or a personal access token",
         description="Revokes the token in the body. Every holder of the token may do this, signed in or not. "

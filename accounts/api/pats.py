@@ -11,6 +11,7 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
 from accounts.access.credentials import default_expiry
+from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.pats import (
     CreatedPatDocument,
@@ -22,6 +23,7 @@ from accounts.pats import (
     revoke_pat,
     rotate_secret,
 )
+from accounts.routes import route
 from accounts.serializers.pats import PatBody, PatRotation
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
@@ -43,7 +45,16 @@ class PersonalAccessTokenViewSet(AppViewSet):
     """The personal access tokens of a user."""
 
     tag = "Personal access tokens"
+    prefix = "users/<email:email>/tokens"
 
+    @route(
+        "GET",
+        "",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="the user itself and platform admins",
+        name="user-tokens",
+    )
     @operation(
         summary="A user's personal access tokens that are not revoked, newest first",
         responses={200: PatList},
@@ -58,6 +69,15 @@ class PersonalAccessTokenViewSet(AppViewSet):
         )
         return Response(PatList(links=found, tokens=tokens))
 
+    @route(
+        "POST",
+        "",
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="the user itself and platform admins, with a proof for another user or a wildcard, and without "
+        "`logs:read` and `logs:query` for another user; a PAT creates only PATs with no more rights than its "
+        "own",
+    )
     @operation(
         summary="Make a personal access token; its text is shown this once",
         headers=[REASON],
@@ -86,6 +106,14 @@ class PersonalAccessTokenViewSet(AppViewSet):
         )
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
 
+    @route(
+        "GET",
+        "/<int:pat_id>",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="the user itself and platform admins",
+        name="user-token",
+    )
     @operation(
         summary="A personal access token that is not revoked, without its text",
         responses={200: PatDocument},
@@ -93,6 +121,14 @@ class PersonalAccessTokenViewSet(AppViewSet):
     def get_personal_access_token(self, request: Request, email: str, pat_id: int) -> Response:
         return Response(read_pat(self.principal, email=email, pat_id=pat_id))
 
+    @route(
+        "POST",
+        "/<int:pat_id>/rotate",
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="as createPersonalAccessToken",
+        name="rotate-user-token",
+    )
     @operation(
         summary="Give a personal access token a new secret; its text is shown this once",
         description="The former secret, and the access tokens minted from it, are accepted for "
@@ -105,6 +141,13 @@ class PersonalAccessTokenViewSet(AppViewSet):
         grace = dt.timedelta(seconds=self.body["graceSeconds"])
         return Response(rotate_secret(self.principal, email=email, pat_id=pat_id, grace=grace))
 
+    @route(
+        "DELETE",
+        "/<int:pat_id>",
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="the user itself, and platform admins with a proof",
+    )
     @operation(
         summary="Revoke a personal access token and the tokens minted from it",
         headers=[REASON],

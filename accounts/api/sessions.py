@@ -8,6 +8,9 @@ import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.sessions import SessionDocument, end_session, end_sessions, list_sessions, read_session
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
@@ -28,7 +31,16 @@ class SessionViewSet(AppViewSet):
     """The sessions of a user."""
 
     tag = "Sessions"
+    prefix = "users/<email:email>/sessions"
 
+    @route(
+        "GET",
+        "",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="the user itself and platform admins",
+        name="user-sessions",
+    )
     @operation(
         summary="A user's sessions that have not ended, newest first",
         description="A session is a sign-in: its refresh token, and the access tokens minted from it.",
@@ -44,6 +56,14 @@ class SessionViewSet(AppViewSet):
         )
         return Response(SessionList(links=found, sessions=sessions))
 
+    @route(
+        "GET",
+        "/<int:session_id>",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="the user itself and platform admins",
+        name="user-session",
+    )
     @operation(
         summary="A session that has not ended",
         responses={200: SessionDocument},
@@ -51,6 +71,13 @@ class SessionViewSet(AppViewSet):
     def get_session(self, request: Request, email: str, session_id: int) -> Response:
         return Response(read_session(self.principal, email=email, session_id=session_id))
 
+    @route(
+        "DELETE",
+        "/<int:session_id>",
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="the user itself, and platform admins with a proof",
+    )
     @operation(
         summary="End a session, and the access tokens minted from it",
         headers=[REASON],
@@ -60,6 +87,9 @@ class SessionViewSet(AppViewSet):
         end_session(self.principal, email=email, session_id=session_id)
         return Response(Success(success=True, message="The session has ended."))
 
+    @route(
+        "DELETE", "", Level.USER, Scope.USERS_WRITE, notes="the user itself, and platform admins with a proof"
+    )
     @operation(
         summary="Sign a user out everywhere",
         description="Ends all sessions, all access tokens and open one-time links. Personal access tokens "

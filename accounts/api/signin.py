@@ -15,7 +15,9 @@ from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.api.oauth import NO_STORE
+from accounts.routes import route
 from accounts.serializers.signin import (
     CallbackParameters,
     MagicLinkParameters,
@@ -83,6 +85,7 @@ class SignInViewSet(AppViewSet):
 
     tag = "Sign-in"
 
+    @route("GET", "auth/providers", Level.PUBLIC, name="signin-providers")
     @operation(
         summary="How users may sign in",
         description="Identity providers in order, the default first, and whether one-time links are sent.",
@@ -91,6 +94,7 @@ class SignInViewSet(AppViewSet):
     def list_sign_in_providers(self, request: Request) -> Response:
         return Response(SignInProviders(providers=list_providers(), magic_link=settings.MAGIC_LINKS_ENABLED))
 
+    @route("GET", "auth/login", Level.PUBLIC, name="login")
     @operation(
         summary="Begin signing in at an identity provider",
         description=_BROWSERS_GET_PAGES,
@@ -110,6 +114,7 @@ class SignInViewSet(AppViewSet):
         bind_browser(response, browser)
         return response
 
+    @route("GET", "auth/callback/<str:provider>", Level.PUBLIC, name="provider-callback")
     @operation(
         summary="Where the identity provider sends the browser back to",
         description=_BROWSERS_GET_PAGES,
@@ -128,6 +133,7 @@ class SignInViewSet(AppViewSet):
     def finish_sign_in_at(self, request: Request, provider: str) -> HttpResponse:
         return self._finish(request, provider=provider)
 
+    @route("GET", "auth/callback", Level.PUBLIC, name="callback")
     @operation(
         summary="As `GET /auth/callback/{provider}`, without the provider",
         description="For sign-ins that were begun before there was an address for each provider.",
@@ -157,6 +163,7 @@ class SignInViewSet(AppViewSet):
         sign_in = finish_sign_in(request._request, pending, refused=refused, device=_device_of(request))
         return _redirect_with_tokens(pending.redirect, sign_in, status=302)
 
+    @route("GET", "auth/step-up", Level.PUBLIC, name="step-up")
     @operation(
         summary="Sign staff in with a second factor, for acts that answer `second_factor_required`",
         description="For a browser: it shows the pages of the admin site that ask for the second factor, "
@@ -177,6 +184,7 @@ class SignInViewSet(AppViewSet):
             return answer
         return _redirect_with_tokens(return_address(self.query["redirect"]), answer, status=302)
 
+    @route("POST", "auth/magic-link", Level.PUBLIC, name="magic-link")
     @operation(
         summary="Mail a one-time sign-in link",
         description="The answer is the same for known and unknown addresses.",
@@ -196,6 +204,7 @@ class SignInViewSet(AppViewSet):
         )
         return Response(MagicLinkSent(status="sent"), status=202, headers=NO_STORE)
 
+    @route("GET", "auth/magic-link/verify", Level.PUBLIC, name="verify-magic-link")
     @operation(
         summary="The page that the mailed link opens",
         description="GET only shows a page with a button that POSTs the token, so that mail scanners that "
@@ -222,6 +231,7 @@ class SignInViewSet(AppViewSet):
         }
         return HttpResponse(render_to_string("signin/link.html", context), headers=_PAGE_HEADERS)
 
+    @route("POST", "auth/magic-link/verify", Level.PUBLIC)
     @operation(
         summary="Sign in by a one-time link",
         description="A form, which the page of the link sends, is answered by a redirect with the tokens.",

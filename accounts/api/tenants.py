@@ -11,9 +11,11 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.access.resources import require_account_owner, require_account_scope, require_tenant_owner
 from accounts.access.rights import latest_rights
 from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.serializers.tenants import ManifestParameters, TenantCreate
 from accounts.tenants.config import TenantConfigDocument
 from accounts.tenants.lifecycle import create_tenant_for, delete_tenant, restore_tenant
@@ -116,7 +118,9 @@ class TenantViewSet(AppViewSet):
     """Tenants."""
 
     tag = "Tenants"
+    prefix = "config/tenants"
 
+    @route("GET", "", Level.SERVICE, Scope.CONFIG_READ, name="tenants")
     @operation(
         summary="List the tenants in the caller's scope",
         responses={200: ItemList},
@@ -128,6 +132,13 @@ class TenantViewSet(AppViewSet):
             tenant_items(list_tenants(latest_rights(self.principal))),
         )
 
+    @route(
+        "POST",
+        "",
+        Level.SERVICE,
+        Scope.CONFIG_WRITE,
+        notes="owners of the account who are not guests, and platform admins",
+    )
     @operation(
         summary="Create a tenant in an account",
         description="The caller becomes the tenant's owner, unless it is a platform admin.",
@@ -154,6 +165,7 @@ class TenantViewSet(AppViewSet):
         location = reverse("tenant", kwargs={"tenant": created.tenant_id})
         return Response(created.answer(), status=201, headers={"Location": location, "ETag": created.etag})
 
+    @route("GET", "/manifest", Level.SERVICE, Scope.CONFIG_READ, name="manifest")
     @operation(
         summary="List what changed, newest first",
         description="What changed since the caller last asked.",
@@ -174,6 +186,7 @@ class TenantViewSet(AppViewSet):
         )
         return compress(request, response, count=manifest.count)
 
+    @route("GET", "/<uuid:tenant>", Level.TENANT, Scope.CONFIG_READ, name="tenant")
     @operation(
         summary="Find a tenant's documents",
         headers=[IF_NONE_MATCH, ETAG],
@@ -196,6 +209,13 @@ class TenantViewSet(AppViewSet):
             headers={"ETag": etag},
         )
 
+    @route(
+        "DELETE",
+        "/<uuid:tenant>",
+        Level.TENANT,
+        Scope.CONFIG_WRITE,
+        notes="owners of the tenant and platform admins",
+    )
     @operation(
         summary="Delete a tenant's configuration and rules",
         description="Leaves a tombstone in the manifest for 30 days. History, logs and summaries stay.",
@@ -206,6 +226,14 @@ class TenantViewSet(AppViewSet):
         deleted = delete_tenant(tenant_id=tenant, actor=self.principal.email)
         return Response(Deletion(success=True, message=f"Tenant {tenant} is deleted.", deleted_files=deleted))
 
+    @route(
+        "POST",
+        "/<uuid:tenant>/restore",
+        Level.TENANT,
+        Scope.CONFIG_WRITE,
+        notes="owners of the deleted tenant and platform admins",
+        name="restore-tenant",
+    )
     @operation(
         summary="Restore a deleted tenant",
         description="Within 30 days. Documents, FQDNs, memberships and grants are as before the deletion. "

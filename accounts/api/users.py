@@ -9,8 +9,11 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.deletion import delete_user
 from accounts.roles import make_roles
+from accounts.routes import route
 from accounts.serializers.users import (
     UserBody,
     UserParameters,
@@ -57,6 +60,14 @@ class UserViewSet(AppViewSet):
 
     tag = "Users"
 
+    @route(
+        "GET",
+        "users",
+        Level.SERVICE,
+        Scope.USERS_READ,
+        notes="lists the caller, and the users of tenants on which the caller has the scope",
+        name="users",
+    )
     @operation(
         summary="The users that the caller may read, itself at least",
         query=UserParameters,
@@ -87,10 +98,26 @@ class UserViewSet(AppViewSet):
         links = UserListLinks(self_=link(reverse("users")), parent=link(reverse("contract")), items=items)
         return Response(UserList(links=links))
 
+    @route(
+        "GET",
+        "users/<email:email>",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="the user itself, and callers with the scope on a tenant of the user",
+        name="user",
+    )
     @operation(summary="A user", responses={200: UserDocument})
     def get_user(self, request: Request, email: str) -> Response:
         return Response(read_user(self.principal, email))
 
+    @route(
+        "PUT",
+        "users/<email:email>",
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="the user itself: displayName; owners: memberships of their tenants; platform admins: all; a "
+        "proof, if roles or activity change, or memberships by the role of a platform admin",
+    )
     @operation(
         summary="Create or change a user",
         description="Absent members stay as they are; a new user gets the defaults. "
@@ -110,6 +137,7 @@ class UserViewSet(AppViewSet):
         change = _read_change(self.body, email=email)
         return Response(write_user(self.principal, email=email, change=change))
 
+    @route("DELETE", "users/<email:email>", Level.PLATFORM, Scope.USERS_WRITE, needs_fresh_proof=True)
     @operation(
         summary="Delete a user with memberships, grants and tokens",
         description="The message names the accounts and tenants that are left without an owner.",

@@ -11,7 +11,9 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.alerts.documents import (
     AlertDeliveryDocument,
@@ -88,7 +90,9 @@ class AlertViewSet(AppViewSet):
     """The alerts of a tenant."""
 
     tag = "Alerts"
+    prefix = "tenants/<uuid:tenant>/alerts"
 
+    @route("GET", "", Level.TENANT, Scope.ANALYTICS_READ, name="alerts")
     @operation(summary="The alerts of a tenant, newest first", responses={200: AlertList})
     def list_alerts(self, request: Request, tenant: UUID) -> Response:
         """With the kinds of alerts, their units, defaults and limits."""
@@ -107,6 +111,7 @@ class AlertViewSet(AppViewSet):
             )
         )
 
+    @route("POST", "", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(
         summary="Create an alert",
         body=AlertBody,
@@ -124,11 +129,13 @@ class AlertViewSet(AppViewSet):
         location = reverse("alert", kwargs={"tenant": tenant, "alertId": alert.pk})
         return Response(self._describe(alert), status=201, headers={"Location": location})
 
+    @route("GET", "/<uuid:alertId>", Level.TENANT, Scope.ANALYTICS_READ, name="alert")
     @operation(summary="Read an alert", responses={200: AlertDocument})
     def get_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
         """Its definition, and whether it fires."""
         return Response(self._describe(read_alert(tenant_id=tenant, alert_id=alertId)))
 
+    @route("PUT", "/<uuid:alertId>", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(
         summary="Replace an alert", body=AlertBody, responses={200: AlertDocument}, examples=[_EXAMPLE]
     )
@@ -140,12 +147,14 @@ class AlertViewSet(AppViewSet):
         self._evaluate()
         return Response(self._describe(alert))
 
+    @route("DELETE", "/<uuid:alertId>", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(summary="Delete an alert with its history", responses={200: Success})
     def delete_alert(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
         """Its queued messages are not sent."""
         delete_alert(tenant_id=tenant, alert_id=alertId, actor=self.principal.email)
         return Response(Success(success=True, message="The alert is deleted."))
 
+    @route("POST", "/<uuid:alertId>/test", Level.TENANT, Scope.CONFIG_WRITE, name="alert-test")
     @operation(
         summary="Send a test message to each channel of an alert",
         queue="ALERT_TEST_LIMIT",
@@ -159,6 +168,7 @@ class AlertViewSet(AppViewSet):
         sent = send_test(tenant_id=tenant, alert_id=alertId, actor=self.principal.email)
         return Response(self._deliveries(tenant, alertId, sent), status=202)
 
+    @route("GET", "/history", Level.TENANT, Scope.ANALYTICS_READ, name="alert-history")
     @operation(
         summary="When the alerts of a tenant fired, newest first, at most 200",
         responses={200: AlertHistory},
@@ -172,6 +182,7 @@ class AlertViewSet(AppViewSet):
         firings = [describe_firing(firing) for firing in list_firings(tenant)]
         return Response(AlertHistory(links=own_links, firings=firings))
 
+    @route("GET", "/<uuid:alertId>/deliveries", Level.TENANT, Scope.ANALYTICS_READ, name="alert-deliveries")
     @operation(
         summary="The messages of an alert, newest first, at most 200",
         responses={200: AlertDeliveries},

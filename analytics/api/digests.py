@@ -13,8 +13,11 @@ from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.access.resources import require_tenant_owner
+from accounts.access.scopes import Scope
 from accounts.api.oauth import NO_STORE
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.digest.model_text import ModelExchangeDocument, list_exchanges
 from analytics.digest.preferences import (
@@ -85,7 +88,15 @@ class DigestViewSet(AppViewSet):
     """The digests of a tenant."""
 
     tag = "Digests"
+    prefix = "tenants/<uuid:tenant>"
 
+    @route(
+        "GET",
+        "/digests/<year:year>/<month:month>/<day:day>",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        name="digest-day",
+    )
     @operation(
         summary="The digest of a day",
         path=(YEAR, MONTH, DAY),
@@ -101,6 +112,13 @@ class DigestViewSet(AppViewSet):
         """
         return self._answer(tenant, f"{year}-{month}-{day}")
 
+    @route(
+        "GET",
+        "/digests/<year:year>/weeks/<week:week>",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        name="digest-week",
+    )
     @operation(
         summary="The digest of a week",
         path=(YEAR, _WEEK),
@@ -113,6 +131,14 @@ class DigestViewSet(AppViewSet):
         """As the digest of a day, from Monday to Sunday."""
         return self._answer(tenant, f"{year}-W{week}")
 
+    @route(
+        "GET",
+        "/model-exchanges",
+        Level.TENANT,
+        Scope.CONFIG_READ,
+        notes="owners of the tenant and platform admins",
+        name="model-exchanges",
+    )
     @operation(
         summary="What the language model was sent about the tenant, and what it answered",
         responses={200: ModelExchanges},
@@ -142,7 +168,9 @@ class DigestMailViewSet(AppViewSet):
     """Which digests a user gets by mail."""
 
     tag = "Digests"
+    prefix = "users/<email:email>/digests"
 
+    @route("GET", "", Level.SELF, Scope.USERS_READ, name="user-digests")
     @operation(summary="Which digests the user gets by mail", responses={200: DigestPreferences})
     def list_digest_preferences(self, request: Request, email: str) -> Response:
         """All tenants whose digests the user may read by membership or grant."""
@@ -153,6 +181,7 @@ class DigestMailViewSet(AppViewSet):
         )
         return Response(DigestPreferences(links=own_links, digests=list_preferences(email)))
 
+    @route("PUT", "/<uuid:tenant>", Level.SELF, Scope.USERS_WRITE, name="user-digest")
     @operation(
         summary="Choose which digests of a tenant the user gets by mail",
         body=DigestPreferenceBody,
@@ -175,6 +204,7 @@ class UnsubscribeViewSet(AppViewSet):
 
     tag = "Digests"
 
+    @route("GET", "digests/unsubscribe", Level.PUBLIC, name="digest-unsubscribe")
     @operation(
         summary="The page that the link of a mailed digest opens",
         query=UnsubscribeParameters,
@@ -189,6 +219,7 @@ class UnsubscribeViewSet(AppViewSet):
             return _page(problem=error.text)
         return _page(subscription, action=f"{request.path}?{urlencode({'t': token})}")
 
+    @route("POST", "digests/unsubscribe", Level.PUBLIC)
     @operation(
         summary="End the mails of digests about a tenant to a user",
         query=UnsubscribeParameters,

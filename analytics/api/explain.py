@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.explain import LoggedExplanationAnswer, explain_logged
 from analytics.serializers.explain import ExplainLoggedBody
@@ -27,6 +30,7 @@ class ExplainViewSet(AppViewSet):
 
     tag = "Rules"
 
+    @route("POST", "tenants/<uuid:tenant>/explain", Level.TENANT, Scope.LOGS_READ, name="explain")
     @operation(
         summary="Explain which rule decides a logged request, and why it was a miss",
         budget=QUERY,

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
 from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.alerts.queries import ALERT_QUERIES
 from analytics.published.queries import QUERIES, PublishedQuery
@@ -36,6 +38,7 @@ class PublishedQueryViewSet(AppViewSet):
 
     tag = "Analytics"
 
+    @route("GET", "analytics/queries", Level.SERVICE, name="published-queries")
     @operation(
         summary="The SQL over proxy_logs that each number of a summary or an alert equals",
         responses={200: PublishedQueries},
@@ -50,6 +53,15 @@ class VerificationViewSet(AppViewSet):
 
     tag = "Analytics"
 
+    @route(
+        "POST",
+        "tenants/<uuid:tenant>/verifications",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        also=Scope.LOGS_QUERY,
+        notes="documents about users need `analytics:users` too",
+        name="verifications",
+    )
     @operation(
         summary="Compare a document with the published queries",
         body=VerificationBody,

@@ -9,6 +9,9 @@ from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.advice.deciding import (
     accept_recommendation,
@@ -69,7 +72,9 @@ class RecommendationViewSet(AppViewSet):
     """What the service recommends to change in a tenant's rules."""
 
     tag = "Recommendations"
+    prefix = "tenants/<uuid:tenant>/recommendations"
 
+    @route("GET", "", Level.TENANT, Scope.ANALYTICS_READ, name="recommendations")
     @operation(
         summary="List a tenant's recommendations, those to decide first",
         query=RecommendationParameters,
@@ -95,6 +100,7 @@ class RecommendationViewSet(AppViewSet):
             )
         )
 
+    @route("POST", "", Level.TENANT, Scope.ANALYTICS_READ)
     @operation(
         summary="Search for recommendations now",
         queue="REPLAY_LIMIT",
@@ -111,6 +117,7 @@ class RecommendationViewSet(AppViewSet):
         location = reverse("recommendations", kwargs={"tenant": tenant})
         return Response(describe_mining(mining), status=202, headers={"Location": location})
 
+    @route("GET", "/<uuid:recommendationId>", Level.TENANT, Scope.ANALYTICS_READ, name="recommendation")
     @operation(
         summary="Read a recommendation",
         headers=[IF_NONE_MATCH, ETAG],
@@ -121,6 +128,14 @@ class RecommendationViewSet(AppViewSet):
         recommendation = read_recommendation(tenant_id=tenant, recommendation_id=recommendationId)
         return not_modified(request, recommendation_etag(recommendation)) or _response(recommendation)
 
+    @route(
+        "POST",
+        "/<uuid:recommendationId>/draft",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        also=Scope.CONFIG_WRITE,
+        name="recommendation-draft",
+    )
     @operation(
         summary="Make a draft of the rules with a recommendation",
         query=VariantParameters,
@@ -138,6 +153,14 @@ class RecommendationViewSet(AppViewSet):
         )
         return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
 
+    @route(
+        "POST",
+        "/<uuid:recommendationId>/accept",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        also=Scope.CONFIG_WRITE,
+        name="recommendation-accept",
+    )
     @operation(
         summary="Accept a recommendation",
         query=AcceptParameters,
@@ -160,6 +183,14 @@ class RecommendationViewSet(AppViewSet):
         transaction.on_commit(lambda: mine_again.delay(str(tenant)), robust=True)
         return ruleset_response(written)
 
+    @route(
+        "POST",
+        "/<uuid:recommendationId>/dismiss",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        also=Scope.CONFIG_WRITE,
+        name="recommendation-dismiss",
+    )
     @operation(
         summary="Dismiss a recommendation",
         body=DismissBody,
@@ -178,6 +209,14 @@ class RecommendationViewSet(AppViewSet):
         )
         return _response(recommendation)
 
+    @route(
+        "POST",
+        "/<uuid:recommendationId>/reopen",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        also=Scope.CONFIG_WRITE,
+        name="recommendation-reopen",
+    )
     @operation(
         summary="Open a dismissed recommendation again",
         headers=[IF_MATCH, ETAG],
@@ -193,6 +232,13 @@ class RecommendationViewSet(AppViewSet):
         )
         return _response(recommendation)
 
+    @route(
+        "GET",
+        "/<uuid:recommendationId>/effect",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        name="recommendation-effect",
+    )
     @operation(
         summary="Read what an accepted recommendation did",
         responses={200: RecommendationEffect, 409: refusal(409, "The recommendation is not accepted.")},

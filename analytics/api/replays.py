@@ -8,6 +8,9 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommendations import purpose_of_replay
 from analytics.models import ReplayRun
@@ -49,7 +52,9 @@ class ReplayViewSet(AppViewSet):
     """The replays of a tenant."""
 
     tag = "Replays"
+    prefix = "tenants/<uuid:tenant>/replays"
 
+    @route("GET", "", Level.TENANT, Scope.CONFIG_READ, name="replays")
     @operation(summary="List a tenant's replays, newest first", responses={200: ReplayList})
     def list_replays(self, request: Request, tenant: UUID) -> Response:
         """The 50 newest of the last 30 days, without their results."""
@@ -66,6 +71,7 @@ class ReplayViewSet(AppViewSet):
             )
         )
 
+    @route("POST", "", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(
         summary="Replay a ruleset over the log",
         budget=LINT,
@@ -109,6 +115,7 @@ class ReplayViewSet(AppViewSet):
             headers={"Location": reverse("replay", kwargs={"tenant": tenant, "replayId": run.pk})},
         )
 
+    @route("GET", "/<uuid:replayId>", Level.TENANT, Scope.CONFIG_READ, name="replay")
     @operation(
         summary="Read a replay",
         headers=[IF_NONE_MATCH, ETAG],
@@ -123,6 +130,7 @@ class ReplayViewSet(AppViewSet):
             describe_replay(run, outdated, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}
         )
 
+    @route("DELETE", "/<uuid:replayId>", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(summary="Cancel a replay, or remove one that has ended", responses={200: Success})
     def cancel_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
         """A running replay ends within seconds."""

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.tenants.config import read_per_user_tables
 from accounts.viewsets import AppViewSet
 from analytics.digest.verdict.leaks import find_closed_of_days
@@ -56,7 +59,9 @@ class ReportViewSet(AppViewSet):
     """Reports on a tenant's log, and the preview of an invalidation."""
 
     tag = "Reports"
+    prefix = "tenants/<uuid:tenant>"
 
+    @route("GET", "/reports/stale", Level.TENANT, Scope.ANALYTICS_READ, name="report-stale")
     @operation(
         summary="Hits whose result is older than a change of a table that they read",
         query=ReportParameters,
@@ -66,6 +71,7 @@ class ReportViewSet(AppViewSet):
         """By rule, table and changing rule. Changes that do not pass the Gateway are not in the log."""
         return Response(stale_report(self._log(tenant), window=self._window))
 
+    @route("GET", "/reports/leaks", Level.TENANT, Scope.ANALYTICS_USERS, name="report-leaks")
     @operation(
         summary="Cached results that depend on the user and were served to several users",
         query=ReportParameters,
@@ -82,6 +88,7 @@ class ReportViewSet(AppViewSet):
             )
         )
 
+    @route("GET", "/timeline", Level.TENANT, Scope.ANALYTICS_READ, also=Scope.CONFIG_READ, name="timeline")
     @operation(
         summary="Hits and misses over time, with the changes and markers that fell in it",
         query=TimelineParameters,
@@ -91,6 +98,7 @@ class ReportViewSet(AppViewSet):
         """Per hour or day (UTC). What fell into the same time need not be the cause."""
         return Response(timeline(self._log(tenant), window=self._window, step=self.query["step"]))
 
+    @route("GET", "/activity", Level.TENANT, Scope.ANALYTICS_READ, name="activity")
     @operation(
         summary="The requests of each day, and their change against the days before",
         query=ActivityParameters,
@@ -100,6 +108,7 @@ class ReportViewSet(AppViewSet):
         """By what the cache did. Days without requests are left out; at most 366 days."""
         return Response(read_activity(tenant, first=self.query.get("from"), last=self.query.get("to")))
 
+    @route("GET", "/activity/rules", Level.TENANT, Scope.ANALYTICS_READ, name="rule-activity")
     @operation(
         summary="What each rule did in a period",
         budget=QUERY,
@@ -111,6 +120,7 @@ class ReportViewSet(AppViewSet):
         first, last = self.query.get("from"), self.query.get("to")
         return Response(read_rule_activity(default_store(), tenant=tenant, first=first, last=last))
 
+    @route("GET", "/statements", Level.TENANT, Scope.ANALYTICS_READ, name="statements")
     @operation(
         summary="The statements of a few days, with what the cache did for each",
         budget=QUERY,
@@ -137,6 +147,7 @@ class ReportViewSet(AppViewSet):
             )
         )
 
+    @route("GET", "/savings", Level.TENANT, Scope.ANALYTICS_READ, name="savings")
     @operation(
         summary="What the cache saves of the time that the warehouse bills",
         budget=QUERY,
@@ -159,6 +170,13 @@ class ReportViewSet(AppViewSet):
         etag, body = read_savings(default_store(), source, reader=self._reader)
         return Response(body, headers={"ETag": etag})
 
+    @route(
+        "POST",
+        "/rules/<str:rule>/invalidations/preview",
+        Level.TENANT,
+        Scope.CACHE_ADMIN,
+        name="invalidations-preview",
+    )
     @operation(
         summary="What invalidating the targets of a rule would end",
         responses={200: InvalidationPreview},
@@ -167,6 +185,9 @@ class ReportViewSet(AppViewSet):
         """The live results of each target, or of the rule itself if it has no targets. Makes no marker."""
         return Response(preview_invalidation(self._log(tenant), rule_id=rule, now=now()))
 
+    @route(
+        "POST", "/invalidations/preview", Level.TENANT, Scope.CACHE_ADMIN, name="table-invalidations-preview"
+    )
     @operation(
         summary="What invalidating tables would end",
         budget=QUERY,
@@ -177,6 +198,7 @@ class ReportViewSet(AppViewSet):
         """The rules that would get a marker, and their live results. Makes no marker."""
         return Response(preview_tables(self._log(tenant), tables=self.body["tables"], now=now()))
 
+    @route("GET", "/requests", Level.TENANT, Scope.LOGS_QUERY, name="requests")
     @operation(
         summary="The requests of the log, newest first",
         budget=QUERY,

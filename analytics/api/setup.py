@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.setup import Setup, read_setup
 from tenantadmin.lib.http.viewsets import operation
@@ -21,6 +24,7 @@ class SetupViewSet(AppViewSet):
 
     tag = "Tenants"
 
+    @route("GET", "tenants/<uuid:tenant>/setup", Level.TENANT, Scope.CONFIG_READ, name="setup")
     @operation(summary="What a tenant needs before its first hit", responses={200: Setup})
     def get_setup(self, request: Request, tenant: UUID) -> Response:
         """Computed with each request from the configuration, the rules, tokens, members and the log."""

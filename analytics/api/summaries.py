@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from drf_spectacular.utils import OpenApiParameter
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.api.answers import answer_stored, answer_user
 from analytics.models import Kind
@@ -54,27 +57,51 @@ class SummaryViewSet(AppViewSet):
     """The stored summaries of a tenant."""
 
     tag = "Analytics"
+    prefix = "tenants/<uuid:tenant>"
 
+    @route("GET", "/summaries/<year:year>", Level.TENANT, Scope.ANALYTICS_READ, name="summary-year")
     @_summary(YearlySummary, "The yearly summary", YEAR)
     def get_yearly_summary(self, request: Request, tenant: UUID, year: str) -> HttpResponseBase:
         """Totals of a year and the activity of each of its last 365 days."""
         return answer_stored(request, tenant=tenant, kind=Kind.YEAR, period=year)
 
+    @route("GET", "/summaries/<year:year>/rules", Level.TENANT, Scope.ANALYTICS_READ, name="summary-rules")
     @_summary(RuleEffectiveness, "The effectiveness of each rule in a year", YEAR)
     def get_rule_effectiveness(self, request: Request, tenant: UUID, year: str) -> HttpResponseBase:
         """Hits, misses and saved warehouse time of each rule in a year."""
         return answer_stored(request, tenant=tenant, kind=Kind.RULES, period=year)
 
+    @route(
+        "GET",
+        "/summaries/<year:year>/opportunities",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        name="summary-opportunities",
+    )
     @_summary(CacheOpportunities, "Where caching would save warehouse time", YEAR)
     def get_cache_opportunities(self, request: Request, tenant: UUID, year: str) -> HttpResponseBase:
         """Statements that a change of rules would serve from cache, in three lists of at most 50."""
         return answer_stored(request, tenant=tenant, kind=Kind.OPPORTUNITIES, period=year)
 
+    @route(
+        "GET",
+        "/summaries/<year:year>/<month:month>",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        name="summary-month",
+    )
     @_summary(MonthlySummary, "The monthly summary", YEAR, MONTH)
     def get_monthly_summary(self, request: Request, tenant: UUID, year: str, month: str) -> HttpResponseBase:
         """Totals of a month and its activity by hour of day."""
         return answer_stored(request, tenant=tenant, kind=Kind.MONTH, period=f"{year}-{month}")
 
+    @route(
+        "GET",
+        "/summaries/<year:year>/<month:month>/<day:day>",
+        Level.TENANT,
+        Scope.ANALYTICS_READ,
+        name="summary-day",
+    )
     @_summary(DailySummary, "The daily summary, with a record per statement", YEAR, MONTH, DAY)
     def get_daily_summary(
         self, request: Request, tenant: UUID, year: str, month: str, day: str
@@ -82,6 +109,7 @@ class SummaryViewSet(AppViewSet):
         """Totals of a day, its activity by hour, and a record per statement."""
         return answer_stored(request, tenant=tenant, kind=Kind.DAY, period=_day(year, month, day))
 
+    @route("GET", "/users", Level.TENANT, Scope.ANALYTICS_USERS, name="summary-users")
     @_summary(UsersSummary, "All users of a tenant, over its whole history")
     def get_users_summary(self, request: Request, tenant: UUID) -> HttpResponseBase:
         """The totals of each user over the whole history."""
@@ -92,7 +120,9 @@ class UserSummaryViewSet(AppViewSet):
     """The summaries of one user, computed on request."""
 
     tag = "Analytics"
+    prefix = "tenants/<uuid:tenant>/users/<userid:userId>/<year:year>"
 
+    @route("GET", "", Level.TENANT, Scope.ANALYTICS_USERS, name="user-summary-year")
     @_summary(YearlySummary, "A user's yearly summary", _USER, YEAR)
     def get_user_yearly_summary(
         self, request: Request, tenant: UUID, userId: str, year: str
@@ -100,6 +130,7 @@ class UserSummaryViewSet(AppViewSet):
         """The yearly summary of one user."""
         return answer_user(request, tenant=tenant, user=userId, period=year)
 
+    @route("GET", "/<month:month>", Level.TENANT, Scope.ANALYTICS_USERS, name="user-summary-month")
     @_summary(MonthlySummary, "A user's monthly summary", _USER, YEAR, MONTH)
     def get_user_monthly_summary(
         self, request: Request, tenant: UUID, userId: str, year: str, month: str
@@ -107,6 +138,7 @@ class UserSummaryViewSet(AppViewSet):
         """The monthly summary of one user."""
         return answer_user(request, tenant=tenant, user=userId, period=f"{year}-{month}")
 
+    @route("GET", "/<month:month>/<day:day>", Level.TENANT, Scope.ANALYTICS_USERS, name="user-summary-day")
     @_summary(DailySummary, "A user's daily summary", _USER, YEAR, MONTH, DAY)
     def get_user_daily_summary(
         self, request: Request, tenant: UUID, userId: str, year: str, month: str, day: str

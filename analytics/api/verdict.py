@@ -8,6 +8,9 @@ import msgspec
 from django.urls import reverse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.recommendations import say_open_recommendations
@@ -36,12 +39,21 @@ class VerdictViewSet(AppViewSet):
 
     tag = "Analytics"
 
+    @route("GET", "tenants/<uuid:tenant>/verdict", Level.TENANT, Scope.ANALYTICS_READ, name="verdict")
     @operation(summary="How the tenant is, in one sentence", responses={200: Verdict})
     def get_verdict(self, request: Request, tenant: UUID) -> Response:
         """From the findings of its digests of the last seven days, and its history. Reads no log."""
         advice = say_open_recommendations(tenant)
         return Response(msgspec.structs.replace(read_verdict(tenant), advice=advice))
 
+    @route(
+        "GET",
+        "tenants/weeks",
+        Level.SERVICE,
+        Scope.ANALYTICS_READ,
+        notes="lists the tenants on which the PAT has the scope",
+        name="tenant-weeks",
+    )
     @operation(
         summary="The last week of the caller's tenants",
         description="Requests, hit rate and warehouse time in the seven days up to the last day of each log. "

@@ -10,6 +10,9 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.notifications import notify_of_days
 from logs.serializers import LogNotification
@@ -32,6 +35,13 @@ class NotificationViewSet(AppViewSet):
 
     tag = "Raw logs"
 
+    @route(
+        "POST",
+        "tenants/<uuid:tenant>/logs/notifications",
+        Level.TENANT,
+        Scope.LOGS_NOTIFY,
+        name="log-notifications",
+    )
     @operation(
         summary="Say that raw logs came",
         description="A Gateway calls this after it has written objects. Their days become stale at once, and "

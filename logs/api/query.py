@@ -12,6 +12,9 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
@@ -104,7 +107,9 @@ class QueryViewSet(AppViewSet):
     """Queries over a tenant's log."""
 
     tag = "SQL"
+    prefix = "tenants/<uuid:tenant>/query"
 
+    @route("POST", "", Level.TENANT, Scope.LOGS_QUERY, name="query")
     @operation(
         summary="One read-only statement over proxy_logs",
         budget=QUERY,
@@ -180,6 +185,7 @@ class QueryViewSet(AppViewSet):
         if _IN_MEMORY.of(self.principal.email) + size > _OF_CALLER:
             raise RateLimited("Read the answers to your earlier queries first.", retry_after=1)
 
+    @route("GET", "/schema", Level.TENANT, Scope.LOGS_QUERY, name="query-schema")
     @operation(
         summary="The columns of proxy_logs",
         description="Name, type, meaning, unit and an example of each column, for editors of queries.",

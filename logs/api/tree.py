@@ -12,6 +12,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.parameters import DAY, FILE, HOUR, MONTH, YEAR
@@ -38,7 +41,9 @@ class LogTreeViewSet(AppViewSet):
     """A tenant's raw logs: years, months, days and hours down to the stored objects."""
 
     tag = "Raw logs"
+    prefix = "tenants/<uuid:tenant>/logs"
 
+    @route("GET", "", Level.TENANT, Scope.LOGS_READ, name="log-years")
     @operation(summary="The years with logs", responses={200: LogListing})
     def list_log_years(self, request: Request, **address: Any) -> Response:
         """Lists the years in which there are logs."""
@@ -46,6 +51,7 @@ class LogTreeViewSet(AppViewSet):
             parent="tenant", above={"tenant": address["tenant"]}, child="log-months", year="2000"
         )
 
+    @route("GET", "/<year:year>", Level.TENANT, Scope.LOGS_READ, name="log-months")
     @operation(
         summary="The months with logs",
         path=[YEAR],
@@ -73,16 +79,25 @@ class LogTreeViewSet(AppViewSet):
         """Lists the months of a year in which there are logs."""
         return self._list(parent="log-years", child="log-days", month="12")
 
+    @route("GET", "/<year:year>/<month:month>", Level.TENANT, Scope.LOGS_READ, name="log-days")
     @operation(summary="The days with logs", path=[YEAR, MONTH], responses={200: LogListing})
     def list_log_days(self, request: Request, **address: Any) -> Response:
         """Lists the days of a month on which there are logs."""
         return self._list(parent="log-months", child="log-hours", day="31")
 
+    @route("GET", "/<year:year>/<month:month>/<day:day>", Level.TENANT, Scope.LOGS_READ, name="log-hours")
     @operation(summary="The hours with logs", path=[YEAR, MONTH, DAY], responses={200: LogListing})
     def list_log_hours(self, request: Request, **address: Any) -> Response:
         """Lists the hours of a day (UTC) in which there are logs."""
         return self._list(parent="log-days", child="log-files", hour="23")
 
+    @route(
+        "GET",
+        "/<year:year>/<month:month>/<day:day>/<hour:hour>",
+        Level.TENANT,
+        Scope.LOGS_READ,
+        name="log-files",
+    )
     @operation(
         summary="The log objects of an hour", path=[YEAR, MONTH, DAY, HOUR], responses={200: LogListing}
     )
@@ -90,6 +105,13 @@ class LogTreeViewSet(AppViewSet):
         """Lists the log objects delivered in an hour."""
         return self._list(parent="log-hours", child="log-object", file="any.json")
 
+    @route(
+        "GET",
+        "/<year:year>/<month:month>/<day:day>/<hour:hour>/<logfile:file>",
+        Level.TENANT,
+        Scope.LOGS_READ,
+        name="log-object",
+    )
     @operation(
         summary="One log object, byte for byte",
         path=[YEAR, MONTH, DAY, HOUR, FILE],

@@ -10,6 +10,9 @@ from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 from rest_framework.serializers import ListSerializer
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.cache_metadata import (
     CacheMetadataDocument,
@@ -51,7 +54,9 @@ class CacheMetadataViewSet(AppViewSet):
     """Cache metadata by cache key."""
 
     tag = "Cache"
+    prefix = "tenants/<uuid:tenant>/cachekeys"
 
+    @route("GET", "/<str:cachekey>", Level.TENANT, Scope.CACHE_ADMIN, name="cache-metadata")
     @operation(
         summary="Read cache metadata",
         description="The metadata of one cache key.",
@@ -60,6 +65,7 @@ class CacheMetadataViewSet(AppViewSet):
     def get_cache_metadata(self, request: Request, tenant: UUID, cachekey: str) -> Response:
         return Response(read_metadata(tenant, require_cache_key(cachekey)))
 
+    @route("PUT", "/<str:cachekey>", Level.TENANT, Scope.CACHE_ADMIN)
     @operation(
         summary="Replace cache metadata",
         description="The metadata of one cache key.",
@@ -74,6 +80,7 @@ class CacheMetadataViewSet(AppViewSet):
     def replace_cache_metadata(self, request: Request, tenant: UUID, cachekey: str) -> Response:
         return Response(write_metadata(tenant, require_cache_key(cachekey), self.body))
 
+    @route("DELETE", "/<str:cachekey>", Level.TENANT, Scope.CACHE_ADMIN)
     @operation(
         summary="Delete cache metadata",
         description="The Gateway removed the result from its cache.",
@@ -84,6 +91,7 @@ class CacheMetadataViewSet(AppViewSet):
         message = "The metadata is deleted." if deleted else "There is no metadata for this cache key."
         return Response(Success(success=deleted, message=message))
 
+    @route("GET", "", Level.TENANT, Scope.CACHE_ADMIN, name="cache-keys")
     @operation(
         summary="List cache metadata by cache key",
         query=CacheKeyParameters,
@@ -105,6 +113,7 @@ class CacheMetadataViewSet(AppViewSet):
         )
         return Response(CacheKeyPage(links=hal_links, cache_keys=list(page.documents)))
 
+    @route("PUT", "", Level.TENANT, Scope.CACHE_ADMIN)
     @operation(
         summary="Replace the metadata of many cache keys, all or none",
         body=ListSerializer(child=CacheKeyEntry(), max_length=_MAX_ENTRIES),

@@ -10,6 +10,9 @@ from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.api.rules import ruleset_response
 from rules.diff import RuleChange, StoredRule
@@ -76,7 +79,9 @@ class DraftViewSet(AppViewSet):
     """The drafts of a tenant's rules."""
 
     tag = "Rules"
+    prefix = "config/tenants/<uuid:tenant>/rules/drafts"
 
+    @route("GET", "", Level.TENANT, Scope.CONFIG_READ, name="rules-drafts")
     @operation(
         summary="List the drafts of a tenant's rules, the last modified first", responses={200: DraftList}
     )
@@ -92,6 +97,7 @@ class DraftViewSet(AppViewSet):
             )
         )
 
+    @route("POST", "", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(
         summary="Make a draft",
         budget=LINT,
@@ -104,6 +110,7 @@ class DraftViewSet(AppViewSet):
         draft = create_draft(tenant_id=tenant, document=self.body, actor=self.principal.email)
         return draft_response(draft, status=201, Location=_href(tenant, draft.pk))
 
+    @route("GET", "/<uuid:draft>", Level.TENANT, Scope.CONFIG_READ, name="rules-draft")
     @operation(
         summary="Read a draft",
         description="The lint is from the last write; publishing lints again.",
@@ -114,6 +121,7 @@ class DraftViewSet(AppViewSet):
         stored = find_draft(tenant, draft)
         return not_modified(request, draft_etag(stored)) or draft_response(stored)
 
+    @route("PUT", "/<uuid:draft>", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(
         summary="Replace a draft",
         budget=LINT,
@@ -132,6 +140,7 @@ class DraftViewSet(AppViewSet):
         )
         return draft_response(replaced)
 
+    @route("DELETE", "/<uuid:draft>", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(summary="Delete a draft", headers=[IF_MATCH], responses={204: None, 409: STALE})
     def delete_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
         """The current rules stay as they are."""
@@ -143,6 +152,7 @@ class DraftViewSet(AppViewSet):
         )
         return Response(status=204)
 
+    @route("GET", "/<uuid:draft>/diff", Level.TENANT, Scope.CONFIG_READ, name="rules-draft-diff")
     @operation(
         summary="Compare a draft with the current rules", budget=LINT, responses={200: DraftDifference}
     )
@@ -164,6 +174,7 @@ class DraftViewSet(AppViewSet):
             )
         )
 
+    @route("POST", "/<uuid:draft>/publish", Level.TENANT, Scope.CONFIG_WRITE, name="rules-draft-publish")
     @operation(
         summary="Publish a draft as the tenant's rules",
         budget=LINT,

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.explain import RequestExplanation, explain
 from rules.in_force import choose_rules
@@ -27,6 +30,13 @@ class ExplainViewSet(AppViewSet):
 
     tag = "Rules"
 
+    @route(
+        "POST",
+        "config/tenants/<uuid:tenant>/rules/explain",
+        Level.TENANT,
+        Scope.CONFIG_READ,
+        name="rules-explain",
+    )
     @operation(
         summary="Explain which rule decides a request",
         budget=LINT,

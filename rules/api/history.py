@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
 from accounts.api.history import DiffHead, DocumentHistoryViewSet
 from accounts.models.history import RevisionKind
+from accounts.routes import route
 from accounts.serializers.history import DiffParameters
 from rules.api.rules import ruleset_response
 from rules.blaming import RulesBlame, blame_ruleset
@@ -46,9 +49,12 @@ class RulesDifference(DiffHead):
 class RulesHistoryViewSet(DocumentHistoryViewSet):
     """The history of a tenant's rules."""
 
+    prefix = "config/tenants/<uuid:tenant>/rules"
+
     kind = RevisionKind.RULES
     owner = "a tenant's rules"
 
+    @route("GET", "/history/diff", Level.TENANT, Scope.CONFIG_READ, name="rules-diff")
     @operation(
         summary="Compare two revisions of {owner}",
         budget=LINT,
@@ -64,6 +70,7 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
             head, added=diff.added, removed=diff.removed, changed=diff.changed, reordered=diff.reordered
         )
 
+    @route("GET", "/blame", Level.TENANT, Scope.CONFIG_READ, name="rules-blame")
     @operation(
         summary="Find the revision that last changed each value of a tenant's rules",
         budget=LINT,
@@ -76,6 +83,7 @@ class RulesHistoryViewSet(DocumentHistoryViewSet):
         """
         return Response(blame_ruleset(tenant, seq=self.query.get("seq")))
 
+    @route("POST", "/history/<seq:seq>/restore", Level.TENANT, Scope.CONFIG_WRITE, name="rules-restore")
     @operation(
         summary="Restore a revision of a tenant's rules",
         budget=LINT,

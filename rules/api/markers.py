@@ -11,6 +11,9 @@ from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.marker_lists import FeedMarker, MarkerFilter, list_markers, read_feed
 from rules.markers import (
@@ -79,6 +82,9 @@ class MarkerViewSet(AppViewSet):
 
     tag = "Cache"
 
+    @route(
+        "GET", "tenants/<uuid:tenant>/invalidation-markers", Level.TENANT, Scope.CACHE_ADMIN, name="markers"
+    )
     @operation(
         summary="List a tenant's invalidation markers, newest first",
         description="The invalidation markers of a tenant.",
@@ -110,6 +116,14 @@ class MarkerViewSet(AppViewSet):
             headers={"ETag": listing.etag},
         )
 
+    @route(
+        "GET",
+        "config/invalidation-markers",
+        Level.SERVICE,
+        Scope.CACHE_ADMIN,
+        notes="lists the markers of tenants on which the PAT has the scope",
+        name="marker-feed",
+    )
     @operation(
         summary="Poll the invalidation markers of all tenants",
         description="The one feed for a Gateway: all markers that were made, changed or deleted since the "
@@ -142,6 +156,7 @@ class MarkerViewSet(AppViewSet):
             headers={"ETag": feed.etag},
         )
 
+    @route("POST", "tenants/<uuid:tenant>/invalidation-markers", Level.TENANT, Scope.CACHE_ADMIN)
     @operation(
         summary="Mark a rule's cached results as stale",
         description="The target may be any rule of the ruleset, whatever its action is now: what it cached "
@@ -172,12 +187,20 @@ class MarkerViewSet(AppViewSet):
         location = reverse("marker", kwargs={"tenant": tenant, "marker": new.marker_id})
         return Response(marker, status=201, headers={"Location": location})
 
+    @route(
+        "GET",
+        "tenants/<uuid:tenant>/invalidation-markers/<str:marker>",
+        Level.TENANT,
+        Scope.CACHE_ADMIN,
+        name="marker",
+    )
     @operation(
         summary="Read a marker", description="One invalidation marker.", responses={200: MarkerDocument}
     )
     def get_marker(self, request: Request, tenant: UUID, marker: str) -> Response:
         return Response(read_marker(tenant, marker))
 
+    @route("PUT", "tenants/<uuid:tenant>/invalidation-markers/<str:marker>", Level.TENANT, Scope.CACHE_ADMIN)
     @operation(
         summary="Change the notes on a marker",
         description="One invalidation marker.",
@@ -187,6 +210,9 @@ class MarkerViewSet(AppViewSet):
     def replace_marker(self, request: Request, tenant: UUID, marker: str) -> Response:
         return Response(update_marker(tenant, marker, self.body))
 
+    @route(
+        "DELETE", "tenants/<uuid:tenant>/invalidation-markers/<str:marker>", Level.TENANT, Scope.CACHE_ADMIN
+    )
     @operation(
         summary="Remove a marker",
         description="The cutoff falls back to the rule's newest remaining unexpired marker.",
@@ -197,6 +223,13 @@ class MarkerViewSet(AppViewSet):
         message = "The marker is removed." if removed else "There is no such marker."
         return Response(Success(success=removed, message=message))
 
+    @route(
+        "POST",
+        "tenants/<uuid:tenant>/rules/<str:rule>/invalidations",
+        Level.TENANT,
+        Scope.CACHE_ADMIN,
+        name="invalidations",
+    )
     @operation(
         summary="Record that a rule fired: one marker for each rule that it invalidates",
         description="The Gateway's one call when a rule with ``invalidateRules`` has fired.",
@@ -214,6 +247,13 @@ class MarkerViewSet(AppViewSet):
         )
         return _invalidation(request, tenant, markers)
 
+    @route(
+        "POST",
+        "tenants/<uuid:tenant>/invalidations",
+        Level.TENANT,
+        Scope.CACHE_ADMIN,
+        name="table-invalidations",
+    )
     @operation(
         summary="Mark the cached results of tables as stale",
         budget=LINT,

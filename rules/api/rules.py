@@ -9,6 +9,9 @@ from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.diff import complete_rules, diff_rules
 from rules.errors import RulesetRefusal
@@ -53,6 +56,7 @@ class RulesetViewSet(AppViewSet):
 
     tag = "Rules"
 
+    @route("GET", "config/tenants/<uuid:tenant>/rules", Level.TENANT, Scope.CONFIG_READ, name="rules")
     @operation(
         summary="Read a tenant's rules",
         headers=[IF_NONE_MATCH, ETAG],
@@ -67,6 +71,7 @@ class RulesetViewSet(AppViewSet):
         body, etag = render_ruleset(tenant)
         return HttpResponse(body, content_type="application/json", headers={"ETag": etag})
 
+    @route("PUT", "config/tenants/<uuid:tenant>/rules", Level.TENANT, Scope.CONFIG_WRITE)
     @operation(
         summary="Replace a tenant's rules",
         budget=LINT,
@@ -89,6 +94,7 @@ class RulesetViewSet(AppViewSet):
         )
         return ruleset_response(written)
 
+    @route("POST", "config/rules/validate", Level.SERVICE, name="validate-rules")
     @operation(
         summary="Check a ruleset without writing it",
         budget=LINT,

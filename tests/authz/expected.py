@@ -1,4 +1,4 @@
-"""Who may do what, written by hand. Deliberately not derived from `POLICIES`, which it checks."""
+"""Who may do what, written by hand. Deliberately not derived from the routes, which it checks."""
 
 from __future__ import annotations
 

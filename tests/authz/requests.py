@@ -6,9 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from accounts.access.policy import POLICIES, Level
+from accounts.access.policy import Level
+from accounts.routes import policies
 from tests.authz.callers import TARGET, Caller, Stage
 from tests.operations import routes
+
+POLICIES = policies()
 
 UNKNOWN_ID = "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11"
 #: What stands for each parameter of a path; the rest come from the stage.

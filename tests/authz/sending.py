@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import transaction
 
-from accounts.access.policy import POLICIES, Level
-from tests.authz.requests import Operation, bodies, operations
+from accounts.access.policy import Level
+from tests.authz.requests import POLICIES, Operation, bodies, operations
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import transaction
 
-from accounts.access.policy import POLICIES, Level
+from accounts.access.policy import Level
 from tests.authz.callers import GONE, Stage, set_stage
 from tests.authz.expected import EXPECTED
+from tests.authz.requests import POLICIES
 from tests.authz.sending import OPERATIONS, PROTECTED, REFUSED, send
 
 if TYPE_CHECKING:

@@ -9,6 +9,9 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse
 from rest_framework.response import Response
 
+from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.schema import refusal
 from tenantadmin.lib.http.viewsets import operation
@@ -36,12 +39,14 @@ class TermsViewSet(AppViewSet):
 
     tag = "Terms of service"
 
+    @route("GET", "tos", Level.PUBLIC, name="tos")
     @operation(
         summary="The active terms of service", headers=[_HASH_HEADER], responses={**_TEXT, 503: refusal(503)}
     )
     def get_tos(self, request: Request) -> HttpResponse:
         return _markdown_response(require_active())
 
+    @route("POST", "tos", Level.PLATFORM_PAT, Scope.TOS_PUBLISH)
     @operation(
         summary="Publish the terms of service",
         body=TosDocument,
@@ -54,6 +59,7 @@ class TermsViewSet(AppViewSet):
         result = publish(self.body["markdown"], actor=self.principal.email)
         return Response(result, status=201 if result.published else 200)
 
+    @route("GET", "tos/<str:md5>", Level.SERVICE, before_terms=True, name="tos-document")
     @operation(
         summary="Terms of service, active or superseded, by their hash",
         path=[_HASH_PARAMETER],
@@ -69,6 +75,7 @@ class AcknowledgementViewSet(AppViewSet):
 
     tag = "Terms of service"
 
+    @route("GET", "users/<email:email>/tos", Level.SELF, before_terms=True, name="user-tos")
     @operation(
         summary="The caller's own acknowledgements, newest first",
         responses={200: TosAckList, 503: refusal(503)},
@@ -76,6 +83,7 @@ class AcknowledgementViewSet(AppViewSet):
     def list_acknowledgements(self, request: Request, email: str) -> Response:
         return Response(read_acknowledgements(self.principal))
 
+    @route("POST", "users/<email:email>/tos", Level.SELF, before_terms=True, notes="signed in only")
     @operation(
         summary="Acknowledge the active terms of service",
         description="`markdown` is the text that the user was shown. Refresh the token afterwards.",
