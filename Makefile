@@ -49,7 +49,7 @@ test-slow: .venv/dev.stamp ## Run the tests that take more than a second each, i
 IMAGE_TESTS = tests/tosapp tests/rules tests/accounts/test_tokens*.py tests/accounts/test_signin*.py \
 	tests/logs/test_convert.py tests/logs/test_entries.py tests/logs/test_writer.py tests/logs/sql/test_guard.py
 
-test-image: $(IMAGE)/stamp ## Run a part of the tests on Python 3.12, as the image
+test-image: $(IMAGE)/stamp ## Run a part of the tests on the newest Python that is there
 	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider $(IMAGE_TESTS) $(ARGS)
 
 browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
@@ -136,13 +136,16 @@ $(NODE)/stamp: tests/clients/scripts/package.json
 
 $(SPARK)/stamp: $(DEV_REQUIREMENTS) requirements-spark.txt .venv/base.stamp
 	@$(PYTHON) -m venv $(SPARK)
-	@$(call install,$(DEV_REQUIREMENTS) requirements-spark.txt,$(SPARK)/bin/python)
+	@$(call install,$(DEV_REQUIREMENTS) requirements-spark.txt,$(SPARK))
 	@touch $@
 
-# The newest version with wheels of all requirements.
+NEWEST = $(firstword $(foreach version,3.14 3.13 3.12,$(shell \
+	PYENV_VERSION=$(version) python$(version) -c 'import sys, venv, ensurepip; print(sys.executable)' 2>/dev/null)))
+
 $(IMAGE)/stamp: $(DEV_REQUIREMENTS) .venv/base.stamp
-	@PYENV_VERSION=3.12 python3.12 -m venv $(IMAGE)
-	@$(call install,$(DEV_REQUIREMENTS),$(IMAGE)/bin/python)
+	@test -n "$(NEWEST)" || { echo "There is no Python 3.12 or newer."; exit 1; }
+	@$(NEWEST) -m venv --clear $(IMAGE)
+	@$(call install,$(DEV_REQUIREMENTS),$(IMAGE))
 	@touch $@
 
 $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/src/*/*.py)
@@ -180,7 +183,6 @@ clean: ## Remove what was set up, and caches; the data in var stay
 
 # --- Set-up -------------------------------------------------------------------------------------
 
-# A virtual environment with uv in it where the index has it; pip does the work otherwise, more slowly.
 .venv/base.stamp:
 	@test "$$(uname -s)" = Linux || { echo "This service runs on Linux alone; elsewhere in a container:" \
 		'docker run --rm -it -p 8000:8000 -e HOST=0.0.0.0 -e VAR_DIR=/var/lib/tenantadmin' \
@@ -192,9 +194,6 @@ clean: ## Remove what was set up, and caches; the data in var stay
 		echo "$(PYTHON) has no venv: install it (Debian: apt-get install python3-venv), or set PYTHON."; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { \
 		echo "Making .venv"; $(PYTHON) -m venv --clear .venv; }
-	@awk '/^uv==/ {found = 1} found {print} found && !/\\$$/ {exit}' requirements-dev.txt > .venv/uv.txt
-	@test -x $(BIN)/uv || $(BIN)/python -m pip install --quiet --require-hashes --no-deps -r .venv/uv.txt || \
-		echo "uv is not to be had; going on with pip"
 	@touch $@
 
 # The development tools stay if they are installed.
@@ -207,28 +206,21 @@ clean: ## Remove what was set up, and caches; the data in var stay
 	@touch .venv/run.stamp $@
 
 # uv uses pip's index, and a cache of its own for each environment, so that two can be installed at once. Argument: the
-# folder of the cache.
-define uv
+# folder of the environment.
+define with_index
 index="$${UV_DEFAULT_INDEX:-$${PIP_INDEX_URL:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null)}}"; \
-env UV_CACHE_DIR="$(CURDIR)/$(1)" $${index:+UV_DEFAULT_INDEX="$$index"} $(BIN)/uv
+env UV_CACHE_DIR="$(CURDIR)/$(1)/.cache" $${index:+UV_DEFAULT_INDEX="$$index"}
 endef
+
+# Arguments: files of requirements, and the folder of the environment if it is another than .venv.
+install = $(call with_index,$(or $(2),.venv)) scripts/install.sh $(or $(2),.venv)/bin/python $(1)
 
 # Arguments: a Python, the folder of its environment, and extras of clients/python.
 define install_client
 wheel="$$(echo $(PYTHON_CLIENT)-wheel/*.whl)[$(3)]"; \
 if test -x $(BIN)/uv; then \
 	$(BIN)/uv venv --quiet --python $(1) $(2) && \
-	{ $(call uv,$(2)/.cache) pip install --quiet --python $(2)/bin/python "$$wheel" && rm -rf $(2)/.cache; }; \
+	{ $(call with_index,$(2)) $(BIN)/uv pip install --quiet --python $(2)/bin/python "$$wheel" && rm -rf $(2)/.cache; }; \
 else $(1) -m venv $(2) && $(2)/bin/python -m pip install --quiet "$$wheel"; fi
 endef
 comma := ,
-
-# Arguments: files of requirements, and the Python if it is another than .venv's. uv stays installed, although the
-# service does not require it.
-define install
-echo "Installing $(1)"; cache=$(dir $(or $(2),$(BIN)/python)).cache; \
-{ test -x $(BIN)/uv && { $(call uv,$$cache) pip sync \
-	--quiet --require-hashes --python $(or $(2),$(BIN)/python) $(1) .venv/uv.txt; }; } || \
-{ echo "Trying again with pip"; $(or $(2),$(BIN)/python) -m pip install --quiet --require-hashes --no-deps $(addprefix -r ,$(1)); }; \
-rm -rf $$cache
-endef

