@@ -256,7 +256,7 @@ def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None = N
         headers=headers,
         seconds=SECONDS,
         exceptions=outgoing.parse_exceptions(tuple(settings.WEBHOOK_EXCEPTIONS)),
-    )
+    ).status
     if 300 <= status < 400:
         raise NotSent(f"The receiver redirects (status {status}). Give the address that it redirects to.")
     if not 200 <= status < 300:

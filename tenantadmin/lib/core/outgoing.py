@@ -13,8 +13,10 @@ import ssl
 import threading
 from contextlib import suppress
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from functools import cache
 from http.client import HTTPException
+from time import monotonic
 from typing import TYPE_CHECKING, Final, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
@@ -22,8 +24,10 @@ from urllib3.connection import HTTPSConnection
 from urllib3.exceptions import HTTPError
 from urllib3.util.connection import create_connection
 
+from tenantadmin.lib.core.timestamps import now
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 _Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -35,6 +39,14 @@ _GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
 
 class NotSent(Exception):
     """The request was not answered. The text says why, without naming addresses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The status of an answer, and after how many seconds the receiver wants the next request, if it says."""
+
+    status: int
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +115,10 @@ def check_url(url: str, *, exceptions: Exceptions) -> str:
 
 
 class _Connection(HTTPSConnection):
-    """Connects to an address that the exceptions allow. `abort` ends it from another thread."""
+    """Connects to the first address that answers and that the exceptions allow.
+
+    `abort` ends it from another thread.
+    """
 
     exceptions: Exceptions
     _connected: socket.socket | None = None
@@ -113,14 +128,31 @@ class _Connection(HTTPSConnection):
             found = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
         except OSError:
             found = []
-        addresses = [str(entry[4][0]) for entry in found]
-        allowed = next((it for it in addresses if self.exceptions.allow(self.host, it)), None)
-        if allowed is None:
+        addresses = dict.fromkeys(str(entry[4][0]) for entry in found)
+        allowed = [it for it in addresses if self.exceptions.allow(self.host, it)]
+        if not allowed:
             raise NotSent("The host has no public address.")
-        connected = create_connection((allowed, self.port), self.timeout, socket_options=self.socket_options)
+        connected = self._connect_to_one(allowed)
         # TLS takes the socket away, so the abort has one of its own.
         self._connected = connected.dup()
         return connected
+
+    def _connect_to_one(self, addresses: Sequence[str]) -> socket.socket:
+        """Connect to the first address that answers. A silent one leaves time for those after it."""
+        ends_at = monotonic() + float(self.timeout or 0)
+        for left in range(len(addresses), 0, -1):
+            seconds = max((ends_at - monotonic()) / left, 0.001)
+            try:
+                connected = create_connection(
+                    (addresses[-left], self.port), seconds, socket_options=self.socket_options
+                )
+            except OSError:
+                if left == 1:
+                    raise
+            else:
+                connected.settimeout(self.timeout)
+                return connected
+        raise AssertionError("The last address connects or raises.")
 
     def abort(self) -> None:
         if self._connected is not None:
@@ -133,8 +165,10 @@ class _Connection(HTTPSConnection):
             self._connected.close()
 
 
-def post(url: str, *, body: bytes, headers: Mapping[str, str], seconds: float, exceptions: Exceptions) -> int:
-    """Send a POST request and return the status of the answer, whose body is not read.
+def post(
+    url: str, *, body: bytes, headers: Mapping[str, str], seconds: float, exceptions: Exceptions
+) -> Answer:
+    """Send a POST request and return the answer, whose body is not read.
 
     Raises:
         NotSent: no address is allowed, no connection, or no answer within ``seconds``.
@@ -154,7 +188,8 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str], seconds: float, e
     target = SplitResult("", "", parts.path or "/", parts.query, "").geturl()
     try:
         connection.request("POST", target, body=body, headers=headers, preload_content=False)
-        status = connection.getresponse().status
+        response = connection.getresponse()
+        answer = Answer(response.status, _read_wait(response.headers.get("Retry-After", "")))
     except (HTTPError, HTTPException, OSError) as error:
         if isinstance(error, TimeoutError) or is_over.is_set():
             raise NotSent(f"No answer within {seconds:g} seconds.") from error
@@ -165,7 +200,17 @@ def post(url: str, *, body: bytes, headers: Mapping[str, str], seconds: float, e
         # Headers that the end of the connection cut look complete.
         if is_over.is_set():
             raise NotSent(f"No answer within {seconds:g} seconds.")
-        return status
+        return answer
     finally:
         deadline.cancel()
         connection.close()
+
+
+def _read_wait(retry_after: str) -> float | None:
+    """Return the seconds of a header ``Retry-After`` (RFC 9110 10.2.3): a number, or the time until a date."""
+    if re.fullmatch(r"[0-9]{1,9}", retry_after):
+        return float(retry_after)
+    try:
+        return max((parsedate_to_datetime(retry_after) - now()).total_seconds(), 0.0)
+    except (TypeError, ValueError):
+        return None

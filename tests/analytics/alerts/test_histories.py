@@ -19,6 +19,7 @@ from analytics.alerts import delivering
 from analytics.alerts.delivering import deliver_messages
 from analytics.models import AlertDelivery, AlertFiring
 from tenantadmin.lib.core import outgoing
+from tenantadmin.lib.core.outgoing import Answer
 from tests.analytics.alerts.support import make_alert, make_all_due, read_number
 
 if TYPE_CHECKING:
@@ -74,14 +75,14 @@ class Stub:
         self.arrived: dict[str, str] = {}
         self.repeated = 0
 
-    def post(self, url: str, *, body: bytes, headers: dict[str, str], **_: Any) -> int:
+    def post(self, url: str, *, body: bytes, headers: dict[str, str], **_: Any) -> Answer:
         identity, kind = headers["webhook-id"], json.loads(body)["type"]
         self.repeated += identity in self.arrived
         assert self.arrived.setdefault(identity, kind) == kind
         fate = 1.0 if self.is_calm else self.chance.random()
         if fate < 0.1:
             raise Killed
-        return 500 if fate < 0.3 else 200
+        return Answer(500 if fate < 0.3 else 200)
 
 
 def crossings(numbers: list[float | None]) -> list[str]:

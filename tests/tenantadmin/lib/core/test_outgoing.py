@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
+from datetime import timedelta
+from email.utils import format_datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tenantadmin.lib.core.outgoing import Exceptions, NotSent, check_url, parse_exceptions, post
+from tenantadmin.lib.core.outgoing import Answer, Exceptions, NotSent, check_url, parse_exceptions, post
+from tenantadmin.lib.core.timestamps import now
 from tests.receiver import HOST, Receiver, running_receiver
 
 if TYPE_CHECKING:
@@ -50,6 +53,10 @@ def resolve(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
 
 
 def send(url: str, *, exceptions: Exceptions = LOCAL, seconds: float = 5.0) -> int:
+    return ask(url, exceptions=exceptions, seconds=seconds).status
+
+
+def ask(url: str, *, exceptions: Exceptions = LOCAL, seconds: float = 5.0) -> Answer:
     return post(url, body=b"{}", headers={"X-A": "b"}, seconds=seconds, exceptions=exceptions)
 
 
@@ -88,6 +95,51 @@ def test_the_address_that_is_checked_is_the_one_that_is_connected_to(
         send(url, exceptions=parse_exceptions(("192.0.2.0/24",)), seconds=0.5)
     assert len(calls) == 1
     assert receiver.messages == []
+
+
+@pytest.mark.parametrize("silent", ["127.0.0.2", "192.0.2.1"])
+def test_each_address_is_tried_in_turn(
+    receiver: Receiver, resolve: Callable[..., list[str]], silent: str
+) -> None:
+    """The first refuses the connection or is silent, the second is private, and the third is the host."""
+    resolve([silent, "10.0.0.1", "127.0.0.1"])
+    allowed = parse_exceptions(("127.0.0.0/8", "192.0.2.0/24"))
+    assert send(f"https://{HOST}:{receiver.port}/", exceptions=allowed, seconds=4.0) == 204
+    assert len(receiver.messages) == 1
+
+
+def test_an_answer_may_take_the_whole_time_after_a_silent_address(
+    receiver: Receiver, resolve: Callable[..., list[str]]
+) -> None:
+    receiver.respond = lambda handler: _answer_late(handler, receiver)
+    resolve(["127.0.0.2", *(f"127.0.0.{number}" for number in range(3, 12)), "127.0.0.1"])
+    assert send(f"https://{HOST}:{receiver.port}/", seconds=5.0) == 200
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("120", 120), ("0", 0), ("Wed, 21 Oct 2015 07:28:00 GMT", 0), ("soon", None), ("-1", None), ("", None)],
+)
+def test_how_long_a_receiver_wants_to_rest(receiver: Receiver, header: str, seconds: float | None) -> None:
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(429)
+        handler.send_header("Retry-After", header)
+        handler.end_headers()
+
+    receiver.respond = respond
+    assert ask(receiver.url) == Answer(429, seconds)
+
+
+def test_a_receiver_may_rest_until_a_date(receiver: Receiver) -> None:
+    def respond(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(503)
+        handler.send_header("Retry-After", format_datetime(now() + timedelta(hours=1), usegmt=True))
+        handler.end_headers()
+
+    receiver.respond = respond
+    answer = ask(receiver.url)
+    assert answer.retry_after is not None
+    assert 3_590 < answer.retry_after <= 3_600
 
 
 def test_a_name_is_an_exception_wherever_it_resolves(
