@@ -18,6 +18,7 @@ export NODE_EXTRA_CA_CERTS ?= $(firstword $(SSL_CERT_FILE) $(wildcard /etc/ssl/c
 
 NODE := .cache/clients
 PROVIDERS := .cache/providers
+PRETTIER := .cache/prettier
 SPARK := .cache/spark
 PYTHON_CLIENT := .cache/python-client
 CONTRACT := tenantadmin/lib/http/openapi.json
@@ -27,7 +28,7 @@ RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-image test-sail test-spark test-superset test-providers test-ceph browser coverage mutants lint bench fuzz contract screenshots clients lock clean
+.PHONY: help run test test-slow test-image test-sail test-spark test-superset test-providers test-ceph browser coverage mutants lint format bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -52,7 +53,8 @@ IMAGE_TESTS = tests/tosapp tests/rules tests/accounts/test_tokens*.py tests/acco
 test-image: $(IMAGE)/stamp ## Run a part of the tests on the newest Python that is there
 	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider $(IMAGE_TESTS) $(ARGS)
 
-browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc for their types
+browser: .venv/dev.stamp ## Run the tests of pages in a browser, in parallel; needs Chromium, and tsc and npm to check the scripts
+	@! command -v npm >/dev/null || $(MAKE) --no-print-directory $(PRETTIER)/stamp || echo "Prettier could not be installed."
 	@$(BIN)/pytest tests/browser --ignore=tests/browser/test_providers.py -n logical --dist worksteal $(ARGS)
 
 test-providers: .venv/dev.stamp $(PROVIDERS)/stamp ## Sign in through two OpenID providers whose clocks are wrong; needs Chromium and Node
@@ -91,6 +93,10 @@ lint: .venv/dev.stamp ## Check style, types, imports, requirements, and that mig
 	@# The database is not running, and is not needed for this.
 	DJANGO_DEBUG=true $(BIN)/python -W 'ignore:Got an error checking a consistent migration history' manage.py makemigrations --check
 
+format: .venv/dev.stamp $(PRETTIER)/stamp ## Format the Python code, and the dashboard's scripts and styles; needs npm
+	$(BIN)/ruff format .
+	$(PRETTIER)/node_modules/.bin/prettier --write tenantadmin/static/dashboard
+
 bench: .venv/dev.stamp ## Run the benchmarks
 	@set -e; for name in http staff logs sql requests replay savings changes; do PYTHONPATH=clients/python/src $(BIN)/python -m bench $$name; done
 
@@ -124,6 +130,11 @@ $(CONTRACT): $(shell find accounts analytics logs rules tenantadmin tosapp -name
 $(PROVIDERS)/stamp: tests/browser/package.json
 	@mkdir -p $(PROVIDERS) && cp $< $(PROVIDERS)/
 	@npm install --prefix $(PROVIDERS) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
+	@touch $@
+
+$(PRETTIER)/stamp: tests/browser/dashboard/package.json
+	@mkdir -p $(PRETTIER) && cp $< $(PRETTIER)/
+	@npm install --prefix $(PRETTIER) --no-package-lock --no-audit --no-fund --silent --fetch-retries 1
 	@touch $@
 
 $(NODE)/stamp: tests/clients/scripts/package.json

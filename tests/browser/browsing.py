@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import deque
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -29,6 +30,12 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 def find_chromium() -> str | None:
     """Return the browser's path: `CHROMIUM`, or the first known name that is installed."""
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+
+
+def find_prettier() -> str | None:
+    """Return the path of Prettier: where ``make browser`` installs it, or another."""
+    ours = Path(__file__).parents[2] / ".cache" / "prettier" / "node_modules" / ".bin" / "prettier"
+    return str(ours) if ours.exists() else shutil.which("prettier")
 
 
 @contextmanager

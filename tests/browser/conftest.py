@@ -1,6 +1,7 @@
 """The service, an OpenID provider, and a Chromium found on the machine.
 
-Without a Chromium these tests are left out, and the summary says so; without tsc the check of types.
+Without a Chromium these tests are left out, and the summary says so; without tsc the check of types, and
+without Prettier that of the format.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from django.core.signals import request_finished, request_started
 from django.db import connections
 from playwright.sync_api import expect
 
-from tests.browser.browsing import find_chromium, kept
+from tests.browser.browsing import find_chromium, find_prettier, kept
 from tests.browser.providers import running_provider
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         missing.append("browser")
     if shutil.which(os.environ.get("TSC", "tsc")) is None:
         missing.append("typescript")
+    if find_prettier() is None:
+        missing.append("prettier")
     left_out = [item for item in items if any(item.get_closest_marker(name) for name in missing)]
     if left_out:
         _left_out.extend(item.nodeid for item in left_out)
@@ -50,8 +53,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
     if _left_out:
         terminalreporter.write_line(
-            f"{len(_left_out)} browser tests were LEFT OUT: no Chromium or no tsc on this machine. Install "
-            "them (Debian: apt-get install chromium node-typescript), or set CHROMIUM and TSC.",
+            f"{len(_left_out)} browser tests were LEFT OUT: no Chromium, tsc or Prettier on this machine. "
+            "Install them (Debian: apt-get install chromium node-typescript npm, with which make browser "
+            "installs Prettier), or set CHROMIUM and TSC.",
             yellow=True,
         )
 

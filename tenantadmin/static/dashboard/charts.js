@@ -8,7 +8,8 @@ import { h, table, text } from "./ui.js";
 export const loadCharts = () => loadScript("unfold/js/chart/chart.js");
 
 /** @param {string} name a custom property of the style sheet */
-const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const colour = (name) =>
+  getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /**
  * @param {{label: string, labels: string[], series: Series[], marks?: Mark[], short?: boolean,
@@ -22,7 +23,9 @@ export function chart({ label, labels, series, marks = [], short, press, signal 
   let drawn = null;
   const draw = () => {
     drawn?.destroy();
-    drawn = signal.aborted ? null : new (/** @type {any} */ (globalThis).Chart)(canvas, settings(labels, series, marks, press));
+    drawn = signal.aborted
+      ? null
+      : new /** @type {any} */ (globalThis).Chart(canvas, settings(labels, series, marks, press));
     if (drawn) box.dataset.drawn = "true";
   };
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -37,20 +40,39 @@ function asTable(label, labels, series, marks) {
   const details = h("details.as-table", h("summary", "Show as a table"));
   const build = () => {
     const rows = labels.map((name, index) => ({ name, index }));
-    details.append(table([
-      text("Time", "name"),
-      ...series.map((one) => ({ head: one.label, number: true, cell: (/** @type {any} */ row) => one.show(one.values[row.index]) })),
-      marks.length > 0 && { head: "Changes", cell: (row) => textsAt(marks, row.index).join("; ") },
-    ], rows, { label }));
+    details.append(
+      table(
+        [
+          text("Time", "name"),
+          ...series.map((one) => ({
+            head: one.label,
+            number: true,
+            cell: (/** @type {any} */ row) => one.show(one.values[row.index]),
+          })),
+          marks.length > 0 && {
+            head: "Changes",
+            cell: (row) => textsAt(marks, row.index).join("; "),
+          },
+        ],
+        rows,
+        { label },
+      ),
+    );
   };
   details.addEventListener("toggle", build, { once: true });
   return details;
 }
 
 /** @type {(marks: Mark[], index: number) => string[]} */
-const textsAt = (marks, index) => marks.filter((mark) => mark.index === index).map((mark) => mark.text);
+const textsAt = (marks, index) =>
+  marks.filter((mark) => mark.index === index).map((mark) => mark.text);
 
-/** @param {string[]} labels @param {Series[]} series @param {Mark[]} marks @param {((index: number) => void) | undefined} press */
+/**
+ * @param {string[]} labels
+ * @param {Series[]} series
+ * @param {Mark[]} marks
+ * @param {((index: number) => void) | undefined} press
+ */
 function settings(labels, series, marks, press) {
   const [ink, grid] = [colour("muted"), colour("line")];
   const ticks = { color: ink, font: { size: 11 }, maxRotation: 0, autoSkipPadding: 14 };
@@ -60,31 +82,78 @@ function settings(labels, series, marks, press) {
     data: {
       labels,
       datasets: series.map((one) => ({
-        type: one.kind ?? "bar", label: one.label, data: one.values, yAxisID: one.axis ?? "left", stack: one.stack,
-        backgroundColor: colour(one.colour), borderColor: colour(one.colour), order: one.kind === "line" ? 0 : 1,
-        borderWidth: one.kind === "line" ? 2 : 0, pointRadius: labels.length < 2 ? 3 : 0, pointHitRadius: 8,
-        borderRadius: one.stack ? 0 : 2, categoryPercentage: 0.86,
+        type: one.kind ?? "bar",
+        label: one.label,
+        data: one.values,
+        yAxisID: one.axis ?? "left",
+        stack: one.stack,
+        backgroundColor: colour(one.colour),
+        borderColor: colour(one.colour),
+        order: one.kind === "line" ? 0 : 1,
+        borderWidth: one.kind === "line" ? 2 : 0,
+        pointRadius: labels.length < 2 ? 3 : 0,
+        pointHitRadius: 8,
+        borderRadius: one.stack ? 0 : 2,
+        categoryPercentage: 0.86,
       })),
     },
     options: {
-      maintainAspectRatio: false, animation: false,
+      maintainAspectRatio: false,
+      animation: false,
       interaction: { mode: "index", intersect: false },
       // Chart.js goes on with the event afterwards, so the chart must not be gone yet.
-      onClick: (/** @type {any} */ _, /** @type {any[]} */ hits) => press && hits.length && setTimeout(press, 0, hits[0].index),
+      onClick: (/** @type {any} */ _, /** @type {any[]} */ hits) =>
+        press && hits.length && setTimeout(press, 0, hits[0].index),
       scales: {
         x: { stacked: true, grid: { display: false }, border: { color: grid }, ticks },
-        left: { stacked: series.some((one) => one.stack), beginAtZero: true, position: "left", border: { display: false },
-          grid: { color: grid }, ticks: { ...ticks, maxTicksLimit: 6, callback: left && ((/** @type {number} */ value, /** @type {number} */ _, /** @type {{value: number}[]} */ all) => (left.show === duration ? inUnitOf(all[all.length - 1].value, value) : left.show(value))) },
-          beforeBuildTicks: (/** @type {any} */ axis) => { if (left?.show === duration) axis.options.ticks.stepSize = stepOf(axis.max); } },
-        ...(right && { right: { min: 0, max: 1, position: "right", border: { display: false }, grid: { display: false },
-          ticks: { ...ticks, stepSize: 0.25, callback: (/** @type {number} */ value) => `${value * 100}%` } } }),
+        left: {
+          stacked: series.some((one) => one.stack),
+          beginAtZero: true,
+          position: "left",
+          border: { display: false },
+          grid: { color: grid },
+          ticks: {
+            ...ticks,
+            maxTicksLimit: 6,
+            callback:
+              left &&
+              ((
+                /** @type {number} */ value,
+                /** @type {number} */ _,
+                /** @type {{value: number}[]} */ all,
+              ) =>
+                left.show === duration
+                  ? inUnitOf(all[all.length - 1].value, value)
+                  : left.show(value)),
+          },
+          beforeBuildTicks: (/** @type {any} */ axis) => {
+            if (left?.show === duration) axis.options.ticks.stepSize = stepOf(axis.max);
+          },
+        },
+        ...(right && {
+          right: {
+            min: 0,
+            max: 1,
+            position: "right",
+            border: { display: false },
+            grid: { display: false },
+            ticks: {
+              ...ticks,
+              stepSize: 0.25,
+              callback: (/** @type {number} */ value) => `${value * 100}%`,
+            },
+          },
+        }),
       },
       plugins: {
         legend: { align: "end", labels: { color: ink, boxWidth: 10, boxHeight: 10, padding: 14 } },
-        tooltip: { callbacks: {
-          label: (/** @type {any} */ item) => ` ${item.dataset.label}: ${series[item.datasetIndex].show(item.raw)}`,
-          footer: (/** @type {any[]} */ items) => textsAt(marks, items[0]?.dataIndex),
-        } },
+        tooltip: {
+          callbacks: {
+            label: (/** @type {any} */ item) =>
+              ` ${item.dataset.label}: ${series[item.datasetIndex].show(item.raw)}`,
+            footer: (/** @type {any[]} */ items) => textsAt(marks, items[0]?.dataIndex),
+          },
+        },
       },
     },
     plugins: [markLines(marks)],
@@ -94,7 +163,9 @@ function settings(labels, series, marks, press) {
 /** @param {number} top milliseconds, which Chart.js would divide into 5.6 h and the like */
 function stepOf(top) {
   const unit = [864e5, 36e5, 6e4, 1e3].find((it) => top >= it);
-  return unit && unit * ([0.5, 1, 2, 3, 4, 6, 10, 20, 50].find((it) => top <= 5 * it * unit) ?? 100);
+  return (
+    unit && unit * ([0.5, 1, 2, 3, 4, 6, 10, 20, 50].find((it) => top <= 5 * it * unit) ?? 100)
+  );
 }
 
 /** @param {Mark[]} marks */
@@ -121,8 +192,15 @@ function markLines(marks) {
   };
 }
 
-/** @param {number} top the last tick @param {number} value milliseconds, in one unit for the whole axis */
+/**
+ * @param {number} top the last tick
+ * @param {number} value milliseconds, in one unit for the whole axis
+ */
 function inUnitOf(top, value) {
-  const [size, unit] = /** @type {[number, string][]} */ ([[36e5, "h"], [6e4, "min"], [1e3, "s"]]).find(([it]) => top >= it) ?? [1, "ms"];
-  return `${Math.round(10 * value / size) / 10} ${unit}`;
+  const [size, unit] = /** @type {[number, string][]} */ ([
+    [36e5, "h"],
+    [6e4, "min"],
+    [1e3, "s"],
+  ]).find(([it]) => top >= it) ?? [1, "ms"];
+  return `${Math.round((10 * value) / size) / 10} ${unit}`;
 }

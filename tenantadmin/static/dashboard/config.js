@@ -31,11 +31,15 @@ export function loadScript(path) {
   let promise = loading.get(path);
   if (!promise) {
     promise = new Promise((resolve, reject) => {
-      const script = h("script", { src: staticUrl(path), onload: () => resolve(), onerror: () => {
-        loading.delete(path);
-        script.remove();
-        reject(new Error(`${path} could not be loaded.`));
-      } });
+      const script = h("script", {
+        src: staticUrl(path),
+        onload: () => resolve(),
+        onerror: () => {
+          loading.delete(path);
+          script.remove();
+          reject(new Error(`${path} could not be loaded.`));
+        },
+      });
       script.async = false;
       document.head.append(script);
     });
@@ -47,5 +51,6 @@ export function loadScript(path) {
 /** @param {string} path load a style sheet once */
 export function loadStyle(path) {
   const href = staticUrl(path);
-  if (!document.querySelector(`link[href="${href}"]`)) document.head.prepend(h("link", { rel: "stylesheet", href }));
+  if (!document.querySelector(`link[href="${href}"]`))
+    document.head.prepend(h("link", { rel: "stylesheet", href }));
 }

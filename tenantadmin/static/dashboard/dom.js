@@ -1,9 +1,11 @@
-// Elements from plain calls: h("p.muted", {id: "x"}, "text", child). Texts are never parsed as HTML.
+// Elements from plain calls: h("p.muted", {id: "x"}, "text", child). Texts are never parsed as
+// HTML.
 
 /**
  * @template {string} T
  * @param {T} tag with its classes: `p.muted.small`
- * @param {...(Child | Record<string, any>)} rest children; first may come attributes: `on…` listeners; true and false for bare attributes
+ * @param {...(Child | Record<string, any>)} rest children; first may come attributes: `on…`
+ *   listeners; true and false for bare attributes
  * @returns {Made<T>}
  */
 export function h(tag, ...rest) {
@@ -34,17 +36,26 @@ export function fill(parent, ...children) {
   parent.replaceChildren(...leaves(children));
 }
 
-/** @param {Element} parent wait until nothing in it is pressed: the click on what is replaced meanwhile is lost */
+/**
+ * @param {Element} parent wait until nothing in it is pressed: the click on what is replaced
+ *   meanwhile is lost
+ */
 export async function released(parent) {
   while (parent.matches(":active")) await new Promise(requestAnimationFrame);
 }
 
-/** @param {Element} parent @param {...Child} children as `fill`; the focus stays where the user put it */
+/**
+ * @param {Element} parent
+ * @param {...Child} children as `fill`; the focus stays where the user put it
+ */
 export function refill(parent, ...children) {
   const focused = /** @type {any} */ (parent.querySelector(":focus"));
   // What a link or a menu says may be what came late. What a button says is what it does.
   const whole = focused?.tagName === "BUTTON";
-  const alike = () => [.../** @type {NodeListOf<HTMLElement>} */ (parent.querySelectorAll("a, button, select"))].filter((one) => focused?.cloneNode(whole).isEqualNode(one.cloneNode(whole)));
+  const alike = () =>
+    [
+      .../** @type {NodeListOf<HTMLElement>} */ (parent.querySelectorAll("a, button, select")),
+    ].filter((one) => focused?.cloneNode(whole).isEqualNode(one.cloneNode(whole)));
   const before = alike();
   fill(parent, ...children);
   const now = alike();
@@ -54,7 +65,9 @@ export function refill(parent, ...children) {
 
 /** @param {string} name one of templates/dashboard/icons.svg */
 export function icon(name) {
-  const [svg, use] = ["svg", "use"].map((tag) => document.createElementNS("http://www.w3.org/2000/svg", tag));
+  const [svg, use] = ["svg", "use"].map((tag) =>
+    document.createElementNS("http://www.w3.org/2000/svg", tag),
+  );
   svg.setAttribute("class", "icon");
   svg.setAttribute("aria-hidden", "true");
   use.setAttribute("href", `#icon-${name}`);
@@ -63,7 +76,9 @@ export function icon(name) {
 }
 
 /** Where a table does not fit in the element that is observed, a row is a block (style.css). */
-export const fitting = new ResizeObserver((changes) => changes.forEach(({ target }) => {
-  target.classList.remove("folded");
-  target.classList.toggle("folded", target.scrollWidth > target.clientWidth);
-}));
+export const fitting = new ResizeObserver((changes) =>
+  changes.forEach(({ target }) => {
+    target.classList.remove("folded");
+    target.classList.toggle("folded", target.scrollWidth > target.clientWidth);
+  }),
+);

@@ -1,4 +1,5 @@
-// The Ace editor under a strict Content-Security-Policy: its styles are files, and it starts no worker.
+// The Ace editor under a strict Content-Security-Policy: its styles are files, and it starts no
+// worker.
 
 import { completeByChoice } from "./completion.js";
 import { loadScript, loadStyle, staticUrl } from "./config.js";
@@ -8,23 +9,49 @@ const FOLDER = "django_ace/ace";
 const [LIGHT, DARK] = ["github_light_default", "github_dark"];
 
 /**
- * @param {{mode: "json" | "sql", text: string, label: string, low?: boolean, readOnly?: boolean, words?: () => {value: string, meta: string}[],
+ * @param
+ *   {{mode: "json" | "sql", text: string, label: string, low?: boolean, readOnly?: boolean,
+ *   words?: () => {value: string, meta: string}[],
  *   change?: () => void, run?: () => void, signal: AbortSignal}} options
  * @returns {Promise<Editor>}
  */
-export async function createEditor({ mode, text, label, low, readOnly, words, change, run, signal }) {
-  for (const name of ["ace", `theme/${LIGHT}`, `theme/${DARK}`]) loadStyle(`${FOLDER}/css/${name}.css`);
+export async function createEditor({
+  mode,
+  text,
+  label,
+  low,
+  readOnly,
+  words,
+  change,
+  run,
+  signal,
+}) {
+  for (const name of ["ace", `theme/${LIGHT}`, `theme/${DARK}`])
+    loadStyle(`${FOLDER}/css/${name}.css`);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const theme = () => (dark.matches ? DARK : LIGHT);
-  await Promise.all(["ace", `mode-${mode}`, `theme-${theme()}`, ...(words ? ["ext-language_tools"] : [])].map((name) => loadScript(`${FOLDER}/${name}.js`)));
+  await Promise.all(
+    ["ace", `mode-${mode}`, `theme-${theme()}`, ...(words ? ["ext-language_tools"] : [])].map(
+      (name) => loadScript(`${FOLDER}/${name}.js`),
+    ),
+  );
   const { ace } = /** @type {any} */ (globalThis);
   ace.config.set("useStrictCSP", true);
   ace.config.set("basePath", staticUrl(FOLDER));
 
   const element = h("div", { class: low ? "editor low" : "editor" });
   const editor = ace.edit(element, {
-    useWorker: false, value: text, showPrintMargin: false, tabSize: 2, useSoftTabs: true, readOnly,
-    fontSize: 13, wrap: true, highlightActiveLine: !readOnly, enableKeyboardAccessibility: true, scrollPastEnd: 0.2,
+    useWorker: false,
+    value: text,
+    showPrintMargin: false,
+    tabSize: 2,
+    useSoftTabs: true,
+    readOnly,
+    fontSize: 13,
+    wrap: true,
+    highlightActiveLine: !readOnly,
+    enableKeyboardAccessibility: true,
+    scrollPastEnd: 0.2,
     fontFamily: "var(--mono)",
   });
   const { session } = editor;
@@ -34,9 +61,16 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   dark.addEventListener("change", dress, { signal });
   editor.textInput.getElement().setAttribute("aria-label", label);
   if (change) session.on("change", change);
-  if (run) editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: run });
+  if (run)
+    editor.commands.addCommand({
+      name: "run",
+      bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" },
+      exec: run,
+    });
   if (words) {
-    const completers = [{ getCompletions: (/** @type {any[]} */ ...given) => given[4](null, words()) }];
+    const completers = [
+      { getCompletions: (/** @type {any[]} */ ...given) => given[4](null, words()) },
+    ];
     editor.setOptions({ enableBasicAutocompletion: completers, enableLiveAutocompletion: true });
     completeByChoice(ace, editor);
   }
@@ -54,8 +88,13 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
   return {
     element,
     value: () => editor.getValue(),
-    set: (value) => { editor.setValue(value, -1); },
-    insert: (value) => { editor.insert(value); editor.focus(); },
+    set: (value) => {
+      editor.setValue(value, -1);
+    },
+    insert: (value) => {
+      editor.insert(value);
+      editor.focus();
+    },
     goTo(line, last) {
       if (last) {
         session.removeMarker(mark);
@@ -64,13 +103,22 @@ export async function createEditor({ mode, text, label, low, readOnly, words, ch
       }
       // It may be new in the page, without a size yet.
       editor.resize(true);
-      editor.gotoLine(line); editor.scrollToLine(line - 1, true, true);
+      editor.gotoLine(line);
+      editor.scrollToLine(line - 1, true, true);
       editor.focus();
     },
     annotate(notes) {
       markers.forEach((marker) => session.removeMarker(marker));
-      markers = notes.map((note) => session.addMarker(new Range(note.line - 1, 0, note.line - 1, 1), `lint-${note.severity}`, "fullLine"));
-      session.setAnnotations(notes.map((note) => ({ row: note.line - 1, text: note.message, type: note.severity })));
+      markers = notes.map((note) =>
+        session.addMarker(
+          new Range(note.line - 1, 0, note.line - 1, 1),
+          `lint-${note.severity}`,
+          "fullLine",
+        ),
+      );
+      session.setAnnotations(
+        notes.map((note) => ({ row: note.line - 1, text: note.message, type: note.severity })),
+      );
     },
   };
 }

@@ -5,8 +5,13 @@ import { a, empty, fill, h, to } from "./ui.js";
 
 /** @type {Record<StepId, string>} */
 export const STEPS = {
-  address: "The address of your Gateway", warehouse: "The warehouse behind it", token: "A token for the Gateway", "first-request": "The first request",
-  "first-rule": "The first rule", "first-hit": "The first hit", people: "People",
+  address: "The address of your Gateway",
+  warehouse: "The warehouse behind it",
+  token: "A token for the Gateway",
+  "first-request": "The first request",
+  "first-rule": "The first rule",
+  "first-hit": "The first hit",
+  people: "People",
 };
 
 /** @type {Map<string, Contract.Setup>} */
@@ -29,7 +34,8 @@ export async function readSetup(tenant, signal) {
 }
 
 /** @param {Contract.Setup} setup the text of the link in the menu */
-export const progress = ({ steps }) => `First steps, ${steps.filter((one) => one.done).length} of ${steps.length}`;
+export const progress = ({ steps }) =>
+  `First steps, ${steps.filter((one) => one.done).length} of ${steps.length}`;
 
 /** @param {string} tenant what was read last, if anything was */
 export const knownSetup = (tenant) => known.get(tenant);
@@ -43,9 +49,13 @@ export const knownSetup = (tenant) => known.get(tenant);
  */
 export function nothingYet(tenant, step, title, ...more) {
   const lead = h("p");
-  readSetup(tenant).then(({ steps }) => {
-    const next = steps.find((one) => !one.done);
-    if (next && steps.some((one) => one.id === step && !one.done)) fill(lead, "Next: ", a(to(tenant, "setup", { step: next.id }), STEPS[next.id]));
-  }, () => {});
+  readSetup(tenant).then(
+    ({ steps }) => {
+      const next = steps.find((one) => !one.done);
+      if (next && steps.some((one) => one.id === step && !one.done))
+        fill(lead, "Next: ", a(to(tenant, "setup", { step: next.id }), STEPS[next.id]));
+    },
+    () => {},
+  );
   return empty(title, ...more.map((one) => h("p.muted", one)), lead);
 }

@@ -1,4 +1,5 @@
-// What is wrong in a JSON text, in the same words in each browser, and on which line each value begins.
+// What is wrong in a JSON text, in the same words in each browser, and on which line each value
+// begins.
 
 /** @type {Texts} */
 const CLOSING = { "{": "}", "[": "]" };
@@ -9,12 +10,16 @@ export function parseJson(text) {
   return JSON.parse(text);
 }
 
-/** @param {string} text @returns {Map<string, number>} lines, from 1, by JSON Pointer; of a member, the line of its name */
+/**
+ * @param {string} text
+ * @returns {Map<string, number>} lines, from 1, by JSON Pointer; of a member, the line of its name
+ */
 export function linesOf(text) {
   /** @type {Map<string, number>} */
   const lines = new Map();
   // A text without its last quote ends with its line.
-  // White space that JSON does not have, such as the no-break spaces of a copied text, is a word that is no value.
+  // White space that JSON does not have, such as the no-break spaces of a copied text, is a word
+  // that is no value.
   const tokens = text.matchAll(/"(?:[^"\\\n]|\\.)*("?)|[{}[\]:,]|[^ \t\r\n{}[\]:,"]+/g);
   let [word, quote, line, end] = ["", "", 1, 0];
   let before = { word, line };
@@ -30,7 +35,8 @@ export function linesOf(text) {
     throw Object.assign(new Error(message), { row });
   };
   /** @type {(what: string) => never} the line before is at fault */
-  const missing = (what) => fail(`A ${what} is missing${before.word && ` after ${before.word}`}.`, before.line);
+  const missing = (what) =>
+    fail(`A ${what} is missing${before.word && ` after ${before.word}`}.`, before.line);
   /** @param {string} wanted */
   const leaf = (wanted) => {
     const isText = word.startsWith('"');
@@ -40,7 +46,11 @@ export function linesOf(text) {
     try {
       return JSON.parse(word);
     } catch {
-      return fail(isText ? `JSON does not take all characters of ${word}.` : `${word} is no value. A text stands in quotes.`);
+      return fail(
+        isText
+          ? `JSON does not take all characters of ${word}.`
+          : `${word} is no value. A text stands in quotes.`,
+      );
     }
   };
   /** @param {string} pointer @param {number} row */
@@ -55,7 +65,10 @@ export function linesOf(text) {
       if (opening === "{") {
         path = `${pointer}/${leaf("name").replace(/~/g, "~0").replace(/\//g, "~1")}`;
         const first = lines.get(path);
-        if (first) fail(`${word} is there twice, in ${first === line ? "line" : `lines ${first} and`} ${line}.`);
+        if (first)
+          fail(
+            `${word} is there twice, in ${first === line ? "line" : `lines ${first} and`} ${line}.`,
+          );
         next();
         if (word !== ":") missing("colon");
         next();
@@ -63,7 +76,8 @@ export function linesOf(text) {
       value(path, start);
       next();
       if (word === closing) return;
-      if (!word || /^[}\]]$/.test(word)) fail(`The ${closing} is missing that belongs to the ${opening} of line ${row}.`);
+      if (!word || /^[}\]]$/.test(word))
+        fail(`The ${closing} is missing that belongs to the ${opening} of line ${row}.`);
       if (word !== ",") missing("comma");
       next();
       if (word === closing) fail(`The comma before ${closing} is one too many.`, before.line);
@@ -76,5 +90,9 @@ export function linesOf(text) {
   return lines;
 }
 
-/** @type {(lines: Map<string, number>, pointer: string) => number} the line of a pointer, or of the nearest value around it */
-export const lineOf = (lines, pointer) => lines.get(pointer) ?? lineOf(lines, pointer.slice(0, pointer.lastIndexOf("/")));
+/**
+ * @type {(lines: Map<string, number>, pointer: string) => number} the line of a pointer, or of the
+ *   nearest value around it
+ */
+export const lineOf = (lines, pointer) =>
+  lines.get(pointer) ?? lineOf(lines, pointer.slice(0, pointer.lastIndexOf("/")));

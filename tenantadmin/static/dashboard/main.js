@@ -12,21 +12,52 @@ if (offered) await (await import("./pages/continue.js")).ask(offered);
 // What the user began before it proved its second factor.
 const waiting = takeInterrupted();
 if (waiting) {
-  await call(waiting.operation, waiting.input, waiting.options)
-    .then(() => notify("Done: what you began before."), (error) => notify(sentence(error), "error"));
+  await call(waiting.operation, waiting.input, waiting.options).then(
+    () => notify("Done: what you began before."),
+    (error) => notify(sentence(error), "error"),
+  );
 }
 
-/** @type {(pattern: string, title: string, file?: string) => Route} `file`: of the page, if it is not the name in the address */
-const page = (pattern, title, file = pattern.slice(1)) => ({ pattern, title, load: () => import(`./pages/${file}.js`) });
+/**
+ * @type {(pattern: string, title: string, file?: string) => Route} `file`: of the page, if it is
+ *   not the name in the address
+ */
+const page = (pattern, title, file = pattern.slice(1)) => ({
+  pattern,
+  title,
+  load: () => import(`./pages/${file}.js`),
+});
 
 /** @type {(path: string, title: string, file?: string) => Route} */
 const ofTenant = (path, title, file = path) => page(`/t/:tenant/${path}`, title, file);
 
-startRouter([
-  page("/", "Tenants", "tenants"), page("/signin", "Sign in"), page("/terms", "Terms of service"), page("/invitations", "Invitations"), page("/account", "Your account"),
-  ofTenant("setup", "First steps"), ofTenant("overview", "Overview"), ofTenant("savings", "Savings"), ofTenant("traffic", "Requests"),
-  ofTenant("rules", "Rules"), ofTenant("rules/edit", "Edit rules", "rules-edit"), ofTenant("invalidate", "Invalidate"), ofTenant("history", "History"),
-  ofTenant("statements", "Statements"), ofTenant("sql", "SQL"), ofTenant("explain", "Explain"), ofTenant("reports", "Stale risk and leaks"),
-  ofTenant("drafts", "Drafts and replay"), ofTenant("drafts/:draft", "Draft", "draft"), ofTenant("replays/:replay", "Replay", "replay"),
-  ofTenant("config", "Configuration"), ofTenant("members", "Members"), ofTenant("recommendations", "Recommendations"), ofTenant("digest", "Digest"), ofTenant("alerts", "Alerts"),
-], shell);
+startRouter(
+  [
+    page("/", "Tenants", "tenants"),
+    page("/signin", "Sign in"),
+    page("/terms", "Terms of service"),
+    page("/invitations", "Invitations"),
+    page("/account", "Your account"),
+    ofTenant("setup", "First steps"),
+    ofTenant("overview", "Overview"),
+    ofTenant("savings", "Savings"),
+    ofTenant("traffic", "Requests"),
+    ofTenant("rules", "Rules"),
+    ofTenant("rules/edit", "Edit rules", "rules-edit"),
+    ofTenant("invalidate", "Invalidate"),
+    ofTenant("history", "History"),
+    ofTenant("statements", "Statements"),
+    ofTenant("sql", "SQL"),
+    ofTenant("explain", "Explain"),
+    ofTenant("reports", "Stale risk and leaks"),
+    ofTenant("drafts", "Drafts and replay"),
+    ofTenant("drafts/:draft", "Draft", "draft"),
+    ofTenant("replays/:replay", "Replay", "replay"),
+    ofTenant("config", "Configuration"),
+    ofTenant("members", "Members"),
+    ofTenant("recommendations", "Recommendations"),
+    ofTenant("digest", "Digest"),
+    ofTenant("alerts", "Alerts"),
+  ],
+  shell,
+);

@@ -11,22 +11,57 @@ export function openPalette(entries) {
   /** @type {HTMLAnchorElement[]} */
   let links = [];
   const list = h("ul");
-  const query = input("palette", "", { "aria-label": "Go to", placeholder: "A page, a tenant, or what you want to do", autocomplete: "off" });
+  const query = input("palette", "", {
+    "aria-label": "Go to",
+    placeholder: "A page, a tenant, or what you want to do",
+    autocomplete: "off",
+  });
   const mark = (/** @type {number} */ index) => {
     at = Math.max(0, Math.min(index, links.length - 1));
-    links.forEach((one, place) => (place === at ? one.setAttribute("aria-current", "true") : one.removeAttribute("aria-current")));
+    links.forEach((one, place) =>
+      place === at ? one.setAttribute("aria-current", "true") : one.removeAttribute("aria-current"),
+    );
   };
   const draw = () => {
     const words = query.value.toLowerCase().split(/\s+/);
-    links = entries.filter(([name, , more]) => words.every((word) => `${name} ${more}`.toLowerCase().includes(word))).slice(0, 12)
-      .map(([name, href, more]) => h("a", { href, onclick: () => dialog.close() }, name, beside(more)));
-    fill(list, links.length ? links.map((one) => h("li", one)) : h("li.muted", "Nothing here has this name."));
+    links = entries
+      .filter(([name, , more]) =>
+        words.every((word) => `${name} ${more}`.toLowerCase().includes(word)),
+      )
+      .slice(0, 12)
+      .map(([name, href, more]) =>
+        h("a", { href, onclick: () => dialog.close() }, name, beside(more)),
+      );
+    fill(
+      list,
+      links.length
+        ? links.map((one) => h("li", one))
+        : h("li.muted", "Nothing here has this name."),
+    );
     mark(0);
   };
   query.addEventListener("input", draw);
   /** @type {HTMLDialogElement} */
-  const dialog = h("dialog.palette", { "aria-label": "Go to", onclose: () => dialog.remove() }, query, list,
-    fine(h("kbd", "↑ ↓"), " choose, ", h("kbd", "Enter"), " opens, ", h("kbd", "Esc"), " closes. ", h("kbd", "Ctrl K"), " or ", h("kbd", "?"), " opens this list anywhere; ", h("kbd", "Ctrl Enter"), " runs SQL."));
+  const dialog = h(
+    "dialog.palette",
+    { "aria-label": "Go to", onclose: () => dialog.remove() },
+    query,
+    list,
+    fine(
+      h("kbd", "↑ ↓"),
+      " choose, ",
+      h("kbd", "Enter"),
+      " opens, ",
+      h("kbd", "Esc"),
+      " closes. ",
+      h("kbd", "Ctrl K"),
+      " or ",
+      h("kbd", "?"),
+      " opens this list anywhere; ",
+      h("kbd", "Ctrl Enter"),
+      " runs SQL.",
+    ),
+  );
   dialog.addEventListener("keydown", (event) => {
     const step = Number(event.key === "ArrowDown") - Number(event.key === "ArrowUp");
     if (event.key === "Enter" && event.target === query) links[at]?.click();

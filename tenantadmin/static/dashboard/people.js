@@ -4,88 +4,130 @@ import { call } from "./api.js";
 import { setScopeRule } from "./pats.js";
 
 /** What an owner chooses from. @type {Record<string, string>} */
-export const ROLES = { member: "member: reads", admin: "admin: writes too", owner: "owner: manages members too" };
+export const ROLES = {
+  member: "member: reads",
+  admin: "admin: writes too",
+  owner: "owner: manages members too",
+};
 
-/** @type {Promise<Person> | null} */
-let reading = null;
-/** @type {Promise<Tenant[]> | null} */
-let listing = null;
-/** @type {Person | null} */
-let known = null;
-/** @type {Tenant[]} */
-let list = [];
-/** @type {Tenant[]} */
-let deleted = [];
-/** @type {Contract.PermissionGrantItem[]} to the user; they add to the role of a member */
-let grants = [];
+/**
+ * What was read, until it is forgotten.
+ * @typedef {object} Known
+ * @property {Promise<Person> | null} reading the user, while it is read and afterwards
+ * @property {Promise<Tenant[]> | null} listing the tenants likewise
+ * @property {Person | null} person
+ * @property {Tenant[]} tenants
+ * @property {Tenant[]} deleted tenants that may come back
+ * @property {Contract.PermissionGrantItem[]} grants to the user; they add to the role of a member
+ */
+
+/** @type {Known} */
+const known = {
+  reading: null,
+  listing: null,
+  person: null,
+  tenants: [],
+  deleted: [],
+  grants: [],
+};
 
 /** Read the user once. */
-export const person = () => (reading ??= readPerson().catch((error) => {
-  reading = null;
-  throw error;
-}));
+export const person = () =>
+  (known.reading ??= readPerson().catch((error) => {
+    known.reading = null;
+    throw error;
+  }));
 
 /** Read the list of the user's tenants once. */
-export const tenants = () => (listing ??= readTenants().catch((error) => {
-  listing = null;
-  throw error;
-}));
+export const tenants = () =>
+  (known.listing ??= readTenants().catch((error) => {
+    known.listing = null;
+    throw error;
+  }));
 
 /** The tenants, if they were read. */
-export const listed = () => list;
+export const listed = () => known.tenants;
 
 /** Deleted tenants that may come back, if the tenants were read. */
-export const listedDeleted = () => deleted;
+export const listedDeleted = () => known.deleted;
 
 /** @param {string} tenant whether the user is in it. A platform admin opens any. */
 export async function mayOpen(tenant) {
   const { role, roles } = await person();
-  return role === "admin" || roles.has(tenant) || (await tenants()).some((one) => one.id === tenant);
+  return (
+    role === "admin" || roles.has(tenant) || (await tenants()).some((one) => one.id === tenant)
+  );
 }
 
 export function forgetPerson() {
-  reading = known = null;
+  known.reading = known.person = null;
   forgetTenants();
 }
 
 function forgetTenants() {
-  listing = null;
-  list = deleted = [];
+  known.listing = null;
+  known.tenants = known.deleted = [];
 }
 
 async function readPerson() {
   const user = await call("GET /users/{email}", { email: "me" });
   const roles = new Map(user.tenants.map((entry) => [entry.tenantId, entry.role]));
-  known = { email: user.email, name: user.displayName || user.email, role: user.roles.primary, roles };
-  return known;
+  known.person = {
+    email: user.email,
+    name: user.displayName || user.email,
+    role: user.roles.primary,
+    roles,
+  };
+  return known.person;
 }
 
 async function readTenants() {
-  const [{ roles }, manifest] = await Promise.all([person(), call("GET /config/tenants/manifest", { includeDeleted: true })]);
-  const all = (/** @type {boolean} */ isDeleted) => manifest._links.items.filter((item) => item.deleted === isDeleted).map((item) => ({
-    id: item.name, name: item.tenantName, modifiedAt: item.modifiedAt, role: roles.get(item.name) ?? "granted",
-  })).sort((x, y) => x.name.localeCompare(y.name));
-  [list, deleted] = [all(false), all(true)];
-  const isLess = list.some((one) => !can(one.id, "write"));
-  grants = isLess ? (await call("GET /config/grants", {}))._links.items.filter((one) => one.grantee === known?.email) : [];
-  return list;
+  const [{ roles }, manifest] = await Promise.all([
+    person(),
+    call("GET /config/tenants/manifest", { includeDeleted: true }),
+  ]);
+  const all = (/** @type {boolean} */ isDeleted) =>
+    manifest._links.items
+      .filter((item) => item.deleted === isDeleted)
+      .map((item) => ({
+        id: item.name,
+        name: item.tenantName,
+        modifiedAt: item.modifiedAt,
+        role: roles.get(item.name) ?? "granted",
+      }))
+      .sort((x, y) => x.name.localeCompare(y.name));
+  [known.tenants, known.deleted] = [all(false), all(true)];
+  const isLess = known.tenants.some((one) => !can(one.id, "write"));
+  known.grants = isLess
+    ? (await call("GET /config/grants", {}))._links.items.filter(
+        (one) => one.grantee === known.person?.email,
+      )
+    : [];
+  return known.tenants;
 }
 
 /**
- * Whether the user's role allows it: `member` reads logs, `write` changes rules and configuration, `cache` makes
- * results stale (also by a grant), `people` sees who else is in the tenant, `owner` changes that. A guest only reads.
+ * Whether the user's role allows it: `member` reads logs, `write` changes rules and configuration,
+ * `cache` makes results stale (also by a grant), `people` sees who else is in the tenant, `owner`
+ * changes that. A guest only reads.
  * @param {string} tenant
  * @param {Right} right
  */
 export function can(tenant, right) {
-  if (!known) return false;
-  const role = known.roles.get(tenant) ?? "";
+  const user = known.person;
+  if (!user) return false;
+  const role = user.roles.get(tenant) ?? "";
   const rank = { member: 1, admin: 2, owner: 3 }[role] ?? 0;
   if (right === "member") return rank > 0;
-  if (right === "people") return rank > 1 || known.role === "admin";
-  if (known.role === "admin") return true;
-  if (known.role === "guest") return false;
-  if (right === "cache" && rank > 0 && grants.some((one) => one.resourceId === tenant && one.permissions.includes("cache-admin"))) return true;
+  if (right === "people") return rank > 1 || user.role === "admin";
+  if (user.role === "admin") return true;
+  if (user.role === "guest") return false;
+  if (
+    right === "cache" &&
+    rank > 0 &&
+    known.grants.some((one) => one.resourceId === tenant && one.permissions.includes("cache-admin"))
+  )
+    return true;
   return rank > (right === "owner" ? 2 : 1);
 }
 
@@ -100,7 +142,11 @@ setScopeRule(async (tenant) => {
   return scopes;
 });
 
-/** @param {string} tenant @param {Contract.TenantConfigRequest} body @param {string} [comment] why it changes */
+/**
+ * @param {string} tenant
+ * @param {Contract.TenantConfigRequest} body
+ * @param {string} [comment] why it changes
+ */
 export async function putConfig(tenant, body, comment) {
   await call("PUT /config/tenants/{tenant}/config", { tenant, body, comment });
   // Their names come from there.

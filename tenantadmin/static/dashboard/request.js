@@ -5,9 +5,17 @@ import { beginSignIn, expiry, session, store } from "./session.js";
 
 /** What the service refused, or that it did not answer (status 0). */
 export class ApiError extends Error {
-  /** @param {number} status @param {any} body @param {string} requestId @param {number} [retryAfter] seconds */
+  /**
+   * @param {number} status
+   * @param {any} body
+   * @param {string} requestId
+   * @param {number} [retryAfter] seconds
+   */
   constructor(status, body, requestId, retryAfter) {
-    super(body?.message ?? (status ? `The service answered ${status}.` : "The service does not answer."));
+    super(
+      body?.message ??
+        (status ? `The service answered ${status}.` : "The service does not answer."),
+    );
     this.status = status;
     this.body = body;
     this.code = body?.error ?? "";
@@ -16,8 +24,12 @@ export class ApiError extends Error {
   }
 }
 
-/** @type {(error: unknown, ...statuses: number[]) => boolean} whether the service answered with one of them */
-export const hasStatus = (error, ...statuses) => error instanceof ApiError && statuses.includes(error.status);
+/**
+ * @type {(error: unknown, ...statuses: number[]) => boolean} whether the service answered with one
+ *   of them
+ */
+export const hasStatus = (error, ...statuses) =>
+  error instanceof ApiError && statuses.includes(error.status);
 
 /** The session has ended: sign in again. */
 export class SignedOut extends Error {
@@ -57,11 +69,17 @@ export const request = async (operation, input, options = {}, credential = USER)
       location.hash = "#/terms";
       throw error;
     } else if (error.code === "second_factor_required") {
-      if (error.body?.details?.[0]?.code !== "missing-reason") prove(error, { operation, input, options: { ifMatch: options.ifMatch } });
+      if (error.body?.details?.[0]?.code !== "missing-reason")
+        prove(error, { operation, input, options: { ifMatch: options.ifMatch } });
       options = { ...options, reason: askReason(error) };
-    } else if (attempt < ATTEMPTS && [429, 503].includes(response.status)
-      && (error.retryAfter ?? LONGEST_WAIT_SECONDS + 1) <= LONGEST_WAIT_SECONDS) {
-      await new Promise((resolve) => setTimeout(resolve, 1000 * Math.max(1, error.retryAfter ?? 1)));
+    } else if (
+      attempt < ATTEMPTS &&
+      [429, 503].includes(response.status) &&
+      (error.retryAfter ?? LONGEST_WAIT_SECONDS + 1) <= LONGEST_WAIT_SECONDS
+    ) {
+      await new Promise((resolve) =>
+        setTimeout(resolve, 1000 * Math.max(1, error.retryAfter ?? 1)),
+      );
     } else throw error;
   }
 };
@@ -73,7 +91,8 @@ export const requestJson = async (operation, input, options, credential) => {
 };
 
 /**
- * Go and prove the second factor, if the user agrees. The page makes the request again when the user comes back.
+ * Go and prove the second factor, if the user agrees. The page makes the request again when the
+ * user comes back.
  * @param {ApiError} error
  * @param {Interrupted} waiting
  * @returns {never}
@@ -81,7 +100,9 @@ export const requestJson = async (operation, input, options, credential) => {
 function prove(error, waiting) {
   if (confirm(`${error.message}\n\nGo there now?`)) {
     beginSignIn(waiting.operation.startsWith("GET ") ? undefined : waiting);
-    location.assign(`${API}/auth/step-up?${new URLSearchParams({ redirect: HOME + location.hash })}`);
+    location.assign(
+      `${API}/auth/step-up?${new URLSearchParams({ redirect: HOME + location.hash })}`,
+    );
   }
   throw error;
 }
@@ -93,7 +114,12 @@ function askReason(error) {
   return reason;
 }
 
-/** @param {string} operation @param {Record<string, any>} input path and query parameters, and `body` @param {Options} options @param {string} bearer */
+/**
+ * @param {string} operation
+ * @param {Record<string, any>} input path and query parameters, and `body`
+ * @param {Options} options
+ * @param {string} bearer
+ */
 async function fetchOnce(operation, input, options, bearer) {
   const [method, template] = operation.split(" ");
   const { body, ...rest } = input;
@@ -102,7 +128,11 @@ async function fetchOnce(operation, input, options, bearer) {
     delete rest[name];
     return encodeURIComponent(value);
   });
-  const query = String(new URLSearchParams(Object.entries(rest).filter(([, value]) => value !== undefined && value !== "")));
+  const query = String(
+    new URLSearchParams(
+      Object.entries(rest).filter(([, value]) => value !== undefined && value !== ""),
+    ),
+  );
   /** @type {Texts} */
   const headers = { Accept: options.accept ?? "application/json" };
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
@@ -111,8 +141,12 @@ async function fetchOnce(operation, input, options, bearer) {
   if (options.reason) headers["X-Reason"] = encodeURIComponent(options.reason);
   try {
     return await fetch(`${API}${path}${query ? `?${query}` : ""}`, {
-      method, headers, body: body === undefined ? undefined : JSON.stringify(body),
-      signal: options.signal, credentials: "omit", cache: "no-cache",
+      method,
+      headers,
+      body: body === undefined ? undefined : JSON.stringify(body),
+      signal: options.signal,
+      credentials: "omit",
+      cache: "no-cache",
     });
   } catch (error) {
     throw options.signal?.aborted ? error : new ApiError(0, null, "");
@@ -123,24 +157,36 @@ async function fetchOnce(operation, input, options, bearer) {
 async function asError(response) {
   const after = Number(response.headers.get("Retry-After"));
   const body = await response.json().catch(() => null);
-  return new ApiError(response.status, body, response.headers.get("X-Request-Id") ?? "", after || undefined);
+  return new ApiError(
+    response.status,
+    body,
+    response.headers.get("X-Request-Id") ?? "",
+    after || undefined,
+  );
 }
 
-/** @type {Promise<void> | null} */
-let renewing = null;
+/** @type {{renewing: Promise<void> | null}} */
+const tokens = { renewing: null };
 
 /** Get a new access token by the refresh token; once for all callers. */
-export const renew = () => (renewing ??= renewOnce().finally(() => { renewing = null; }));
+export const renew = () =>
+  (tokens.renewing ??= renewOnce().finally(() => {
+    tokens.renewing = null;
+  }));
 
 async function renewOnce() {
   const held = session();
   if (!held) throw new SignedOut();
   try {
-    const body = { grant_type: /** @type {const} */ ("refresh_token"), refresh_token: held.refresh };
+    const body = {
+      grant_type: /** @type {const} */ ("refresh_token"),
+      refresh_token: held.refresh,
+    };
     const answer = await requestJson("POST /oauth/token", { body }, { anonymous: true });
     const now = session();
     // Meanwhile the user may have signed out, and tokens of tenants may have come.
-    if (now?.refresh === held.refresh) store({ ...now, access: answer.access_token, expiresAt: expiry(answer) });
+    if (now?.refresh === held.refresh)
+      store({ ...now, access: answer.access_token, expiresAt: expiry(answer) });
   } catch (error) {
     if (hasStatus(error, 400, 401, 403)) {
       store(null);

@@ -7,9 +7,16 @@ import { can } from "./people.js";
 import { STATUSES, meaning } from "./statuses.js";
 import { a, beside, h, table, to } from "./ui.js";
 
-/** @param {string} tenant @param {string} sql @param {AbortSignal} [signal] @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact` */
+/**
+ * @param {string} tenant
+ * @param {string} sql
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact`
+ */
 export async function run(tenant, sql, signal) {
-  const text = await (await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal })).text();
+  const text = await (
+    await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal })
+  ).text();
   const answer = parseExact(text);
   return { ...answer, rowCount: Number(answer.rowCount) };
 }
@@ -18,26 +25,46 @@ export async function run(tenant, sql, signal) {
 export function resultTable(tenant, answer) {
   const isNumber = (/** @type {string} */ type) => /INT|DOUBLE|FLOAT|DECIMAL/.test(type);
   const hasDay = answer.columns.some((one) => one.name === "day");
-  return table(answer.columns.map(({ name, type }) => ({
-    head: name, number: isNumber(type),
-    cell: (/** @type {any} */ row) => cell(tenant, name, row[name], hasDay ? row.day : ""),
-    sort: (/** @type {any} */ row) => (row[name] instanceof Exact ? row[name].order : row[name] === null ? null : String(row[name])),
-    class: type === "VARCHAR" ? "value" : "",
-  })), answer.rows, { label: "Result", none: "No row fits." });
+  return table(
+    answer.columns.map(({ name, type }) => ({
+      head: name,
+      number: isNumber(type),
+      cell: (/** @type {any} */ row) => cell(tenant, name, row[name], hasDay ? row.day : ""),
+      sort: (/** @type {any} */ row) =>
+        row[name] instanceof Exact
+          ? row[name].order
+          : row[name] === null
+            ? null
+            : String(row[name]),
+      class: type === "VARCHAR" ? "value" : "",
+    })),
+    answer.rows,
+    { label: "Result", none: "No row fits." },
+  );
 }
 
-/** @param {string} tenant @param {string | null | undefined} logged `tables` of the log: what leads to a rule of these tables */
+/**
+ * @param {string} tenant
+ * @param {string | null | undefined} logged `tables` of the log: what leads to a rule of these
+ *   tables
+ */
 export function ruleButton(tenant, logged) {
   const tables = JSON.parse(logged ?? "[]").join(",");
-  return tables && can(tenant, "write") && h("a.button", { href: to(tenant, "rules/edit", { tables }) }, "Make a rule for its tables");
+  return (
+    tables &&
+    can(tenant, "write") &&
+    h("a.button", { href: to(tenant, "rules/edit", { tables }) }, "Make a rule for its tables")
+  );
 }
 
 /** @param {string} tenant @param {string} name @param {any} value @param {string} day */
 function cell(tenant, name, value, day) {
   if (value === null) return h("span.muted", "NULL");
   if (name === "logId" && day) return a(to(tenant, "explain", { logId: value, day }), value);
-  if (name === "cacheStatus") return h("span", { title: meaning(value) }, value, beside(" ", STATUSES[value]?.[0]));
-  if (name === "timestamp" && value instanceof Exact) return h("span", { title: f.when(Number(value)) }, value.text);
+  if (name === "cacheStatus")
+    return h("span", { title: meaning(value) }, value, beside(" ", STATUSES[value]?.[0]));
+  if (name === "timestamp" && value instanceof Exact)
+    return h("span", { title: f.when(Number(value)) }, value.text);
   if (typeof value !== "string") return writeExact(value);
   return value.length > 50 ? h("details.long", h("summary", value)) : value;
 }
@@ -46,13 +73,23 @@ function cell(tenant, name, value, day) {
  * Run the statement again, and hand its file to the reader.
  * @param {string} tenant
  * @param {string} sql
- * @param {"csv" | "excel" | "parquet"} kind `excel`: CSV with a byte order mark, by which Excel knows that it is UTF-8
+ * @param {"csv" | "excel" | "parquet"} kind `excel`: CSV with a byte order mark, by which Excel
+ *   knows that it is UTF-8
  */
 export async function download(tenant, sql, kind) {
   const accept = kind === "parquet" ? "application/vnd.apache.parquet" : "text/csv";
-  const response = await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { accept });
-  const link = h("a", { download: `result-${f.today()}.${kind === "parquet" ? kind : "csv"}`, hidden: true });
-  link.href = URL.createObjectURL(new Blob([...(kind === "excel" ? ["\uFEFF"] : []), await response.blob()]));
+  const response = await send(
+    "POST /tenants/{tenant}/query",
+    { tenant, body: { sql } },
+    { accept },
+  );
+  const link = h("a", {
+    download: `result-${f.today()}.${kind === "parquet" ? kind : "csv"}`,
+    hidden: true,
+  });
+  link.href = URL.createObjectURL(
+    new Blob([...(kind === "excel" ? ["\uFEFF"] : []), await response.blob()]),
+  );
   document.body.append(link);
   link.click();
   link.remove();

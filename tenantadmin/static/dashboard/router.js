@@ -1,6 +1,9 @@
-// Pages by the fragment of the address: #/t/{tenant}/rules?seq=3. Back, forward and deep links work on any host.
+// Pages by the fragment of the address: #/t/{tenant}/rules?seq=3. Back, forward and deep links work
+// on any host.
 
-/** The file of a page did not arrive. Browsers remember that, so only a new document can try again. */
+/**
+ * The file of a page did not arrive. Browsers remember that, so only a new document can try again.
+ */
 export class NotLoaded extends Error {}
 
 /** Between two looks at what goes on elsewhere. */
@@ -19,11 +22,13 @@ function match(routes, path) {
     const wanted = route.pattern.split("/");
     /** @type {Texts} */
     const params = {};
-    const fits = wanted.length === parts.length && wanted.every((part, index) => {
-      if (!part.startsWith(":")) return part === parts[index];
-      params[part.slice(1)] = decodeURIComponent(parts[index]);
-      return parts[index] !== "";
-    });
+    const fits =
+      wanted.length === parts.length &&
+      wanted.every((part, index) => {
+        if (!part.startsWith(":")) return part === parts[index];
+        params[part.slice(1)] = decodeURIComponent(parts[index]);
+        return parts[index] !== "";
+      });
     if (fits) return { route, params };
   }
   return null;
@@ -32,7 +37,10 @@ function match(routes, path) {
 /**
  * Show the page of the address, now and whenever it changes.
  * @param {Route[]} routes
- * @param {{open: (route: Route | null, context: Context, load: () => Promise<Child>) => Promise<void>, late: (href: string) => void}} shell
+ * @param
+ *   {{open: (route: Route | null, context: Context, load: () => Promise<Child>) => Promise<void>,
+ *   late: (href: string) => void}}
+ *   shell
  */
 export function startRouter(routes, shell) {
   /** @type {AbortController | null} */
@@ -60,15 +68,35 @@ export function startRouter(routes, shell) {
     const isHere = () => page === controller;
     /** @type {Context} */
     const context = {
-      params, query, tenant: params.tenant ?? "", signal: controller.signal,
+      params,
+      query,
+      tenant: params.tenant ?? "",
+      signal: controller.signal,
       isShown: () => parse(location.hash).path === path,
-      reload: () => { if (context.isShown()) open(); },
+      reload: () => {
+        if (context.isShown()) open();
+      },
       go: (href) => (context.isShown() ? go(href) : shell.late(href)),
-      address: (href) => { if (isHere()) history.replaceState(null, "", href); },
-      title: (text) => { if (isHere()) document.title = `${text} · Dashboard`; },
-      guard: (check) => { if (isHere()) isDirty = check; },
-      later: (act, pause) => { setTimeout(() => isHere() && act(), pause); },
-      until: (isDone) => context.later(() => isDone().catch(() => false).then((done) => (done ? context.reload() : context.until(isDone))), PAUSE_MS),
+      address: (href) => {
+        if (isHere()) history.replaceState(null, "", href);
+      },
+      title: (text) => {
+        if (isHere()) document.title = `${text} · Dashboard`;
+      },
+      guard: (check) => {
+        if (isHere()) isDirty = check;
+      },
+      later: (act, pause) => {
+        setTimeout(() => isHere() && act(), pause);
+      },
+      until: (isDone) =>
+        context.later(
+          () =>
+            isDone()
+              .catch(() => false)
+              .then((done) => (done ? context.reload() : context.until(isDone))),
+          PAUSE_MS,
+        ),
     };
     document.title = `${found?.route.title ?? "Not found"} · Dashboard`;
     const load = async () => {
@@ -90,7 +118,9 @@ export function startRouter(routes, shell) {
 
 /** @param {unknown} error why a page's module is not there @returns {never} */
 function explain(error) {
-  throw error instanceof TypeError ? new NotLoaded("This page could not be loaded. Check the connection and try again.") : error;
+  throw error instanceof TypeError
+    ? new NotLoaded("This page could not be loaded. Check the connection and try again.")
+    : error;
 }
 
 /** @param {string} path the present page is left at once, or read again */
@@ -100,9 +130,16 @@ export function go(path) {
   dispatchEvent(new Event("hashchange"));
 }
 
-/** @param {string} tenant @param {string} page @param {Record<string, string | number | undefined | null>} [query] the address of a page of a tenant */
+/**
+ * @param {string} tenant
+ * @param {string} page
+ * @param {Record<string, string | number | undefined | null>} [query] the address of a page of a
+ *   tenant
+ */
 export function to(tenant, page, query = {}) {
-  const entries = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  const entries = Object.entries(query).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
   const text = new URLSearchParams(entries.map(([key, value]) => [key, String(value)])).toString();
   return `#/t/${tenant}/${page}${text ? `?${text}` : ""}`;
 }

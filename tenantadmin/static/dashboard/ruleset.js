@@ -5,11 +5,24 @@ import { compareRules } from "./diff.js";
 import { createEditor } from "./editor.js";
 import { linesOf, lineOf, parseJson } from "./jsonlines.js";
 import { askForRule } from "./ruleform.js";
-import { badge, beside, button, fill, forgetNotices, h, lintBadges, panel, sentence } from "./ui.js";
+import {
+  badge,
+  beside,
+  button,
+  fill,
+  forgetNotices,
+  h,
+  lintBadges,
+  panel,
+  sentence,
+} from "./ui.js";
 
 const PAUSE_MS = 400;
 
-/** @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}} options `begin`: tables of a rule to begin with */
+/**
+ * @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}}
+ *   options `begin`: tables of a rule to begin with
+ */
 export async function rulesetEditor({ rules, label, context, readOnly, begin }) {
   let saved = JSON.stringify(rules, null, 2);
   const state = h("span.muted.small", { role: "status" });
@@ -30,9 +43,29 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     editor.annotate(findings);
     const errors = findings.filter((one) => one.severity === "error").length;
     fill(state, lintBadges(errors, findings.length - errors));
-    fill(list, !findings.length && h("li.pad.muted.small", readOnly ? "There is nothing to correct." : "Findings appear here as you type."), findings.map((one) => h("li", h("button", { type: "button", onclick: () => editor.goTo(one.line) },
-      h("div.row", badge(one.code, one.severity === "error" ? "bad" : "warn"), beside(`line ${one.line}`)),
-      h("div", one.message)))));
+    fill(
+      list,
+      !findings.length &&
+        h(
+          "li.pad.muted.small",
+          readOnly ? "There is nothing to correct." : "Findings appear here as you type.",
+        ),
+      findings.map((one) =>
+        h(
+          "li",
+          h(
+            "button",
+            { type: "button", onclick: () => editor.goTo(one.line) },
+            h(
+              "div.row",
+              badge(one.code, one.severity === "error" ? "bad" : "warn"),
+              beside(`line ${one.line}`),
+            ),
+            h("div", one.message),
+          ),
+        ),
+      ),
+    );
   };
 
   const lint = async () => {
@@ -45,7 +78,12 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
       if (text !== editor.value()) return;
       const lines = linesOf(text);
       // The pointers of the service begin at the document, the text at its rules.
-      showFindings([...result.errors, ...result.warnings].map((one) => ({ ...one, line: lineOf(lines, one.path.replace(/^\/rules/, "")) })));
+      showFindings(
+        [...result.errors, ...result.warnings].map((one) => ({
+          ...one,
+          line: lineOf(lines, one.path.replace(/^\/rules/, "")),
+        })),
+      );
     } catch (error) {
       if (!context.signal.aborted && text === editor.value()) fill(state, sentence(error));
     }
@@ -57,7 +95,10 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
   };
 
   const said = h("span.small", { role: "status" });
-  /** @param {string | null | undefined} id @param {string} what go to a rule, and say what was done with it */
+  /**
+   * @param {string | null | undefined} id
+   * @param {string} what go to a rule, and say what was done with it
+   */
   const point = (id, what) => {
     const now = read();
     const at = now.findIndex((one) => one?.id === id);
@@ -72,34 +113,60 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     const made = await askForRule(before, undefined, tables);
     if (!made) return;
     editor.set(JSON.stringify(made, null, 2));
-    const { added: [added], changed: [changed] } = compareRules(before, made);
+    const {
+      added: [added],
+      changed: [changed],
+    } = compareRules(before, made);
     point((added ?? changed)?.id, added ? "Added" : "Changed");
   };
-  const editor = await createEditor({ mode: "json", text: saved, label, readOnly, change: soon, signal: context.signal });
+  const editor = await createEditor({
+    mode: "json",
+    text: saved,
+    label,
+    readOnly,
+    change: soon,
+    signal: context.signal,
+  });
   context.guard(() => editor.value() !== saved);
   context.signal.addEventListener("abort", () => clearTimeout(timer));
   lint();
   if (begin?.length && !readOnly) context.later(() => byForm(begin));
   return {
-    element: h("div.split", panel("Rules", [said, !readOnly && button("Add or edit by form", () => byForm(), "small")], editor.element),
-      panel("Lint", state, list)),
+    element: h(
+      "div.split",
+      panel(
+        "Rules",
+        [said, !readOnly && button("Add or edit by form", () => byForm(), "small")],
+        editor.element,
+      ),
+      panel("Lint", state, list),
+    ),
     read,
     point,
     isChanged: () => editor.value() !== saved,
-    markSaved: () => { saved = editor.value(); },
+    markSaved: () => {
+      saved = editor.value();
+    },
   };
 }
 
 /** @param {string} text what keeps it from being an array in JSON */
 function syntaxError(text) {
   try {
-    return Array.isArray(parseJson(text)) ? null : { line: 1, message: "The rules are a JSON array: [ … ]." };
+    return Array.isArray(parseJson(text))
+      ? null
+      : { line: 1, message: "The rules are a JSON array: [ … ]." };
   } catch (/** @type {any} */ error) {
     return { line: error.row, message: error.message };
   }
 }
 
-/** @param {any[]} rules @param {any[]} [compareWith] earlier rules, to be told what changes @param {AbortSignal} [signal] @returns {Promise<Contract.RuleLintResult>} */
+/**
+ * @param {any[]} rules
+ * @param {any[]} [compareWith] earlier rules, to be told what changes
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<Contract.RuleLintResult>}
+ */
 export async function validate(rules, compareWith, signal) {
   try {
     return await call("POST /config/rules/validate", { body: { rules, compareWith } }, { signal });

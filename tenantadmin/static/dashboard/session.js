@@ -7,11 +7,11 @@ const BEGUN = "dashboard.signin";
 const TENANT = "dashboard.tenant";
 const SIGN_IN_MS = 15 * 60_000;
 
-/** @type {Interrupted | null} */
-let interrupted = null;
-
-/** @type {Session | null} */
-let current = read();
+/**
+ * @type {{session: Session | null, interrupted: Interrupted | null}} `interrupted`: what waited for
+ *   the sign-in that just ended
+ */
+const tab = { session: read(), interrupted: null };
 
 /** @returns {Session | null} */
 function read() {
@@ -22,11 +22,11 @@ function read() {
   }
 }
 
-export const session = () => current;
+export const session = () => tab.session;
 
 /** @param {Session | null} value */
 export function store(value) {
-  current = value;
+  tab.session = value;
   if (value) sessionStorage.setItem(KEY, JSON.stringify(value));
   else [KEY, TENANT].forEach((one) => sessionStorage.removeItem(one));
 }
@@ -41,13 +41,16 @@ export const keepTenant = (tenant) => sessionStorage.setItem(TENANT, tenant);
 export const expiry = (answer) => Date.now() + answer.expires_in * 1000;
 
 /**
- * The claims of the access token. Only the service verifies them; here they choose the page to show.
+ * The claims of the access token. Only the service verifies them; here they choose the page to
+ * show.
  * @returns {Record<string, any>}
  */
-export function claims(access = current?.access) {
+export function claims(access = tab.session?.access) {
   const payload = access?.split(".")[1];
   if (!payload) return {};
-  const bytes = Uint8Array.from(atob(payload.replace(/-/g, "+").replace(/_/g, "/")), (c) => c.charCodeAt(0));
+  const bytes = Uint8Array.from(atob(payload.replace(/-/g, "+").replace(/_/g, "/")), (c) =>
+    c.charCodeAt(0),
+  );
   return JSON.parse(new TextDecoder().decode(bytes));
 }
 
@@ -61,14 +64,15 @@ export function beginSignIn(waiting) {
 
 /** The request that waited for this sign-in, once. */
 export function takeInterrupted() {
-  const taken = interrupted;
-  interrupted = null;
+  const taken = tab.interrupted;
+  tab.interrupted = null;
   return taken;
 }
 
 /**
- * Take the tokens of a sign-in out of the address, before anything else can read or keep it. Return the tokens of
- * one that was not begun in this tab: another person may have sent the link.
+ * Take the tokens of a sign-in out of the address, before anything else can read or keep it. Return
+ * the tokens
+ * of one that was not begun in this tab: another person may have sent the link.
  * @returns {Session | null}
  */
 export function takeTokens() {
@@ -82,12 +86,18 @@ export function takeTokens() {
   const seconds = Number(query.get("expires_in")) || 0;
   history.replaceState(null, "", location.pathname + location.hash);
   if (!access || !refresh) return null;
-  const isSame = current !== null && claims().sub === claims(access).sub;
+  const held = tab.session;
+  const isSame = held !== null && claims().sub === claims(access).sub;
   /** @type {Session} */
-  const offered = { access, refresh, expiresAt: Date.now() + seconds * 1000, pats: isSame && current ? current.pats : {} };
+  const offered = {
+    access,
+    refresh,
+    expiresAt: Date.now() + seconds * 1000,
+    pats: isSame && held ? held.pats : {},
+  };
   if (!isBegun && !isSame) return offered;
   // Another user has signed in instead: the request was not theirs.
-  if (isBegun && isSame) interrupted = begun.waiting ?? null;
+  if (isBegun && isSame) tab.interrupted = begun.waiting ?? null;
   store(offered);
   return null;
 }

@@ -9,23 +9,59 @@ import { can } from "../people.js";
 import { ruleButton } from "../results.js";
 import { nameIn } from "../rulenames.js";
 import { meaning, status } from "../statuses.js";
-import { a, area, badge, beside, button, facts, field, h, input, pageHead, panel, revisionLink, ruleLink, showIn, tablePanel, tabs, text, to } from "../ui.js";
+import {
+  a,
+  area,
+  badge,
+  beside,
+  button,
+  facts,
+  field,
+  h,
+  input,
+  pageHead,
+  panel,
+  revisionLink,
+  ruleLink,
+  showIn,
+  tablePanel,
+  tabs,
+  text,
+  to,
+} from "../ui.js";
 import { ACTION } from "./rules.js";
 
 /** @type {Record<string, [string, string]>} */
-const OUTCOME = { decided: ["decides", "good"], "matched-later": ["matches, but comes later", "info"], "not-matched": ["does not match", ""], disabled: ["off", ""] };
+const OUTCOME = {
+  decided: ["decides", "good"],
+  "matched-later": ["matches, but comes later", "info"],
+  "not-matched": ["does not match", ""],
+  disabled: ["off", ""],
+};
 
-const INVENTED = { standardizedSql: "SELECT * FROM sales.orders WHERE id = ?", statementType: "SELECT", tables: ["sales.orders"], isReadOnly: true, userName: "ana" };
+const INVENTED = {
+  standardizedSql: "SELECT * FROM sales.orders WHERE id = ?",
+  statementType: "SELECT",
+  tables: ["sales.orders"],
+  isReadOnly: true,
+  userName: "ana",
+};
 
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
   const mayRead = can(tenant, "member");
   const isLogged = mayRead && query.get("kind") !== "request";
-  return h("div",
+  return h(
+    "div",
     pageHead("Explain", "Which rule decides, what the others lack, and why a request was a miss."),
-    mayRead && tabs([[to(tenant, "explain"), "A logged request", isLogged], [to(tenant, "explain", { kind: "request" }), "A request that you describe", !isLogged]]),
-    isLogged ? logged(context) : invented(tenant));
+    mayRead &&
+      tabs([
+        [to(tenant, "explain"), "A logged request", isLogged],
+        [to(tenant, "explain", { kind: "request" }), "A request that you describe", !isLogged],
+      ]),
+    isLogged ? logged(context) : invented(tenant),
+  );
 }
 
 /** @param {Context} context */
@@ -39,79 +75,252 @@ function logged({ tenant, query }) {
     explain(tenant, body, output);
   };
   if (logId.value) run();
-  else showIn(async () => newest(tenant, await call("GET /tenants/{tenant}/requests", { tenant, from: f.addDays(f.today(), -6), to: f.today(), status: "MISS", limit: 10 })), output);
-  return h("div", panel("Request", null, form(".row.pad", run, h("label.row", "Its id (logId)", logId),
-    h("label.row", "Day, if known", day), h("button.button.primary", "Explain"))), output);
+  else
+    showIn(
+      async () =>
+        newest(
+          tenant,
+          await call("GET /tenants/{tenant}/requests", {
+            tenant,
+            from: f.addDays(f.today(), -6),
+            to: f.today(),
+            status: "MISS",
+            limit: 10,
+          }),
+        ),
+      output,
+    );
+  return h(
+    "div",
+    panel(
+      "Request",
+      null,
+      form(
+        ".row.pad",
+        run,
+        h("label.row", "Its id (logId)", logId),
+        h("label.row", "Day, if known", day),
+        h("button.button.primary", "Explain"),
+      ),
+    ),
+    output,
+  );
 }
 
 /** @param {string} tenant @param {Contract.Traffic} page requests to choose from */
-const newest = (tenant, { requests }) => tablePanel("The newest misses", a(to(tenant, "traffic"), "All requests"), [
-  { head: "When", cell: (row) => a(to(tenant, "explain", { logId: row.logId, day: row.day }), f.when(row.at)), class: "nowrap" },
-  { ...text("Statement", "statement"), class: "sql clip" },
-], requests, { none: "There are no misses in the last days." });
+const newest = (tenant, { requests }) =>
+  tablePanel(
+    "The newest misses",
+    a(to(tenant, "traffic"), "All requests"),
+    [
+      {
+        head: "When",
+        cell: (row) => a(to(tenant, "explain", { logId: row.logId, day: row.day }), f.when(row.at)),
+        class: "nowrap",
+      },
+      { ...text("Statement", "statement"), class: "sql clip" },
+    ],
+    requests,
+    { none: "There are no misses in the last days." },
+  );
 
 /** @param {string} tenant */
 function invented(tenant) {
   const text = area("request", JSON.stringify(INVENTED, null, 2), { rows: 9 });
   const output = h("div", { "aria-live": "polite" });
-  const run = () => showIn(async () => {
-    const answer = await call("POST /config/tenants/{tenant}/rules/explain", { tenant, body: { request: parseJson(text.value) } });
-    return decision(tenant, answer.ruleset, answer.decision, answer.rules);
-  }, output);
-  return h("div", panel("Request", null, h("div.pad", field("What conditions ask of a request, as JSON", text), button("Explain", run, "primary"))), output);
+  const run = () =>
+    showIn(async () => {
+      const answer = await call("POST /config/tenants/{tenant}/rules/explain", {
+        tenant,
+        body: { request: parseJson(text.value) },
+      });
+      return decision(tenant, answer.ruleset, answer.decision, answer.rules);
+    }, output);
+  return h(
+    "div",
+    panel(
+      "Request",
+      null,
+      h(
+        "div.pad",
+        field("What conditions ask of a request, as JSON", text),
+        button("Explain", run, "primary"),
+      ),
+    ),
+    output,
+  );
 }
 
-/** @type {(tenant: string, body: Contract.ExplainLoggedRequest, output: Element) => Promise<void>} show what the rules did with a logged request */
-export const explain = (tenant, body, output) => showIn(async () => {
-  const answer = await call("POST /tenants/{tenant}/explain", { tenant, body });
-  return [request(tenant, answer), decision(tenant, answer.ruleset, answer.decision, answer.rules)];
-}, output);
+/**
+ * @type {(tenant: string, body: Contract.ExplainLoggedRequest, output: Element) => Promise<void>}
+ *   show what the rules did with a logged request
+ */
+export const explain = (tenant, body, output) =>
+  showIn(async () => {
+    const answer = await call("POST /tenants/{tenant}/explain", { tenant, body });
+    return [
+      request(tenant, answer),
+      decision(tenant, answer.ruleset, answer.decision, answer.rules),
+    ];
+  }, output);
 
 /** @param {string} tenant @param {Contract.LoggedExplanationAnswer} answer */
 function request(tenant, { logged: row, miss, disagreement, rules, decision: { varyBy } }) {
-  return panel("What the log says", row.cacheStatus && status(row.cacheStatus),
-    facts([
-      row.cacheStatus !== null && ["Status", meaning(row.cacheStatus)],
-      row.cacheStatus === "ERROR" && ["Error", [row.statusCode, ", without text in the log. Query: ", h("code", row.queryId ?? f.NONE)]],
-      ["When", f.when(row.timestamp)], ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
-      row.cacheAgeSeconds !== null && ["Age of the result", `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`],
-      row.warehouseExecutionTimeMs !== null && ["In the warehouse", f.duration(row.warehouseExecutionTimeMs)],
-      row.cacheKey !== null && ["Key", [h("code", row.cacheKey), varyBy && Object.keys(varyBy).length > 0 && [", apart by ",
-        Object.entries(varyBy).map(([name, value]) => [h("code", `${name} = ${value ?? "null"}`), " "])]]],
-      ["Statement", [h("div.sql", row.standardizedSql ?? f.NONE), ruleButton(tenant, row.tables)]], miss && ["Why a miss", whyMiss(tenant, miss)],
-    ], ".pad"),
-    disagreement && h("div.pad", h("div.callout.warn",
-      `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${nameIn(rules, disagreement.traced, "ruleId") ?? "none"}.`)));
+  return panel(
+    "What the log says",
+    row.cacheStatus && status(row.cacheStatus),
+    facts(
+      [
+        row.cacheStatus !== null && ["Status", meaning(row.cacheStatus)],
+        row.cacheStatus === "ERROR" && [
+          "Error",
+          [row.statusCode, ", without text in the log. Query: ", h("code", row.queryId ?? f.NONE)],
+        ],
+        ["When", f.when(row.timestamp)],
+        ["Rule", ruleLink(tenant, row.matchedRule, row.matchedRuleName ?? row.matchedRule)],
+        row.cacheAgeSeconds !== null && [
+          "Age of the result",
+          `${f.span(row.cacheAgeSeconds)} of ${f.span(row.cacheTtlSeconds)}`,
+        ],
+        row.warehouseExecutionTimeMs !== null && [
+          "In the warehouse",
+          f.duration(row.warehouseExecutionTimeMs),
+        ],
+        row.cacheKey !== null && [
+          "Key",
+          [
+            h("code", row.cacheKey),
+            varyBy &&
+              Object.keys(varyBy).length > 0 && [
+                ", apart by ",
+                Object.entries(varyBy).map(([name, value]) => [
+                  h("code", `${name} = ${value ?? "null"}`),
+                  " ",
+                ]),
+              ],
+          ],
+        ],
+        [
+          "Statement",
+          [h("div.sql", row.standardizedSql ?? f.NONE), ruleButton(tenant, row.tables)],
+        ],
+        miss && ["Why a miss", whyMiss(tenant, miss)],
+      ],
+      ".pad",
+    ),
+    disagreement &&
+      h(
+        "div.pad",
+        h(
+          "div.callout.warn",
+          `The log names ${row.matchedRuleName ?? disagreement.logged ?? "no rule"}; these rules give ${nameIn(rules, disagreement.traced, "ruleId") ?? "none"}.`,
+        ),
+      ),
+  );
 }
 
 /** @param {string} tenant @param {Contract.MissExplanation} miss */
 function whyMiss(tenant, miss) {
   const { marker, nearest, revision } = miss;
-  const at = (/** @type {Contract.EntryReference} */ it) => (it.logId ? a(to(tenant, "explain", { logId: it.logId }), f.when(it.at)) : f.when(it.at));
-  return h("span", miss.text, miss.lastStore && [" It was last stored ", at({ ...miss.lastStore, at: miss.storedAt ?? miss.lastStore.at }), "."],
-    revision && [" ", revisionLink(tenant, revision.seq, `Revision ${revision.seq}`), " was published since."],
+  const at = (/** @type {Contract.EntryReference} */ it) =>
+    it.logId ? a(to(tenant, "explain", { logId: it.logId }), f.when(it.at)) : f.when(it.at);
+  return h(
+    "span",
+    miss.text,
+    miss.lastStore && [
+      " It was last stored ",
+      at({ ...miss.lastStore, at: miss.storedAt ?? miss.lastStore.at }),
+      ".",
+    ],
+    revision && [
+      " ",
+      revisionLink(tenant, revision.seq, `Revision ${revision.seq}`),
+      " was published since.",
+    ],
     marker && [` It was ${f.when(marker.invalidatedAt)}: marker `, h("code", marker.markerId), "."],
-    nearest?.at && [" The same statement with other values was stored ", at(nearest), nearest.parameterValues && [": ", h("code", nearest.parameterValues)], "."],
-    miss.reconstructed && " (Found from earlier requests.)");
+    nearest?.at && [
+      " The same statement with other values was stored ",
+      at(nearest),
+      nearest.parameterValues && [": ", h("code", nearest.parameterValues)],
+      ".",
+    ],
+    miss.reconstructed && " (Found from earlier requests.)",
+  );
 }
 
-/** @param {string} tenant @param {Contract.ChosenRuleset} ruleset @param {Contract.ExplainedDecision} chosen @param {Contract.ExplainedRule[]} rules */
+/**
+ * @param {string} tenant
+ * @param {Contract.ChosenRuleset} ruleset
+ * @param {Contract.ExplainedDecision} chosen
+ * @param {Contract.ExplainedRule[]} rules
+ */
 function decision(tenant, ruleset, chosen, rules) {
-  const by = chosen.ruleId ? [badge(chosen.action ?? "", ACTION[chosen.action ?? ""]), " ", ruleLink(tenant, chosen.ruleId, nameIn(rules, chosen.ruleId, "ruleId")), " decides: ", chosen.statuses.join(" or ")]
+  const by = chosen.ruleId
+    ? [
+        badge(chosen.action ?? "", ACTION[chosen.action ?? ""]),
+        " ",
+        ruleLink(tenant, chosen.ruleId, nameIn(rules, chosen.ruleId, "ruleId")),
+        " decides: ",
+        chosen.statuses.join(" or "),
+      ]
     : ["No rule matches: ", chosen.statuses.join(" or ")];
   const ordered = [...rules].sort((x, y) => x.position - y.position);
   const end = ordered.findIndex((rule) => rule.outcome === "decided") + 1 || ordered.length;
-  const list = (/** @type {Contract.ExplainedRule[]} */ some) => h("ul.findings.whole", some.map(one));
-  return panel("Rules", beside(`revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`),
-    h("p.pad", by, chosen.fired.map((fired) => [`; fires ${nameIn(rules, fired.ruleId, "ruleId")} for ${fired.targets.map((id) => nameIn(rules, id, "ruleId")).join(", ")}`])),
-    h("p.pad.muted.small", "Rules are asked in their order. The first that is on and matches decides."),
+  const list = (/** @type {Contract.ExplainedRule[]} */ some) =>
+    h("ul.findings.whole", some.map(one));
+  return panel(
+    "Rules",
+    beside(
+      `revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`,
+    ),
+    h(
+      "p.pad",
+      by,
+      chosen.fired.map((fired) => [
+        `; fires ${nameIn(rules, fired.ruleId, "ruleId")} for ${fired.targets.map((id) => nameIn(rules, id, "ruleId")).join(", ")}`,
+      ]),
+    ),
+    h(
+      "p.pad.muted.small",
+      "Rules are asked in their order. The first that is on and matches decides.",
+    ),
     list(ordered.slice(0, end)),
-    end < ordered.length && h("details.pad", h("summary.muted.small", `${f.count(ordered.length - end, "rule")} behind it, which decide nothing here`), list(ordered.slice(end))));
+    end < ordered.length &&
+      h(
+        "details.pad",
+        h(
+          "summary.muted.small",
+          `${f.count(ordered.length - end, "rule")} behind it, which decide nothing here`,
+        ),
+        list(ordered.slice(end)),
+      ),
+  );
 }
 
 /** @param {Contract.ExplainedRule} rule a rule, and what keeps it from matching */
-const one = (rule) => h("li.pad",
-  h("div.row", h("span.muted", rule.position + 1), h("strong", { title: rule.ruleId }, rule.name || rule.ruleId), badge(...OUTCOME[rule.outcome]),
-    rule.distance ? beside(`${f.count(rule.distance, "condition")} not met`) : null),
-  rule.failed.map((test) => h("div.small", test.negated ? "must not be: " : "needs: ", h("code", asSentence({ [test.key]: typeof test.operand === "boolean" ? test.operand : { [test.operator]: test.operand } })),
-    "; the request has ", h("code", JSON.stringify(test.value ?? null)))));
+const one = (rule) =>
+  h(
+    "li.pad",
+    h(
+      "div.row",
+      h("span.muted", rule.position + 1),
+      h("strong", { title: rule.ruleId }, rule.name || rule.ruleId),
+      badge(...OUTCOME[rule.outcome]),
+      rule.distance ? beside(`${f.count(rule.distance, "condition")} not met`) : null,
+    ),
+    rule.failed.map((test) =>
+      h(
+        "div.small",
+        test.negated ? "must not be: " : "needs: ",
+        h(
+          "code",
+          asSentence({
+            [test.key]:
+              typeof test.operand === "boolean" ? test.operand : { [test.operator]: test.operand },
+          }),
+        ),
+        "; the request has ",
+        h("code", JSON.stringify(test.value ?? null)),
+      ),
+    ),
+  );

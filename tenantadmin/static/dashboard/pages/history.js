@@ -6,7 +6,20 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish, restore, startReplay } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { badge, beside, button, code, fill, h, nextOf, pageHead, panel, showIn, tabs, to } from "../ui.js";
+import {
+  badge,
+  beside,
+  button,
+  code,
+  fill,
+  h,
+  nextOf,
+  pageHead,
+  panel,
+  showIn,
+  tabs,
+  to,
+} from "../ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -16,37 +29,85 @@ export async function show(context) {
   const kind = query.get("kind") === "config" ? "config" : "rules";
   const page = await load(tenant, kind);
   const detail = h("div");
-  const wanted = page.changes.find((one) => String(one.seq) === query.get("seq")) ?? page.changes[0];
+  const wanted =
+    page.changes.find((one) => String(one.seq) === query.get("seq")) ?? page.changes[0];
   const list = h("ul.findings", { "aria-label": "Revisions" });
   const choose = (/** @type {Contract.Change} */ change) => {
     context.address(to(tenant, "history", { kind, seq: change.seq }));
-    for (const entry of list.children) entry.classList.toggle("chosen", entry.id === `seq-${change.seq}`);
+    for (const entry of list.children)
+      entry.classList.toggle("chosen", entry.id === `seq-${change.seq}`);
     showRevision(context, kind, change, page.changes[0].seq, detail);
   };
-  const isInForce = (/** @type {Contract.Change} */ change) => change.seq === page.changes[0].seq && change.action !== "delete";
+  const isInForce = (/** @type {Contract.Change} */ change) =>
+    change.seq === page.changes[0].seq && change.action !== "delete";
   const more = h("div.more");
   const add = (/** @type {Contract.ChangeHistoryPage} */ last) => {
-    list.append(...last.changes.map((change) => h("li", { id: `seq-${change.seq}` }, h("button", { type: "button", onclick: () => choose(change) },
-      h("div.row", h("strong", `Revision ${change.seq}`), isInForce(change) && badge("in force", "good"), beside(f.ago(change.changedAt))),
-      h("div.does", change.text), change.summary.comment && h("div", `“${change.summary.comment}”`), h("div.muted.small", change.userId)))));
+    list.append(
+      ...last.changes.map((change) =>
+        h(
+          "li",
+          { id: `seq-${change.seq}` },
+          h(
+            "button",
+            { type: "button", onclick: () => choose(change) },
+            h(
+              "div.row",
+              h("strong", `Revision ${change.seq}`),
+              isInForce(change) && badge("in force", "good"),
+              beside(f.ago(change.changedAt)),
+            ),
+            h("div.does", change.text),
+            change.summary.comment && h("div", `“${change.summary.comment}”`),
+            h("div.muted.small", change.userId),
+          ),
+        ),
+      ),
+    );
     const cursor = nextOf(last);
-    fill(more, cursor && button("Older revisions", async () => add(await load(tenant, kind, cursor))));
+    fill(
+      more,
+      cursor && button("Older revisions", async () => add(await load(tenant, kind, cursor))),
+    );
   };
   add(page);
   if (wanted) choose(wanted);
-  return h("div", pageHead("History"),
-    tabs([[to(tenant, "history", { kind: "rules" }), "Rules", kind === "rules"], [to(tenant, "history", { kind: "config" }), "Configuration", kind === "config"]]),
-    h("div.split.left", panel("Revisions", null, list, more), detail));
+  return h(
+    "div",
+    pageHead("History"),
+    tabs([
+      [to(tenant, "history", { kind: "rules" }), "Rules", kind === "rules"],
+      [to(tenant, "history", { kind: "config" }), "Configuration", kind === "config"],
+    ]),
+    h("div.split.left", panel("Revisions", null, list, more), detail),
+  );
 }
 
 /** @param {string} tenant @param {Kind} kind @param {string} [cursor] */
-const load = (tenant, kind, cursor) => call(/** @type {"GET /config/tenants/{tenant}/rules/history"} */ (`GET /config/tenants/{tenant}/${kind}/history`), { tenant, cursor });
+const load = (tenant, kind, cursor) =>
+  call(
+    /** @type {"GET /config/tenants/{tenant}/rules/history"} */ (
+      `GET /config/tenants/{tenant}/${kind}/history`
+    ),
+    { tenant, cursor },
+  );
 
-/** @param {Context} context @param {Kind} kind @param {Contract.Change} change @param {number} newest @param {HTMLElement} detail */
+/**
+ * @param {Context} context
+ * @param {Kind} kind
+ * @param {Contract.Change} change
+ * @param {number} newest
+ * @param {HTMLElement} detail
+ */
 function showRevision(context, kind, change, newest, detail) {
   const { tenant } = context;
   const { seq } = change;
-  const read = () => call(/** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (`GET /config/tenants/{tenant}/${kind}/history/{seq}`), { tenant, seq });
+  const read = () =>
+    call(
+      /** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (
+        `GET /config/tenants/{tenant}/${kind}/history/{seq}`
+      ),
+      { tenant, seq },
+    );
   const difference = async (/** @type {number} */ from, /** @type {number} */ last) => {
     const range = { tenant, from, to: last };
     if (kind === "rules") {
@@ -57,10 +118,26 @@ function showRevision(context, kind, change, newest, detail) {
     return { isSame: !inWords?.length, shown: fieldDiff(inWords) };
   };
   const ask = async () => {
-    const [{ shown }, { document: after, inForce }] = await Promise.all([difference(newest, seq), read()]);
+    const [{ shown }, { document: after, inForce }] = await Promise.all([
+      difference(newest, seq),
+      read(),
+    ]);
     await askToPublish({
-      context, kind, title: `Restore revision ${seq}?`, action: "Restore", difference: shown, lint: kind === "rules" ? await validate(after?.rules) : null, rules: after?.rules,
-      warning: h("p", `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`), isReplayOf: ({ subject }) => subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""), replay: () => startReplay(context, { seq }), run: (comment) => restore(tenant, kind, seq, comment),
+      context,
+      kind,
+      title: `Restore revision ${seq}?`,
+      action: "Restore",
+      difference: shown,
+      lint: kind === "rules" ? await validate(after?.rules) : null,
+      rules: after?.rules,
+      warning: h(
+        "p",
+        `Revision ${seq} was ${inForce}. It is checked again, and becomes revision ${newest + 1}.`,
+      ),
+      isReplayOf: ({ subject }) =>
+        subject.seq === seq || subject.draftId === (change.summary.draft?.draftId ?? ""),
+      replay: () => startReplay(context, { seq }),
+      run: (comment) => restore(tenant, kind, seq, comment),
       then: () => {
         context.address(to(tenant, "history", { kind }));
         context.reload();
@@ -69,16 +146,46 @@ function showRevision(context, kind, change, newest, detail) {
   };
   return showIn(async () => {
     const isNewest = seq === newest;
-    const [own, later] = await Promise.all([seq > 0 && difference(seq - 1, seq), !isNewest && change.action !== "delete" && difference(newest, seq)]);
+    const [own, later] = await Promise.all([
+      seq > 0 && difference(seq - 1, seq),
+      !isNewest && change.action !== "delete" && difference(newest, seq),
+    ]);
     const body = h("div", own ? own.shown : h("p.pad.muted", "This is the first revision."));
-    const against = h("select", { "aria-label": "Compare with", onchange: () => showIn(async () => (against.value ? (await difference(seq, newest)).shown : own && own.shown), body) },
-      own && h("option", { value: "" }, "What it changed"), !isNewest && h("option", { value: "now" }, `What has changed since, up to revision ${newest}`));
+    const against = h(
+      "select",
+      {
+        "aria-label": "Compare with",
+        onchange: () =>
+          showIn(
+            async () => (against.value ? (await difference(seq, newest)).shown : own && own.shown),
+            body,
+          ),
+      },
+      own && h("option", { value: "" }, "What it changed"),
+      !isNewest &&
+        h("option", { value: "now" }, `What has changed since, up to revision ${newest}`),
+    );
     const text = h("div");
     const whole = h("details.pad", h("summary.muted.small", "The whole document"), text);
-    whole.addEventListener("toggle", () => showIn(async () => code((await read()).document), text), { once: true });
+    whole.addEventListener(
+      "toggle",
+      () => showIn(async () => code((await read()).document), text),
+      { once: true },
+    );
     // Restoring a revision that equals the live document would only empty the cache.
-    return panel(`Revision ${seq}`, [isNewest ? badge("in force", "good") : later && later.isSame && badge("same as in force", "good"), own && !isNewest && against,
-      later && !later.isSame && can(tenant, "write") && button("Restore", ask)],
-    h("p.pad.muted", `By ${change.userId}, ${f.when(change.changedAt)}`), change.summary.comment && h("p.pad", `“${change.summary.comment}”`), body, whole);
+    return panel(
+      `Revision ${seq}`,
+      [
+        isNewest
+          ? badge("in force", "good")
+          : later && later.isSame && badge("same as in force", "good"),
+        own && !isNewest && against,
+        later && !later.isSame && can(tenant, "write") && button("Restore", ask),
+      ],
+      h("p.pad.muted", `By ${change.userId}, ${f.when(change.changedAt)}`),
+      change.summary.comment && h("p.pad", `“${change.summary.comment}”`),
+      body,
+      whole,
+    );
   }, detail);
 }

@@ -8,10 +8,25 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { daysOf, inAddress, nameOf, noRequestsIn, periodHead } from "../periods.js";
 import { savingsTiles } from "../savings.js";
-import { a, age, badge, beside, empty, fine, go, h, panel, revisionLink, tablePanel, to } from "../ui.js";
+import {
+  a,
+  age,
+  badge,
+  beside,
+  empty,
+  fine,
+  go,
+  h,
+  panel,
+  revisionLink,
+  tablePanel,
+  to,
+} from "../ui.js";
 import { verdict } from "../verdict.js";
 
-/** @typedef {{name: string, day: string, hits: number, misses: number, notCached: number}} Bucket */
+/**
+ * @typedef {{name: string, day: string, hits: number, misses: number, notCached: number}} Bucket
+ */
 
 /** @type {Show} */
 export async function show(context) {
@@ -26,52 +41,141 @@ export async function show(context) {
   const at = (/** @type {Texts} */ chosen) => to(tenant, "overview", chosen);
   const last = lastDay ?? f.yesterday();
   const newest = activity.days.at(-1)?.day ?? (period.length === 10 ? period : last);
-  const top = () => [periodHead(nameOf(period, days), "Days and hours are in UTC, times in your zone.", { period, days, newest, last, at }), until >= last && verdict(tenant)];
+  const top = () => [
+    periodHead(nameOf(period, days), "Days and hours are in UTC, times in your zone.", {
+      period,
+      days,
+      newest,
+      last,
+      at,
+    }),
+    until >= last && verdict(tenant),
+  ];
   if (activity.days.length) {
     try {
       const node = await (period.length === 4 ? year : inDays)(context, period, activity);
       return h("div", top(), node);
     } catch (error) {
       if (!hasStatus(error, 404)) throw error;
-      return h("div", top(), empty("This period is being summarised.", fine("It takes a few minutes after the log has arrived. Reload the page then.")));
+      return h(
+        "div",
+        top(),
+        empty(
+          "This period is being summarised.",
+          fine("It takes a few minutes after the log has arrived. Reload the page then."),
+        ),
+      );
     }
   }
-  if (asked || (await readSetup(tenant, context.signal)).ready) return h("div", top(), emptyDay(tenant, noRequestsIn(period, days), lastDay, (day) => at(inAddress(day.slice(0, period.length), days))));
+  if (asked || (await readSetup(tenant, context.signal)).ready)
+    return h(
+      "div",
+      top(),
+      emptyDay(tenant, noRequestsIn(period, days), lastDay, (day) =>
+        at(inAddress(day.slice(0, period.length), days)),
+      ),
+    );
   if (!context.signal.aborted) location.replace(to(tenant, "setup"));
   return h("div");
 }
 
 /** @param {[string, string, string?][]} entries @param {HTMLElement[]} [first] */
 export const tiles = (entries, first) =>
-  h("dl.tiles", first, entries.map(([name, value, note]) =>
-    h("div", h("dt", name), h("dd", value, note && h("span.note", note)))));
+  h(
+    "dl.tiles",
+    first,
+    entries.map(([name, value, note]) =>
+      h("div", h("dt", name), h("dd", value, note && h("span.note", note))),
+    ),
+  );
 
-/** @param {Context} context @param {Contract.Activity} activity @param {[string, string, string?][]} more */
+/**
+ * @param {Context} context
+ * @param {Contract.Activity} activity
+ * @param {[string, string, string?][]} more
+ */
 function figures({ tenant, query }, { from, to: last, total, change, before }, more) {
   /** @type {Record<string, Value>} */
   const sums = { ...total, requests: total.hits + total.storedMisses + total.notCached };
   /** @type {Record<string, any> | null | undefined} */
   const changes = change;
-  /** @type {(name: string, key: string, show?: (value: Value) => string, showChange?: (value: any) => string, of?: string) => [string, string, string]} by default, a change is of the mean day */
-  const tile = (name, key, show = f.number, showChange = f.change, of = " a day") => [name, show(sums[key]), changes ? showChange(changes[key]) + of : ""];
-  return h("div", tiles([
-    tile("Requests", "requests"), tile("Hit rate", "hitRate", f.percent, f.points, ""), tile("Hits", "hits"), tile("Misses", "storedMisses"), tile("Not cached (bypassed, passed through)", "notCached"),
-    tile("Warehouse time spent", "warehouseMs", f.duration, f.durationChange), tile("Response from the cache", "hitResponseMs", f.duration, f.durationChange, ""), tile("Response from the warehouse", "missResponseMs", f.duration, f.durationChange, ""),
-    tile("Data from the cache", "cachedBytes", f.bytes, (value) => f.difference(value, f.bytes)), ...more,
-  ], savingsTiles(tenant, from, last, query.has("period") ? Object.fromEntries(query) : { period: last, days: "28" })), fine(before.text));
+  /**
+   * @type
+   *   {(name: string, key: string, show?: (value: Value) => string, showChange?: (value: any) =>
+   *   string, of?: string) => [string, string, string]}
+   *   by default, a change is of the mean day
+   */
+  const tile = (name, key, show = f.number, showChange = f.change, of = " a day") => [
+    name,
+    show(sums[key]),
+    changes ? showChange(changes[key]) + of : "",
+  ];
+  return h(
+    "div",
+    tiles(
+      [
+        tile("Requests", "requests"),
+        tile("Hit rate", "hitRate", f.percent, f.points, ""),
+        tile("Hits", "hits"),
+        tile("Misses", "storedMisses"),
+        tile("Not cached (bypassed, passed through)", "notCached"),
+        tile("Warehouse time spent", "warehouseMs", f.duration, f.durationChange),
+        tile("Response from the cache", "hitResponseMs", f.duration, f.durationChange, ""),
+        tile("Response from the warehouse", "missResponseMs", f.duration, f.durationChange, ""),
+        tile("Data from the cache", "cachedBytes", f.bytes, (value) =>
+          f.difference(value, f.bytes),
+        ),
+        ...more,
+      ],
+      savingsTiles(
+        tenant,
+        from,
+        last,
+        query.has("period") ? Object.fromEntries(query) : { period: last, days: "28" },
+      ),
+    ),
+    fine(before.text),
+  );
 }
 
-/** @param {Context} context @param {string} label @param {Bucket[]} buckets @param {Mark[]} marks */
+/**
+ * @param {Context} context
+ * @param {string} label
+ * @param {Bucket[]} buckets
+ * @param {Mark[]} marks
+ */
 function traffic(context, label, buckets, marks) {
   const deeper = (/** @type {number} */ index) => {
     if (buckets[index].day) go(to(context.tenant, "overview", { period: buckets[index].day }));
   };
   return chart({
-    label, labels: buckets.map((one) => one.name), marks, signal: context.signal, press: deeper,
+    label,
+    labels: buckets.map((one) => one.name),
+    marks,
+    signal: context.signal,
+    press: deeper,
     series: [
-      .../** @type {const} */ ([["Hits", "hits", "hit"], ["Misses", "misses", "miss"], ["Not cached", "notCached", "not-cached"]]).map(([label, key, colour]) =>
-        ({ label, colour, values: buckets.map((one) => one[key]), stack: "requests", show: f.number })),
-      { label: "Hit rate", values: buckets.map(({ hits, misses, notCached }) => hits / (hits + misses + notCached || NaN)), colour: "rate", kind: "line", axis: "right", show: f.percent },
+      .../** @type {const} */ ([
+        ["Hits", "hits", "hit"],
+        ["Misses", "misses", "miss"],
+        ["Not cached", "notCached", "not-cached"],
+      ]).map(([label, key, colour]) => ({
+        label,
+        colour,
+        values: buckets.map((one) => one[key]),
+        stack: "requests",
+        show: f.number,
+      })),
+      {
+        label: "Hit rate",
+        values: buckets.map(
+          ({ hits, misses, notCached }) => hits / (hits + misses + notCached || NaN),
+        ),
+        colour: "rate",
+        kind: "line",
+        axis: "right",
+        show: f.percent,
+      },
     ],
   });
 }
@@ -83,62 +187,183 @@ async function year(context, period, activity) {
     call("GET /tenants/{tenant}/summaries/{year}", { tenant, year: period }),
     call("GET /config/tenants/{tenant}/rules/history", { tenant, limit: 200 }),
   ]);
-  const buckets = activity.days.map(({ day: name, hits, storedMisses: misses, notCached }) => ({ name: f.dayShort(name), day: name, hits, misses, notCached }));
+  const buckets = activity.days.map(({ day: name, hits, storedMisses: misses, notCached }) => ({
+    name: f.dayShort(name),
+    day: name,
+    hits,
+    misses,
+    notCached,
+  }));
   const marks = history.changes.flatMap((change) => {
     const index = buckets.findIndex((one) => one.day === change.changedAt.slice(0, 10));
     return index < 0 ? [] : [{ index, text: changeText(change) }];
   });
-  return h("div",
-    figures(context, activity, [["Statements cached", f.number(summary.totalQueries), `${f.bytes(summary.cacheSize)} stored`], ["Users", f.number(summary.totalUsers)]]),
-    panel("Requests by day", null, traffic(context, `Requests by day in ${period}`, buckets, marks)));
+  return h(
+    "div",
+    figures(context, activity, [
+      ["Statements cached", f.number(summary.totalQueries), `${f.bytes(summary.cacheSize)} stored`],
+      ["Users", f.number(summary.totalUsers)],
+    ]),
+    panel(
+      "Requests by day",
+      null,
+      traffic(context, `Requests by day in ${period}`, buckets, marks),
+    ),
+  );
 }
 
-/** @param {Context} context @param {string} period @param {Contract.Activity} activity a month, a day, or the days until one */
+/**
+ * @param {Context} context
+ * @param {string} period
+ * @param {Contract.Activity} activity a month, a day, or the days until one
+ */
 async function inDays(context, period, activity) {
   const { tenant } = context;
   const { from, to: last } = activity;
   const [year, month, day] = period.split("-");
   const isDay = from === last;
   const [it, timeline] = await Promise.all([
-    isDay ? call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year, month, day })
-      : day ? null : call("GET /tenants/{tenant}/summaries/{year}/{month}", { tenant, year, month }),
-    call("GET /tenants/{tenant}/timeline", { tenant, from, to: last, step: isDay ? "hour" : "day" }),
+    isDay
+      ? call("GET /tenants/{tenant}/summaries/{year}/{month}/{day}", { tenant, year, month, day })
+      : day
+        ? null
+        : call("GET /tenants/{tenant}/summaries/{year}/{month}", { tenant, year, month }),
+    call("GET /tenants/{tenant}/timeline", {
+      tenant,
+      from,
+      to: last,
+      step: isDay ? "hour" : "day",
+    }),
   ]);
-  const [statements, users] = !it ? [] : "queries" in it ? [it.queries.length, it.uniqueUsers] : [it.totalQueries, it.totalUsers];
+  const [statements, users] = !it
+    ? []
+    : "queries" in it
+      ? [it.queries.length, it.uniqueUsers]
+      : [it.totalQueries, it.totalUsers];
   const label = `Requests by ${isDay ? "hour" : "day"}`;
   const changed = changes(tenant, timeline);
-  return h("div", figures(context, activity, it ? [["Statements", f.number(statements)], ["Users", f.number(users)]] : []),
-    panel(label, isDay && [a(to(tenant, "statements", { day: period }), "Statements"), a(to(tenant, "traffic", { from, to: last }), "Requests"), a(to(tenant, "digest", { day: period }), "Digest")],
-      traffic(context, `${label}, ${day && !isDay ? "until " : ""}${f.periodName(period)}`, ...fromTimeline(timeline, isDay ? (at) => at.slice(11, 16) : f.dayShort, (at) => (isDay ? "" : at.slice(0, 10))))),
-    it ? h("div.columns", hours(context, it.hourlyActivity, isDay ? "by hour" : "by hour of day, mean of the month"), changed) : changed);
+  return h(
+    "div",
+    figures(
+      context,
+      activity,
+      it
+        ? [
+            ["Statements", f.number(statements)],
+            ["Users", f.number(users)],
+          ]
+        : [],
+    ),
+    panel(
+      label,
+      isDay && [
+        a(to(tenant, "statements", { day: period }), "Statements"),
+        a(to(tenant, "traffic", { from, to: last }), "Requests"),
+        a(to(tenant, "digest", { day: period }), "Digest"),
+      ],
+      traffic(
+        context,
+        `${label}, ${day && !isDay ? "until " : ""}${f.periodName(period)}`,
+        ...fromTimeline(timeline, isDay ? (at) => at.slice(11, 16) : f.dayShort, (at) =>
+          isDay ? "" : at.slice(0, 10),
+        ),
+      ),
+    ),
+    it
+      ? h(
+          "div.columns",
+          hours(
+            context,
+            it.hourlyActivity,
+            isDay ? "by hour" : "by hour of day, mean of the month",
+          ),
+          changed,
+        )
+      : changed,
+  );
 }
 
-/** @param {Contract.Timeline} timeline @param {(at: string) => string} name @param {(at: string) => string} deeper */
+/**
+ * @param {Contract.Timeline} timeline
+ * @param {(at: string) => string} name
+ * @param {(at: string) => string} deeper
+ */
 function fromTimeline(timeline, name, deeper) {
-  const buckets = timeline.buckets.map(({ at, hits, misses, notCached }) => ({ name: name(at), day: hits + misses ? deeper(at) : "", hits, misses: misses - notCached, notCached }));
-  const marks = timeline.buckets.flatMap((one, index) => one.changes.map((change) => ({ index, text: changeText(change) })));
+  const buckets = timeline.buckets.map(({ at, hits, misses, notCached }) => ({
+    name: name(at),
+    day: hits + misses ? deeper(at) : "",
+    hits,
+    misses: misses - notCached,
+    notCached,
+  }));
+  const marks = timeline.buckets.flatMap((one, index) =>
+    one.changes.map((change) => ({ index, text: changeText(change) })),
+  );
   return /** @type {const} */ ([buckets, marks]);
 }
 
 /** @param {{kind: string, seq: number, text?: string}} change */
-const changeText = ({ kind, seq, text: did }) => `${kind === "rules" ? "Rules" : "Configuration"}, revision ${seq}: ${did}`;
+const changeText = ({ kind, seq, text: did }) =>
+  `${kind === "rules" ? "Rules" : "Configuration"}, revision ${seq}: ${did}`;
 
-/** @param {Context} context @param {(Contract.HourActivity | Contract.MonthHourActivity)[]} activity @param {string} note */
+/**
+ * @param {Context} context
+ * @param {(Contract.HourActivity | Contract.MonthHourActivity)[]} activity
+ * @param {string} note
+ */
 function hours(context, activity, note) {
-  return panel("Response times", beside(note), chart({
-    label: `Response times ${note}`, short: true, signal: context.signal, labels: activity.map((one) => f.hour(one.hour)),
-    series: /** @type {const} */ ([["From the warehouse", "cacheMissAverageResponseTime", "miss"], ["From the cache", "cacheHitAverageResponseTime", "hit"]]).map(([label, key, colour]) =>
-      ({ label, colour, values: activity.map((one) => one[key] || null), kind: "line", show: f.duration })),
-  }));
+  return panel(
+    "Response times",
+    beside(note),
+    chart({
+      label: `Response times ${note}`,
+      short: true,
+      signal: context.signal,
+      labels: activity.map((one) => f.hour(one.hour)),
+      series: /** @type {const} */ ([
+        ["From the warehouse", "cacheMissAverageResponseTime", "miss"],
+        ["From the cache", "cacheHitAverageResponseTime", "hit"],
+      ]).map(([label, key, colour]) => ({
+        label,
+        colour,
+        values: activity.map((one) => one[key] || null),
+        kind: "line",
+        show: f.duration,
+      })),
+    }),
+  );
 }
 
 /** @param {string} tenant @param {Contract.Timeline} timeline */
 function changes(tenant, timeline) {
   const rows = timeline.buckets.flatMap((one) => one.changes).reverse();
-  const markers = timeline.buckets.flatMap((one) => Object.values(one.markers)).reduce((sum, count) => sum + count, 0);
-  return tablePanel("Changes", can(tenant, "cache") && a(to(tenant, "invalidate", { show: "past" }), `${f.count(markers, "time")} results were marked as stale`), [
+  const markers = timeline.buckets
+    .flatMap((one) => Object.values(one.markers))
+    .reduce((sum, count) => sum + count, 0);
+  return tablePanel(
+    "Changes",
+    can(tenant, "cache") &&
+      a(
+        to(tenant, "invalidate", { show: "past" }),
+        `${f.count(markers, "time")} results were marked as stale`,
+      ),
+    [
       age("When", "changedAt"),
-      { head: "What", class: "value", cell: (row) => [h("div.row", badge(row.kind, row.kind === "rules" ? "info" : ""),
-        revisionLink(tenant, row.seq, `Revision ${row.seq}`, row.kind)), h("div.does", row.text), fine(row.userId)] },
-    ], rows, { limit: 8, none: "No changes of rules or configuration." });
+      {
+        head: "What",
+        class: "value",
+        cell: (row) => [
+          h(
+            "div.row",
+            badge(row.kind, row.kind === "rules" ? "info" : ""),
+            revisionLink(tenant, row.seq, `Revision ${row.seq}`, row.kind),
+          ),
+          h("div.does", row.text),
+          fine(row.userId),
+        ],
+      },
+    ],
+    rows,
+    { limit: 8, none: "No changes of rules or configuration." },
+  );
 }

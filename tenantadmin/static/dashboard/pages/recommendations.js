@@ -6,7 +6,32 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
 import { validate } from "../ruleset.js";
-import { a, ask, badge, button, code, empty, facts, failure, field, fill, fine, h, input, notify, num, pageHead, panel, revisionLink, skeleton, table, tablePanel, tabs, text, to } from "../ui.js";
+import {
+  a,
+  ask,
+  badge,
+  button,
+  code,
+  empty,
+  facts,
+  failure,
+  field,
+  fill,
+  fine,
+  h,
+  input,
+  notify,
+  num,
+  pageHead,
+  panel,
+  revisionLink,
+  skeleton,
+  table,
+  tablePanel,
+  tabs,
+  text,
+  to,
+} from "../ui.js";
 import { isUnderWay } from "./drafts.js";
 import { figureTiles } from "./replay.js";
 import { statements } from "./reports.js";
@@ -16,7 +41,12 @@ import { statements } from "./reports.js";
 /** @type {Texts} */
 const STATE = { open: "info", drafted: "info", accepted: "good", superseded: "warn" };
 /** @type {Texts} colours of purposes */
-const PURPOSE = { privacy: "bad", "fresh results": "warn", "saves money": "good", "saves time": "info" };
+const PURPOSE = {
+  privacy: "bad",
+  "fresh results": "warn",
+  "saves money": "good",
+  "saves time": "info",
+};
 
 /** @param {Recommendation} one */
 const isOpen = ({ state }) => state === "open" || state === "drafted";
@@ -24,7 +54,10 @@ const isOpen = ({ state }) => state === "open" || state === "drafted";
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
-  const { recommendations, mining, possible } = await call("GET /tenants/{tenant}/recommendations", { tenant });
+  const { recommendations, mining, possible } = await call(
+    "GET /tenants/{tenant}/recommendations",
+    { tenant },
+  );
   const isPast = query.get("show") === "past";
   const open = recommendations.filter(isOpen);
   const shown = isPast ? recommendations.filter((one) => !open.includes(one)) : open;
@@ -36,64 +69,190 @@ export async function show(context) {
   const isMining = isUnderWay(mining);
   const progress = badge(`searching, ${f.percent(mining?.progress)}`, "info");
   // The page stays until the end: its buttons are used meanwhile.
-  if (isMining) context.until(async () => {
-    const now = (await call("GET /tenants/{tenant}/recommendations", { tenant })).mining;
-    fill(progress, `searching, ${f.percent(now?.progress)}`);
-    return !isUnderWay(now);
-  });
+  if (isMining)
+    context.until(async () => {
+      const now = (await call("GET /tenants/{tenant}/recommendations", { tenant })).mining;
+      fill(progress, `searching, ${f.percent(now?.progress)}`);
+      return !isUnderWay(now);
+    });
   const report = mining?.report;
-  return h("div",
-    pageHead("Recommendations", isMining ? "Past requests are being searched." : mining ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.` : "Past requests were not searched yet.",
-      can(tenant, "write") && (isMining ? progress : button("Search now", mine))),
-    tabs([[to(tenant, "recommendations"), `Open (${open.length})`, !isPast], [to(tenant, "recommendations", { show: "past" }), `Earlier (${recommendations.length - open.length})`, isPast]]),
+  return h(
+    "div",
+    pageHead(
+      "Recommendations",
+      isMining
+        ? "Past requests are being searched."
+        : mining
+          ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.`
+          : "Past requests were not searched yet.",
+      can(tenant, "write") && (isMining ? progress : button("Search now", mine)),
+    ),
+    tabs([
+      [to(tenant, "recommendations"), `Open (${open.length})`, !isPast],
+      [
+        to(tenant, "recommendations", { show: "past" }),
+        `Earlier (${recommendations.length - open.length})`,
+        isPast,
+      ],
+    ]),
     !isPast && possible && h("p.callout", possible),
-    !isPast && open.some((one) => one.outdated) && h("p.callout.warn", "The rules have changed since the search. What it recommends would change the rules of before, and cannot be accepted: ", isMining ? "a new search is running." : "search again."),
-    shown.length ? shown.map((one) => card(context, one)) : empty(isPast ? "There is nothing earlier." : isMining ? "The log is being read." : "Nothing is recommended now."),
-    !isPast && report?.notProposed.length ? tablePanel("What was left alone, and why", null, [
-      { ...text("Why", "why"), class: "wide-cell" }, num("Statements", "statements"),
-      num("Requests", "requests"),
-      num("In the warehouse", "warehouseMs", f.duration),
-    ], report.notProposed, { label: "What was left alone", sorted: 3 }) : null);
+    !isPast &&
+      open.some((one) => one.outdated) &&
+      h(
+        "p.callout.warn",
+        "The rules have changed since the search. What it recommends would change the rules of before, and cannot be accepted: ",
+        isMining ? "a new search is running." : "search again.",
+      ),
+    shown.length
+      ? shown.map((one) => card(context, one))
+      : empty(
+          isPast
+            ? "There is nothing earlier."
+            : isMining
+              ? "The log is being read."
+              : "Nothing is recommended now.",
+        ),
+    !isPast && report?.notProposed.length
+      ? tablePanel(
+          "What was left alone, and why",
+          null,
+          [
+            { ...text("Why", "why"), class: "wide-cell" },
+            num("Statements", "statements"),
+            num("Requests", "requests"),
+            num("In the warehouse", "warehouseMs", f.duration),
+          ],
+          report.notProposed,
+          { label: "What was left alone", sorted: 3 },
+        )
+      : null,
+  );
 }
 
 /** @param {Context} context @param {Recommendation} one */
 function card(context, one) {
   const { tenant } = context;
   const { purpose = "" } = one;
-  return panel(one.title, [badge(purpose, PURPOSE[purpose]), one.state !== "open" && badge(one.state !== "superseded" ? one.state : one.reason ? "others came first" : "no longer found", STATE[one.state]), one.outdated && badge(`of revision ${one.basedOn.seq}`, "warn")],
-    h("div.pad.stack",
-      h("ul.prose", one.why.map((line) => h("li", line))),
-      one.caveats.includes("row-level-security-invisible") && h("div.callout.warn", "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user."),
+  return panel(
+    one.title,
+    [
+      badge(purpose, PURPOSE[purpose]),
+      one.state !== "open" &&
+        badge(
+          one.state !== "superseded"
+            ? one.state
+            : one.reason
+              ? "others came first"
+              : "no longer found",
+          STATE[one.state],
+        ),
+      one.outdated && badge(`of revision ${one.basedOn.seq}`, "warn"),
+    ],
+    h(
+      "div.pad.stack",
+      h(
+        "ul.prose",
+        one.why.map((line) => h("li", line)),
+      ),
+      one.caveats.includes("row-level-security-invisible") &&
+        h(
+          "div.callout.warn",
+          "No statement tells whether the warehouse shows each user other rows. If it does, choose the change per user.",
+        ),
       one.state !== "accepted" && predicted(one),
-      one.decidedAt && facts([["Decided", [`${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`, one.acceptedSeq && [", as ", revisionLink(tenant, one.acceptedSeq)]]]]),
+      one.decidedAt &&
+        facts([
+          [
+            "Decided",
+            [
+              `${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`,
+              one.acceptedSeq && [", as ", revisionLink(tenant, one.acceptedSeq)],
+            ],
+          ],
+        ]),
       one.state === "superseded" && h("p", one.reason),
       one.alternatives.length > 0 && otherWays(context, one),
-      h("details", h("summary.muted.small", "The rules, and the evidence"),
+      h(
+        "details",
+        h("summary.muted.small", "The rules, and the evidence"),
         code(one.rules),
-        statements(tenant, one.evidence)),
-      one.state === "accepted" ? effect(tenant, one) : can(tenant, "write") && choices(context, one)));
+        statements(tenant, one.evidence),
+      ),
+      one.state === "accepted"
+        ? effect(tenant, one)
+        : can(tenant, "write") && choices(context, one),
+    ),
+  );
 }
 
-/** @param {Recommendation} one @param {Contract.AdviceChange} [way] the recommended change or an alternative */
-const predicted = ({ basedOn: { window, seq }, ...one }, way = one) => h("div", figureTiles(way.figures),
-  fine(`Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)} with the rules of revision ${seq}.`));
+/**
+ * @param {Recommendation} one
+ * @param {Contract.AdviceChange} [way] the recommended change or an alternative
+ */
+const predicted = ({ basedOn: { window, seq }, ...one }, way = one) =>
+  h(
+    "div",
+    figureTiles(way.figures),
+    fine(
+      `Predicted by a replay of ${f.periodName(window.from)} to ${f.periodName(window.to)} with the rules of revision ${seq}.`,
+    ),
+  );
 
-/** @type {(context: Context, one: Recommendation, way: Contract.AdviceChange) => Child} the buttons that take a change, if it is one of rules */
-const takes = (context, one, way) => !one.outdated && way.patch.length > 0 && h("div.row", button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
-  one.state === "open" && button("Make a draft", () => draft(context, one, way)));
+/**
+ * @type {(context: Context, one: Recommendation, way: Contract.AdviceChange) => Child} the buttons
+ *   that take a change, if it is one of rules
+ */
+const takes = (context, one, way) =>
+  !one.outdated &&
+  way.patch.length > 0 &&
+  h(
+    "div.row",
+    button("Accept", () => accept(context, one, way), way === one ? "primary" : ""),
+    one.state === "open" && button("Make a draft", () => draft(context, one, way)),
+  );
 
-/** @param {Context} context @param {Recommendation} one the recommended change beside its alternatives */
+/**
+ * @param {Context} context
+ * @param {Recommendation} one the recommended change beside its alternatives
+ */
 function otherWays(context, one) {
   const mayChoose = can(context.tenant, "write") && isOpen(one);
-  return h("div.ways", h("h3", "Compared with other ways"), table([
-    { head: "Change", class: "wide-cell", cell: (way) => [way === one ? h("strong", way.title) : way.title, h("div.muted.small", way.why.at(-1) ?? "")] },
-    ...(one.figures ?? []).map(({ name: head }, index) => ({ head, number: true, cell: (/** @type {Contract.AdviceChange} */ way) => way.figures?.[index]?.text })),
-    { head: "Choose", hidden: true, cell: (way) => mayChoose && takes(context, one, way) },
-  ], /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]), { label: "Compared with other ways" }));
+  return h(
+    "div.ways",
+    h("h3", "Compared with other ways"),
+    table(
+      [
+        {
+          head: "Change",
+          class: "wide-cell",
+          cell: (way) => [
+            way === one ? h("strong", way.title) : way.title,
+            h("div.muted.small", way.why.at(-1) ?? ""),
+          ],
+        },
+        ...(one.figures ?? []).map(({ name: head }, index) => ({
+          head,
+          number: true,
+          cell: (/** @type {Contract.AdviceChange} */ way) => way.figures?.[index]?.text,
+        })),
+        { head: "Choose", hidden: true, cell: (way) => mayChoose && takes(context, one, way) },
+      ],
+      /** @type {Contract.AdviceChange[]} */ ([one, ...one.alternatives]),
+      { label: "Compared with other ways" },
+    ),
+  );
 }
 
-/** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way the recommended change or an alternative */
-const choice = ({ tenant }, one, way) => ({ tenant, recommendationId: one.recommendationId, ...(way.variant && { variant: way.variant }) });
+/**
+ * @param {Context} context
+ * @param {Recommendation} one
+ * @param {Contract.AdviceChange} way the recommended change or an alternative
+ */
+const choice = ({ tenant }, one, way) => ({
+  tenant,
+  recommendationId: one.recommendationId,
+  ...(way.variant && { variant: way.variant }),
+});
 
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
 async function accept(context, one, way) {
@@ -101,16 +260,34 @@ async function accept(context, one, way) {
   const { rules } = await rulesOf(tenant);
   const { changed = [] } = await validate(way.rules, rules);
   const having = (/** @type {string} */ op) => way.patch.filter((one) => one.op === op);
-  await askToPublish({ context, title: `Publish: ${way.title}?`, action: "Accept and publish", lint: null,
-    difference: ruleDiff({ added: having("insert").flatMap(({ rule }) => rule ?? []), removed: rules.filter(({ id }) => having("remove").some((one) => one.ruleId === id)), changed, reordered: having("move").length > 0 }),
-    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId, prediction: predicted(one, way),
-    run: (comment) => call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", { ...choice(context, one, way), comment }),
-    then: () => context.go(to(tenant, "recommendations", { show: "past" })) });
+  await askToPublish({
+    context,
+    title: `Publish: ${way.title}?`,
+    action: "Accept and publish",
+    lint: null,
+    difference: ruleDiff({
+      added: having("insert").flatMap(({ rule }) => rule ?? []),
+      removed: rules.filter(({ id }) => having("remove").some((one) => one.ruleId === id)),
+      changed,
+      reordered: having("move").length > 0,
+    }),
+    isReplayOf: ({ replayId }) => way === one && replayId === one.replayId,
+    prediction: predicted(one, way),
+    run: (comment) =>
+      call("POST /tenants/{tenant}/recommendations/{recommendationId}/accept", {
+        ...choice(context, one, way),
+        comment,
+      }),
+    then: () => context.go(to(tenant, "recommendations", { show: "past" })),
+  });
 }
 
 /** @param {Context} context @param {Recommendation} one @param {Contract.AdviceChange} way */
 async function draft(context, one, way) {
-  const made = await call("POST /tenants/{tenant}/recommendations/{recommendationId}/draft", choice(context, one, way));
+  const made = await call(
+    "POST /tenants/{tenant}/recommendations/{recommendationId}/draft",
+    choice(context, one, way),
+  );
   context.go(to(context.tenant, `drafts/${made.draftId}`));
 }
 
@@ -119,30 +296,71 @@ function choices(context, one) {
   const { tenant, reload } = context;
   const path = { tenant, recommendationId: one.recommendationId };
   const reason = input("reason", "", { maxlength: 500 });
-  const dismiss = () => ask({ title: "Dismiss it?", action: "Dismiss", body: field("Why", reason, "It comes back only if it would save twice as much."), then: reload,
-    run: () => call("POST /tenants/{tenant}/recommendations/{recommendationId}/dismiss", { ...path, body: { reason: reason.value.trim() } }) });
+  const dismiss = () =>
+    ask({
+      title: "Dismiss it?",
+      action: "Dismiss",
+      body: field("Why", reason, "It comes back only if it would save twice as much."),
+      then: reload,
+      run: () =>
+        call("POST /tenants/{tenant}/recommendations/{recommendationId}/dismiss", {
+          ...path,
+          body: { reason: reason.value.trim() },
+        }),
+    });
   const reopen = async () => {
     await call("POST /tenants/{tenant}/recommendations/{recommendationId}/reopen", path);
     reload();
   };
   if (one.state === "dismissed") return h("div.row", button("Open again", reopen));
   if (one.state === "superseded") return null;
-  return h("div.row", one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Configuration"),
-    !one.alternatives.length && takes(context, one, one), one.draftId && h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft"), button("Dismiss", dismiss, "quiet"));
+  return h(
+    "div.row",
+    one.kind === "auto-suspend" && h("a.button", { href: to(tenant, "config") }, "Configuration"),
+    !one.alternatives.length && takes(context, one, one),
+    one.draftId && h("a.button", { href: to(tenant, `drafts/${one.draftId}`) }, "Its draft"),
+    button("Dismiss", dismiss, "quiet"),
+  );
 }
 
 /** @param {number} ms */
 const saved = (ms) => f.saving(f.duration(ms));
 
-/** @param {string} tenant @param {Recommendation} one what it did, measured against a replay of the rules without it */
+/**
+ * @param {string} tenant
+ * @param {Recommendation} one what it did, measured against a replay of the rules without it
+ */
 function effect(tenant, one) {
-  const [box, later] = [h("div", skeleton(1)), h("p.muted", "Its effect is measured after three whole days.")];
-  call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", { tenant, recommendationId: one.recommendationId }).then((found) => {
-    const { hits, savedMs, billedMs, period } = found;
-    if (!period || !(hits || billedMs)) return fill(box, predicted(one), later);
-    const line = (/** @type {Contract.EffectMeasure} */ it, /** @type {(value: number) => string} */ show) => [h("strong", show(it.measured)), ` (predicted for these days: ${show(it.predicted)})`, it.inconclusive && [" ", badge("inconclusive", "warn")]];
-    fill(box, facts([["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`], hits && ["Hits", line(hits, f.change)], savedMs && ["Time saved", line(savedMs, saved)],
-      billedMs && ["Saved on the bill", line(billedMs, (less) => saved(-less))]]));
-  }, (error) => fill(box, predicted(one), hasStatus(error, 404) ? later : failure(error)));
+  const [box, later] = [
+    h("div", skeleton(1)),
+    h("p.muted", "Its effect is measured after three whole days."),
+  ];
+  call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", {
+    tenant,
+    recommendationId: one.recommendationId,
+  }).then(
+    (found) => {
+      const { hits, savedMs, billedMs, period } = found;
+      if (!period || !(hits || billedMs)) return fill(box, predicted(one), later);
+      const line = (
+        /** @type {Contract.EffectMeasure} */ it,
+        /** @type {(value: number) => string} */ show,
+      ) => [
+        h("strong", show(it.measured)),
+        ` (predicted for these days: ${show(it.predicted)})`,
+        it.inconclusive && [" ", badge("inconclusive", "warn")],
+      ];
+      fill(
+        box,
+        facts([
+          ["Measured", `${f.number(period.days)} days from ${f.periodName(period.from)}`],
+          hits && ["Hits", line(hits, f.change)],
+          savedMs && ["Time saved", line(savedMs, saved)],
+          billedMs && ["Saved on the bill", line(billedMs, (less) => saved(-less))],
+        ]),
+      );
+    },
+    (error) => fill(box, predicted(one), hasStatus(error, 404) ? later : failure(error)),
+  );
   return box;
 }

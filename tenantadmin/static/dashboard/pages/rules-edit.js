@@ -11,10 +11,29 @@ export async function show(context) {
   const { tenant } = context;
   const stored = await rulesOf(tenant);
   const mayWrite = can(tenant, "write");
-  const editor = await rulesetEditor({ rules: stored.rules, label: "Rules as JSON", context, readOnly: !mayWrite, begin: context.query.get("tables")?.split(",") });
-  return h("div",
-    pageHead(mayWrite ? "Edit rules" : "Rules as JSON", [a(to(tenant, "rules"), "Rules"), ` · from revision ${stored.seq}`],
-      mayWrite && [button("Keep as a draft", () => keepAsDraft(context, stored, editor.read(), editor.markSaved)),
-        button("Review and publish", () => reviewRules(context, stored, editor.read(), editor.markSaved), "primary")]),
-    editor.element);
+  const editor = await rulesetEditor({
+    rules: stored.rules,
+    label: "Rules as JSON",
+    context,
+    readOnly: !mayWrite,
+    begin: context.query.get("tables")?.split(","),
+  });
+  return h(
+    "div",
+    pageHead(
+      mayWrite ? "Edit rules" : "Rules as JSON",
+      [a(to(tenant, "rules"), "Rules"), ` · from revision ${stored.seq}`],
+      mayWrite && [
+        button("Keep as a draft", () =>
+          keepAsDraft(context, stored, editor.read(), editor.markSaved),
+        ),
+        button(
+          "Review and publish",
+          () => reviewRules(context, stored, editor.read(), editor.markSaved),
+          "primary",
+        ),
+      ],
+    ),
+    editor.element,
+  );
 }

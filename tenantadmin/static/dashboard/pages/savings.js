@@ -23,37 +23,134 @@ export async function show({ tenant, query, signal }) {
   const [from, end] = daysOf(period, days);
   const isYear = period.length === 4;
   const name = nameOf(period, days);
-  const head = (since = from) => periodHead("Savings", `${name}${since > from ? `, with requests since ${f.periodName(since)}` : ""}. Days and hours are in UTC.`,
-    { period, days, newest: period.length === 10 ? period : last, last, at: (chosen) => to(tenant, "savings", chosen) });
+  const head = (since = from) =>
+    periodHead(
+      "Savings",
+      `${name}${since > from ? `, with requests since ${f.periodName(since)}` : ""}. Days and hours are in UTC.`,
+      {
+        period,
+        days,
+        newest: period.length === 10 ? period : last,
+        last,
+        at: (chosen) => to(tenant, "savings", chosen),
+      },
+    );
   if (from > today) return h("div", head(), empty("This period has not begun."));
-  const [rules, savings] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/savings", { tenant, from, to: end < today ? end : today, step: isYear ? "month" : "day" })]);
+  const [rules, savings] = await Promise.all([
+    readRules(tenant),
+    call("GET /tenants/{tenant}/savings", {
+      tenant,
+      from,
+      to: end < today ? end : today,
+      step: isYear ? "month" : "day",
+    }),
+  ]);
   const { total, currency, pricing, text: words } = savings;
-  if (!total.without.busyMs) return h("div", head(), nothingYet(tenant, "first-request", noRequestsIn(period, days), "What the cache saves stands here, in time and money."));
-  const cost = (/** @type {string | null} */ amount) => (currency && amount !== null ? f.money(amount, currency) : undefined);
-  const parts = [...savings.days ?? [], ...savings.months ?? []].map((one) => ({ name: "day" in one ? f.dayShort(one.day) : f.periodName(one.month), ...one }));
+  if (!total.without.busyMs)
+    return h(
+      "div",
+      head(),
+      nothingYet(
+        tenant,
+        "first-request",
+        noRequestsIn(period, days),
+        "What the cache saves stands here, in time and money.",
+      ),
+    );
+  const cost = (/** @type {string | null} */ amount) =>
+    currency && amount !== null ? f.money(amount, currency) : undefined;
+  const parts = [...(savings.days ?? []), ...(savings.months ?? [])].map((one) => ({
+    name: "day" in one ? f.dayShort(one.day) : f.periodName(one.month),
+    ...one,
+  }));
   const money = num("Money", "money", (amount) => cost(amount) ?? f.NONE);
   const isAlwaysOn = pricing.at(-1)?.billing === "always-on";
-  const stacked = (/** @type {string} */ label, /** @type {Child} */ note, /** @type {any[][]} */ rows) => panel(label, note, chart({ label, labels: rows.map((row) => row[0]), signal,
-    series: [["With the cache", "miss"], ["Spared by the cache", "saved"]].map(([label, colour], at) => ({ label, colour, values: rows.map((row) => row[at + 1]), stack: "all", show: f.duration })) }));
+  const stacked = (
+    /** @type {string} */ label,
+    /** @type {Child} */ note,
+    /** @type {any[][]} */ rows,
+  ) =>
+    panel(
+      label,
+      note,
+      chart({
+        label,
+        labels: rows.map((row) => row[0]),
+        signal,
+        series: [
+          ["With the cache", "miss"],
+          ["Spared by the cache", "saved"],
+        ].map(([label, colour], at) => ({
+          label,
+          colour,
+          values: rows.map((row) => row[at + 1]),
+          stack: "all",
+          show: f.duration,
+        })),
+      }),
+    );
   let since = from;
   while (savings.window.daysWithoutData.includes(since)) since = f.addDays(since, 1);
-  return h("div", head(since),
-    tiles([["Saved on the bill", saved(savings), words.bill], ["Warehouse time saved", spared(total.saved.busyMs), words.time],
-      ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)], ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)]]),
+  return h(
+    "div",
+    head(since),
+    tiles([
+      ["Saved on the bill", saved(savings), words.bill],
+      ["Warehouse time saved", spared(total.saved.busyMs), words.time],
+      ["Billed with the cache", f.duration(total.withCache.billedMs), cost(total.withCache.money)],
+      ["Billed without the cache", f.duration(total.without.billedMs), cost(total.without.money)],
+    ]),
     h("p", words.explanation),
     !currency && h("p.muted", a(to(tenant, "config"), "Set a price"), " to see money."),
-    !isAlwaysOn && stacked("Hours awake, by hour of the day", beside(words.chart), savings.hours.map((one) => [f.hour(one.hour), one.awakeMs, one.awakeWithoutMs - one.awakeMs])),
-    stacked(`${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`, isAlwaysOn && beside(words.chart),
-      parts.map((one) => (isAlwaysOn ? [one.name, one.withCache.busyMs, one.saved.busyMs] : [one.name, one.withCache.billedMs, one.saved.billedMs]))),
-    savings.autoSuspend.length ? tablePanel("If the warehouse suspended after another time", beside(words.suspends), [
-      text("Suspends after", "autoSuspendSeconds", (time) => [f.span(time), time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")]]), num("Billed", "billedMs", f.duration),
-      money,
-    ], savings.autoSuspend, { label: "Billed time by the time until the warehouse suspends" }) : null,
-    tablePanel("By rule", beside(words.rules), [
-      rules.column(),
-      num("Hits and waits", "hits"), num("Warehouse time saved", "busyMs", spared),
-      num("Billed time saved", "marginalMs", spared), num("Saved on the bill", "money", (amount) => f.saving(cost(amount) ?? f.NONE)),
-    ], savings.rules, { label: "Savings by rule", sorted: 3 }),
+    !isAlwaysOn &&
+      stacked(
+        "Hours awake, by hour of the day",
+        beside(words.chart),
+        savings.hours.map((one) => [
+          f.hour(one.hour),
+          one.awakeMs,
+          one.awakeWithoutMs - one.awakeMs,
+        ]),
+      ),
+    stacked(
+      `${isAlwaysOn ? "Warehouse time" : "Billed"} by ${isYear ? "month" : "day"}`,
+      isAlwaysOn && beside(words.chart),
+      parts.map((one) =>
+        isAlwaysOn
+          ? [one.name, one.withCache.busyMs, one.saved.busyMs]
+          : [one.name, one.withCache.billedMs, one.saved.billedMs],
+      ),
+    ),
+    savings.autoSuspend.length
+      ? tablePanel(
+          "If the warehouse suspended after another time",
+          beside(words.suspends),
+          [
+            text("Suspends after", "autoSuspendSeconds", (time) => [
+              f.span(time),
+              time === pricing.at(-1)?.autoSuspendSeconds && [" ", badge("now", "info")],
+            ]),
+            num("Billed", "billedMs", f.duration),
+            money,
+          ],
+          savings.autoSuspend,
+          { label: "Billed time by the time until the warehouse suspends" },
+        )
+      : null,
+    tablePanel(
+      "By rule",
+      beside(words.rules),
+      [
+        rules.column(),
+        num("Hits and waits", "hits"),
+        num("Warehouse time saved", "busyMs", spared),
+        num("Billed time saved", "marginalMs", spared),
+        num("Saved on the bill", "money", (amount) => f.saving(cost(amount) ?? f.NONE)),
+      ],
+      savings.rules,
+      { label: "Savings by rule", sorted: 3 },
+    ),
     fine(words.limits),
-    sources(tenant, savings.queries));
+    sources(tenant, savings.queries),
+  );
 }

@@ -6,40 +6,123 @@ import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import * as results from "../results.js";
 import { STATUSES } from "../statuses.js";
-import { badge, beside, button, failure, fill, h, notify, pageHead, panel, skeleton, to } from "../ui.js";
+import {
+  badge,
+  beside,
+  button,
+  failure,
+  fill,
+  h,
+  notify,
+  pageHead,
+  panel,
+  skeleton,
+  to,
+} from "../ui.js";
 
 /** @typedef {{name: string, sql: string}} Kept */
 
-const FILES = /** @type {const} */ ([["CSV", "csv"], ["CSV for Excel", "excel"], ["Parquet", "parquet"]]);
+const FILES = /** @type {const} */ ([
+  ["CSV", "csv"],
+  ["CSV for Excel", "excel"],
+  ["Parquet", "parquet"],
+]);
 
-const WORDS = ["SELECT", "FROM proxy_logs", "WHERE day =", "GROUP BY", "ORDER BY", "LIMIT", "count(*)", "sum(", "avg(", "quantile_cont(", "DISTINCT", "CASE WHEN", "BETWEEN"];
+const WORDS = [
+  "SELECT",
+  "FROM proxy_logs",
+  "WHERE day =",
+  "GROUP BY",
+  "ORDER BY",
+  "LIMIT",
+  "count(*)",
+  "sum(",
+  "avg(",
+  "quantile_cont(",
+  "DISTINCT",
+  "CASE WHEN",
+  "BETWEEN",
+];
 
-const COUNTED = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')) AS requests";
+const COUNTED =
+  "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')) AS requests";
 
 /** @param {string} day */
-const examples = (day) => [
-  ["How did the requests end?", "cacheStatus, count(*) AS entries", "", "entries DESC"],
-  ["Which statements cost most?", `standardizedSql, ${COUNTED}, sum(warehouseExecutionTimeMs) AS ms`, "", "ms DESC NULLS LAST\nLIMIT 20"],
-  ["Who asks most?", `userName, ${COUNTED}, count(*) FILTER (cacheStatus = 'HIT') AS hits`, "", "requests DESC\nLIMIT 20"],
-  ["Why were they misses?", "matchedRule, missReason, count(*) AS misses", " AND cacheStatus = 'MISS'", "misses DESC"],
-].map(([name, what, only, order]) => ({ name, sql: `SELECT ${what}\nFROM proxy_logs\nWHERE day = '${day}'${only}\nGROUP BY ALL\nORDER BY ${order}` }));
+const examples = (day) =>
+  [
+    ["How did the requests end?", "cacheStatus, count(*) AS entries", "", "entries DESC"],
+    [
+      "Which statements cost most?",
+      `standardizedSql, ${COUNTED}, sum(warehouseExecutionTimeMs) AS ms`,
+      "",
+      "ms DESC NULLS LAST\nLIMIT 20",
+    ],
+    [
+      "Who asks most?",
+      `userName, ${COUNTED}, count(*) FILTER (cacheStatus = 'HIT') AS hits`,
+      "",
+      "requests DESC\nLIMIT 20",
+    ],
+    [
+      "Why were they misses?",
+      "matchedRule, missReason, count(*) AS misses",
+      " AND cacheStatus = 'MISS'",
+      "misses DESC",
+    ],
+  ].map(([name, what, only, order]) => ({
+    name,
+    sql: `SELECT ${what}\nFROM proxy_logs\nWHERE day = '${day}'${only}\nGROUP BY ALL\nORDER BY ${order}`,
+  }));
 
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
   const key = `dashboard.queries.${tenant}`;
-  const [{ lastDay }, { meaning, columns }] = await Promise.all([readActivity(tenant), call("GET /tenants/{tenant}/query/schema", { tenant })]);
+  const [{ lastDay }, { meaning, columns }] = await Promise.all([
+    readActivity(tenant),
+    call("GET /tenants/{tenant}/query/schema", { tenant }),
+  ]);
   const samples = examples(lastDay ?? f.yesterday());
   const output = h("div");
   const editor = await createEditor({
-    mode: "sql", text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql, label: "SQL", low: true, signal: context.signal,
-    words: () => [...columns.map(({ name: value }) => ({ value, meta: "column" })), ...WORDS.map((value) => ({ value, meta: "SQL" }))],
+    mode: "sql",
+    text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql,
+    label: "SQL",
+    low: true,
+    signal: context.signal,
+    words: () => [
+      ...columns.map(({ name: value }) => ({ value, meta: "column" })),
+      ...WORDS.map((value) => ({ value, meta: "SQL" })),
+    ],
     run: () => run(),
   });
-  const columnList = h("dl.columns-list", columns.map((one) => [
-    h("dt", h("button", { type: "button", class: "link mono", onclick: () => editor.insert(one.name === "timestamp" ? '"timestamp"' : one.name) }, one.name), beside(` ${one.type}`)),
-    h("dd.muted.small", one.meaning, one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
-      one.name === "cacheStatus" && Object.entries(STATUSES).map(([name, [text, meaning]]) => h("div", h("code", name), ` ${text}. ${meaning}`)))]));
+  const columnList = h(
+    "dl.columns-list",
+    columns.map((one) => [
+      h(
+        "dt",
+        h(
+          "button",
+          {
+            type: "button",
+            class: "link mono",
+            onclick: () => editor.insert(one.name === "timestamp" ? '"timestamp"' : one.name),
+          },
+          one.name,
+        ),
+        beside(` ${one.type}`),
+      ),
+      h(
+        "dd.muted.small",
+        one.meaning,
+        one.unit && !one.meaning.includes(one.unit) && ` (${one.unit})`,
+        one.name === "cacheStatus" &&
+          Object.entries(STATUSES).map(([name, [text, meaning]]) =>
+            h("div", h("code", name), ` ${text}. ${meaning}`),
+          ),
+      ),
+    ]),
+  );
   let running = new AbortController();
   const run = async () => {
     running.abort();
@@ -52,32 +135,71 @@ export async function show(context) {
     const start = performance.now();
     try {
       const answer = await results.run(tenant, sql, signal);
-      fill(output, panel(f.count(answer.rowCount, "row"), [answer.truncated && badge("cut at the row limit", "warn"),
-        beside(f.duration(performance.now() - start)),
-        ...FILES.map(([name, kind]) => button(name, () => results.download(tenant, sql, kind), "small"))],
-      results.resultTable(tenant, answer)));
+      fill(
+        output,
+        panel(
+          f.count(answer.rowCount, "row"),
+          [
+            answer.truncated && badge("cut at the row limit", "warn"),
+            beside(f.duration(performance.now() - start)),
+            ...FILES.map(([name, kind]) =>
+              button(name, () => results.download(tenant, sql, kind), "small"),
+            ),
+          ],
+          results.resultTable(tenant, answer),
+        ),
+      );
     } catch (error) {
       if (signal.aborted) return;
       fill(output, panel("No result", null, failure(error)));
       const message = output.innerText;
-      for (const [, line] of message.matchAll(/line (\d+), column/g)) editor.annotate([{ line: Number(line), severity: "error", message }]);
+      for (const [, line] of message.matchAll(/line (\d+), column/g))
+        editor.annotate([{ line: Number(line), severity: "error", message }]);
     }
   };
   context.signal.addEventListener("abort", () => running.abort());
 
   const keptList = h("ul.findings", { "aria-label": "Queries" });
   /** @param {Kept} one @param {() => void} [forget] */
-  const entry = (one, forget) => h("li.row.nowrap",
-    h("button", { type: "button", class: "grow", title: one.sql, onclick: () => {
-      editor.set(one.sql);
-      // The rows below are of another query.
-      fill(output);
-    } }, one.name),
-    forget && h("button", { type: "button", class: "fit", "aria-label": `Forget ${one.name}`, onclick: forget }, "×"));
-  const drawKept = () => fill(keptList, read(key).map((one) => entry(one, () => write(one.name))), samples.map((one) => entry(one)));
-  /** @param {string} name @param {...Kept} kept what replaces the query of this name; none: forget it */
+  const entry = (one, forget) =>
+    h(
+      "li.row.nowrap",
+      h(
+        "button",
+        {
+          type: "button",
+          class: "grow",
+          title: one.sql,
+          onclick: () => {
+            editor.set(one.sql);
+            // The rows below are of another query.
+            fill(output);
+          },
+        },
+        one.name,
+      ),
+      forget &&
+        h(
+          "button",
+          { type: "button", class: "fit", "aria-label": `Forget ${one.name}`, onclick: forget },
+          "×",
+        ),
+    );
+  const drawKept = () =>
+    fill(
+      keptList,
+      read(key).map((one) => entry(one, () => write(one.name))),
+      samples.map((one) => entry(one)),
+    );
+  /**
+   * @param {string} name
+   * @param {...Kept} kept what replaces the query of this name; none: forget it
+   */
   const write = (name, ...kept) => {
-    localStorage.setItem(key, JSON.stringify([...kept, ...read(key).filter((one) => one.name !== name)].slice(0, 50)));
+    localStorage.setItem(
+      key,
+      JSON.stringify([...kept, ...read(key).filter((one) => one.name !== name)].slice(0, 50)),
+    );
     drawKept();
   };
   const keep = () => {
@@ -88,12 +210,24 @@ export async function show(context) {
     notify("Saved in this browser, for you alone.");
   };
   drawKept();
-  return h("div",
-    pageHead("SQL", [h("code", "proxy_logs"), `: ${meaning} Name a day: it is much faster.`], button("Save query", keep), button("Run", run, "primary")),
-    h("div.split",
+  return h(
+    "div",
+    pageHead(
+      "SQL",
+      [h("code", "proxy_logs"), `: ${meaning} Name a day: it is much faster.`],
+      button("Save query", keep),
+      button("Run", run, "primary"),
+    ),
+    h(
+      "div.split",
       h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element), output),
-      h("div", panel("Questions", beside("saved ones first"), keptList),
-        h("details.panel", h("summary.panel-head.strong", "Columns"), h("div.pad", columnList)))));
+      h(
+        "div",
+        panel("Questions", beside("saved ones first"), keptList),
+        h("details.panel", h("summary.panel-head.strong", "Columns"), h("div.pad", columnList)),
+      ),
+    ),
+  );
 }
 
 /** @param {string} key @returns {Kept[]} */

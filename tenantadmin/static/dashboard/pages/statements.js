@@ -8,40 +8,147 @@ import { can } from "../people.js";
 import { ruleButton, run } from "../results.js";
 import { readRules } from "../rulenames.js";
 import { meaning, status, statusChoices } from "../statuses.js";
-import { a, field, fill, fine, h, input, num, pageHead, panel, select, table, tabs, text, to } from "../ui.js";
+import {
+  a,
+  field,
+  fill,
+  fine,
+  h,
+  input,
+  num,
+  pageHead,
+  panel,
+  select,
+  table,
+  tabs,
+  text,
+  to,
+} from "../ui.js";
 
 /** @typedef {"warehouse" | "requests" | "response" | "hit-rate"} Order */
 
-const LENGTHS = /** @type {const} */ ([[1, "Day"], [7, "7 days"], [28, "28 days"]]);
-/** @type {Record<Order, [string, number]>} which statements come first, and the column that the table sorts by */
-const ORDERS = { warehouse: ["Most warehouse time", 4], requests: ["Most requests", 1], response: ["Slowest response", 3], "hit-rate": ["Lowest hit rate", -1] };
+const LENGTHS = /** @type {const} */ ([
+  [1, "Day"],
+  [7, "7 days"],
+  [28, "28 days"],
+]);
+/**
+ * @type {Record<Order, [string, number]>} which statements come first, and the column that the
+ *   table sorts by
+ */
+const ORDERS = {
+  warehouse: ["Most warehouse time", 4],
+  requests: ["Most requests", 1],
+  response: ["Slowest response", 3],
+  "hit-rate": ["Lowest hit rate", -1],
+};
 
 /** @type {Show} */
 export async function show({ tenant, query }) {
   const { lastDay } = await readActivity(tenant);
   /** @type {Texts} */
-  const chosen = { day: lastDay ?? f.yesterday(), days: "1", order: "warehouse", ...Object.fromEntries(query) };
+  const chosen = {
+    day: lastDay ?? f.yesterday(),
+    days: "1",
+    order: "warehouse",
+    ...Object.fromEntries(query),
+  };
   const { day, days, statement, mainRule } = chosen;
   const order = /** @type {Order} */ (chosen.order in ORDERS ? chosen.order : "warehouse");
   const from = f.addDays(day, 1 - (Number(days) || 1));
   const at = (/** @type {Texts} */ changes) => to(tenant, "statements", { ...chosen, ...changes });
-  const [rules, found] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/statements", { tenant, from, to: day, statement, mainRule, status: /** @type {any} */ (chosen.status), order })]);
+  const [rules, found] = await Promise.all([
+    readRules(tenant),
+    call("GET /tenants/{tenant}/statements", {
+      tenant,
+      from,
+      to: day,
+      statement,
+      mainRule,
+      status: /** @type {any} */ (chosen.status),
+      order,
+    }),
+  ]);
   const isFiltered = statement || mainRule || chosen.status;
-  return h("div",
-    pageHead("Statements", `${from === day ? "" : `${f.periodName(from)} to `}${f.periodName(day)}, in UTC.`,
-      tabs(LENGTHS.map(([length, name]) => [at({ days: String(length) }), name, days === String(length)]), "Length of the period", "segments"), dayPicker(tenant, "statements", day, lastDay, chosen)),
-    filters(at, field("Part of the statement", input("statement", statement, { type: "search", maxlength: 1000 })),
-      field("Rule", rules.choice("mainRule", mainRule)), field("Last status", select("status", statusChoices, chosen.status ?? "")),
-      field("First", select("order", Object.entries(ORDERS).map(([name, [title]]) => [name, title]), order))),
-    found.total || isFiltered ? panel(f.count(found.total, "statement"), null, table(columns(tenant, from, day, rules), found.statements, { label: "Statements", sorted: ORDERS[order][1], limit: 100, none: "No statement fits." }),
-      found.total > found.statements.length && fine(`These are the first ${found.statements.length}. Filter by a part of the statement to see others.`))
-      : emptyDay(tenant, `There are no requests ${from === day ? "on" : "in the days up to"} ${f.periodName(day)}.`, lastDay, (last) => at({ day: last })));
+  return h(
+    "div",
+    pageHead(
+      "Statements",
+      `${from === day ? "" : `${f.periodName(from)} to `}${f.periodName(day)}, in UTC.`,
+      tabs(
+        LENGTHS.map(([length, name]) => [
+          at({ days: String(length) }),
+          name,
+          days === String(length),
+        ]),
+        "Length of the period",
+        "segments",
+      ),
+      dayPicker(tenant, "statements", day, lastDay, chosen),
+    ),
+    filters(
+      at,
+      field(
+        "Part of the statement",
+        input("statement", statement, { type: "search", maxlength: 1000 }),
+      ),
+      field("Rule", rules.choice("mainRule", mainRule)),
+      field("Last status", select("status", statusChoices, chosen.status ?? "")),
+      field(
+        "First",
+        select(
+          "order",
+          Object.entries(ORDERS).map(([name, [title]]) => [name, title]),
+          order,
+        ),
+      ),
+    ),
+    found.total || isFiltered
+      ? panel(
+          f.count(found.total, "statement"),
+          null,
+          table(columns(tenant, from, day, rules), found.statements, {
+            label: "Statements",
+            sorted: ORDERS[order][1],
+            limit: 100,
+            none: "No statement fits.",
+          }),
+          found.total > found.statements.length &&
+            fine(
+              `These are the first ${found.statements.length}. Filter by a part of the statement to see others.`,
+            ),
+        )
+      : emptyDay(
+          tenant,
+          `There are no requests ${from === day ? "on" : "in the days up to"} ${f.periodName(day)}.`,
+          lastDay,
+          (last) => at({ day: last }),
+        ),
+  );
 }
 
-/** @param {string} tenant @param {string} from @param {string} until @param {Rules} rules @returns {Column[]} */
+/**
+ * @param {string} tenant
+ * @param {string} from
+ * @param {string} until
+ * @param {Rules} rules
+ * @returns {Column[]}
+ */
 const columns = (tenant, from, until, rules) => [
-  { head: "Statement", cell: (row) => statement(tenant, from, until, row, rules), class: "wide-cell" },
-  { head: "Requests", number: true, cell: (row) => [f.number(counted(row)), others(row) > 0 && h("div.muted.small", `${f.number(others(row))} not counted`)], sort: counted },
+  {
+    head: "Statement",
+    cell: (row) => statement(tenant, from, until, row, rules),
+    class: "wide-cell",
+  },
+  {
+    head: "Requests",
+    number: true,
+    cell: (row) => [
+      f.number(counted(row)),
+      others(row) > 0 && h("div.muted.small", `${f.number(others(row))} not counted`),
+    ],
+    sort: counted,
+  },
   { head: "Hit rate", number: true, cell: (row) => f.percent(rate(row)), sort: rate },
   num("Response", "averageResponseTime", f.duration),
   num("Warehouse", "warehouseExecutionTimeMs", f.duration),
@@ -58,16 +165,39 @@ const others = (row) => row.requests - counted(row);
 /** @param {Contract.StatementActivity} row */
 const rate = (row) => (counted(row) ? row.hits / counted(row) : null);
 
-/** @type {(tenant: string, from: string, until: string, row: Contract.StatementActivity, acts: Element, apart: Element) => Promise<void>} say what the summaries do not have: tables, and how many requests were neither hits nor misses, by status */
+/**
+ * @type
+ *   {(tenant: string, from: string, until: string, row: Contract.StatementActivity, acts: Element,
+ *   apart: Element) => Promise<void>}
+ *   say what the summaries do not have: tables, and how many requests were neither hits nor misses,
+ *   by status
+ */
 async function look(tenant, from, until, { statement }, acts, apart) {
-  const { rows } = await run(tenant, `SELECT cacheStatus, count(*) AS requests, max(tables) AS tables FROM proxy_logs
-WHERE day BETWEEN '${from}' AND '${until}' AND standardizedSql = '${statement.replaceAll("'", "''")}' GROUP BY 1 ORDER BY 2 DESC`);
+  const { rows } = await run(
+    tenant,
+    `SELECT cacheStatus, count(*) AS requests, max(tables) AS tables FROM proxy_logs
+WHERE day BETWEEN '${from}' AND '${until}' AND standardizedSql = '${statement.replaceAll("'", "''")}' GROUP BY 1 ORDER BY 2 DESC`,
+  );
   acts.prepend(ruleButton(tenant, rows.find((one) => one.tables)?.tables) || "");
   const other = rows.filter(({ cacheStatus }) => !/^(HIT|MISS)$|PASS/.test(cacheStatus));
-  if (other.length) fill(apart, "Not counted: ", other.map((one) => [f.number(Number(one.requests)), " ", status(one.cacheStatus ?? "none"), " "]));
+  if (other.length)
+    fill(
+      apart,
+      "Not counted: ",
+      other.map((one) => [
+        f.number(Number(one.requests)),
+        " ",
+        status(one.cacheStatus ?? "none"),
+        " ",
+      ]),
+    );
 }
 
-/** @type {(tenant: string, from: string, until: string, row: Contract.StatementActivity, rules: Rules) => HTMLElement} */
+/**
+ * @type
+ *   {(tenant: string, from: string, until: string, row: Contract.StatementActivity,
+ *   rules: Rules) => HTMLElement}
+ */
 function statement(tenant, from, until, row, rules) {
   const shown = h("div.sql.two", row.statement);
   const details = h("details.statement", h("summary", shown));
@@ -76,13 +206,38 @@ function statement(tenant, from, until, row, rules) {
   details.addEventListener("toggle", () => {
     shown.classList.toggle("two");
     if (!more) {
-      const acts = h("p.row", a(to(tenant, "traffic", { from: f.addDays(until, -27), to: until, statement: row.statement.slice(0, 1000) }), "Its requests"));
+      const acts = h(
+        "p.row",
+        a(
+          to(tenant, "traffic", {
+            from: f.addDays(until, -27),
+            to: until,
+            statement: row.statement.slice(0, 1000),
+          }),
+          "Its requests",
+        ),
+      );
       const apart = h("span", others(row) > 0 && `${f.number(others(row))} not counted.`);
       const isMember = can(tenant, "member");
       if (isMember) look(tenant, from, until, row, acts, apart).catch(() => {});
-      more = h("tr", h("td", { colspan: 7 }, isMember && acts,
-        fine(`${f.count(counted(row), "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached. `, apart),
-        fine(`First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by `, rules.link(row.matchedRule), ". ", row.cacheStatus && meaning(row.cacheStatus))));
+      more = h(
+        "tr",
+        h(
+          "td",
+          { colspan: 7 },
+          isMember && acts,
+          fine(
+            `${f.count(counted(row), "request")}: ${f.count(row.hits, "hit")}, ${f.number(row.storedMisses)} misses, ${f.number(row.notCached)} not cached. `,
+            apart,
+          ),
+          fine(
+            `First ${f.when(row.firstRequestTime)}, last ${f.when(row.lastRequestTime)} with ${f.bytes(row.responseSize)}, by `,
+            rules.link(row.matchedRule),
+            ". ",
+            row.cacheStatus && meaning(row.cacheStatus),
+          ),
+        ),
+      );
     }
     if (details.open) details.closest("tr")?.after(more);
     else more.remove();

@@ -6,7 +6,21 @@ import * as f from "../format.js";
 import { filters } from "../forms.js";
 import { readRules } from "../rulenames.js";
 import { MISSES, status, statusChoices } from "../statuses.js";
-import { a, beside, empty, facts, field, fill, h, input, nextOf, pageHead, panel, select, to } from "../ui.js";
+import {
+  a,
+  beside,
+  empty,
+  facts,
+  field,
+  fill,
+  h,
+  input,
+  nextOf,
+  pageHead,
+  panel,
+  select,
+  to,
+} from "../ui.js";
 import { explain } from "./explain.js";
 
 /** @typedef {Contract.LoggedTraffic} Row */
@@ -20,51 +34,134 @@ export async function show({ tenant, query, signal }) {
   const today = f.today();
   /** @type {Texts} */
   const chosen = { from: f.addDays(today, -6), to: today, ...Object.fromEntries(query) };
-  const [rules, page] = await Promise.all([readRules(tenant), call("GET /tenants/{tenant}/requests", { tenant, ...chosen, status: /** @type {any} */ (chosen.status), minMs: chosen.minMs ? Number(chosen.minMs) : undefined }, { signal })]);
+  const [rules, page] = await Promise.all([
+    readRules(tenant),
+    call(
+      "GET /tenants/{tenant}/requests",
+      {
+        tenant,
+        ...chosen,
+        status: /** @type {any} */ (chosen.status),
+        minMs: chosen.minMs ? Number(chosen.minMs) : undefined,
+      },
+      { signal },
+    ),
+  ]);
   const next = nextOf(page);
   const isFiltered = FILTERS.some((name) => chosen[name]);
-  return h("div",
-    pageHead("Requests", "All log entries, newest first. Days are in UTC, times in your zone.", a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL")),
+  return h(
+    "div",
+    pageHead(
+      "Requests",
+      "All log entries, newest first. Days are in UTC, times in your zone.",
+      a(to(tenant, "sql", { sql: page.sql }), "The same rows in SQL"),
+    ),
     filters((given) => to(tenant, "traffic", given), fields(chosen, rules)),
-    page.missReasons && panel("Why they were misses", null, facts(page.missReasons.map((one) => [f.number(one.requests), one.text]), ".pad")),
-    page.requests.length ? panel(chosen.cursor ? "Older requests" : "Requests", [chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"), next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older")],
-      h("div.request-heads", { "aria-hidden": "true" }, ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) => h("span", name))),
-      page.requests.map((row) => request(tenant, row, rules)),
-      next && h("p.more", h("a.button", { href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older")))
-      : isFiltered || chosen.cursor ? empty("No request fits.", h("p", a(to(tenant, "traffic"), "Without filters")))
-        : emptyDay(tenant, "There are no requests in these days.", (await readActivity(tenant)).lastDay, (day) => to(tenant, "traffic", { from: day, to: day }), "Each request of the Gateway stands here about a minute after it."));
+    page.missReasons &&
+      panel(
+        "Why they were misses",
+        null,
+        facts(
+          page.missReasons.map((one) => [f.number(one.requests), one.text]),
+          ".pad",
+        ),
+      ),
+    page.requests.length
+      ? panel(
+          chosen.cursor ? "Older requests" : "Requests",
+          [
+            chosen.cursor && a(to(tenant, "traffic", { ...chosen, cursor: "" }), "Newest"),
+            next && a(to(tenant, "traffic", { ...chosen, cursor: next }), "Older"),
+          ],
+          h(
+            "div.request-heads",
+            { "aria-hidden": "true" },
+            ["When", "Status", "Statement", "Rule", "User", "Response"].map((name) =>
+              h("span", name),
+            ),
+          ),
+          page.requests.map((row) => request(tenant, row, rules)),
+          next &&
+            h(
+              "p.more",
+              h("a.button", { href: to(tenant, "traffic", { ...chosen, cursor: next }) }, "Older"),
+            ),
+        )
+      : isFiltered || chosen.cursor
+        ? empty("No request fits.", h("p", a(to(tenant, "traffic"), "Without filters")))
+        : emptyDay(
+            tenant,
+            "There are no requests in these days.",
+            (await readActivity(tenant)).lastDay,
+            (day) => to(tenant, "traffic", { from: day, to: day }),
+            "Each request of the Gateway stands here about a minute after it.",
+          ),
+  );
 }
 
 /** @param {Texts} chosen @param {Rules} rules */
 function fields(chosen, rules) {
-  const text = (/** @type {string} */ name, /** @type {Props} */ props) => input(name, chosen[name], props);
+  const text = (/** @type {string} */ name, /** @type {Props} */ props) =>
+    input(name, chosen[name], props);
   return [
-    field("From", text("from", { type: "date", required: true })), field("To", text("to", { type: "date", required: true })),
+    field("From", text("from", { type: "date", required: true })),
+    field("To", text("to", { type: "date", required: true })),
     field("Status", select("status", statusChoices, chosen.status ?? "")),
-    field("Rule", rules.choice("rule", chosen.rule)), field("User", text("user")), field("Part of the statement", text("statement", { maxlength: LONGEST })),
-    field("At least ms", text("minMs", { type: "number", min: 0 })), chosen.queryHash && field("Hash of the query", text("queryHash")),
+    field("Rule", rules.choice("rule", chosen.rule)),
+    field("User", text("user")),
+    field("Part of the statement", text("statement", { maxlength: LONGEST })),
+    field("At least ms", text("minMs", { type: "number", min: 0 })),
+    chosen.queryHash && field("Hash of the query", text("queryHash")),
   ];
 }
 
 /** @param {string} tenant @param {Row} row @param {Rules} rules */
 function request(tenant, row, rules) {
   const body = h("div.rule-more");
-  const element = h("details.request",
-    h("summary", h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
-      h("span", status(row.cacheStatus ?? "none"), row.missReason && [" ", beside(MISSES[row.missReason])]),
-      h("span.sql.clip", row.statement ?? f.NONE), h("span.wide-only.clip", { title: row.matchedRule }, rules.name(row.matchedRule ?? "no rule")),
-      h("span.wide-only.clip", row.userName ?? f.NONE), h("span.wide-only.num", f.duration(row.responseTimeMs))),
-    body);
+  const element = h(
+    "details.request",
+    h(
+      "summary",
+      h("span.nowrap", { title: f.inBothZones(row.at) }, row.at ? f.when(row.at) : row.day),
+      h(
+        "span",
+        status(row.cacheStatus ?? "none"),
+        row.missReason && [" ", beside(MISSES[row.missReason])],
+      ),
+      h("span.sql.clip", row.statement ?? f.NONE),
+      h(
+        "span.wide-only.clip",
+        { title: row.matchedRule },
+        rules.name(row.matchedRule ?? "no rule"),
+      ),
+      h("span.wide-only.clip", row.userName ?? f.NONE),
+      h("span.wide-only.num", f.duration(row.responseTimeMs)),
+    ),
+    body,
+  );
   element.addEventListener("toggle", () => open(tenant, row, body), { once: true });
   return element;
 }
 
 /** @param {string} tenant @param {Row} row @param {HTMLElement} body */
 function open(tenant, { queryHash, statement, logId, day }, body) {
-  const same = queryHash ? { queryHash } : statement ? { statement: statement.slice(0, LONGEST) } : null;
-  const acts = h("div.row", same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
-    logId && a(to(tenant, "explain", { logId, day }), "Link to this request"));
-  if (!logId) return fill(body, h("p.sql", statement), h("p.muted", "Without a logId, rules cannot be traced."), acts);
+  const same = queryHash
+    ? { queryHash }
+    : statement
+      ? { statement: statement.slice(0, LONGEST) }
+      : null;
+  const acts = h(
+    "div.row",
+    same && h("a.button", { href: to(tenant, "traffic", same) }, "All requests of this statement"),
+    logId && a(to(tenant, "explain", { logId, day }), "Link to this request"),
+  );
+  if (!logId)
+    return fill(
+      body,
+      h("p.sql", statement),
+      h("p.muted", "Without a logId, rules cannot be traced."),
+      acts,
+    );
   const output = h("div");
   fill(body, acts, output);
   explain(tenant, { logId, day }, output);
