@@ -1,0 +1,138 @@
+"""The normal form of names of tables, and the one comparison. `rules.tables.names_sql` gives the same in SQL.
+
+A log, a statement and a configuration spell one table in many ways: ``hr.people``, ``"HR"."PEOPLE"``,
+``prod.hr.people``, ``people``. Conditions of rules do not use this module: they compare the text of the log,
+as every Gateway does.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, NewType
+
+from rules.conditions.casefold import fold_case
+from rules.conditions.globs import glob_matches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+#: A name in its normal form: parts with a dot between them, without quotes, folded.
+TableName = NewType("TableName", str)
+
+SPACES: Final = " \t\n\r\f\v"
+#: By the quote that begins a part: the part as a whole, and the quote in it that is written twice.
+QUOTED: Final = {
+    '"': (r'"(?:[^"]|"")*"', '"'),
+    "`": (r"`(?:[^`]|``)*`", "`"),
+    "[": (r"\[(?:[^\]]|\]\])*\]", "]"),
+}
+_ANY_QUOTED: Final = "|".join(pattern for pattern, _ in QUOTED.values())
+#: One part of a name that ends with a dot. A dot in quotes does not end a part. In the syntax of RE2 too.
+PART: Final = rf"([ \t\n\r\f\v]*(?:{_ANY_QUOTED})[ \t\n\r\f\v]*|[^.]*)\."
+#: Stands for a dot in a quoted part, which is no end of a part.
+INNER_DOT: Final = "\u2024"
+#: What an empty part is: Snowflake's ``db..t`` is ``db.public.t``.
+DEFAULT_SCHEMA: Final = "public"
+_PART: Final = re.compile(PART)
+_QUOTED: Final = {quote: (re.compile(pattern), inner) for quote, (pattern, inner) in QUOTED.items()}
+#: The parts of a name to which the configured database is added.
+_WITHOUT_DATABASE: Final = 2
+
+
+class Likeness(StrEnum):
+    """Whether two names are one table. A doubt counts as read, changed, personal and invalidated."""
+
+    SAME = "same"
+    DOUBT = "doubt"
+    DIFFERENT = "different"
+
+    @property
+    def counts(self) -> bool:
+        return self is not Likeness.DIFFERENT
+
+
+def read_name(text: str, *, database: str = "") -> TableName:
+    """Return the normal form of a name.
+
+    Args:
+        database: the normal form of the configured database. A name with a schema and without a database is
+            in it. A name without a schema stays as it is, because a session may set another.
+    """
+    joined = ".".join(map(_read_part, _PART.findall(f"{text}.")))
+    # Twice, because the dots of two empty parts overlap.
+    name = joined.lstrip(".").replace("..", f".{DEFAULT_SCHEMA}.").replace("..", f".{DEFAULT_SCHEMA}.")
+    return TableName(f"{database}.{name}" if database and name.count(".") + 1 == _WITHOUT_DATABASE else name)
+
+
+def _read_part(written: str) -> str:
+    part = written.strip(SPACES)
+    pattern, inner = _QUOTED.get(part[:1], (None, ""))
+    if pattern is not None and pattern.fullmatch(part):
+        part = part[1:-1].replace(inner * 2, inner)
+    return fold_case(part).replace(".", INNER_DOT)
+
+
+def compare(one: TableName, other: TableName) -> Likeness:
+    """Compare two names from the right. If one has fewer parts, it is a doubt."""
+    if one == other:
+        return Likeness.SAME
+    if one.endswith(f".{other}") or other.endswith(f".{one}"):
+        return Likeness.DOUBT
+    return Likeness.DIFFERENT
+
+
+@dataclass(frozen=True, slots=True)
+class TablePattern:
+    """A name in which ``*`` matches any characters, also in several parts of a name.
+
+    Attributes:
+        written: the normal form without the configured database.
+        name: the normal form.
+    """
+
+    written: str
+    name: TableName
+
+    @classmethod
+    def of(cls, text: str, *, database: str = "") -> TablePattern:
+        return cls(read_name(text), read_name(text, database=database))
+
+    @property
+    def is_glob(self) -> bool:
+        return "*" in self.name
+
+    @property
+    def shorter(self) -> list[str]:
+        """The pattern without its first part, without its first two parts, and so on."""
+        return list(_ends(self.name))
+
+    def compare(self, name: TableName) -> Likeness:
+        """Compare a name. Where the name has fewer parts, a ``*`` matches within a part alone."""
+        if not self.is_glob:
+            return compare(self.name, name)
+        if glob_matches(self.name, name) or glob_matches(self.written, name):
+            return Likeness.SAME
+        if any(glob_matches(self.name, end) for end in _ends(name)):
+            return Likeness.DOUBT
+        own, other = (text.split(".")[::-1] for text in (self.name, name))
+        if len(other) < len(own) and all(map(glob_matches, own, other)):
+            return Likeness.DOUBT
+        return Likeness.DIFFERENT
+
+
+def is_any(name: TableName, patterns: Iterable[TablePattern]) -> bool:
+    """Return True if a name is one of the tables, or may be."""
+    return any(pattern.compare(name).counts for pattern in patterns)
+
+
+def last_part(name: str) -> str:
+    """Return the table alone. Names with different last parts are different tables."""
+    return name.rpartition(".")[2]
+
+
+def _ends(name: str) -> Iterator[str]:
+    while "." in name:
+        name = name.partition(".")[2]
+        yield name

@@ -1,0 +1,77 @@
+"""What a tenant's configuration says of the tables of its warehouse. Contract: TenantConfig. No Django."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from rules.tables.names import TablePattern, last_part, read_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rules.tables.names import TableName
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseTables:
+    """``database``, ``perUserTables`` and ``views`` of ``warehouse``.
+
+    Attributes:
+        database: the normal form of the database of names with a schema alone; empty if none is configured.
+        per_user: patterns of the tables that differ per user; None if the tenant does not say.
+        views: each view with the tables that it reads, as they are spelled.
+    """
+
+    database: str = ""
+    per_user: tuple[str, ...] | None = None
+    views: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> WarehouseTables:
+        """Return the tables of a stored configuration, which may lack ``warehouse``."""
+        warehouse = config.get("warehouse", {})
+        patterns = warehouse.get("perUserTables")
+        return cls(
+            database=read_name(warehouse.get("database", "")),
+            per_user=None if patterns is None else tuple(patterns),
+            views=tuple((view, tuple(tables)) for view, tables in warehouse.get("views", {}).items()),
+        )
+
+    def read(self, text: str) -> TableName:
+        """Return the normal form of a name of this warehouse."""
+        return read_name(text, database=self.database)
+
+    def pattern(self, text: str) -> TablePattern:
+        return TablePattern.of(text, database=self.database)
+
+    def patterns(self, texts: Iterable[str]) -> list[TablePattern]:
+        return [self.pattern(text) for text in texts]
+
+    @property
+    def personal(self) -> tuple[str, ...]:
+        """The patterns of tables that differ per user, and the views that read such a table."""
+        return self.with_views(self.per_user or ())
+
+    def with_views(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """Return names and patterns of tables with the views that read them, also through other views."""
+        if not texts or not self.views:
+            return tuple(texts)
+        edges = [(view, table) for view, tables in self.views for table in map(self.read, tables)]
+        by_table: dict[str, list[tuple[str, TableName]]] = defaultdict(list)
+        for view, table in edges:
+            by_table[last_part(table)].append((view, table))
+        found = dict.fromkeys(texts)
+        waiting = self.patterns(texts)
+        while waiting:
+            pattern = waiting.pop()
+            candidates = edges if pattern.is_glob else by_table[last_part(pattern.name)]
+            reading = dict.fromkeys(view for view, table in candidates if pattern.compare(table).counts)
+            waiting += [self.pattern(view) for view in reading if view not in found]
+            found |= reading
+        return tuple(found)
+
+
+#: Of a tenant that is not known.
+ANY_TABLES: Final = WarehouseTables()
