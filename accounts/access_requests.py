@@ -23,6 +23,7 @@ from accounts.models.events import EventKind
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound
+from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.structs import Email, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
@@ -98,7 +99,9 @@ def request_access(user: User, *, tenant_id: UUID, hours: int) -> AccessRequest:
         )
         _record(EventKind.ACCESS_REQUESTED, request, actor=user.email)
         context = {
-            "request": {"staff": user.email, "hours": hours, "reason": request.reason},
+            "request": {"staff": user.email, "hours": hours},
+            "reason": unlinked(request.reason),
+            "quoted": quoted(request.reason),
             "until": format_timestamp(request.expires_at),
             "link": f"{settings.DASHBOARD_URL}#/t/{tenant_id}/members",
         }
@@ -272,7 +275,7 @@ def _record(kind: EventKind, request: AccessRequest, *, actor: str) -> None:
 
 def _mail_staff(request: AccessRequest) -> None:
     """Tell the user of the staff how its request ended."""
-    by, tenant = request.decided_by, request.tenant.name
+    by, tenant = request.decided_by, named(request.tenant.name)
     context = {
         "outcome": request.outcome,
         "owner": "" if by is None else by.email,

@@ -1,4 +1,7 @@
-"""Count the work of each caller. All processes share the count; without Redis nothing is refused.
+"""Count the work of each caller and each client network. Without Redis nothing is refused.
+
+Work is counted in milliseconds. A process adds up what a caller costs and tells Redis, which all processes
+share, whenever that is a tenth of a second: what is cheap is not free, and needs no round trip.
 
 Contract: Errors (429).
 """
@@ -16,7 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import limits
-from cachetools import TLRUCache
+from cachetools import LRUCache, TLRUCache
 from django.conf import settings
 from limits.errors import StorageError
 from limits.strategies import FixedWindowRateLimiter
@@ -33,34 +36,44 @@ if TYPE_CHECKING:
     from tenantadmin.lib.http.budgets import Budget
 
 logger = logging.getLogger(__name__)
-#: Work is counted in tenths of a second. What takes less is free.
-_UNITS_PER_SECOND: Final = 10
+_UNITS_PER_SECOND: Final = 1000
+#: Each request costs at least this: what reads and writes it is in no clock.
+FLOOR_SECONDS: Final = 0.002
+#: A process keeps less than this of a caller to itself.
+_TOLD_UNITS: Final = 100
 
 #: Protects the state of this process below.
 _lock: Final = Lock()
-#: Budgets and callers that had requests which count, with the seconds for which that matters.
+#: Budgets and callers that had used up all when this process last told Redis, with the seconds that are left.
 _spenders: Final[TLRUCache[tuple[str, str], float]] = TLRUCache(
     maxsize=10_000, ttu=lambda _key, seconds, now: now + seconds
 )
+#: What was not yet told to Redis, in milliseconds.
+_untold: Final[LRUCache[tuple[str, str], float]] = LRUCache(maxsize=10_000)
 #: How many requests of a caller run.
 _running: Final[Counter[tuple[str, str]]] = Counter()
 
 
-def require_budget(budget: Budget, *, caller: str) -> None:
-    """Refuse a caller who has used up a budget.
+def require_budget(budget: Budget, *, caller: str, network: str = "") -> None:
+    """Refuse a caller who has used up a budget, or whose client network has.
 
     Raises:
-        RateLimited: ``Retry-After`` says in how many seconds the caller has a budget again.
+        RateLimited: ``Retry-After`` says in how many seconds there is a budget again.
     """
+    for item, key in _keys(budget, caller=caller, network=network):
+        _require_left(budget, item, key)
+
+
+def _require_left(budget: Budget, item: limits.RateLimitItem, key: str) -> None:
     if budget.is_cheap:
         with _lock:
-            if (budget.name, caller) not in _spenders:
+            if (budget.name, key) not in _spenders:
                 return
-    item, limiter = _read_limit(budget), FixedWindowRateLimiter(storage())
+    limiter = FixedWindowRateLimiter(storage())
     try:
-        if limiter.test(item, budget.name, caller):
+        if limiter.test(item, budget.name, key):
             return
-        resets_at = limiter.get_window_stats(item, budget.name, caller).reset_time
+        resets_at = limiter.get_window_stats(item, budget.name, key).reset_time
     except (StorageError, RedisError):
         logger.exception("The budget %r cannot be read", budget.name)
         return
@@ -70,15 +83,25 @@ def require_budget(budget: Budget, *, caller: str) -> None:
     )
 
 
-def use_budget(budget: Budget, *, caller: str, seconds: float) -> None:
+def use_budget(budget: Budget, *, caller: str, seconds: float, network: str = "") -> None:
     """Count the time that a request of ``caller`` took."""
-    if (units := int(seconds * _UNITS_PER_SECOND)) <= 0:
-        return
-    item = _read_limit(budget)
+    for item, key in _keys(budget, caller=caller, network=network):
+        _use(budget, item, key, cost=max(seconds, FLOOR_SECONDS) * _UNITS_PER_SECOND)
+
+
+def _use(budget: Budget, item: limits.RateLimitItem, key: str, *, cost: float) -> None:
+    place = budget.name, key
     with _lock:
-        _spenders[budget.name, caller] = item.get_expiry()
+        cost += _untold.pop(place, 0)
+        units = int(cost) if cost >= _TOLD_UNITS else 0
+        _untold[place] = cost - units
+        if not units:
+            return
     try:
-        FixedWindowRateLimiter(storage()).hit(item, budget.name, caller, cost=units)
+        used = storage().incr(item.key_for(*place), item.get_expiry(), amount=units)
+        if used >= item.amount:
+            with _lock:
+                _spenders[place] = item.get_expiry()
     except (StorageError, RedisError):
         logger.exception("The budget %r cannot be counted", budget.name)
 
@@ -113,10 +136,10 @@ class MeteredPieces:
 
 
 @contextmanager
-def on_budget(budget: Budget, *, caller: str, unread: int = 0) -> Iterator[Cost]:
+def on_budget(budget: Budget, *, caller: str, network: str = "", unread: int = 0) -> Iterator[Cost]:
     """Refuse a caller who has used up a budget, and count what the block costs.
 
-    ``unread`` is how many bytes of earlier answers the caller has not read.
+    ``network`` is the client's. ``unread`` is how many bytes of earlier answers the caller has not read.
 
     Raises:
         RateLimited: as `require_budget`; or this process works on many requests of the caller already, or
@@ -124,14 +147,14 @@ def on_budget(budget: Budget, *, caller: str, unread: int = 0) -> Iterator[Cost]
     """
     if unread >= budget.unread_bytes:
         raise RateLimited("Read the answers to your earlier requests first.", retry_after=1)
-    require_budget(budget, caller=caller)
+    require_budget(budget, caller=caller, network=network)
     with _place(budget, caller=caller):
         started, cost = budget.clock(), Cost()
         try:
             yield cost
         finally:
             seconds = budget.clock() - started + cost.sent_bytes / BYTES_PER_SECOND
-            use_budget(budget, caller=caller, seconds=seconds)
+            use_budget(budget, caller=caller, network=network, seconds=seconds)
 
 
 @contextmanager
@@ -154,7 +177,11 @@ def _place(budget: Budget, *, caller: str) -> Iterator[None]:
                 del _running[key]
 
 
-def _read_limit(budget: Budget) -> limits.RateLimitItem:
-    """Return the limit of a budget in units."""
+def _keys(budget: Budget, *, caller: str, network: str) -> Iterator[tuple[limits.RateLimitItem, str]]:
+    """Yield the limits of a budget in units, and whose they are. A caller without a token is its network."""
     item = limits.parse(settings.CALLER_BUDGETS[budget.name])
-    return type(item)(item.amount * _UNITS_PER_SECOND, item.multiples)
+    # Until version 0.3 the keys without "ms" counted tenths of a second.
+    yield type(item)(item.amount * _UNITS_PER_SECOND, item.multiples), f"ms {caller}"
+    if network and network != caller:
+        amount = item.amount * _UNITS_PER_SECOND * settings.NETWORK_BUDGET_FACTOR
+        yield type(item)(amount, item.multiples), f"ms network {network}"

@@ -12,6 +12,7 @@ from django.db.models import F
 from accounts.mailing import MailNotSent, send_mail
 from accounts.models import PersonalAccessToken
 from tenantadmin.lib.core.formats import exact_minute
+from tenantadmin.lib.core.mail_text import named
 from tenantadmin.lib.core.timestamps import now
 
 logger = logging.getLogger(__name__)
@@ -57,13 +58,14 @@ def mail_ending_pats() -> int:
 def _mail(pat: PersonalAccessToken) -> None:
     context = {
         "pat": pat,
+        "name": named(pat.name),
         "ends": exact_minute(pat.expires_at),
         "link": f"{settings.DASHBOARD_URL}#/account",
         "service": settings.PUBLIC_BASE_URL,
     }
     send_mail(
         to=pat.owner.email,
-        subject=f"Your personal access token “{pat.name}” ends soon",
+        subject=f"Your personal access token {named(pat.name)} ends soon",
         template="pat-end",
         context=context,
         headers={"Auto-Submitted": "auto-generated"},

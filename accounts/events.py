@@ -6,6 +6,7 @@ tokens, events name the id.
 
 from __future__ import annotations
 
+import datetime as dt
 import hashlib
 import logging
 from contextlib import contextmanager
@@ -15,10 +16,12 @@ from django.core.cache import cache
 from redis import RedisError
 
 from accounts.models.events import Event, EventKind
+from accounts.quotas import Quota, use_quota
 from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.emails import check_email
-from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.errors import ApiError, RateLimited
 from tenantadmin.lib.core.request_context import current_address, current_reason, current_request_id
+from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +31,19 @@ logger = logging.getLogger(__name__)
 
 #: Within this time a refusal of the same credential for the same reason is recorded once.
 _REFUSAL_SECONDS: Final = 300
+#: Within this time, what a client may repeat freely is recorded once.
+_REPEATED_WITHIN: Final = dt.timedelta(minutes=1)
+#: Kinds that end something are recorded above the quota too: each needs another event before it.
+_ENDS: Final = (
+    ".ended",
+    ".revoked",
+    ".removed",
+    ".deleted",
+    ".withdrawn",
+    ".declined",
+    ".deactivated",
+    ".reset",
+)
 #: The actor of beat jobs.
 SYSTEM: Final = "system"
 
@@ -42,13 +58,25 @@ def record_event(
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
     reason: str = "",
+    repeats: Mapping[str, Any] | None = None,
 ) -> None:
     """Append an event. Call it in the transaction of what it records.
 
-    ``actor`` is a normalized email, or the name of a command or job. Request id, address and the reason that
-    staff gave come from the request.
+    Request id, address and the reason that staff gave come from the request.
+
+    Args:
+        actor: a normalized email, or the name of a command or job.
+        repeats: the client may do this as often as it likes, so it is recorded at most once a minute for the
+            actor, the tenant, the client's network and the columns named here. The caller holds a lock on the
+            row that it is about, so that two requests do not both record it.
+
+    Raises:
+        RateLimited: the tenant, or without one the client's network, has too many events today. What ends
+            something is recorded all the same, and what is repeated only logged.
     """
-    Event.objects.create(
+    if repeats is not None and _is_recorded(kind, actor=actor, tenant_id=tenant_id, columns=repeats):
+        return
+    event = Event(
         kind=kind,
         actor=actor,
         subject=subject,
@@ -60,6 +88,26 @@ def record_event(
         request_id=current_request_id(),
         address=current_address()[:45],
     )
+    owner = tenant_id or network_of(current_address())
+    if owner:
+        try:
+            use_quota(Quota.EVENTS, owner, [before, after, event.reason, actor, subject])
+        except RateLimited:
+            if repeats is not None:
+                logger.warning("Not recorded as an event (too many): %s of %r", kind, subject)
+                return
+            if not kind.endswith(_ENDS):
+                raise
+    event.save(force_insert=True)
+
+
+def _is_recorded(kind: EventKind, *, actor: str, tenant_id: UUID | None, columns: Mapping[str, Any]) -> bool:
+    """Return True if there is such an event of the client's network of the last minute."""
+    newest = Event.objects.filter(
+        kind=kind, actor=actor, tenant_id=tenant_id, at__gte=now() - _REPEATED_WITHIN, **columns
+    )
+    network = network_of(current_address())
+    return any(network_of(address) == network for address in newest.values_list("address", flat=True))
 
 
 @contextmanager
@@ -107,7 +155,10 @@ def record_refusal(
         logger.warning("Not recorded as an event (%s): %s of %r: %s", error, kind, subject, reason)
         return
     if is_first:
-        record_event(kind, actor="", subject=subject, reason=reason, after=after)
+        try:
+            record_event(kind, actor="", subject=subject, reason=reason, after=after)
+        except RateLimited:
+            logger.warning("Not recorded as an event (too many): %s of %r: %s", kind, subject, reason)
 
 
 def known_address(text: str) -> str:

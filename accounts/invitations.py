@@ -12,7 +12,9 @@ from urllib.parse import urlencode
 from uuid import UUID
 
 from django.conf import settings
+from django.core import signing
 from django.db import transaction
+from django.urls import reverse
 from msgspec import Meta
 
 from accounts.access.assurance import require_fresh_proof
@@ -22,7 +24,7 @@ from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
 from accounts.memberships import change_memberships, only_owners_add, require_lent, require_staff_may_add
-from accounts.models import Invitation, Membership, Tenant, User
+from accounts.models import Invitation, InvitationRefusal, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.invitations import InvitationOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
@@ -30,6 +32,7 @@ from accounts.permitted_domains import require_permitted
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed
+from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
@@ -42,6 +45,9 @@ _RETENTION: Final = dt.timedelta(days=30)
 MAX_OPEN: Final = 50
 #: At most this many are listed, open ones first.
 _MAX_LISTED: Final = 200
+#: A user who is younger invites without a message.
+_NEW: Final = dt.timedelta(days=1)
+_SALT: Final = "accounts.invitations.refuse"
 _RANKS: Final = (MembershipRole.MEMBER, MembershipRole.ADMIN, MembershipRole.OWNER)
 _EVENTS: Final = {
     InvitationOutcome.ACCEPTED: EventKind.INVITATION_ACCEPTED,
@@ -93,14 +99,19 @@ def create_invitation(
         Forbidden: the caller neither owns the tenant nor is a platform admin, a platform admin may not add
             the address (`require_lent`, `require_staff_may_add`), or the domain may not sign in.
         SecondFactorRequired: a platform admin who does not own the tenant has no fresh proof.
-        RateLimited: too many invitations of the tenant or by the caller.
+        RateLimited: too many invitations of the tenant, by the caller or to the address.
         TenantNotFound: there is no such live tenant.
         ValidationFailed: the address is a member's.
+            Or the caller is younger than a day and sends a message.
         TooManyInvitations: `MAX_OPEN` are open.
         MailNotSent: the mail server failed; the invitation is withdrawn.
     """
     _require_inviter(principal, tenant_id=tenant_id, email=email)
     inviter = User.objects.get(pk=principal.rights.user_id)
+    if message and inviter.created_at > now() - _NEW:
+        raise ValidationFailed.at(
+            "/message", "too-new", "You can send a message a day after you first signed in. Leave it out."
+        )
     return invite(inviter, tenant_id=tenant_id, email=email, role=role, message=message)
 
 
@@ -111,6 +122,7 @@ def invite(
     require_permitted(email)
     for kind, key in (("invitation-tenant", str(tenant_id)), ("invitation-caller", inviter.email)):
         count_use(limit=settings.INVITATION_LIMIT, kind=kind, key=key)
+    count_use(limit=settings.INVITATION_RECIPIENT_LIMIT, kind="invitation-recipient", key=email)
     with transaction.atomic():
         tenant = Tenant.objects.live().select_for_update(no_key=True).filter(pk=tenant_id).first()
         if tenant is None:
@@ -227,6 +239,22 @@ def withdraw_invitations_to(email: str, *, actor: str) -> None:
         _end(invitation, InvitationOutcome.WITHDRAWN, actor=actor)
 
 
+def refused_address(token: str) -> str | None:
+    """Return the address whose link "no more invitations" has this token, or None if it is of no such."""
+    try:
+        email: str = signing.loads(token, salt=_SALT)
+    except signing.BadSignature:
+        return None
+    return email
+
+
+def refuse_invitations(email: str) -> None:
+    """Mail no more invitations to an address. Its owner still finds them after signing in."""
+    with transaction.atomic():
+        if InvitationRefusal.objects.get_or_create(email=email)[1]:
+            record_event(EventKind.INVITATION_DECLINED, actor=email, subject=email, after={"all": True})
+
+
 def delete_old_invitations() -> int:
     """Delete the invitations that expired more than `_RETENTION` ago. Return how many."""
     return Invitation.objects.filter(expires_at__lt=now() - _RETENTION).delete()[0]
@@ -308,21 +336,29 @@ def _record(kind: EventKind, invitation: Invitation, *, actor: str) -> None:
 
 
 def _mail(invitation: Invitation, *, inviter: str) -> None:
-    """Mail the invitation. Without a mail server, the invited user finds it after signing in."""
-    if not settings.MAGIC_LINKS_ENABLED:
+    """Mail the invitation. The invited user finds it after signing in, too."""
+    if not settings.MAGIC_LINKS_ENABLED or InvitationRefusal.objects.filter(email=invitation.email).exists():
         return
+    token = urlencode({"t": signing.dumps(invitation.email, salt=_SALT)})
+    refuse = f"{settings.PUBLIC_BASE_URL}{reverse('digest-unsubscribe')}?{token}"
     wanted = urlencode({"email": invitation.email, "to": "/invitations"})
     context = {
         "invitation": invitation,
-        "tenant": invitation.tenant.name,
+        "tenant": named(invitation.tenant.name),
+        "message": unlinked(invitation.message),
+        "quoted": quoted(invitation.message),
         "inviter": inviter,
+        "refuse": refuse,
         "link": f"{settings.DASHBOARD_URL}#/signin?{wanted}",
         "days": LIFETIME.days,
         "service": settings.PUBLIC_BASE_URL,
     }
-    subject = f"{inviter} invites you to the tenant {invitation.tenant.name}"
+    headers = {"List-Unsubscribe": f"<{refuse}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
+    subject = f"{inviter} invites you to a tenant of the Gateway"
     try:
-        send_mail(to=invitation.email, subject=subject, template="invitation", context=context)
+        send_mail(
+            to=invitation.email, subject=subject, template="invitation", context=context, headers=headers
+        )
     except MailNotSent:
         with transaction.atomic():
             _end(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)

@@ -21,6 +21,7 @@ from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import BadRequest, Conflict
+from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
@@ -116,7 +117,8 @@ def lend_access(user: User, *, tenant_id: UUID, hours: int, actor: str, reason: 
     context = {
         "staff": user.email,
         "until": format_timestamp(ends_at),
-        "reason": reason,
+        "reason": unlinked(reason),
+        "quoted": quoted(reason),
         "approver": "" if actor == user.email else actor,
     }
     mail_owners(tenant_id, subject=f"{user.email} has access to", template="access_taken", context=context)
@@ -129,9 +131,9 @@ def mail_owners(tenant_id: UUID, *, subject: str, template: str, context: Mappin
     owners = Membership.objects.filter(
         tenant=tenant_id, role=MembershipRole.OWNER, ends_at__isnull=True, user__is_active=True
     )
-    content = {**context, "tenant": name, "service": settings.PUBLIC_BASE_URL}
+    content = {**context, "tenant": named(name), "service": settings.PUBLIC_BASE_URL}
     for email in owners.order_by("pk").values_list("user__email", flat=True):
-        mail_later(to=email, subject=f"{subject} {name}", template=template, context=content)
+        mail_later(to=email, subject=f"{subject} {named(name)}", template=template, context=content)
 
 
 def end_access(user: User, *, tenant_id: UUID, actor: str) -> bool:

@@ -24,10 +24,17 @@ from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
 from accounts.access.rights import latest_rights
 from accounts.access.scopes import MEMBERS_ONLY, PAT_ONLY
-from accounts.budgets import Cost, MeteredPieces, on_budget
+from accounts.budgets import Cost, MeteredPieces, on_budget, require_budget, use_budget
 from accounts.models import Tenant
 from tenantadmin.lib.core.addresses import network_of
-from tenantadmin.lib.core.errors import BadRequest, Forbidden, MethodNotAllowed, TosRequired, Unauthorized
+from tenantadmin.lib.core.errors import (
+    BadRequest,
+    Forbidden,
+    MethodNotAllowed,
+    RateLimited,
+    TosRequired,
+    Unauthorized,
+)
 from tenantadmin.lib.core.request_context import (
     MAX_REASON,
     acting_for,
@@ -37,6 +44,7 @@ from tenantadmin.lib.core.request_context import (
 )
 from tenantadmin.lib.core.serving import CALLER_KEY, disconnection_of, unread_bytes_of
 from tenantadmin.lib.core.work import Work, working
+from tenantadmin.lib.http.budgets import REQUEST
 from tenantadmin.lib.http.viewsets import ApiViewSet
 
 if TYPE_CHECKING:
@@ -91,6 +99,7 @@ class AppViewSet(ApiViewSet):
     #: Ends when the whole answer is made.
     answering: ExitStack
     _cost: Cost | None = None
+    _started: float
 
     def check_throttles(self, request: Request) -> None:
         """Refuse a caller who has used up the operation's budget, else count what the request costs.
@@ -102,15 +111,17 @@ class AppViewSet(ApiViewSet):
         """
         super().check_throttles(request)
         if self.current_operation is not None:
-            caller = (
-                request.auth.email if isinstance(request.auth, Principal) else network_of(current_address())
-            )
+            network = network_of(current_address())
+            caller = request.auth.email if isinstance(request.auth, Principal) else network
             request.META[CALLER_KEY] = caller
             unread = unread_bytes_of(request.META, caller)
             budget = self.current_operation.budget
-            self._cost = self.answering.enter_context(on_budget(budget, caller=caller, unread=unread))
+            self._cost = self.answering.enter_context(
+                on_budget(budget, caller=caller, network=network, unread=unread)
+            )
 
     def dispatch(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        self._started = REQUEST.clock()
         work = Work(seconds=settings.REQUEST_SECONDS, is_abandoned=disconnection_of(request.META).happened)
         # Events keep the reason of this request, if it gives one.
         with ExitStack() as self.answering, working(work), acting_for(""):
@@ -121,7 +132,17 @@ class AppViewSet(ApiViewSet):
             return response
 
     def handle_exception(self, exc: Exception) -> Response:
-        """Tell a platform admin whom a second factor would let through to prove it."""
+        """Count a request that was refused before its budget was known, against the client's network.
+
+        Tell a platform admin whom a second factor would let through to prove it.
+        """
+        if self._cost is None and not isinstance(exc, RateLimited):
+            network = network_of(current_address())
+            try:
+                require_budget(REQUEST, caller=network)
+            except RateLimited as limited:
+                return super().handle_exception(limited)
+            use_budget(REQUEST, caller=network, seconds=REQUEST.clock() - self._started)
         if type(exc) is Forbidden and self._is_held_back:
             exc = SecondFactorRequired(f"{exc.text} {SecondFactorRequired.message}")
         return super().handle_exception(exc)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 
+from accounts.quotas import Quota, use_quota
 from logs.models import LogRead, QueryRun
 from logs.sources import STATE
+from logs.sql.guard import MAX_STATEMENT_BYTES
+from tenantadmin.lib.core.errors import RateLimited
 from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.months import ensure_month
@@ -51,6 +55,9 @@ class Reader:
     address: str
 
 
+_MAX_MESSAGE_BYTES: Final = 4096
+#: Bytes of a text that is too long, before its hash.
+_OPENING_BYTES: Final = 1000
 #: The key of a read of one request: this, and its id. Keys of objects begin with their tenant.
 REQUEST_KEY: Final = "request "
 #: The key of a read of a list of requests: this, and its days.
@@ -58,7 +65,12 @@ REQUESTS_KEY: Final = "requests "
 
 
 def record_read(reader: Reader, *, tenant: UUID, key: str) -> None:
-    """Write the audit row for a read of ``key``: an object, a prefix or requests. Call it before reading."""
+    """Write the audit row for a read of ``key``: an object, a prefix or requests. Call it before reading.
+
+    Raises:
+        RateLimited: the tenant's quota of the audit is used up.
+    """
+    use_quota(Quota.AUDIT, tenant, key)
     LogRead.objects.create(
         tenant_id=tenant,
         email=reader.email,
@@ -78,12 +90,23 @@ class BegunQuery:
 
 
 def begin_query(reader: Reader, *, tenant: UUID, statement: str, by_service: bool = False) -> BegunQuery:
-    """Write the audit row of a query that is about to run, ``by_service`` if the service wrote it."""
+    """Write the audit row of a query that is about to run, ``by_service`` if the service wrote it.
+
+    Raises:
+        RateLimited: the tenant's quota of the audit is used up. Then the service's own leave a hash.
+    """
+    kept = shortened(storable(statement), most=MAX_STATEMENT_BYTES)
+    try:
+        use_quota(Quota.FIGURES if by_service else Quota.AUDIT, tenant, kept)
+    except RateLimited:
+        if not by_service:
+            raise
+        kept = shortened(kept, most=0)
     at = now()
     values: dict[str, Any] = {
         "tenant": tenant,
         "email": reader.email,
-        "statement": storable(statement),
+        "statement": kept,
         "request": current_request_id(),
         "address": reader.address,
         "at": at,
@@ -110,9 +133,25 @@ def end_query(
         if result
         else (None, None, False, "")
     )
-    values = [outcome, round(seconds * 1000), storable(message), *made, run.pk, run.at]
+    values = [
+        outcome,
+        round(seconds * 1000),
+        shortened(storable(message), most=_MAX_MESSAGE_BYTES),
+        *made,
+        run.pk,
+        run.at,
+    ]
     with connection.cursor() as cursor:
         cursor.execute(_END_QUERY, values)
+
+
+def shortened(text: str, *, most: int) -> str:
+    """Return ``text``; above ``most`` bytes only how it begins, its length and its SHA-256."""
+    content = text.encode()
+    if len(content) <= most:
+        return text
+    opening = content[: min(most, _OPENING_BYTES)].decode(errors="ignore")
+    return f"{opening}… ({len(content)} bytes, SHA-256 {hashlib.sha256(content).hexdigest()})"
 
 
 def storable(text: str) -> str:

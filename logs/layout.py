@@ -100,3 +100,9 @@ def rollup_key(tenant: UUID, day: date, *, build: str, table: str) -> str:
 def day_start_ms(day: date) -> int:
     """Return midnight UTC of ``day`` in epoch milliseconds."""
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * 1000
+
+
+def near(day: date) -> range:
+    """Return the timestamps from two days before ``day`` to two days after it."""
+    start = day_start_ms(day)
+    return range(start - 2 * DAY_MS, start + 3 * DAY_MS)

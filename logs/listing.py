@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import Entry, ObjectStore
 
 #: Part of every digest. Raise it if the same objects must give other rows: then every day is rebuilt.
-LAYOUT_VERSION: Final = 4
+LAYOUT_VERSION: Final = 5
 
 _key = attrgetter("key")
 _DIGITS = re.compile(r"\d+", re.ASCII)

@@ -8,6 +8,7 @@ from django.db import transaction
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
+from logs.audit import shortened
 from logs.models import SavedQuery
 from logs.sql.guard import MAX_STATEMENT_BYTES
 from tenantadmin.lib.core.errors import BadRequest, NotFound
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Maximum number of saved queries of one user.
 MAX_SAVED: Final = 100
+#: Of a statement in an event.
+_MAX_RECORDED_BYTES: Final = 4096
 
 
 class SavedQueryNotFound(NotFound):
@@ -59,7 +62,8 @@ def save_query(user: User, *, name: str, statement: str) -> SavedQuery:
         saved, _ = SavedQuery.objects.update_or_create(
             user=user, name=name, defaults={"statement": statement, "saved_at": now()}
         )
-        record_event(EventKind.QUERY_SAVED, actor=user.email, subject=name, after={"statement": statement})
+        after = {"statement": shortened(statement, most=_MAX_RECORDED_BYTES)}
+        record_event(EventKind.QUERY_SAVED, actor=user.email, subject=name, after=after)
     return saved
 
 
@@ -74,10 +78,6 @@ def delete_saved_query(user: User, query_id: int) -> SavedQuery:
         if query is None:
             raise SavedQueryNotFound
         query.delete()
-        record_event(
-            EventKind.QUERY_DELETED,
-            actor=user.email,
-            subject=query.name,
-            before={"statement": query.statement},
-        )
+        before = {"statement": shortened(query.statement, most=_MAX_RECORDED_BYTES)}
+        record_event(EventKind.QUERY_DELETED, actor=user.email, subject=query.name, before=before)
     return query

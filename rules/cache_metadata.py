@@ -17,9 +17,9 @@ from msgspec import Meta
 
 from accounts.cursors import read_cursor, write_cursor
 from accounts.models import Tenant
+from accounts.quotas import Quota, use_quota
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.plans import limits_of, require_within
-from accounts.tenants.stored_bytes import count_stored
 from rules.models import CacheMetadata
 from rules.statements import with_short_statement
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
@@ -209,7 +209,7 @@ def _make_row(tenant_id: UUID, cache_key: str, document: Mapping[str, Any]) -> C
 
 def _save(tenant_id: UUID, rows: Sequence[CacheMetadata]) -> None:
     _require_space(tenant_id, [row.cache_key for row in rows])
-    count_stored(tenant_id, *(row.document for row in rows))
+    use_quota(Quota.DOCUMENTS, tenant_id, *(row.document for row in rows))
     CacheMetadata.objects.bulk_create(
         rows,
         update_conflicts=True,

@@ -17,9 +17,9 @@ from msgspec import Meta
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
+from accounts.quotas import Quota, use_quota
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
-from accounts.tenants.stored_bytes import count_stored
 from rules.diff import RuleChange, RulesDiff, complete_rules, diff_rules
 from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
@@ -135,7 +135,7 @@ def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) ->
         TenantNotFound: there is no such live tenant.
         TooManyDrafts: the tenant has the maximum number of drafts.
         ValidationFailed: there is no revision ``baseSeq``.
-        RateLimited: see `count_stored`.
+        RateLimited: see `use_quota`.
     """
     current = read_ruleset(tenant_id)
     rules = document.get("rules", current.rules)
@@ -148,7 +148,7 @@ def create_draft(*, tenant_id: UUID, document: Mapping[str, Any], actor: str) ->
         created_by=actor,
         modified_by=actor,
     )
-    count_stored(tenant_id, draft.rules, draft.lint)
+    use_quota(Quota.DOCUMENTS, tenant_id, draft.rules, draft.lint)
     with transaction.atomic():
         # Locks the ruleset: drafts of a tenant are created one at a time, and not after its deletion.
         if not Ruleset.objects.select_for_update(no_key=True).filter(pk=tenant_id).exists():
@@ -176,7 +176,7 @@ def replace_draft(
         TenantNotFound, DraftNotFound: there is no such live tenant or draft.
         Conflict: the draft changed since it was read.
         ValidationFailed: there is no revision ``baseSeq``.
-        RateLimited: see `count_stored`.
+        RateLimited: see `use_quota`.
     """
     draft = find_draft(tenant_id, draft_id)
     require_etag(draft_etag(draft), expected=expected_etag)
@@ -190,7 +190,7 @@ def replace_draft(
         "modified_by": actor,
         "modified_at": now(),
     }
-    count_stored(tenant_id, changes["rules"], changes["lint"])
+    use_quota(Quota.DOCUMENTS, tenant_id, changes["rules"], changes["lint"])
     with transaction.atomic():
         if not RuleDraft.objects.filter(pk=draft.pk, version=draft.version).update(**changes):
             raise Conflict
@@ -291,6 +291,8 @@ def _record(kind: EventKind, draft: RuleDraft, actor: str) -> None:
         subject=str(draft.pk),
         tenant_id=draft.tenant_id,
         after={"name": draft.name, "baseSeq": draft.base_seq},
+        # A draft changes nothing until it is published, which is a revision.
+        repeats={},
     )
 
 

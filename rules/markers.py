@@ -20,11 +20,11 @@ from django.db.models import Max
 from msgspec import Meta
 
 from accounts.models import Tenant
+from accounts.quotas import Quota, use_quota
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.plans import limits_of
 from accounts.tenants.stamps import new_stamp
-from accounts.tenants.stored_bytes import Kind, count_stored
 from rules.language import read_rule
 from rules.models import Marker, Ruleset
 from rules.statements import cut_statement
@@ -207,7 +207,7 @@ def save_markers(tenant_id: UUID, made: Sequence[Marker]) -> None:
     """
     try:
         notes = ([marker.metadata, marker.invalidated_by] for marker in made)
-        count_stored(tenant_id, *notes, kind=Kind.NOTES)
+        use_quota(Quota.NOTES, tenant_id, *notes)
     except RateLimited:
         for marker in made:
             marker.metadata = {}
@@ -233,9 +233,9 @@ def update_marker(tenant_id: UUID, marker_id: str, changes: Mapping[str, Any]) -
     Raises:
         TenantNotFound, MarkerNotFound: there is no such live tenant or marker.
         ValidationFailed: a derived member has another value.
-        RateLimited: see `count_stored`.
+        RateLimited: see `use_quota`.
     """
-    count_stored(tenant_id, changes.get("metadata"), changes.get("invalidatedBy"), kind=Kind.NOTES)
+    use_quota(Quota.NOTES, tenant_id, changes.get("metadata"), changes.get("invalidatedBy"))
     with transaction.atomic():
         require_live_tenant(tenant_id)
         remaining = Marker.objects.remaining().of_live_tenant(tenant_id)

@@ -10,11 +10,11 @@ from django.db import transaction
 from accounts.diff import equal_values
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
+from accounts.quotas import Quota, use_quota
 from accounts.tenants.config import read_per_user_tables
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
-from accounts.tenants.stored_bytes import count_stored
 from rules.diff import summarize_rules
 from rules.errors import RulesetRejected, malformed_ruleset
 from rules.json_text import read_integer
@@ -91,7 +91,7 @@ def write_ruleset(
         limits_of(stored.plan).rules, count=len(rules), what="rules", plan=stored.plan, path="/rules"
     )
     if changed_at is None:
-        count_stored(tenant_id, rules)
+        use_quota(Quota.DOCUMENTS, tenant_id, rules)
     removed = {rule["id"] for rule in stored.rules} - {rule["id"] for rule in rules} - {*confirm_deletes}
     # Before the transaction, because a large comparison gives way to other requests.
     changes = summarize_rules(before=stored.rules, after=rules)

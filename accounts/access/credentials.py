@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from accounts.access.assurance import UNPROVEN, Assurance
 from accounts.access.principal import WILDCARD, Rights
-from accounts.access.rights import LAST_USE_STEP, rights_of, rights_on_session
+from accounts.access.rights import rights_of, rights_on_session
 from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
@@ -30,7 +30,7 @@ from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _BEARER: Final = "Bearer"
 PAT_PREFIX: Final = "tas_pat_"
@@ -271,7 +271,7 @@ def exchange_pat(text: str) -> IssuedToken:
     with transaction.atomic():
         PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
         minted = {"pat": pat.pk, "scopes": sorted(scopes)}
-        record_event(EventKind.TOKEN_MINTED, actor=pat.owner.email, subject=pat.owner.email, after=minted)
+        _record_minted(pat.owner, minted, {"after__pat": pat.pk})
     return _issued_token(token, scopes, ends_at=ends_at)
 
 
@@ -293,11 +293,15 @@ def exchange_refresh_token(text: str) -> IssuedToken:
     issued = mint_for_sign_in(row)
     moment = now()
     with transaction.atomic():
-        if row.last_used_at is None or moment - row.last_used_at >= LAST_USE_STEP:
-            RefreshToken.objects.filter(pk=row.pk).update(last_used_at=moment)
+        RefreshToken.objects.filter(pk=row.pk).update(last_used_at=moment)
         minted = {"session": row.pk, "scopes": issued.scope.split()}
-        record_event(EventKind.TOKEN_MINTED, actor=row.user.email, subject=row.user.email, after=minted)
+        _record_minted(row.user, minted, {"after__session": row.pk})
     return issued
+
+
+def _record_minted(user: User, minted: Mapping[str, Any], of: Mapping[str, Any]) -> None:
+    """Record an access token; a client may exchange a credential for as many as it likes."""
+    record_event(EventKind.TOKEN_MINTED, actor=user.email, subject=user.email, after=minted, repeats=of)
 
 
 def _refusal(text: str, *, owner: str | None, message: str = "") -> InvalidGrant:

@@ -34,6 +34,7 @@ from accounts.models import (
     Event,
     Fqdn,
     Invitation,
+    InvitationRefusal,
     Membership,
     PermissionGrant,
     PersonalAccessToken,
@@ -328,6 +329,14 @@ class InvitationAdmin(ReadOnlyAdmin):
     )
     list_select_related = ("tenant", "invited_by")
     ordering = ("-created_at", "-pk")
+    search_fields = ("email",)
+    search_help_text = "Whole email of the invited user"
+
+
+@admin.register(InvitationRefusal)
+class InvitationRefusalAdmin(ReadOnlyAdmin):
+    list_display = ("email", "refused_at")
+    ordering = ("-refused_at", "-pk")
     search_fields = ("email",)
     search_help_text = "Whole email of the invited user"
 

@@ -6,7 +6,7 @@ from accounts.models.access_requests import AccessRequest
 from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
 from accounts.models.events import Event
 from accounts.models.history import Revision
-from accounts.models.invitations import Invitation
+from accounts.models.invitations import Invitation, InvitationRefusal
 from accounts.models.signin import MagicLink
 from accounts.models.staff import AuditView, Snooze
 from accounts.models.tenants import Tenant, TenantConfig
@@ -21,6 +21,7 @@ __all__ = [
     "Event",
     "Fqdn",
     "Invitation",
+    "InvitationRefusal",
     "MagicLink",
     "Membership",
     "PermissionGrant",

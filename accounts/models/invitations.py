@@ -10,6 +10,7 @@ from accounts.models.pending import Pending
 from accounts.models.querysets import PendingQuerySet
 from accounts.models.tenants import Tenant
 from accounts.models.users import MembershipRole, User
+from tenantadmin.lib.core.timestamps import now
 
 
 class InvitationOutcome(models.TextChoices):
@@ -18,6 +19,20 @@ class InvitationOutcome(models.TextChoices):
     ACCEPTED = "accepted"
     DECLINED = "declined"
     WITHDRAWN = "withdrawn"
+
+
+class InvitationRefusal(models.Model):
+    """An address that gets no more mails of invitations. Its owner, who may be no user, said so by a link."""
+
+    email = models.EmailField(max_length=320, unique=True)
+    refused_at = models.DateTimeField(default=now)
+
+    class Meta:
+        ordering = ("-refused_at", "-id")
+        indexes = (models.Index(fields=["-refused_at", "-id"], name="invitation_refusal_newest"),)
+
+    def __str__(self) -> str:
+        return self.email
 
 
 class Invitation(Pending):

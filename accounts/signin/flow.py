@@ -110,10 +110,23 @@ def complete_sign_in(identity: Identity, device: Device) -> SignIn:
 
 
 def start_session(
-    user: User, device: Device, *, provider: str = "", assurance: Assurance, ways: Mapping[str, str]
+    user: User,
+    device: Device,
+    *,
+    provider: str = "",
+    assurance: Assurance,
+    ways: Mapping[str, str],
+    is_step_up: bool = False,
 ) -> SignIn:
-    """Start a session of the API. ``ways`` says for the event how it was proven."""
+    """Start a session of the API. ``ways`` says for the event how it was proven.
+
+    The session of a step-up needs no new proof, so the client may start as many as it likes.
+    """
     with transaction.atomic():
+        repeats = None
+        if is_step_up:
+            User.objects.select_for_update(no_key=True).get(pk=user.pk)
+            repeats = {"after__has_key": "session", **{f"after__{way}": value for way, value in ways.items()}}
         session, refresh_token = create_refresh_token(
             user=user,
             provider=provider,
@@ -122,7 +135,9 @@ def start_session(
             assurance=assurance,
         )
         after = {**ways, "session": session.pk}
-        record_event(EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=after)
+        record_event(
+            EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=after, repeats=repeats
+        )
         grant = mint_for_sign_in(session)
     return SignIn(access_token=grant.access_token, refresh_token=refresh_token, expires_in=grant.expires_in)
 

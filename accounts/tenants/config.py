@@ -17,12 +17,12 @@ from accounts.models.billing import Plan
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import StaffApproval, tenant_name_key
+from accounts.quotas import Quota, use_quota
 from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains, require_few_held
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
-from accounts.tenants.stored_bytes import count_stored
 from tenantadmin.lib.core.errors import Conflict, Forbidden
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
@@ -252,7 +252,7 @@ def write_config(
     names = checked["fqdns"]
     require_within(limits.fqdns, count=len(names), what="FQDNs per tenant", plan=stored.plan, path="/fqdns")
     if changed_at is None:
-        count_stored(tenant_id, checked)
+        use_quota(Quota.DOCUMENTS, tenant_id, checked)
     change = FqdnChange.between(stored.document["fqdns"], names)
     with transaction.atomic(), database_refusals():
         stamp = stamp_tenant(tenant_id)

@@ -207,6 +207,7 @@ def _record(kind: EventKind, recommendation: Recommendation, actor: str, *, reas
         tenant_id=recommendation.tenant_id,
         after={"kind": recommendation.kind, "title": recommendation.title},
         reason=reason,
+        repeats={"subject": str(recommendation.pk)},
     )
 
 

@@ -29,6 +29,7 @@ from analytics.digest.preferences import readable_tenants
 from analytics.models import AlertDelivery, AlertFiring
 from logs.locks import build_lock
 from tenantadmin.lib.core import outgoing
+from tenantadmin.lib.core.mail_text import named, unlinked
 from tenantadmin.lib.core.outgoing import NotSent
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.core.timestamps import now
@@ -224,10 +225,16 @@ def _mail(message: AlertDelivery) -> None:
     if not settings.MAGIC_LINKS_ENABLED:
         raise NotSent("The service has no mail server.")
     host = urlsplit(settings.PUBLIC_BASE_URL).hostname
-    context = {**message.content, "heading": heading(message), "service": settings.PUBLIC_BASE_URL}
+    title, tenant = unlinked(heading(message)), message.content["tenantName"]
+    context = {
+        **message.content,
+        "tenantName": tenant and named(tenant),
+        "heading": title,
+        "service": settings.PUBLIC_BASE_URL,
+    }
     send_mail(
         to=message.channel["to"],
-        subject=heading(message),
+        subject=title,
         template="alert",
         context=context,
         headers={"Message-ID": f"<alert-{message.pk}@{host}>", "Auto-Submitted": "auto-generated"},

@@ -17,6 +17,7 @@ from accounts.access.policy import Level
 from accounts.access.resources import require_tenant_owner
 from accounts.access.scopes import Scope
 from accounts.api.oauth import NO_STORE
+from accounts.invitations import refuse_invitations, refused_address
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.digest.model_text import ModelExchangeDocument, list_exchanges
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
     from rest_framework.request import Request
 
+_INVITATIONS: Final = "invitations"
 _WEEK: Final = OpenApiParameter(
     "week",
     {"type": "string", "pattern": "^(0[1-9]|[1-4][0-9]|5[0-3])$"},
@@ -200,13 +202,13 @@ class DigestMailViewSet(AppViewSet):
 
 
 class UnsubscribeViewSet(AppViewSet):
-    """The link of a mailed digest that ends these mails, without signing in (RFC 8058)."""
+    """The link of a mail that ends such mails, without signing in (RFC 8058)."""
 
     tag = "Digests"
 
     @route("GET", "digests/unsubscribe", Level.PUBLIC, name="digest-unsubscribe")
     @operation(
-        summary="The page that the link of a mailed digest opens",
+        summary="The page that the link of a mailed digest or invitation opens, to end these mails",
         query=UnsubscribeParameters,
         responses={(200, "text/html"): OpenApiResponse(OpenApiTypes.STR)},
     )
@@ -214,14 +216,14 @@ class UnsubscribeViewSet(AppViewSet):
         """Only asks: programs that follow the links of a mail change nothing."""
         token = self.query.get("t", "")
         try:
-            subscription = read_unsubscribe_token(token)
+            mails = _INVITATIONS if refused_address(token) else _digests(read_unsubscribe_token(token))
         except InvalidUnsubscribeLink as error:
-            return _page(problem=error.text)
-        return _page(subscription, action=f"{request.path}?{urlencode({'t': token})}")
+            return _page("", problem=error.text)
+        return _page(mails, action=f"{request.path}?{urlencode({'t': token})}")
 
     @route("POST", "digests/unsubscribe", Level.PUBLIC)
     @operation(
-        summary="End the mails of digests about a tenant to a user",
+        summary="End the mails of digests about a tenant to a user, or of all invitations to an address",
         query=UnsubscribeParameters,
         body=UnsubscribeBody,
         parsers=(StrictJsonParser, StrictFormParser, MultiPartParser),
@@ -229,10 +231,18 @@ class UnsubscribeViewSet(AppViewSet):
     )
     def unsubscribe(self, request: Request) -> HttpResponse:
         """For the button of the page, and for mail programs. No sign-in is needed: `t` is signed."""
-        return _page(unsubscribe(self.query.get("t", "")), is_done=True)
+        token = self.query.get("t", "")
+        if email := refused_address(token):
+            refuse_invitations(email)
+            return _page(_INVITATIONS, is_done=True)
+        return _page(_digests(unsubscribe(token)), is_done=True)
 
 
-def _page(subscription: Subscription | None = None, **context: object) -> HttpResponse:
-    name = subscription.tenant_name if subscription else ""
-    page = render_to_string("digest/unsubscribe.html", {"title": "Digests by mail", "name": name, **context})
+def _digests(subscription: Subscription) -> str:
+    return f"digests of {subscription.tenant_name}" if subscription.tenant_name else "digests"
+
+
+def _page(mails: str, **context: object) -> HttpResponse:
+    content = {"title": "Mails of the Gateway", "mails": mails, **context}
+    page = render_to_string("digest/unsubscribe.html", content)
     return HttpResponse(page, headers=_PAGE_HEADERS)

@@ -25,6 +25,7 @@ from analytics.digest.facts import NameKind
 from analytics.digest.preferences import readable_tenants, unsubscribe_token
 from analytics.digest.rendering import as_html_sections, as_text, digest_title
 from analytics.models import Digest, DigestFrequency, DigestMail, DigestPreference
+from tenantadmin.lib.core.mail_text import unlinked
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -121,13 +122,14 @@ def _write_message(mail: DigestMail) -> EmailMultiAlternatives | None:
         return None
     token = unsubscribe_token(user_id=mail.user.pk, tenant_id=tenant.pk)
     link = f"{settings.PUBLIC_BASE_URL}{reverse('digest-unsubscribe')}?{urlencode({'t': token})}"
-    title = digest_title(digest.document, tenant=tenant.name)
+    name = unlinked(tenant.name)
+    title = digest_title(digest.document, tenant=name)
     context = {
         "title": title,
         "sections": as_html_sections(
             digest.document, digest.texts, link_name=lambda name: _link_statement(digest, name)
         ),
-        "text": as_text(digest.document, digest.texts, tenant=tenant.name),
+        "text": as_text(digest.document, digest.texts, tenant=name),
         "is_rewritten": digest.rewritten is not None,
         "unsubscribe": link,
         "service": settings.PUBLIC_BASE_URL,

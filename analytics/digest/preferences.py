@@ -132,6 +132,7 @@ def _write(user: User, tenant_id: UUID, frequency: DigestFrequency, *, actor: st
         tenant_id=tenant_id,
         before={"frequency": str(before)},
         after={"frequency": frequency.value},
+        repeats={"subject": user.email, "after__frequency": frequency.value},
     )
     DigestPreference.objects.update_or_create(
         user=user, tenant_id=tenant_id, defaults={"frequency": frequency}

@@ -117,7 +117,10 @@ class Savings(JsonStruct):
     rules: list[SavingsOfRule]
     unmeasured: Annotated[
         Count,
-        Meta(description="Requests that are not counted, because the time of their statement is unknown."),
+        Meta(
+            description="Requests that are not counted: the time of their statement is unknown, or their "
+            "timestamp is more than two days from their day."
+        ),
     ]
     unmeasured_share: Annotated[float, Meta(ge=0, le=1)]
     caveats: list[Annotated[str, one_of(CAVEATS)]]
@@ -269,7 +272,7 @@ def _text_of(
     if unmeasured:
         limits += (
             f" {formats.number(unmeasured)} log entries ({formats.percent(share)}) are not counted, because "
-            "the time of their statement is unknown."
+            "the time of their statement is unknown or they are not from their day."
         )
     return SavingsText(
         explanation=explanation,

@@ -95,7 +95,10 @@ means AS (
     FROM entries WHERE NOT failed AND ms IS NOT NULL AND statement IS NOT NULL GROUP BY statement
 ),
 timed AS (
-    SELECT entries.*, coalesce(ms, CASE WHEN NOT failed THEN mean END) AS took
+    SELECT
+        entries.*,
+        CASE WHEN started - epoch_ms(day::TIMESTAMP) BETWEEN -{2 * DAY_MS} AND {3 * DAY_MS - 1}
+            THEN coalesce(ms, CASE WHEN NOT failed THEN mean END) END AS took
     FROM entries LEFT JOIN means USING (statement) WHERE started IS NOT NULL
 ),
 buckets AS MATERIALIZED (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
@@ -43,9 +44,12 @@ if TYPE_CHECKING:
     from logs.sql.protocol import QueryResult
 
 _JSON: Final = "application/json"
+_CSV: Final = "text/csv"
+_CSV_FOR_PEOPLE: Final = "text/csv; for=people"
 _PARQUET: Final = "application/vnd.apache.parquet"
 _FORMS: Final[Mapping[str, Callable[[QueryResult], Iterator[bytes]]]] = {
-    "text/csv": csv_pieces,
+    _CSV: csv_pieces,
+    _CSV_FOR_PEOPLE: partial(csv_pieces, for_people=True),
     "application/x-ndjson": ndjson_pieces,
     _PARQUET: parquet_pieces,
 }
@@ -74,9 +78,11 @@ _HEADERS: Final = (
     ),
     _header("X-Engine", {"type": "string", "enum": ["duckdb", "spark"]}, "The engine that made the rows."),
 )
+_CSV_DOWNLOAD: Final = {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'}
 #: A browser saves these under a name.
 _DOWNLOADS: Final[Mapping[str, Mapping[str, str]]] = {
-    "text/csv": {"Content-Disposition": 'attachment; filename="proxy_logs.csv"'},
+    _CSV: _CSV_DOWNLOAD,
+    _CSV_FOR_PEOPLE: _CSV_DOWNLOAD,
     _PARQUET: {"Content-Disposition": 'attachment; filename="proxy_logs.parquet"'},
 }
 
@@ -140,8 +146,10 @@ class QueryViewSet(AppViewSet):
         A predicate on `day` decides what is read; without one a query reads the whole history.
 
         `Accept`, weights included, chooses `application/json` (the default), `text/csv`,
-        `application/x-ndjson` or `application/vnd.apache.parquet`. Only JSON is declared, so that generated
-        clients have one typed answer.
+        `application/x-ndjson` or `application/vnd.apache.parquet`. `text/csv` has the values as they are;
+        `text/csv; for=people` is for spreadsheets: what they would run as a formula begins with `'`.
+
+        Only JSON is declared, so that generated clients have one typed answer.
         """
         media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
         self._require_room(min(query_limits().max_bytes, _OF_CALLER))
@@ -166,7 +174,8 @@ class QueryViewSet(AppViewSet):
         if media_type != _PARQUET and accepts_gzip(request):
             pieces = compress_sequence(pieces)
             headers["Content-Encoding"] = "gzip"
-        return StreamingHttpResponse(pieces, content_type=media_type, headers=headers)
+        content_type = "text/csv; charset=utf-8" if media_type.startswith(_CSV) else media_type
+        return StreamingHttpResponse(pieces, content_type=content_type, headers=headers)
 
     def _keep(self, result: QueryResult) -> None:
         """Count the memory of a result until its answer is made.

@@ -6,7 +6,8 @@ is quarantined. A single value is quarantined if it is not an object, has a fiel
 too deeply or contains an unpaired surrogate.
 
 Some values are entries after a correction: of a repeated field the last value counts, 12.0 is the integer 12,
-and a timestamp that no date holds is null.
+and a timestamp that no date holds is null. Where the times near the day are known, entries without any column
+are quarantined too, and timestamps more than two days away are listed; those entries stay.
 """
 
 from __future__ import annotations
@@ -21,15 +22,22 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from itertools import islice, pairwise
+from itertools import compress, islice, pairwise
 from operator import length_hint
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 import msgspec
 import pyarrow as pa
 
+from logs.columns import COLUMNS
 from logs.compaction.corrections import corrected_entry
-from logs.compaction.decoders import DECODE_ERRORS, MAX_ENTRY_BYTES, decoder_for, entry_decoder
+from logs.compaction.decoders import (
+    DECODE_ERRORS,
+    MAX_ENTRY_BYTES,
+    decode_members,
+    decoder_for,
+    entry_decoder,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -54,6 +62,24 @@ _GZIP: Final = b"\x1f\x8b"
 _TRUNCATED: Final = "Input data was truncated"
 _ERROR_OFFSET: Final = re.compile(r" \(byte (\d+)\)$")
 _ENDS_BEFORE_BREAK: Final = frozenset({b"}\n", b"}\r"})
+
+COLUMN_NAMES: Final = frozenset(column.name for column in COLUMNS)
+#: The keys, and characters of a key, that the reason of an entry without a column names.
+_MAX_KEYS: Final = 10
+_MAX_KEY: Final = 40
+_WRONG_TYPE: Final = re.compile(
+    r"Expected `(?P<expected>[^`]+)`(?:, got `(?P<got>[^`]+)`| (?P<limit>[<>]= -?\d+))?"
+    r"(?: - at `\$\.(?P<field>[^`]+)`)?"
+)
+_TYPES: Final = {
+    "int": "an integer",
+    "float": "a number with a fraction",
+    "str": "text",
+    "bool": "true or false",
+    "null": "null",
+    "array": "a list",
+    "object": "an object",
+}
 
 _AnyObject = msgspec.defstruct("_AnyObject", [], gc=False)
 
@@ -108,8 +134,10 @@ class SplitFile(NamedTuple):
     corrected: Mapping[int, bytes]
 
 
-def split(body: bytes, *, is_known_utf8: bool = False) -> SplitFile:
+def split(body: bytes, *, is_known_utf8: bool = False, times: range | None = None) -> SplitFile:
     """Split a file into its JSON values, and check each.
+
+    ``times`` are the timestamps that are near the file's prefix.
 
     Raises:
         BadFile: the file is empty, cannot be unpacked, or some line is not JSON.
@@ -121,7 +149,7 @@ def split(body: bytes, *, is_known_utf8: bool = False) -> SplitFile:
     if not is_known_utf8 and not is_utf8(body):
         raise BadFile(_explain_not_utf8(body))
     lines = Lines(body, _starts_of_lines(body))
-    invalid = find_invalid(body, lines.starts)
+    invalid = find_invalid(body, lines.starts, times=times)
     if lines and not invalid:
         return SplitFile(lines, {}, {})
     if not body.strip(_WHITESPACE):
@@ -130,13 +158,13 @@ def split(body: bytes, *, is_known_utf8: bool = False) -> SplitFile:
     if _json_error(body) is None:
         is_array = body.lstrip(_WHITESPACE).startswith(b"[")
         values = list(map(bytes, _decode_array(body))) if is_array else [body]
-        return check_values(values)
+        return check_values(values, times=times)
     if (elements := _array_elements(body)) is not None:
-        return check_values(elements)
-    return _split_lines(body, lines, invalid)
+        return check_values(elements, times=times)
+    return _split_lines(body, lines, invalid, times)
 
 
-def _split_lines(body: bytes, lines: Lines, invalid: Sequence[int]) -> SplitFile:
+def _split_lines(body: bytes, lines: Lines, invalid: Sequence[int], times: range | None) -> SplitFile:
     blank = {index for index in invalid if not bytes(lines[index]).strip(_WHITESPACE)}
     for index in invalid:
         line = bytes(lines[index])
@@ -146,18 +174,19 @@ def _split_lines(body: bytes, lines: Lines, invalid: Sequence[int]) -> SplitFile
         if error == _TRUNCATED and may_continue and blank.issuperset(range(index)):
             # This is the first line of one value that has several lines.
             if _is_json(body):
-                return check_values([body])
+                return check_values([body], times=times)
             raise BadFile(_explain_broken_value(body))
         raise BadFile(f"line {index + 1} is not JSON: {error}")
     if blank:
-        return check_values([lines[index] for index in range(len(lines)) if index not in blank])
-    return _correct(lines, invalid)
+        entries = [lines[index] for index in range(len(lines)) if index not in blank]
+        return check_values(entries, times=times)
+    return _correct(lines, invalid, times)
 
 
-def check_values(values: Sequence[JsonBytes]) -> SplitFile:
+def check_values(values: Sequence[JsonBytes], *, times: range | None = None) -> SplitFile:
     """Return the values with their errors and corrections. All values must be UTF-8."""
     decoder = decoder_for(values[0] if len(values) >= _MIN_VALUES_FOR_OWN_DECODER else b"")
-    return _correct(values, _find_invalid_one_by_one(values, decoder))
+    return _correct(values, _find_invalid_one_by_one(values, decoder, times), times)
 
 
 def _unpack(body: bytes) -> bytes:
@@ -171,10 +200,11 @@ def _unpack(body: bytes) -> bytes:
     return unpacked
 
 
-def find_invalid(content: bytes, starts: array[int]) -> list[int]:
+def find_invalid(content: bytes, starts: array[int], *, times: range | None = None) -> list[int]:
     """Return the indexes of texts that are not exactly one log entry, in ascending order.
 
     Args:
+        times: also return entries with a timestamp that is none of these, and those that may have no column.
         content: the texts in UTF-8, with a line break between two.
         starts: the offset of each text, and last the offset at which another one would start.
     """
@@ -187,10 +217,10 @@ def find_invalid(content: bytes, starts: array[int]) -> list[int]:
         bounds = starts[first : end + 1]
         if not (
             _look_like_objects(content, bounds)
-            and _holds_entries(view[bounds[0] : bounds[-1]], decoder, count=end - first)
+            and _holds_entries(view[bounds[0] : bounds[-1]], decoder, count=end - first, times=times)
         ):
             texts = [content[start : following - 1] for start, following in pairwise(bounds)]
-            invalid += [first + index for index in _find_invalid_one_by_one(texts, decoder)]
+            invalid += [first + index for index in _find_invalid_one_by_one(texts, decoder, times)]
         first = end
     return invalid
 
@@ -209,15 +239,42 @@ def _look_like_objects(content: bytes, bounds: array[int]) -> bool:
     return True
 
 
-def _holds_entries(content: memoryview, decoder: Decoder, *, count: int) -> bool:
+def _holds_entries(content: memoryview, decoder: Decoder, *, count: int, times: range | None) -> bool:
     """Return True if ``content`` is ``count`` log entries, with any white space or none between them."""
+    if len(content) > MAX_ENTRY_BYTES:
+        return False
     try:
-        return len(content) <= MAX_ENTRY_BYTES and len(decoder.decode_lines(content)) == count
+        decoded = decoder.decode_lines(content)
     except DECODE_ERRORS:
         return False
+    return len(decoded) == count and (times is None or not any(_look_strange(decoded, times)))
 
 
-def _find_invalid_one_by_one(values: Sequence[JsonBytes], decoder: Decoder) -> list[int]:
+def _look_strange(decoded: Sequence[Any], times: range) -> list[bool]:
+    """Say of each entry whether its timestamp is none of ``times``, or it may have no column."""
+    first, end = times.start, times.stop
+    return [
+        not first <= moment < end
+        if (moment := entry.timestamp) is not None
+        else entry.logId is None and entry.cacheStatus is None
+        for entry in decoded
+    ]
+
+
+def _find_invalid_one_by_one(values: Sequence[JsonBytes], decoder: Decoder, times: range | None) -> list[int]:
+    invalid = _find_undecodable(values, decoder)
+    if times is None:
+        return invalid
+    strange = list(invalid)
+    failed = set(invalid)
+    indexes = iter(index for index in range(len(values)) if index not in failed)
+    while some := list(islice(indexes, _DECODED_AT_ONCE)):
+        looks = _look_strange([decoder.decode(values[index]) for index in some], times)
+        strange += compress(some, looks)
+    return sorted(strange)
+
+
+def _find_undecodable(values: Sequence[JsonBytes], decoder: Decoder) -> list[int]:
     invalid: list[int] = []
     remaining = iter(values)
     while length_hint(remaining):
@@ -233,17 +290,22 @@ def _find_invalid_one_by_one(values: Sequence[JsonBytes], decoder: Decoder) -> l
     return invalid
 
 
-def _correct(values: Sequence[JsonBytes], invalid: Iterable[int]) -> SplitFile:
+def _correct(values: Sequence[JsonBytes], invalid: Iterable[int], times: range | None) -> SplitFile:
     """Explain or correct the values that are not log entries."""
     errors: dict[int, str] = {}
     corrected: dict[int, bytes] = {}
     for index in invalid:
         value = bytes(values[index])
         text, error = corrected_entry(value) if len(value) <= MAX_ENTRY_BYTES else (None, "")
+        if text is not None and times is not None:
+            if not (decode_members(text).keys() & COLUMN_NAMES):
+                text, error = None, _explain_no_column(text)
+            elif not error:
+                error = _explain_time(text, times)
+        elif text is None:
+            error = _entry_error(value)
         if text is not None:
             corrected[index] = text
-        else:
-            error = _entry_error(value)
         if error:
             errors[index] = error
     return SplitFile(values, errors, corrected)
@@ -285,7 +347,7 @@ def _entry_error(value: bytes) -> str:
     except RecursionError:
         return "nested too deeply"
     except msgspec.ValidationError as error:
-        return str(error)
+        return _in_words(str(error))
     except DECODE_ERRORS as error:
         if _is_json(value):
             return "contains an unpaired surrogate, which is not a character"
@@ -294,6 +356,39 @@ def _entry_error(value: bytes) -> str:
         return f"an entry of {len(value)} bytes; the limit is {MAX_ENTRY_BYTES}"
     # The limit of nesting also counts Python's own calls: here there are fewer than where it failed.
     return "nested too deeply"
+
+
+def _in_words(error: str) -> str:
+    """Say what msgspec says of a value of a wrong type."""
+    match = _WRONG_TYPE.fullmatch(error)
+    if match is None:
+        return error
+    field, expected = match["field"], match["expected"].removesuffix(" | null")
+    what = f"{field} is" if field else "the entry is"
+    if match["got"]:
+        return f"{what} {_TYPES[match['got']]}, not {_TYPES[expected]}"
+    return f"{what} out of range: it must be {match['limit']}" if match["limit"] else error
+
+
+def _explain_no_column(entry: bytes) -> str:
+    """Return why an object without any column is no entry. Its keys say what it is."""
+    keys = [json.dumps(key[:_MAX_KEY], ensure_ascii=False) for key in decode_members(entry)]
+    if not keys:
+        return "it has no field"
+    more = f" and {len(keys) - _MAX_KEYS} more" if len(keys) > _MAX_KEYS else ""
+    return f"it has no column of the log; its keys are {', '.join(keys[:_MAX_KEYS])}{more}"
+
+
+def _explain_time(entry: bytes, times: range) -> str:
+    """Return what to say of a timestamp that is far from the day, or an empty text."""
+    moment = entry_decoder(()).decode(entry).timestamp
+    if moment is None or moment in times:
+        return ""
+    hint = ". It seems to be in seconds; it must be in milliseconds" if 1000 * moment in times else ""
+    return (
+        f"timestamp {moment} is more than two days from the day of its prefix: the entry stays, and savings "
+        f"do not measure it{hint}"
+    )
 
 
 def _is_json(text: bytes) -> bool:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from logs.compaction.convert import Chunk, Converter, connect
 from logs.compaction.entries import BadFile, Lines, find_invalid, is_utf8, split
-from logs.layout import hour_of
+from logs.layout import hour_of, near
 from tenantadmin.lib.objectstore.batch import starts_of
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def read_rows(
         for _ in range(_THREADS):
             converters.put(Converter(engine, day=day))
         pending: deque[Future[pa.RecordBatch]] = deque()
-        for chunk in _chunks(batches, quarantined):
+        for chunk in _chunks(batches, quarantined, near(day)):
             pending.append(pool.submit(_convert, chunk, converters))
             if len(pending) > _MAX_WAITING:
                 yield pending.popleft().result()
@@ -70,7 +70,7 @@ def _convert(chunk: Chunk, converters: SimpleQueue[Converter]) -> pa.RecordBatch
         converters.put(converter)
 
 
-def _chunks(batches: Iterable[Batch], quarantined: list[InvalidEntry]) -> Iterator[Chunk]:
+def _chunks(batches: Iterable[Batch], quarantined: list[InvalidEntry], times: range) -> Iterator[Chunk]:
     """Yield the entries of all objects in chunks of about `_CHUNK_BYTES`."""
     arrays: list[pa.Array[Any]] = []
     hours = bytearray()
@@ -78,7 +78,7 @@ def _chunks(batches: Iterable[Batch], quarantined: list[InvalidEntry]) -> Iterat
     for batch in batches:
         # Arrays refer to the content of their batches, so a few small arrays can keep much of it in memory.
         batch_bytes += len(batch.content)
-        for entries, entry_hours in _arrays_of_batch(batch, quarantined):
+        for entries, entry_hours in _arrays_of_batch(batch, quarantined, times):
             arrays.append(entries)
             hours += entry_hours
             chunk_bytes += entries.nbytes
@@ -90,7 +90,7 @@ def _chunks(batches: Iterable[Batch], quarantined: list[InvalidEntry]) -> Iterat
 
 
 def _arrays_of_batch(
-    batch: Batch, quarantined: list[InvalidEntry]
+    batch: Batch, quarantined: list[InvalidEntry], times: range
 ) -> Iterator[tuple[pa.Array[Any], bytes | bytearray]]:
     """Yield arrays of a batch's entries, each with the entries' prefix hours. Quarantine bad entries."""
     count = len(batch.entries)
@@ -98,10 +98,11 @@ def _arrays_of_batch(
     # The usual batches are many objects of one entry each, checked here together, or one object of lines.
     check_together = count > 1 and is_utf8(batch.content)
     replacements: dict[int, Sequence[JsonBytes]] = {}
-    for index in find_invalid(batch.content, batch.starts) if check_together else range(count):
+    invalid = find_invalid(batch.content, batch.starts, times=times) if check_together else range(count)
+    for index in invalid:
         key = batch.entries[index].key
         try:
-            parts = split(batch.body(index), is_known_utf8=check_together)
+            parts = split(batch.body(index), is_known_utf8=check_together, times=times)
         except BadFile as error:
             quarantined.append(InvalidEntry(key, None, str(error)))
             replacements[index] = ()

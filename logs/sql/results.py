@@ -5,7 +5,6 @@ Contract: "SQL over the log". Imports neither Django nor DRF.
 
 from __future__ import annotations
 
-import csv
 import io
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -17,7 +16,7 @@ from msgspec import Meta
 
 from logs.sql.arrays import with_milliseconds
 from logs.sql.values import as_text, json_values
-from tenantadmin.lib.core.spreadsheets import harmless
+from tenantadmin.lib.core.spreadsheets import csv_bytes
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -81,13 +80,11 @@ def ndjson_pieces(result: QueryResult) -> Iterator[bytes]:
 def csv_pieces(result: QueryResult, *, for_people: bool = False) -> Iterator[bytes]:
     """Yield CSV (RFC 4180) with a header line. Null is an empty field, and nested values are JSON.
 
-    ``for_people`` writes ``'`` before text that a spreadsheet would take for a formula: the log holds text of
-    unknown clients.
+    ``for_people``: see `csv_bytes`.
     """
-    write = _spreadsheet_field if for_people else _csv_field
-    yield _csv_lines([[write(column.name) for column in result.columns]])
+    yield csv_bytes([[column.name for column in result.columns]], for_people=for_people, as_text=as_text)
     for table in _column_pieces(result):
-        yield _csv_lines([[write(value) for value in row] for row in zip(*table, strict=True)])
+        yield csv_bytes(zip(*table, strict=True), for_people=for_people, as_text=as_text)
 
 
 def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
@@ -119,18 +116,6 @@ def _row_pieces(result: QueryResult) -> Iterator[list[dict[str, Any]]]:
         yield [dict(zip(names, row, strict=True)) for row in zip(*table, strict=True)]
 
 
-def _csv_lines(rows: list[list[Any]]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text).writerows(rows)
-    return text.getvalue().encode()
-
-
-def _csv_field(value: Any) -> Any:
-    if value is None or isinstance(value, str):
-        return value
-    return as_text(value)
-
-
 def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
     if _fits_parquet(chunks[0].type):
         # Parquet has no timestamps in seconds, and Arrow cannot convert DuckDB's infinities.
@@ -141,10 +126,6 @@ def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
             for chunk in chunks
         ]
     )
-
-
-def _spreadsheet_field(value: Any) -> Any:
-    return harmless(value) if isinstance(value, str) else _csv_field(value)
 
 
 def _fits_parquet(type_: pa.DataType) -> bool:

@@ -338,6 +338,8 @@ PLAN_LIMITS: dict[str, dict[str, int | None]] = {
         ("enterprise", 100, {"tenants": None, "fqdns": None, "rules": None}),
     )
 }
+#: Bytes of events a day that belong to no tenant, of one client network (`accounts.quotas`).
+NETWORK_STORED_BYTES = 20 << 20
 #: How many drafts of its rules a tenant may have at a time.
 MAX_RULE_DRAFTS = 25
 #: How long a deleted tenant stays in the manifest, and a released FQDN reserved for its tenant.

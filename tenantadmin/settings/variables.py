@@ -85,6 +85,8 @@ DEFAULT_FROM_EMAIL: str = env.sender("EMAIL_FROM", "Gateway <no-reply@localhost>
 MAGIC_LINK_EMAIL_LIMIT = env.str("MAGIC_LINK_EMAIL_LIMIT", "5 per 15 minutes", validate=check_rate_limit)
 MAGIC_LINK_ADDRESS_LIMIT = env.str("MAGIC_LINK_ADDRESS_LIMIT", "20 per 15 minutes", validate=check_rate_limit)
 INVITATION_LIMIT = env.str("INVITATION_LIMIT", "20 per hour", validate=check_rate_limit)
+#: Of one recipient, over all tenants.
+INVITATION_RECIPIENT_LIMIT = env.str("INVITATION_RECIPIENT_LIMIT", "10 per day", validate=check_rate_limit)
 PASSWORD_ADDRESS_LIMIT = env.str("PASSWORD_ADDRESS_LIMIT", "20 per 15 minutes", validate=check_rate_limit)
 #: Whether platform admins need a second factor for the admin site.
 STAFF_SECOND_FACTOR = env.bool("STAFF_SECOND_FACTOR", default=not DEBUG)
@@ -98,6 +100,8 @@ CALLER_BUDGETS = {
     "query": env.str("QUERY_BUDGET", "600 per minute", validate=check_rate_limit),
     "request": env.str("REQUEST_BUDGET", "60 per minute", validate=check_rate_limit),
 }
+#: All callers of one network may together ask for so many times as much.
+NETWORK_BUDGET_FACTOR = env.int("NETWORK_BUDGET_FACTOR", 10, validate=Range(1, 1_000_000))
 #: Seconds of processor time after which a request that computes ends (`tenantadmin.lib.core.work`).
 REQUEST_SECONDS = env.float("REQUEST_SECONDS", 5.0, validate=Range(0.1, 600))
 PAT_LIMIT = env.str("PAT_LIMIT", "1000 per hour", validate=check_rate_limit)

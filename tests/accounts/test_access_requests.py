@@ -139,7 +139,7 @@ class TestAsking:
             "sue@example.org asks for access to Warehouse",
         )
         link = f"https://dash.example.org/#/t/{world.tenant.pk}/members"
-        for part in (link, "for 2 h", "Reason: ticket 7", format_timestamp(request.expires_at)):
+        for part in (link, "for 2 h", "Reason:\n\n> ticket 7\n", format_timestamp(request.expires_at)):
             assert part in asked.body
         [listed] = owner.get(requests_of(world.tenant)).json()["requests"]
         assert listed == {
@@ -370,7 +370,7 @@ class TestEmergency:
         assert ends_at(sue, world.tenant) is not None
         told = mail.outbox[0]
         assert told.to == ["owner@example.org"]
-        assert "Reason: ticket 7\nApproved by admin@example.org." in told.body
+        assert "Reason:\n\n> ticket 7\n\nApproved by admin@example.org." in told.body
         event = Event.objects.get(kind="access.approved")
         assert (event.actor, event.subject, event.reason) == (
             "admin@example.org",

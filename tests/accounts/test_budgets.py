@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import gc
+import uuid
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.conf import settings
+from django.test import Client
 from django.urls import URLPattern
+from hypothesis import given
+from hypothesis import strategies as st
 
+import accounts.budgets
 from accounts.budgets import MeteredPieces, on_budget, require_budget, use_budget
+from accounts.limits import storage
 from accounts.routes import policies
 from rules.api.markers import MarkerViewSet
 from rules.api.rules import RulesetViewSet
@@ -37,6 +43,8 @@ RULES = {"rules": [{"id": "orders", "conditions": {"isReadOnly": True}}]}
 @pytest.fixture(autouse=True)
 def budgets(settings: Any) -> None:
     settings.CALLER_BUDGETS = {"lint": "2 per hour", "query": "3 per hour", "request": "1 per hour"}
+    accounts.budgets._untold.clear()
+    accounts.budgets._spenders.clear()
 
 
 @pytest.fixture
@@ -70,10 +78,66 @@ def test_other_callers_and_other_work_have_budgets_of_their_own() -> None:
     require_budget(QUERY, caller="ada@example.org")
 
 
-def test_short_requests_are_free() -> None:
-    for _ in range(100):
-        use_budget(LINT, caller="ada@example.org", seconds=0.099)
-    assert not is_refused("ada@example.org")
+def test_short_requests_add_up() -> None:
+    """251 requests of 24 ms each were free: their time was rounded down to tenths of a second."""
+    for number in range(251):
+        use_budget(LINT, caller="ada@example.org", seconds=0.024)
+        assert is_refused("ada@example.org") == (number >= 84)
+
+
+def test_a_request_costs_at_least_two_milliseconds() -> None:
+    for number in range(1_050):
+        use_budget(LINT, caller="ada@example.org", seconds=0)
+        assert is_refused("ada@example.org") == (number >= 999)
+
+
+@given(costs=st.lists(st.integers(2, 250), max_size=40))
+def test_a_process_keeps_less_than_a_tenth_of_a_second_to_itself(costs: list[int]) -> None:
+    caller = f"{uuid.uuid4()}@example.org"
+    for cost in costs:
+        use_budget(LINT, caller=caller, seconds=cost / 1000)
+    told = storage().get(f"LIMITER/lint/ms {caller}/2000/1/hour") if sum(costs) >= 100 else 0
+    assert sum(costs) - 100 < told <= sum(costs)
+
+
+def test_the_callers_of_one_network_have_a_budget_together(settings: Any) -> None:
+    settings.NETWORK_BUDGET_FACTOR = 2
+    for name in ("ada", "bob", "eve"):
+        use_budget(LINT, caller=f"{name}@example.org", network="192.0.2.1", seconds=1.4)
+    require_budget(LINT, caller="zoe@example.org", network="192.0.2.2")
+    with pytest.raises(RateLimited):
+        require_budget(LINT, caller="zoe@example.org", network="192.0.2.1")
+
+
+def test_an_ipv6_client_is_one_network_for_all_its_callers(
+    world: factories.World, monkeypatch: pytest.MonkeyPatch, settings: Any
+) -> None:
+    settings.NETWORK_BUDGET_FACTOR = 1
+    ticks = iter(range(100))
+    action: Any = RulesetViewSet.validate_rules
+    budget = replace(LINT, clock=lambda: next(ticks))
+    monkeypatch.setattr(action, "operation", replace(action.operation, budget=budget))
+    statuses = [
+        Client()
+        .post(
+            VALIDATE,
+            RULES,
+            content_type="application/json",
+            headers={"Authorization": f"Bearer {factories.sign_in(user)}"},
+            REMOTE_ADDR=f"2001:db8::{number}",
+        )
+        .status_code
+        for number, user in enumerate((world.owner, world.member, world.stranger))
+    ]
+    assert statuses == [200, 200, 429]
+
+
+def test_requests_that_are_refused_before_they_run_count_for_their_network(world: factories.World) -> None:
+    use_budget(REQUEST, caller="127.0.0.1", seconds=0.95)
+    forged = ApiClient("no.such.token")
+    statuses = [forged.get("/users").status_code for _ in range(51)]
+    assert (statuses[0], statuses[-1], {*statuses}) == (401, 429, {401, 429})
+    assert ApiClient(factories.sign_in(world.owner)).get("/users").status_code == 200
 
 
 def test_without_redis_nothing_is_refused(

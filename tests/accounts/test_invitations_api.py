@@ -11,7 +11,7 @@ import pytest
 from accounts.access.scopes import Scope
 from accounts.admin.revoking import offboard
 from accounts.deletion import delete_user
-from accounts.models import Event, Invitation, Membership, Tenant, User
+from accounts.models import Event, Invitation, InvitationRefusal, Membership, Tenant, User
 from accounts.tasks import remove_old_invitations
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core.timestamps import format_timestamp, now
@@ -44,6 +44,10 @@ def invite(world: factories.World, email: str = "stranger@example.org", role: st
     return str(answer.json()["id"])
 
 
+def joined(user: User, ago: dt.timedelta) -> None:
+    User.objects.filter(pk=user.pk).update(created_at=now() - ago)
+
+
 def kinds() -> list[tuple[str, str, str]]:
     rows = Event.objects.exclude(kind__startswith="token.").order_by("at", "id")
     return list(rows.values_list("kind", "actor", "subject"))
@@ -54,6 +58,7 @@ class TestInviting:
         self, world: factories.World, mailoutbox: list[EmailMultiAlternatives], settings: Any
     ) -> None:
         settings.DASHBOARD_URL = "https://dash.example.org/"
+        joined(world.owner, dt.timedelta(days=2))
         owner = signed_in(world.owner)
         body = {"email": " Grace@Example.org", "role": "admin", "message": "Have a <look>."}
         answer = owner.post(into(world.tenant), body)
@@ -81,7 +86,7 @@ class TestInviting:
         (mail,) = mailoutbox
         assert (mail.to, mail.subject) == (
             ["grace@example.org"],
-            "owner@example.org invites you to the tenant Warehouse",
+            "owner@example.org invites you to a tenant of the Gateway",
         )
         html = str(mail.alternatives[0][0])
         assert "> Have a <look>." in mail.body
@@ -100,7 +105,7 @@ class TestInviting:
         factories.make_user("gone@example.org", is_active=False)
         answers = []
         for email in ("unknown@example.org", "stranger@example.org", "admin@example.org", "gone@example.org"):
-            with django_assert_num_queries(10):
+            with django_assert_num_queries(11):
                 answer = owner.post(into(world.tenant), {"email": email, "role": "member"})
             shown = answer.json()
             for name in ("id", "email", "createdAt", "expiresAt"):
@@ -177,6 +182,83 @@ class TestInviting:
             for number in range(21)
         ]
         assert statuses == [201] * 20 + [429]
+
+    def test_a_mailbox_gets_ten_a_day_of_all_tenants(
+        self, world: factories.World, mailoutbox: list[EmailMultiAlternatives]
+    ) -> None:
+        """84 came in six seconds, from seven free accounts."""
+        statuses: list[int] = []
+        for number in range(6):
+            owner = factories.make_user(f"owner{number}@example.org")
+            tenant = factories.make_tenant(factories.make_account(f"a{number}", owners=[owner]), owner=owner)
+            body = {"email": "Victim@example.org", "role": "member"}
+            statuses += [signed_in(owner).post(into(tenant), body).status_code for _ in range(2)]
+        assert statuses == [201] * 10 + [429] * 2
+        assert len(mailoutbox) == 10
+
+    def test_a_receiver_refuses_further_ones(
+        self, world: factories.World, mailoutbox: list[EmailMultiAlternatives]
+    ) -> None:
+        invite(world)
+        (link,) = {it for it in str(mailoutbox[0].body).split() if "unsubscribe" in it}
+        assert mailoutbox[0].extra_headers["List-Unsubscribe"] == f"<{link}>"
+        path = link.removeprefix("http://testserver")
+        page = ApiClient().get(path).content.decode()
+        assert "Do you want no more invitations by mail?" in page
+        invite(world)  # Programs that follow links refuse nothing.
+        assert len(mailoutbox) == 2
+        for _ in range(2):
+            assert "You get no more invitations by mail." in ApiClient().post(path).content.decode()
+        invite(world)
+        assert len(mailoutbox) == 2
+        # It is there after signing in, and other addresses get theirs.
+        assert len(signed_in(world.stranger).get(OWN).json()["invitations"]) == 1
+        invite(world, "ada@example.org")
+        assert [it.to for it in mailoutbox[2:]] == [["ada@example.org"]]
+        assert [it for it in kinds() if it[1] == "stranger@example.org"] == [
+            ("invitation.declined", "stranger@example.org", "stranger@example.org")
+        ]
+
+    def test_a_forged_link_refuses_nothing(self, world: factories.World) -> None:
+        answer = ApiClient().post("/digests/unsubscribe?t=InN0cmFuZ2VyQGV4YW1wbGUub3JnIg:1:x")
+        assert answer.status_code == 400
+        assert not InvitationRefusal.objects.exists()
+
+    def test_a_mail_shows_what_users_wrote_as_theirs_and_without_links(
+        self, world: factories.World, mailoutbox: list[EmailMultiAlternatives]
+    ) -> None:
+        joined(world.owner, dt.timedelta(days=1))
+        Tenant.objects.filter(pk=world.tenant.pk).update(
+            name="x”. Pay at https://evil.example/a now, “evil.example"
+        )
+        message = (
+            "Hello.\n\nYour account is closed.\u2028See www.evil.example or evil.example/b\r\n-- The service"
+        )
+        body = {"email": "grace@example.org", "role": "member", "message": message}
+        assert signed_in(world.owner).post(into(world.tenant), body).status_code == 201
+        (mail,) = mailoutbox
+        assert mail.subject == "owner@example.org invites you to a tenant of the Gateway"
+        text, html = str(mail.body), str(mail.alternatives[0][0])
+        assert (
+            "\n> Hello.\n>\n> Your account is closed.\n> See [web address left out] or evil[.]example/b\n"
+            "> -- The service\n"
+        ) in text
+        assert "the tenant “x'. Pay at [web address left out] now, 'evil[.]example” of the Gateway" in text
+        for shown in (text, html):
+            assert "evil.example" not in shown
+
+    @pytest.mark.parametrize(("hours", "status"), [(23, 400), (25, 201)])
+    def test_a_new_user_invites_without_a_message(
+        self, world: factories.World, hours: int, status: int
+    ) -> None:
+        joined(world.owner, dt.timedelta(hours=hours))
+        body = {"email": "grace@example.org", "role": "member", "message": "Hello."}
+        answer = signed_in(world.owner).post(into(world.tenant), body)
+        assert answer.status_code == status
+        if status == 400:
+            assert answer.json()["details"][0]["path"] == "/message"
+            assert not Invitation.objects.exists()
+            assert signed_in(world.owner).post(into(world.tenant), {**body, "message": ""}).status_code == 201
 
     def test_a_mail_that_cannot_be_sent_leaves_no_open_invitation(
         self, world: factories.World, settings: Any

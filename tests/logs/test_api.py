@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import tracemalloc
+import uuid
 from typing import IO, TYPE_CHECKING, Any, cast
 
 import pytest
@@ -411,7 +413,9 @@ def test_a_query_is_answered_and_audited(world: World, member: ApiClient) -> Non
 @pytest.mark.parametrize(
     ("accept", "media_type", "body"),
     [
-        ("text/csv", "text/csv", b"n\r\n1\r\n"),
+        ("text/csv", "text/csv; charset=utf-8", b"n\r\n1\r\n"),
+        ("text/csv; for=people", "text/csv; charset=utf-8", b"n\r\n1\r\n"),
+        ("text/csv; header=absent; charset=latin-1", "text/csv; charset=utf-8", b"n\r\n1\r\n"),
         ("text/csv;q=0.1, application/x-ndjson;q=0.5", "application/x-ndjson", b'{"n":1}\n'),
     ],
 )
@@ -439,6 +443,28 @@ def test_a_file_gets_a_name(world: World, member: ApiClient, accept: str, name: 
         "POST", f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1 AS n"}, headers={"Accept": accept}
     )
     assert (answer.status_code, answer.headers.get("Content-Disposition")) == (200, name)
+
+
+@pytest.mark.parametrize(
+    ("accept", "body"),
+    [
+        ("text/csv", b"=a\r\n=1+1\r\n"),
+        ("text/csv; for=machines", b"=a\r\n=1+1\r\n"),
+        ("text/csv; for=people", b"'=a\r\n'=1+1\r\n"),
+        ('TEXT/CSV;charset=utf-8;FOR="People"', b"'=a\r\n'=1+1\r\n"),
+    ],
+)
+def test_csv_for_people_runs_nothing_in_a_spreadsheet(
+    world: World, member: ApiClient, accept: str, body: bytes
+) -> None:
+    """The dashboard's "CSV for Excel" had live formulas from texts of the log."""
+    answer = member.request(
+        "POST",
+        f"/tenants/{world.tenant.pk}/query",
+        {"sql": "SELECT '=1+1' AS \"=a\""},
+        headers={"Accept": accept},
+    )
+    assert b"".join(answer) == body
 
 
 def test_a_form_that_is_not_offered_is_refused_before_the_query_runs(world: World, member: ApiClient) -> None:
@@ -484,6 +510,62 @@ def test_the_schema_describes_the_columns_of_a_query(world: World, member: ApiCl
     python_types = {"VARCHAR": str, "BIGINT": int, "INTEGER": int, "BOOLEAN": bool}
     assert all(type(column["example"]) is python_types[column["type"]] for column in schema["columns"])
     assert all(column["meaning"] for column in schema["columns"])
+
+
+@pytest.mark.parametrize("statement", ["SELECT 1 --" + "x" * 900_000, "\0" * 65_000, "é" * 32_769])
+def test_of_a_statement_that_is_too_long_the_audit_has_the_beginning_and_a_hash(
+    world: World, member: ApiClient, statement: str
+) -> None:
+    """A free member stored 107 MB in 14 s, for 400 days."""
+    answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": statement})
+    assert (answer.status_code, answer.json()["error"]) == (400, "query_rejected")
+    run = QueryRun.objects.get()
+    stored = statement.replace("\0", "␀")
+    digest = hashlib.sha256(stored.encode()).hexdigest()
+    assert run.statement.endswith(f"… ({len(stored.encode())} bytes, SHA-256 {digest})")
+    assert stored.startswith(run.statement.partition("…")[0])
+    assert (run.outcome, len(run.statement.encode()) < 1_200) == ("query_rejected", True)
+
+
+def test_a_statement_of_64_kib_is_in_the_audit(world: World, member: ApiClient) -> None:
+    statement = f"SELECT 1 AS n --{'x' * 65_520}"
+    assert len(statement) == 64 << 10
+    assert member.post(f"/tenants/{world.tenant.pk}/query", {"sql": statement}).status_code == 200
+    assert QueryRun.objects.get().statement == statement
+
+
+class TestQuotaOfTheAudit:
+    @pytest.fixture(autouse=True)
+    def little(self, settings: Any) -> None:
+        settings.RATE_LIMIT_NAMESPACE = f"test-{uuid.uuid4().hex}"
+        plans = settings.PLAN_LIMITS
+        settings.PLAN_LIMITS = {plan: {**plans[plan], "stored_bytes": 2_000} for plan in plans}
+
+    def test_a_query_above_it_is_refused_and_stores_nothing(self, world: World, member: ApiClient) -> None:
+        address = f"/tenants/{world.tenant.pk}/query"
+        statuses = [member.post(address, {"sql": f"DROP {'x' * 500}"}).status_code for _ in range(4)]
+        answer = member.post(address, {"sql": "SELECT 1" + " " * 1_000})
+        assert (statuses, answer.status_code, answer.json()["error"]) == (
+            [400, 400, 429, 429],
+            429,
+            "rate_limited",
+        )
+        assert 86_000 < int(answer.headers["Retry-After"]) <= 86_400
+        assert QueryRun.objects.count() == 2
+
+    def test_reads_count_too(self, world: World, member: ApiClient) -> None:
+        statuses = [member.get(f"/tenants/{world.tenant.pk}/logs/2026/01/01").status_code for _ in range(9)]
+        assert (statuses[0], statuses[-1]) == (404, 429)
+        assert LogRead.objects.count() <= 6
+
+    def test_pages_are_shown_above_it_and_leave_the_hash_of_their_query(self, world: World) -> None:
+        statement = f"SELECT 1 AS n --{'x' * 3_000}"
+        for _ in range(3):
+            queries.query_rows(
+                default_store(), tenant=world.tenant.pk, statement=statement, reader=Reader("a@b.example", "")
+            )
+        digest = hashlib.sha256(statement.encode()).hexdigest()
+        assert {run.statement for run in QueryRun.objects.all()} == {f"… (3016 bytes, SHA-256 {digest})"}
 
 
 def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None:

@@ -112,7 +112,8 @@ def step_up(request: HttpRequest, *, device: Device) -> SignIn | HttpResponse:
         return redirect_to_login(request.get_full_path(), login_url=reverse("admin:login"))
     if is_reauthentication_required(request, app="allauth.mfa"):
         return confirm_sign_in(request, target=request.get_full_path())
-    return start_session(user, device, assurance=assurance_of(request), ways=ways_used(request, user))
+    ways = ways_used(request, user)
+    return start_session(user, device, assurance=assurance_of(request), ways=ways, is_step_up=True)
 
 
 @never_cache

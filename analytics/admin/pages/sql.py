@@ -33,7 +33,9 @@ from logs.sql.results import csv_pieces, parquet_pieces
 from logs.sql.values import as_text, json_values
 from logs.statuses import ROWS_MEANING, STATUSES, say_status
 from rules.admin.names import offer_rules
+from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import ApiError, BadRequest
+from tenantadmin.lib.core.request_context import current_address
 from tenantadmin.lib.core.serving import disconnection_of
 from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.http.budgets import QUERY
@@ -186,7 +188,7 @@ class SqlPage(LogPage):
             raise BadRequest("Write a statement first.")
         values = {name: self.request.POST.get(_VALUE + name, "") for name in parameters_of(statement)}
         ran = fill_parameters(statement, values)
-        with on_budget(QUERY, caller=self.actor):
+        with on_budget(QUERY, caller=self.actor, network=network_of(current_address())):
             result = run_query(
                 default_store(),
                 tenant=self.tenant.pk,

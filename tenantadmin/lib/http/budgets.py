@@ -25,13 +25,15 @@ BYTES_PER_SECOND: Final = 50 << 20
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A kind of work. Its limit is the setting ``CALLER_BUDGETS[name]``, in seconds per period.
+    """A kind of work. Its limit is the setting ``CALLER_BUDGETS[name]``, in seconds per period. It is
+    counted for the caller, and with a larger limit for the client's network.
 
     Attributes:
         clock: measures a request: processor time of this thread, or elapsed time if the work is elsewhere.
         places: how many requests of a caller one process works on at a time, until their answers are made.
         unread_bytes: a caller who has not read so much of earlier answers is refused.
-        is_cheap: most requests take less than what counts, so Redis is asked only about callers with others.
+        is_cheap: most requests cost little, so Redis is asked only about callers who, as this process has
+            learnt when it last told Redis of a cost, have nothing left.
     """
 
     name: str

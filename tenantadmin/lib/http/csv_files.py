@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
-import io
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Final
 
 from django.http import StreamingHttpResponse
 
-from tenantadmin.lib.core.spreadsheets import harmless
+from tenantadmin.lib.core.spreadsheets import csv_bytes
 from tenantadmin.lib.core.timestamps import format_timestamp
 
 if TYPE_CHECKING:
@@ -31,13 +29,8 @@ def stream_csv(name: str, header: Sequence[str], rows: Iterable[Sequence[object]
 def _pieces(rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
     left = iter(rows)
     while piece := list(islice(left, _PIECE_ROWS)):
-        text = io.StringIO()
-        csv.writer(text).writerows([harmless(_text(value)) for value in row] for row in piece)
-        yield text.getvalue().encode()
+        yield csv_bytes(piece, for_people=True, as_text=_text)
 
 
 def _text(value: object) -> str:
-    """Return a value as the text of a cell; None is empty."""
-    if isinstance(value, dt.datetime):
-        return format_timestamp(value)
-    return "" if value is None else str(value)
+    return format_timestamp(value) if isinstance(value, dt.datetime) else str(value)

@@ -77,7 +77,7 @@ function cell(tenant, name, value, day) {
  *   knows that it is UTF-8
  */
 export async function download(tenant, sql, kind) {
-  const accept = kind === "parquet" ? "application/vnd.apache.parquet" : "text/csv";
+  const accept = kind === "parquet" ? "application/vnd.apache.parquet" : "text/csv; for=people";
   const response = await send(
     "POST /tenants/{tenant}/query",
     { tenant, body: { sql } },

@@ -68,7 +68,7 @@ class TestAccess:
         ends_at = Membership.objects.get(user__email="support@example.org").ends_at
         assert ends_at is not None
         assert format_timestamp(ends_at) in message.body
-        assert "Reason: ticket 7" in message.body
+        assert "Reason:\n\n> ticket 7\n" in message.body
         assert "Approved by" not in message.body
         # Refused access mails nothing.
         with django_capture_on_commit_callbacks(execute=True):

@@ -31,6 +31,12 @@ class Run:
     rule: str | None
 
 
+def is_near(row: Row) -> bool:
+    """Return True if the timestamp is at most two days from the entry's day."""
+    midnight = int(datetime.fromisoformat(f"{row['day']}T00:00:00+00:00").timestamp()) * 1000
+    return -2 * DAY_MS <= row["timestamp"] - midnight < 3 * DAY_MS
+
+
 def judge(rows: Iterable[Row], prices: Sequence[Price], first: date, last: date, step: str = "day") -> Any:
     """Return what `GET /tenants/{t}/savings` has to answer, without links to queries."""
     before = (first - timedelta(1)).isoformat()
@@ -55,7 +61,7 @@ def judge(rows: Iterable[Row], prices: Sequence[Price], first: date, last: date,
             took = None if status == "ERROR" else mean
         is_inside = row["day"] >= first.isoformat()
         requests += is_inside
-        if took is None:
+        if took is None or not is_near(row):
             unmeasured += is_inside
             continue
         rule = row["matchedRule"] if is_spared else EXECUTED

@@ -73,7 +73,7 @@ def random_rows(chance: random.Random, first: date, last: date) -> list[Row]:
                 [
                     None,
                     chance.randrange(86_400_000),
-                    chance.randrange(-90_000_000, 180_000_000),
+                    chance.randrange(-300_000_000, 400_000_000),
                     *[chance.choice(anchors) + _MINUTE * chance.randrange(-12, 12)] * 4,
                     *[chance.choice(anchors) + chance.randrange(-400_000, 400_000)] * 2,
                 ]

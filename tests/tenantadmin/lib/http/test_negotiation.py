@@ -39,11 +39,29 @@ _OFFERED = ("application/json", "text/csv", "application/x-ndjson")
         # An invalid weight or parameter
         ("text/csv;q=high", "text/csv"),
         ("text/csv;q=nan, application/x-ndjson;q=0.1", "application/x-ndjson"),
-        ("text/csv;q*=nowhere''1, application/x-ndjson", "application/x-ndjson"),
+        ("text/csv;q*=nowhere''1, application/x-ndjson;q=0.5", "text/csv"),
     ],
 )
 def test_preferred_media_type(accept: str, chosen: str) -> None:
     assert preferred_media_type(accept, _OFFERED) == chosen
+
+
+@pytest.mark.parametrize(
+    ("accept", "chosen"),
+    [
+        ("text/csv; for=people", "text/csv; for=people"),
+        ('text/csv;charset=utf-8;FOR="People";q=0.2', "text/csv; for=people"),
+        ("text/csv", "text/csv"),
+        ("text/*", "text/csv"),
+        ("text/csv; for=machines; header=absent", "text/csv"),
+        ("text/csv; for*=nowhere''people", "text/csv"),
+        ("text/csv; for=people; q=0.1, text/csv; q=0.9", "text/csv"),
+        ("text/csv; for=people; q=0.9, text/csv; q=0.1", "text/csv; for=people"),
+        ("text/csv; for=people; q=0, */*", "application/json"),
+    ],
+)
+def test_a_type_that_is_offered_with_a_parameter(accept: str, chosen: str) -> None:
+    assert preferred_media_type(accept, ("application/json", "text/csv", "text/csv; for=people")) == chosen
 
 
 @pytest.mark.parametrize(
