@@ -22,7 +22,7 @@ from analytics.advice.mining import find_tenants_to_mine, find_waiting_tenants, 
 from analytics.alerts.delivering import delete_old_messages, deliver_messages
 from analytics.alerts.evaluating import evaluate_service, evaluate_tenant, make_alerts_due, take_due_tenants
 from analytics.digest.mailing import send_mails
-from analytics.digest.making import make_digest, take_due_digests
+from analytics.digest.making import make_due_digest, take_due_digests
 from analytics.digest.model_text import delete_old_exchanges
 from analytics.digest.periods import DigestPeriod
 from analytics.models import Build, ReplayRun
@@ -295,7 +295,7 @@ def refresh_digests() -> None:
 def refresh_digest(tenant: str, period: str) -> None:
     """Make a digest if it is missing or stale."""
     with suppress(Busy):
-        make_digest(default_store(), tenant=UUID(tenant), period=DigestPeriod.named(period))
+        make_due_digest(default_store(), tenant=UUID(tenant), period=DigestPeriod.named(period))
 
 
 @shared_task

@@ -10,6 +10,8 @@ import logging
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final
 
+import duckdb
+from django.core.cache import cache
 from django.db import transaction
 from django.db.models import Q
 from django.urls import reverse
@@ -25,11 +27,12 @@ from analytics.digest.model_text import choose_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.verdict.judging import note_findings
-from analytics.models import Digest, Recommendation, TenantHealth
+from analytics.models import Build, Digest, Recommendation, TenantHealth
 from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.diff import diff_rules
 from rules.models import Marker
+from tenantadmin.lib.core.metrics import count_build
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
@@ -54,6 +57,8 @@ DELAY: Final = timedelta(hours=1)
 MAIL_DAYS: Final = timedelta(days=3)
 #: A digest that was due and was not made is due again after this time.
 RETRY: Final = timedelta(minutes=5)
+#: A digest whose log cannot be read waits four times as long after each failure, at most this long.
+LONGEST_RETRY: Final = timedelta(hours=6)
 #: How a write of the rules concerns a rule, in the summary of its revision.
 _VERBS: Final = ("added", "removed", "changed")
 
@@ -76,7 +81,7 @@ def take_due_digests() -> Iterator[tuple[UUID, list[str]]]:
         due = _find_due(tenant, days)
         if not due:
             row.filter(digests_due_at=again).update(digests_due_at=_find_next_turn(days))
-        yield tenant, due
+        yield tenant, [period for period in due if not _has_failed_lately(tenant, period)]
 
 
 def find_due_digests(tenant: UUID) -> list[str]:
@@ -110,6 +115,39 @@ def _find_next_turn(days: Iterable[LogDay]) -> datetime:
 
 def _periods_of(days: Iterable[date]) -> set[DigestPeriod]:
     return {period for day in days for period in (DigestPeriod.of_day(day), DigestPeriod.with_day(day))}
+
+
+def make_due_digest(store: ObjectStore, *, tenant: UUID, period: DigestPeriod) -> None:
+    """Make a digest, unless it failed lately. A failure keeps no worker busy: later attempts come less often.
+
+    Raises:
+        Busy: another worker makes it.
+        StoreError: the log cannot be read.
+    """
+    if _has_failed_lately(tenant, period.name):
+        return
+    try:
+        make_digest(store, tenant=tenant, period=period)
+    except duckdb.Error:
+        key = _failure_key(tenant, period.name)
+        failures, _ = cache.get(key, (0, 0.0))
+        delay = min(RETRY * 4**failures, LONGEST_RETRY)
+        cache.set(key, (failures + 1, epoch_ms(now() + delay)), timeout=2 * LONGEST_RETRY.total_seconds())
+        count_build(kind="digest", state=Build.State.FAILED)
+        logger.exception(
+            "The digest %s of tenant %s cannot be made. The next attempt is in %s", period.name, tenant, delay
+        )
+    else:
+        count_build(kind="digest", state=Build.State.DONE)
+
+
+def _failure_key(tenant: UUID, period: str) -> str:
+    return f"failed-digest:{tenant}:{period}"
+
+
+def _has_failed_lately(tenant: UUID, period: str) -> bool:
+    _, until = cache.get(_failure_key(tenant, period), (0, 0.0))
+    return bool(until > epoch_ms(now()))
 
 
 def make_digest(

@@ -43,9 +43,9 @@ class DigestLog:
     per_user_tables: Sequence[str] = ()
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
 
-    def rows(self, statement: str) -> list[dict[str, Any]]:
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
         """Return the rows of a statement as dicts."""
-        cursor = self.connection.execute(statement)
+        cursor = self.connection.execute(statement, parameters)
         names = [column[0] for column in cursor.description or ()]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 

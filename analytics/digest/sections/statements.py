@@ -27,7 +27,7 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     if not any(day <= days_before(period.first, _MIN_HISTORY_DAYS) for day in log.days):
         return None
     before = period.before_sql(LOOK_BACK_DAYS)
-    rows = log.rows(
+    heavy = log.rows(
         f"""
         SELECT md5(standardizedSql) AS hash, standardizedSql AS statement
         FROM proxy_logs WHERE {period.sql} AND standardizedSql IS NOT NULL
@@ -35,10 +35,18 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         HAVING sum(warehouseExecutionTimeMs) > 0
             AND 100 * sum(warehouseExecutionTimeMs)
                 >= (SELECT sum(warehouseExecutionTimeMs) FROM proxy_logs WHERE {period.sql})
-            AND standardizedSql NOT IN
-                (SELECT standardizedSql FROM proxy_logs WHERE {before} AND standardizedSql IS NOT NULL)
-        ORDER BY sum(warehouseExecutionTimeMs) DESC, hash LIMIT {_MOST}"""
+        ORDER BY sum(warehouseExecutionTimeMs) DESC, hash"""
     )
+    # At most a hundred are heavy. In one query, the engine might hold all statements of 28 days instead.
+    texts = [row["statement"] for row in heavy] or [None]
+    earlier = log.rows(
+        f"""
+        SELECT DISTINCT standardizedSql AS statement FROM proxy_logs
+        WHERE {before} AND standardizedSql IN ({", ".join("?" * len(texts))})""",
+        texts,
+    )
+    known = {row["statement"] for row in earlier}
+    rows = [row for row in heavy if row["statement"] not in known][:_MOST]
     if not rows:
         return None
     sentences: list[Wordings] = []

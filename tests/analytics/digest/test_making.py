@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from uuid import uuid4
 
+import duckdb
 import pytest
+from django.core.cache import cache
 from django.core.management import CommandError, call_command
 
 from analytics import tasks
@@ -213,6 +215,33 @@ class TestTasks:
         for _ in range(2):
             tasks.refresh_digest.run(*sent[0])
         assert Digest.objects.get().period == "2026-03-30"
+
+    def test_one_that_fails_names_its_tenant_and_waits_longer_each_time(
+        self, world: World, clock: Clock, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        fill(world, MONDAY)
+        cache.clear()
+        attempts = 0
+
+        def fail(*_: Any) -> None:
+            nonlocal attempts
+            attempts += 1
+            raise duckdb.OutOfMemoryException("too much")
+
+        with patch("analytics.digest.making.make_document", fail):
+            for _ in range(24 * 60 // 5):
+                for tenant, periods in take_due_digests():
+                    for period in periods * 2:
+                        tasks.refresh_digest.run(str(tenant), period)
+                clock.now += dt.timedelta(minutes=5)
+        # After 5, 20, 80 and 320 minutes, then every six hours.
+        assert attempts == 1 + 4 + 2
+        line = f"The digest 2026-03-30 of tenant {world.tenant.pk} cannot be made. The next attempt is in "
+        assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
+            line + delay for delay in ("0:05:00", "0:20:00", "1:20:00", "5:20:00", *("6:00:00",) * 3)
+        ]
+        clock.now += dt.timedelta(hours=6)
+        assert [periods for _, periods in take_due_digests()] == [["2026-03-30"]]
 
     @pytest.mark.django_db(transaction=True)
     def test_a_digest_that_another_worker_makes_is_left_to_it(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import TYPE_CHECKING, Any
 
+import duckdb
 import pytest
 from django.db import connection
 
@@ -12,7 +13,9 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from analytics.digest.making import make_digest
 from analytics.digest.periods import DigestPeriod
+from analytics.digest.reading import DigestLog
 from analytics.digest.sections.moved import z_score
+from analytics.digest.sections.statements import statements_section
 from analytics.digest.stored import digest_document
 from analytics.models import Recommendation, TenantHealth
 from analytics.reports.leaks import Closing
@@ -38,6 +41,8 @@ from tests.analytics.digest.support import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.factories import World
 
 
@@ -583,3 +588,26 @@ class TestSavings:
         price = {"from": "2026-01-01", "currency": "JPY", "perHour": "5", "billing": "suspending"}
         amount = "1 JPY, 50.0% of the bill without the cache"
         assert self.prepare(world, price)[0] == f"Saved on the bill: {amount}."
+
+
+@pytest.mark.slow
+def test_new_statements_are_found_in_less_memory_than_the_earlier_ones_take(tmp_path: Path) -> None:
+    file = tmp_path / "log.parquet"
+    with duckdb.connect() as engine:
+        # 134 MB of earlier statements, all different.
+        engine.execute(
+            f"""
+            COPY (
+                SELECT '2026-03-' || lpad((1 + i % 28)::VARCHAR, 2, '0') AS day, 'MISS' AS cacheStatus,
+                    repeat(md5(i::VARCHAR), 7) AS standardizedSql, 5 AS warehouseExecutionTimeMs
+                FROM range(600_000) AS earlier (i)
+                UNION ALL SELECT '2026-03-29', 'MISS', 'new', 1000
+                UNION ALL SELECT '2026-03-29', 'MISS', repeat(md5('7'), 7), 1000
+            ) TO '{file}'"""
+        )
+    with duckdb.connect(config={"memory_limit": "80MB", "threads": 1}) as engine:
+        engine.execute(f"CREATE VIEW proxy_logs AS FROM '{file}'")
+        log = DigestLog(engine, [dt.date(2026, 3, day) for day in range(1, 30)])
+        section = statements_section(log, DigestPeriod.of_day(dt.date(2026, 3, 29)))
+    assert section is not None
+    assert [name.value for name in section.names] == ["new"]
