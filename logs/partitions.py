@@ -46,6 +46,21 @@ class BuiltPartition:
     hours: Mapping[int, HourState]
 
 
+def describe_longest_window(rows: Mapping[date, int], *, last: date, before: int, most: int) -> str:
+    """Say which days up to ``last`` have at most ``most`` rows, where those of all ``rows`` have more.
+
+    The ``before`` days before a window are read too.
+    """
+    first, after = last, last + timedelta(days=1)
+    total = sum(count for day, count in rows.items() if last - timedelta(days=before) <= day <= last)
+    while total <= most:
+        first, after = first - timedelta(days=1), first
+        total += rows.get(first - timedelta(days=before), 0)
+    if after > last:
+        return f"No window that ends on {last} fits."
+    return f"The longest window up to {last} that fits begins on {after}."
+
+
 def publish_partition(listing: DayListing, built: BuiltPartition) -> None:
     """Replace the day's partition and its quarantine list by ``built``, in one transaction.
 

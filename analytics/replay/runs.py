@@ -42,6 +42,7 @@ from analytics.replay.result import (
     ReplayWindow,
     complete_gateway,
 )
+from logs.partitions import describe_longest_window
 from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
 from rules.write import lint_document
@@ -189,7 +190,13 @@ def queue_replay(
         _refuse_size("days", days, settings.REPLAY_MAX_DAYS)
     collected = collect_input(Request(tenant_id, subject.rules, first_day, last_day, warmup_days, gateway))
     if collected.rows > settings.REPLAY_MAX_ROWS:
-        _refuse_size("log entries", collected.rows, settings.REPLAY_MAX_ROWS)
+        cure = describe_longest_window(
+            {day: rows for day, *_, rows in collected.partitions},
+            last=last_day,
+            before=warmup_days,
+            most=settings.REPLAY_MAX_ROWS,
+        )
+        _refuse_size("log entries", collected.rows, settings.REPLAY_MAX_ROWS, cure=cure)
     digest = collected.digest()
     with transaction.atomic():
         # The lock lets one request of a tenant at a time check the limits.
@@ -230,8 +237,8 @@ def _record(kind: EventKind, run: ReplayRun, actor: str) -> None:
     )
 
 
-def _refuse_size(what: str, count: int, limit: int) -> None:
-    message = f"The replay has {count} {what}; at most {limit} are allowed. Choose fewer days."
+def _refuse_size(what: str, count: int, limit: int, *, cure: str = "Choose fewer days.") -> None:
+    message = f"The replay has {count} {what}; at most {limit} are allowed. {cure}"
     raise TooLarge(message, details=[Detail("/from", "out-of-range", message)])
 
 

@@ -15,7 +15,7 @@ from analytics.savings.bill import days_between
 from analytics.savings.document import Savings, SavingsWindow, savings_document
 from analytics.savings.sql import SAVINGS_SQL, fill_savings
 from analytics.summaries.document_cache import cache_document, forget_document, get_cached
-from logs.partitions import partitions_with_file
+from logs.partitions import describe_longest_window, partitions_with_file
 from logs.queries import document_limits, rows_of, run_query
 from logs.sources import local_copies
 from logs.sql.errors import EngineUnavailable
@@ -92,7 +92,12 @@ def find_source(*, tenant: UUID, first: date, last: date, step: Step) -> Savings
     if entries > settings.REPLAY_MAX_ROWS:
         raise _refuse(
             f"These days have {entries} log entries; at most {settings.REPLAY_MAX_ROWS} can be read. "
-            "Choose fewer days."
+            + describe_longest_window(
+                {day: count for day, *_, count in partitions},
+                last=last,
+                before=1,
+                most=settings.REPLAY_MAX_ROWS,
+            )
         )
     return replace(source, partitions=partitions)
 

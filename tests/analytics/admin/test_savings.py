@@ -104,9 +104,7 @@ def test_the_page_opens_with_the_last_days(staff: Client, tenant: Tenant, settin
     settings.REPLAY_MAX_ROWS = 1
     refused = staff.get(page, {"part": "figures"})
     assert refused.status_code == 200
-    assert (
-        "These days have 3 log entries; at most 1 can be read. Choose fewer days." in refused.content.decode()
-    )
+    assert "These days have 3 log entries; at most 1 can be read. " in refused.content.decode()
 
 
 def test_a_warehouse_that_is_always_on_saves_no_money(staff: Client, tenant: Tenant) -> None:
