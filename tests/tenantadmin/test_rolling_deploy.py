@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import connection
@@ -11,6 +11,7 @@ from django.db.migrations.operations import AddConstraint, AddField, AddIndex
 
 from tenantadmin.lib.database.indexes import AddIndexWithoutLock
 from tests.admin.rows import make_row
+from tests.tenantadmin.previous_release import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,21 +20,12 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 
-#: The last migrations of the previous release, 0.2.0. Replace them when a release is made.
-PREVIOUS: Final = {
-    "accounts": "0032_words",
-    "analytics": "0017_variants_of_recommendations",
-    "logs": "0011_query_engine",
-    "rules": "0005_markers_made_by",
-    "tosapp": "0002_lists_at_scale",
-}
-
 
 def previous_models() -> list[Any]:
     """Return the models as the previous release knows them."""
     loader = MigrationLoader(connection)
-    state = loader.project_state(list(PREVIOUS.items()))
-    return [model for model in state.apps.get_models() if model._meta.app_label in PREVIOUS]
+    state = loader.project_state(list(MIGRATIONS.items()))
+    return [model for model in state.apps.get_models() if model._meta.app_label in MIGRATIONS]
 
 
 def test_the_previous_release_can_write_every_row() -> None:
@@ -47,9 +39,9 @@ def test_the_previous_release_can_write_every_row() -> None:
 def new_operations(*, atomic: bool | None = None) -> Iterator[tuple[str, str, Operation]]:
     """Yield app, migration and operation of all migrations since the previous release."""
     loader = MigrationLoader(connection)
-    earlier = {key for last in PREVIOUS.items() for key in loader.graph.forwards_plan(last)}
+    earlier = {key for last in MIGRATIONS.items() for key in loader.graph.forwards_plan(last)}
     for (app, name), migration in loader.disk_migrations.items():
-        if app in PREVIOUS and (app, name) not in earlier and atomic in {None, migration.atomic}:
+        if app in MIGRATIONS and (app, name) not in earlier and atomic in {None, migration.atomic}:
             for operation in migration.operations:
                 yield app, name, operation
 
