@@ -10,7 +10,8 @@ uv=.venv/bin/uv
 began=$(date +%s)
 
 tell() {
-    echo "$1 $(($(date +%s) - began)) s, $(du -sm "$environment" 2>/dev/null | cut -f1) MB in $environment"
+    size=$(du -sm "$environment" 2>/dev/null | cut -f1)
+    echo "$1 $(($(date +%s) - began)) s${size:+, $size MB in $environment}"
 }
 
 awk '/^uv==/ {found = 1} found {print} found && !/\\$/ {exit}' requirements-dev.txt > "$environment/uv.txt"

@@ -1,12 +1,37 @@
-"""Make text from data safe to print on a terminal."""
+"""Print on a terminal: text from data made safe, and how long work takes."""
 
 from __future__ import annotations
 
 import re
-from typing import Final
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 #: All characters except printable ASCII. Many of them are printable, too.
 _NOT_ASCII: Final = re.compile(r"[^ -~]")
+
+
+@contextmanager
+def timed(text: str, *, every: float = 5.0) -> Iterator[None]:
+    """Print ``text``, and each ``every`` seconds how long the block has run, until it ends."""
+    began, ended = time.monotonic(), threading.Event()
+    print(text, flush=True)  # noqa: T201
+
+    def tick() -> None:
+        while not ended.wait(every):
+            print(f"  {time.monotonic() - began:.0f} s", flush=True)  # noqa: T201
+
+    thread = threading.Thread(target=tick, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def visible(text: str) -> str:

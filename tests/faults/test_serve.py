@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
-PROCESSES = ["web", "worker", "beat", "PostgreSQL", "Redis"]
 
 
 class Service:
@@ -71,10 +70,11 @@ class Service:
         return self.process.wait(timeout=30)
 
     def pid_of(self, name: str) -> int:
+        """Return the pid of the last start."""
         text = "".join(self.lines)
-        match = re.search(rf"{name} (?:started|runs) \(pid=(\d+)\)", text)
-        assert match is not None, text
-        return int(match[1])
+        found = re.findall(rf"{name} (?:started|runs) \(pid=(\d+)\)", text)
+        assert found, text
+        return int(found[-1])
 
     def wait_until_ready(self) -> None:
         self.read_until("The service answers at")
@@ -129,13 +129,28 @@ def service(var_dir: Path, free_port: int) -> Iterator[Service]:
         service.process.communicate(timeout=30)
 
 
-@pytest.mark.parametrize("name", PROCESSES)
-def test_a_killed_process_is_named_and_stops_the_rest(service: Service, name: str) -> None:
-    if name == "web":
-        service.wait_until_ready()
-    else:
-        # The others while the service starts.
+def test_a_killed_process_starts_again_while_web_answers(service: Service) -> None:
+    service.wait_until_ready()
+    web = service.pid_of("web")
+    for name in ("worker", "beat", "Redis", "PostgreSQL"):
+        os.kill(service.pid_of(name), signal.SIGKILL)
+        service.read_until(rf"{name} was killed by signal 9 \(SIGKILL\)\. It starts again in 1 s\.")
+        service.check_answers()
         service.read_until(rf"{name} (started|runs) \(pid=")
+    assert service.pid_of("web") == web
+    os.kill(web, signal.SIGKILL)
+    service.read_until(r"web started")
+    service.read_until("Started worker-2")
+    service.check_answers()
+    service.process.send_signal(signal.SIGINT)
+    assert service.wait() == 0
+    assert not [line for line in service.lines if "Traceback" in line or "CRITICAL" in line]
+    assert service.left_behind() == []
+
+
+@pytest.mark.parametrize("name", ["web", "PostgreSQL", "Redis"])
+def test_a_process_that_ends_while_the_service_starts_stops_it(service: Service, name: str) -> None:
+    service.read_until(rf"{name} (started|runs) \(pid=")
     os.kill(service.pid_of(name), signal.SIGKILL)
     assert service.wait() == 1
     sentence = f"{name} was killed by signal 9 (SIGKILL), so everything else was stopped."
@@ -171,12 +186,13 @@ def supervise(
     *,
     var_dir: Path,
     stdout: Any = subprocess.PIPE,
-    on_start: str = "None",
+    on_start: str = "stopping.wait()",
     later: str = "",
 ) -> subprocess.CompletedProcess[str]:
     """Run `commands` under a supervisor of their own, without the reaper; print what it returns."""
     program = (
         "import os; from tenantadmin.run.serve import supervisor; supervisor.STOP_SECONDS = 0.5; "
+        "supervisor.AGAIN_SECONDS = (0.1, 60.0); supervisor._REPEAT_SECONDS = (0.5, 60.0); "
         "supervisor._REAPER = ('sh', '-c', 'cat > /dev/null'); "
         f"run = supervisor.Supervisor({commands!r}, env=os.environ).run; "
         f"print(run(servers=[], on_start=lambda stopping: {on_start}, later={later.split()}))"
@@ -205,11 +221,24 @@ def test_a_supervisor_that_fails_itself_leaves_nothing_behind(
     assert left_behind(tmp_path) == []
 
 
-def test_a_later_process_starts_after_the_announcement(tmp_path: Path) -> None:
-    commands = {"two": ["sh", "-c", "exit 3"], "one": ["sleep", "600"]}
-    ended = supervise(commands, var_dir=tmp_path, on_start="'Ready'", later="two")
-    said = re.findall(r"Ready|\w+ started|one stopped|two ended with exit code 3\.", ended.stdout)
-    assert said == ["one started", "Ready", "two started", "two ended with exit code 3.", "one stopped"]
+def test_a_later_process_starts_after_the_announcement_which_is_repeated_below_it(tmp_path: Path) -> None:
+    commands = {"one": ["sleep", "600"], "two": ["sh", "-c", "echo up; sleep 2; kill -INT $PPID; sleep 600"]}
+    ended = supervise(commands, var_dir=tmp_path, on_start="'Ready\\n'", later="two")
+    said = re.findall(r"Ready|\w+ started|two +\| up|SIGINT received", ended.stdout)
+    assert said == ["one started", "Ready", "two started", "two    | up", "Ready", "SIGINT received"]
+    assert left_behind(tmp_path) == []
+
+
+def test_a_process_that_ends_again_and_again_starts_after_longer_and_longer(tmp_path: Path) -> None:
+    starts = tmp_path / "starts"
+    script = f"echo x >> {starts}; test $(wc -l < {starts}) -lt 4 || kill -INT $PPID; exit 3"
+    ended = supervise({"one": ["sh", "-c", script]}, var_dir=tmp_path, on_start="__import__('time').sleep(0)")
+    assert re.findall(r"one ended with exit code 3\. It starts again in (\S+) s\.", ended.stdout)[:3] == [
+        "0.1",
+        "0.2",
+        "0.4",
+    ]
+    assert ended.stdout.endswith("\nNone\n")
     assert left_behind(tmp_path) == []
 
 

@@ -64,6 +64,8 @@ def logging_config(*, level: int, is_json: bool) -> dict[str, Any]:
             # Celery would log start and end of every task, each minute. Tasks log their results themselves.
             "celery.beat": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
+            # The same of each job of beat that expired, which is sent again.
+            "celery.worker.request": {"level": "WARNING"},
             "celery.app.trace": {"level": "WARNING"},
             # Each process would say where it found the credentials of the object store.
             "botocore": {"level": "WARNING"},

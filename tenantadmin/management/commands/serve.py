@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import shlex
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
@@ -19,6 +21,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from analytics.demo.seed import make_last_digests
 from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.terminal import timed
 from tenantadmin.run import embedded
 from tenantadmin.run.embedded.monitor import die_with_parent
 from tenantadmin.run.serve import announce
@@ -104,8 +107,10 @@ class Command(BaseCommand):
     def _prepare(self, parent: int, tell: Connection, *, demo: bool) -> None:
         die_with_parent(signal.SIGTERM, parent=parent)
         try:
-            self.stdout.write("Migrating the database")
-            call_command("migrate", interactive=False, verbosity=0)
+            # These are not lines of the log: the supervisor writes its own beside them.
+            logging.disable(logging.INFO)
+            with timed("Migrating the database (ten seconds the first time)"):
+                call_command("migrate", interactive=False, verbosity=0)
             if demo:
                 call_command("seed_demo", later=True)
             settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
@@ -113,8 +118,9 @@ class Command(BaseCommand):
                 call_command("collectstatic", interactive=False, verbosity=0)
             tell.send(None)
             if demo:
-                call_command("rebuild")
-                make_last_digests(default_store())
+                with timed("Summarising the demo (half a minute the first time)"):
+                    call_command("rebuild")
+                    make_last_digests(default_store())
         except CommandError as error:
             sys.exit(f"{type(error).__name__}: {error}")
         except KeyboardInterrupt:
@@ -131,7 +137,9 @@ def continue_demo(stopping: threading.Event) -> None:
 
 
 def announcement(address: Address, building: BaseProcess, stopping: threading.Event) -> str | None:
-    """Wait until the service answers and return the text to print; None if `stopping` is set first.
+    """Wait until the service answers, and return the text to print, which is kept in a file, too.
+
+    None if `stopping` is set first.
 
     Raises CommandError if the process that is `building` the demo failed.
     """
@@ -141,11 +149,22 @@ def announcement(address: Address, building: BaseProcess, stopping: threading.Ev
     if building.exitcode:
         raise CommandError("The days of the demo could not be built.")
     var_dir: Path = settings.VAR_DIR
-    return announce.describe(
+    file = var_dir / "addresses.txt"
+    text = announce.describe(
         address.url,
         demo_file=var_dir / "demo.json",
         var_dir=None if var_dir == settings.DEFAULT_VAR_DIR else var_dir,
     )
+    text += (
+        f"  All this is in {file}. Ctrl-C stops the service.\n"
+        f"  To start over with new data, stop it and remove them: rm -rf {shlex.quote(str(var_dir))}\n\n"
+    )
+    # The service starts on a full disk, too.
+    with suppress(OSError):
+        # It has the password and the token of the demo.
+        file.touch(0o600)
+        file.write_text(text)
+    return text
 
 
 def commands(address: Address) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ import signal
 import stat
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -47,6 +47,8 @@ class Server:
 
     name: str
     lock_path: Path
+    #: Starts the server again after it has ended. Raises EmbeddedError.
+    start_again: Callable[[], object] = field(default=lambda: None, compare=False)
 
     @property
     def pid(self) -> int:
@@ -193,9 +195,13 @@ def _ensure_started(kind: _ServerKind, *, layout: Layout, durable: bool) -> Serv
         finally:
             # The monitor has inherited the lock and still holds it.
             lock.release()
-    server = Server(kind.name, layout.lock(kind.slug))
     _wait_until_ready(kind, layout=layout)
-    return server
+
+    def start_again() -> None:
+        with _start_lock(layout):
+            _ensure_started(kind, layout=layout, durable=durable)
+
+    return Server(kind.name, layout.lock(kind.slug), start_again)
 
 
 def _start(kind: _ServerKind, *, layout: Layout, lock: FileLock, durable: bool) -> None:

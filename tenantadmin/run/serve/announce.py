@@ -26,7 +26,9 @@ def wait_until_it_answers(url: str, *, stopping: threading.Event) -> bool:
     """Wait for any HTTP answer from `url`. Return False if `stopping` is set first."""
     while not stopping.is_set():
         try:
-            with urllib.request.urlopen(url, timeout=10):  # noqa: S310 - an http address of our own
+            with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 - an http address of our own
+                # Granian warns of an answer that is not read.
+                answer.read()
                 return True
         except urllib.error.HTTPError as error:
             error.close()

@@ -1,8 +1,9 @@
 """Kills the processes that outlive a killed supervisor. A script: `python -I -S reaper.py [seconds]`.
 
-It reads the ids of their process groups from its input, one per line. The input reaches its end when the
-supervisor ends, by `exit` or by `kill -9`. The kernel then sends SIGTERM to the supervisor's children, but
-some do not end: Celery's worker may wait for a broker that is gone too. Uses the standard library alone.
+It reads the ids of their process groups from its input, one per line; the id of a group that has ended is
+negative. The input reaches its end when the supervisor ends, by `exit` or by `kill -9`. The kernel then sends
+SIGTERM to the supervisor's children, but some do not end: Celery's worker may wait for a broker that is gone
+too. Uses the standard library alone.
 """
 
 from __future__ import annotations
@@ -37,4 +38,8 @@ def _is_alive(group: int) -> bool:
 
 
 if __name__ == "__main__":
-    reap([int(line) for line in sys.stdin], grace=float(sys.argv[1]) if sys.argv[1:] else GRACE_SECONDS)
+    started = set()
+    for number in map(int, sys.stdin):
+        # Its number may belong to another group later.
+        started.add(number) if number > 0 else started.discard(-number)
+    reap(sorted(started), grace=float(sys.argv[1]) if sys.argv[1:] else GRACE_SECONDS)

@@ -1,4 +1,4 @@
-"""Runs the processes of the service until a process ends or a signal comes, then stops the others.
+"""Runs the processes of the service until a signal comes, and starts a process that ends again.
 
 Why with threads, and without a library: docs/decisions/0004-web-server-and-supervisor.md
 """
@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tenantadmin.lib.terminal import visible
+from tenantadmin.run.embedded.errors import EmbeddedError
 from tenantadmin.run.embedded.monitor import describe_end, die_with_parent
 from tenantadmin.run.serve import reaper, web
 
@@ -29,6 +30,12 @@ if TYPE_CHECKING:
 
 #: How long the processes have to end after SIGTERM. The web server takes longest: it finishes its requests.
 STOP_SECONDS = web.STOP_SECONDS + 2.0
+#: A process that ended starts again after the first of these times. The time doubles up to the second while
+#: the process ends within the second.
+AGAIN_SECONDS = (1.0, 60.0)
+#: The announcement is printed again when the later processes have been silent for the first of these times,
+#: at latest after the second.
+_REPEAT_SECONDS = (5.0, 60.0)
 #: How long we wait for a killed process and the rest of its output.
 _KILL_SECONDS = 1.0
 _REAPER = (sys.executable, "-I", "-S", reaper.__file__)
@@ -49,9 +56,15 @@ class Supervisor:
         self._threads: list[threading.Thread] = []
         self._print_lock = threading.Lock()
         self._stopping = threading.Event()
+        #: Set when `on_start` has returned. An end before that is a failure of the start.
+        self._ready = threading.Event()
+        self._reaper: IO[str] | None = None
+        self._relayed_at = 0.0
+        self._delays: dict[str, float] = {}
         #: Reasons to stop: a failure as a sentence, a signal, or an error in a thread. The first one counts.
-        #: None: `on_start` has returned.
-        self._reasons: queue.SimpleQueue[str | signal.Signals | Exception | None] = queue.SimpleQueue()
+        #: A list names processes to start. The main thread does that: the kernel ends a process together
+        #: with the thread that started it.
+        self._reasons: queue.SimpleQueue[str | signal.Signals | Exception | list[str]] = queue.SimpleQueue()
 
     def run(
         self,
@@ -60,10 +73,11 @@ class Supervisor:
         on_start: Callable[[threading.Event], str | None],
         later: Collection[str] = (),
     ) -> str | None:
-        """Run until a process ends, one of `servers` ends, or SIGINT or SIGTERM comes.
+        """Run until SIGINT or SIGTERM comes. A process or one of `servers` that ends is started again.
 
         `on_start` runs beside the processes and returns a text to print. It gets an event that is set when
-        they are stopped. Then the processes start that `later` names.
+        they are stopped. If a process ends before `on_start` has returned, everything is stopped. Then the
+        processes start that `later` names, and the text is printed again below their first messages.
 
         Returns what failed as a sentence without its full stop, None when a signal came.
         """
@@ -75,25 +89,28 @@ class Supervisor:
             )
             stack.callback(reaping.communicate)
             stack.callback(self._kill)
-            self._start_all([name for name in self._commands if name not in later], reaping.stdin)
+            self._reaper = reaping.stdin
+            self._start_all([name for name in self._commands if name not in later])
             for server in servers:
                 self._print(f"{server.name} runs (pid={server.pid})")
                 self._in_thread(self._watch_server, server)
-            self._in_thread(self._announce, on_start)
-            reason = self._reasons.get()
-            if reason is None:
-                self._start_all(later, reaping.stdin)
-                reason = self._reasons.get()
+            self._in_thread(self._announce, on_start, later)
+            while isinstance(reason := self._reasons.get(), list):
+                self._start_all(reason)
             return self._stop(reason)
 
-    def _start_all(self, names: Collection[str], reaper: IO[str] | None) -> None:
+    def _start_all(self, names: Collection[str]) -> None:
         started = {name: self._start(name, self._commands[name]) for name in names}
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
         for name, process in started.items():
-            # The service works without its reaper, if that was killed.
-            with contextlib.suppress(BrokenPipeError):
-                print(process.pid, file=reaper)
+            self._tell_reaper(process.pid)
             self._threads.append(self._in_thread(self._relay, name, process))
             self._threads.append(self._in_thread(self._watch, name, process))
+
+    def _tell_reaper(self, group: int) -> None:
+        # The service works without its reaper, if that was killed.
+        with contextlib.suppress(BrokenPipeError):
+            print(group, file=self._reaper)
 
     def _on_signal(self, signum: int, _frame: object) -> None:
         # It may interrupt a line that is being printed, so it prints none.
@@ -129,24 +146,63 @@ class Supervisor:
 
     def _relay(self, name: str, process: subprocess.Popen[bytes]) -> None:
         for line in process.stdout or ():
+            self._relayed_at = time.monotonic()
             self._print(line.decode(errors="replace"), name=name)
 
     def _watch(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        began = time.monotonic()
         code = process.wait()
         # The workers of a killed web server would continue, and keep its output open.
         _kill_group(process)
+        self._tell_reaper(-process.pid)
         self._print(f"{name} stopped (rc={code})")
         # The status word of a wait.
-        self._reasons.put(f"{name} {describe_end(-code if code < 0 else code << 8)}")
+        if self._wait_to_start(name, describe_end(-code if code < 0 else code << 8), began=began):
+            self._reasons.put([name])
 
     def _watch_server(self, server: Server) -> None:
-        self._reasons.put(f"{server.name} {server.wait()}")
+        while True:
+            began = time.monotonic()
+            end = server.wait()
+            while self._wait_to_start(server.name, end, began=began):
+                try:
+                    server.start_again()
+                except EmbeddedError as error:
+                    end, began = f"did not start: {error}", time.monotonic()
+                else:
+                    self._print(f"{server.name} runs (pid={server.pid})")
+                    break
+            else:
+                return
 
-    def _announce(self, on_start: Callable[[threading.Event], str | None]) -> None:
-        self._write(on_start(self._stopping) or "")
-        self._reasons.put(None)
+    def _wait_to_start(self, name: str, end: str, *, began: float) -> bool:
+        """Wait before a process or server that ended starts again. Return False if everything stops."""
+        if self._stopping.is_set():
+            return False
+        if not self._ready.is_set():
+            self._reasons.put(f"{name} {end}")
+            return False
+        first, longest = AGAIN_SECONDS
+        lasted = time.monotonic() - began
+        delay = min(2 * self._delays.get(name, first / 2), longest) if lasted < longest else first
+        self._delays[name] = delay
+        self._print(f"{name} {end}. It starts again in {delay:g} s.")
+        return not self._stopping.wait(delay)
 
-    def _stop(self, reason: str | signal.Signals | Exception | None) -> str | None:
+    def _announce(self, on_start: Callable[[threading.Event], str | None], later: Collection[str]) -> None:
+        text = on_start(self._stopping) or ""
+        self._write(text)
+        began = time.monotonic()
+        self._ready.set()
+        self._reasons.put(list(later))
+        silent, longest = _REPEAT_SECONDS
+        while later and not self._stopping.wait(silent / 5):
+            at = time.monotonic()
+            if (self._relayed_at > began and at - self._relayed_at > silent) or at - began > longest:
+                self._write(text)
+                return
+
+    def _stop(self, reason: str | signal.Signals | Exception) -> str | None:
         """Ask the processes to end. Returns what failed; raises the error of a thread."""
         self._stopping.set()
         if isinstance(reason, Exception):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
+import sys
 import threading
 from contextlib import nullcontext
 from datetime import UTC, date, datetime
@@ -224,6 +226,37 @@ def test_another_system_than_linux_is_told_the_way_by_a_container(tmp_path: Path
         "This service runs on Linux alone; elsewhere in a container: docker run --rm "
     )
     assert made.stdout.endswith(' -v "$PWD":/app -w /app python:3.12 make run\n')
+
+
+@pytest.mark.slow
+def test_an_installation_that_failed_says_why_and_the_next_one_goes_on(tmp_path: Path) -> None:
+    root = Path(__file__).parents[3]
+    for name in ("Makefile", "scripts/install.sh"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(root / name, tmp_path / name)
+    for name in ("requirements.txt", "requirements-embedded.txt", "requirements-dev.txt"):
+        (tmp_path / name).touch()
+
+    def install() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["make", "--no-print-directory", f"PYTHON={sys.executable}", ".venv/run.stamp"],
+            cwd=tmp_path,
+            # Nothing listens there.
+            env={"PATH": os.environ["PATH"], "PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "0"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    (tmp_path / "requirements.txt").write_text(f"django==5.2 --hash=sha256:{'0' * 64}\n")
+    failed = install()
+    assert failed.returncode == 2
+    assert "Connection refused" in failed.stderr
+    assert "The installation failed. The reason is above." in failed.stderr
+    assert not (tmp_path / ".venv/run.stamp").exists()
+    (tmp_path / "requirements.txt").write_text("")
+    assert install().returncode == 0
+    assert (tmp_path / ".venv/run.stamp").exists()
 
 
 def test_an_address_of_another_machine_is_refused() -> None:
