@@ -1,4 +1,4 @@
-"""How much may be stored in a day for a tenant, or for a client network. Contract: accounts; Errors (429).
+"""How much may be stored in a day for a tenant, an account, a client network. Contract: accounts; Errors (429).
 
 Each `Quota` counts bytes. A row counts for `ROW_BYTES` besides its text, so the bytes bound the rows too. All
 processes share the count; without Redis nothing is refused.
@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 ROW_BYTES: Final = 256
 #: One key for all plans, so that another plan acts at once.
 _DAY: Final = RateLimitItemPerDay(1)
-#: The plan of a tenant that is gone.
+#: The plan of an account itself, and of a tenant that is gone.
 _SMALLEST_PLAN: Final = "free"
 
 
 class Quota(StrEnum):
     """What is counted together. Each has the plan's bytes for itself: audits leave room for documents."""
 
-    DOCUMENTS = "revisions, drafts and cache metadata"
+    DOCUMENTS = "revisions, drafts, replays and cache metadata"
     NOTES = "statements and reasons of markers"
     AUDIT = "reads and queries in the audit"
     FIGURES = "queries of pages in the audit"
@@ -46,7 +46,7 @@ class Quota(StrEnum):
 
 
 def use_quota(quota: Quota, owner: UUID | str, *stored: Any) -> None:
-    """Count rows that will be stored for a tenant (its id) or for a client network.
+    """Count rows that will be stored for a tenant or an account (its id), or for a client network.
 
     Refused rows do not count. Call it before the transaction of the write; if that fails, they count.
 
@@ -69,7 +69,7 @@ def use_quota(quota: Quota, owner: UUID | str, *stored: Any) -> None:
     except (StorageError, RedisError):
         logger.exception("The bytes stored for %s cannot be counted", owner)
         return
-    whose = "Your network may store" if isinstance(owner, str) else "The tenant's plan allows"
+    whose = "Your network may store" if isinstance(owner, str) else "The plan allows"
     raise RateLimited(
         f"{whose} {limit:,} bytes of new {quota} a day; this would make {used:,}. Try again later.",
         retry_after=retry_after,

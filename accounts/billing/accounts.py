@@ -26,6 +26,7 @@ from accounts.history import append_revision
 from accounts.models import Account, Membership, User
 from accounts.models.billing import GrantResource, Plan
 from accounts.models.history import RevisionAction, RevisionKind
+from accounts.quotas import Quota, use_quota
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
@@ -175,6 +176,7 @@ def write_account(
         ValidationFailed: the document is invalid.
         Forbidden: the caller may not change the plan or the owners in this way.
         Conflict: the account changed since it was read, or ``seq`` is stale.
+        RateLimited: see `use_quota`.
     """
     stored = read_account(account_id)
     require_etag(stored.etag, expected=expected_etag)
@@ -192,6 +194,8 @@ def write_account(
         if plan != stored.plan:
             raise Forbidden("Only a platform admin changes the plan of an account.")
         _require_owners(caller, stored, owners=set(sent.owners))
+    if caller is not None:
+        use_quota(Quota.DOCUMENTS, account_id, [sent.name, sent.billing_email, sent.owners])
     with transaction.atomic():
         moment = later_than(stored.modified_at)
         unchanged = Account.objects.live().filter(pk=account_id, seq=stored.seq)

@@ -18,6 +18,7 @@ from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.models import Tenant
 from accounts.models.events import EventKind
+from accounts.quotas import Quota, use_quota
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun
@@ -179,7 +180,7 @@ def queue_replay(
         RulesetRejected, ValidationFailed: see `_read_subject`; or the last day is before the first.
         TooLarge: there are too many days or rows.
         TooManyReplays: too many replays of the tenant are queued.
-        RateLimited: the tenant has started too many replays.
+        RateLimited: the tenant has started too many replays, or stores too much (`use_quota`).
     """
     require_live_tenant(tenant_id)
     subject = _read_subject(tenant_id, rules=rules, seq=seq, draft_id=draft_id)
@@ -206,6 +207,7 @@ def queue_replay(
         if run is not None and run.state not in {ReplayRun.State.FAILED, ReplayRun.State.CANCELLED}:
             return run
         _require_capacity(tenant_id)
+        use_quota(Quota.DOCUMENTS, tenant_id, subject.rules)
         if run is not None:
             run.delete()
         run = ReplayRun.objects.create(

@@ -299,7 +299,8 @@ def _correct(values: Sequence[JsonBytes], invalid: Iterable[int], times: range |
         text, error = corrected_entry(value) if len(value) <= MAX_ENTRY_BYTES else (None, "")
         if text is not None and times is not None:
             if not (decode_members(text).keys() & COLUMN_NAMES):
-                text, error = None, _explain_no_column(text)
+                error = _explain_no_column(text)
+                text = None
             elif not error:
                 error = _explain_time(text, times)
         elif text is None:

@@ -84,6 +84,16 @@ class TestQuota:
         with pytest.raises(RateLimited):
             use_quota(Quota.AUDIT, world.tenant.pk, "")
 
+    def test_revisions_of_accounts_and_replays_count(self, world: World, settings: Any) -> None:
+        allow(settings, 800)
+        client, address = ApiClient(factories.sign_in(world.owner)), f"/config/accounts/{world.account.pk}"
+        body = {"name": "x" * 90, "owners": [world.owner.email], "billingEmail": world.owner.email}
+        assert [client.put(address, body).status_code for _ in range(3)] == [200, 200, 429]
+        replay = {"rules": [], "from": "2026-01-01", "to": "2026-01-01"}
+        replays = f"/tenants/{world.tenant.pk}/replays"
+        rules = [{"id": f"r{number}", "conditions": {"userName": "x" * 300}} for number in range(2)]
+        assert client.post(replays, {**replay, "rules": rules}).status_code == 429
+
     def test_a_tenant_that_is_gone_has_the_smallest_plan(self, settings: Any) -> None:
         allow(settings, 300)
         with pytest.raises(RateLimited):

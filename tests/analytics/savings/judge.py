@@ -34,7 +34,8 @@ class Run:
 def is_near(row: Row) -> bool:
     """Return True if the timestamp is at most two days from the entry's day."""
     midnight = int(datetime.fromisoformat(f"{row['day']}T00:00:00+00:00").timestamp()) * 1000
-    return -2 * DAY_MS <= row["timestamp"] - midnight < 3 * DAY_MS
+    since: int = row["timestamp"] - midnight
+    return -2 * DAY_MS <= since < 3 * DAY_MS
 
 
 def judge(rows: Iterable[Row], prices: Sequence[Price], first: date, last: date, step: str = "day") -> Any:
