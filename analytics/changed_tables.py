@@ -2,24 +2,22 @@
 
 Where a statement leaves a doubt, all its tables count as changed: one too many warns of hits that are fine,
 one too few hides stale ones.
-
-Names are compared without case and quotes.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import re2
 
 from analytics.statement_text import without_text, without_text_sql
 from logs.quoting import quote_text
-from rules.conditions.casefold import fold_case, fold_case_sql
 from rules.conditions.request import read_table_names
+from rules.tables.names import compare, read_name
+from rules.tables.names_sql import may_be_sql, name_sql, names_sql
 
-_QUOTES: Final = '"`[]'
-_WITHOUT_QUOTES: Final = str.maketrans("", "", _QUOTES)
+if TYPE_CHECKING:
+    from rules.tables.names import TableName
 
 #: A name of up to four parts. Each part may be quoted.
 _PART: Final = r'(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[\pL\pN_$#@-]+)'
@@ -64,45 +62,40 @@ _SEVERAL: Final = "|".join(
 )
 _COMPILED: Final = re2.compile(_TARGET)
 _COMPILED_SEVERAL: Final = re2.compile(_SEVERAL)
-_AROUND_DOTS: Final = r"\s*\.\s*"
 
 
-def read_tables(text: str | None) -> frozenset[str]:
+def read_tables(text: str | None, *, database: str = "") -> frozenset[TableName]:
     """Return the table names in the JSON text of the column ``tables``."""
     names = None if text is None else read_table_names(text)
-    return frozenset(map(plain_name, names or ()))
+    return frozenset(read_name(name, database=database) for name in names or ())
 
 
-def find_changed_tables(statement: str, tables: frozenset[str]) -> frozenset[str]:
-    """Return the target table of a statement, or all its tables.
+def find_changed_tables(
+    statement: str, tables: frozenset[TableName], *, database: str = ""
+) -> frozenset[TableName]:
+    """Return the tables of a statement that are its target or may be, or all its tables.
 
-    All, if the target is not one of them, or if the statement may change other tables too.
+    All, if the target is none of them, or if the statement may change other tables too. Of two names of one
+    table, the longer one is returned.
     """
     plain = without_text(statement)
     match = None if _COMPILED_SEVERAL.search(plain) else _COMPILED.match(plain)
-    target = plain_name(re.sub(_AROUND_DOTS, ".", match[1])) if match else None
-    return frozenset({target}) if target and target in tables else tables
+    if match is None:
+        return tables
+    target = read_name(match[1], database=database)
+    return frozenset(max(name, target, key=len) for name in tables if compare(name, target).counts) or tables
 
 
-def plain_name(name: str) -> str:
-    """Return the name of a table without case and quotes."""
-    return fold_case(name.translate(_WITHOUT_QUOTES))
-
-
-def target_sql(statement: str) -> str:
-    """Return SQL for the table that the column ``statement`` changes, or null if it may change others."""
-    written = f"regexp_extract(text, {quote_text(_TARGET)}, 1)"
-    name = _plain_sql(f"regexp_replace({written}, {quote_text(_AROUND_DOTS)}, '.', 'g')")
-    target = f"CASE WHEN NOT regexp_matches(text, {quote_text(_SEVERAL)}) THEN nullif({name}, '') END"
-    return f"list_transform([{without_text_sql(statement)}], lambda text: {target})[1]"
-
-
-def tables_sql(tables: str) -> str:
-    """Return SQL for the list of the names in the column ``tables``."""
-    names = f"json_extract_string(CASE WHEN json_valid({tables}) THEN {tables} END, '$[*]')"
-    return f"list_transform({names}, lambda name: {_plain_sql('name')})"
-
-
-def _plain_sql(name: str) -> str:
-    unquoted = f"translate({name}, {quote_text(_QUOTES)}, '')"
-    return f"list_transform([{unquoted}], lambda unquoted: {fold_case_sql('unquoted')})[1]"
+def changed_sql(statement: str, tables: str, *, database: str = "") -> str:
+    """Return SQL for `find_changed_tables` of the columns ``statement`` and ``tables``, as a list."""
+    names = names_sql(tables, database=database)
+    target = name_sql(f"nullif(regexp_extract(text, {quote_text(_TARGET)}, 1), '')", database=database)
+    single = f"CASE WHEN NOT regexp_matches(text, {quote_text(_SEVERAL)}) THEN {target} END"
+    targets = f"list_transform([{without_text_sql(statement)}], lambda text: {single})"
+    longer = "CASE WHEN length(name) < length(read.target) THEN read.target ELSE name END"
+    chosen = (
+        f"list_transform(list_filter(read.names, lambda name: {may_be_sql('name', 'read.target')}), "
+        f"lambda name: {longer})"
+    )
+    changed = f"CASE WHEN len({chosen}) > 0 THEN {chosen} ELSE read.names END"
+    return f"list_transform([{{'names': {names}, 'target': {targets}[1]}}], lambda read: {changed})[1]"

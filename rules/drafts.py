@@ -312,7 +312,7 @@ def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
         active_marker_targets=active_marker_targets(current.tenant_id),
         confirmed=(),
         caching=current.caching,
-        per_user_tables=current.per_user_tables or (),
+        tables=current.tables,
     )
     return dict(msgspec.to_builtins(report_lint(result)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -16,7 +16,7 @@ from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import TenantConfig
 from accounts.revisions import DocumentHistory, read_last_document
-from accounts.tenants.config import per_user_tables, prices
+from accounts.tenants.config import prices
 from accounts.tenants.errors import TenantNotFound
 from rules.conditions.casefold import fold_case
 from rules.diff import StoredRule, summarize_rules
@@ -25,6 +25,7 @@ from rules.lint import lint_ruleset
 from rules.lint.checks.per_user_table_shared import PER_USER_TABLE_SHARED
 from rules.lint.runner import TOO_COMPLEX
 from rules.models import RuleDraft, Ruleset
+from rules.tables.warehouse import WarehouseTables
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -64,7 +65,7 @@ class RulesetState:
     modified_at: dt.datetime
     rules: Sequence[dict[str, Any]]
     caching: CachingDefaults
-    per_user_tables: Sequence[str] | None
+    tables: WarehouseTables
     prices: Sequence[Mapping[str, Any]]
 
     @property
@@ -148,7 +149,7 @@ def read_ruleset(tenant_id: UUID) -> RulesetState:
         modified_at=ruleset.modified_at,
         rules=ruleset.rules,
         caching=CachingDefaults.of(ruleset.tenant.config.document),
-        per_user_tables=per_user_tables(ruleset.tenant.config.document),
+        tables=WarehouseTables.of(ruleset.tenant.config.document),
         prices=prices(ruleset.tenant.config.document),
     )
 
@@ -157,6 +158,12 @@ def read_caching(tenant_id: UUID) -> CachingDefaults:
     """Return the caching defaults of a tenant; the usual ones if it is deleted."""
     config = TenantConfig.objects.filter(pk=tenant_id).only("document").first()
     return CachingDefaults() if config is None else CachingDefaults.of(config.document)
+
+
+def read_tables(tenant_id: UUID) -> WarehouseTables:
+    """Return what the configuration of a tenant says of its tables; nothing if the tenant is deleted."""
+    document = TenantConfig.objects.filter(pk=tenant_id).values_list("document", flat=True).first()
+    return WarehouseTables.of(document or {})
 
 
 class RulesetDocument:
@@ -195,16 +202,21 @@ class RulesetDocument:
         )
 
     def check_config(self, *, tenant: UUID, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-        """Refuse a configuration that adds ``perUserTables`` whose results the stored rules share."""
-        patterns = per_user_tables(after) or []
-        known = {fold_case(pattern) for pattern in per_user_tables(before) or ()}
-        added = [pattern for pattern in patterns if fold_case(pattern) not in known]
+        """Refuse a configuration that adds tables that differ per user, and whose results rules share.
+
+        A view over such a table is one too, and another database gives names another meaning.
+        """
+        old, new = WarehouseTables.of(before), WarehouseTables.of(after)
+        known = {fold_case(pattern) for pattern in old.personal if old.database == new.database}
+        added = tuple(pattern for pattern in new.personal if fold_case(pattern) not in known)
         if not added:
             return
         rules = Ruleset.objects.values_list("rules", flat=True).get(pk=tenant)
         shared = [
             finding
-            for finding in lint_ruleset({"rules": rules}, per_user_tables=added).errors
+            for finding in lint_ruleset(
+                {"rules": rules}, tables=replace(new, per_user=added, views=())
+            ).errors
             if finding.code in {PER_USER_TABLE_SHARED.code, TOO_COMPLEX.code}
         ]
         if shared:

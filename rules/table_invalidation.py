@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from accounts.tenants.stamps import new_stamp
-from rules.conditions.casefold import fold_case
-from rules.conditions.globs import glob_covers
 from rules.conditions.keys import Kind
 from rules.conditions.model import iterate_tests
 from rules.conditions.operators import Operator
@@ -30,10 +28,13 @@ from rules.markers import (
     save_markers,
 )
 from rules.models import Marker
+from rules.ruleset import read_tables
+from rules.tables.names import is_any
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.errors import ValidationFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from uuid import UUID
 
     from rules.language import Rule
@@ -44,15 +45,31 @@ _SECONDS = 1.0
 _MAX_TRIGGER = 200
 
 
-def find_rules(rules: Sequence[dict[str, Any]], tables: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the enabled cache rules, in order, that can decide a statement which reads a matching table.
+def find_rules(
+    rules: Sequence[dict[str, Any]],
+    tables: Sequence[str],
+    warehouse: WarehouseTables = ANY_TABLES,
+    *,
+    logged: Iterable[str] = (),
+) -> list[dict[str, Any]]:
+    """Return the enabled cache rules, in order, that can decide a statement which reads one of the tables.
 
-    ``rules`` are stored rules, and ``tables`` are globs, compared without case. A rule that is not returned
-    certainly has no such result.
+    A statement may read a table through a view. A rule that is not returned has no such result, if the log
+    spells the tables like ``tables`` or like ``logged``.
+
+    Args:
+        rules: stored rules.
+        tables: names and patterns.
+        logged: names of tables as the log has them.
     """
+    tables = warehouse.with_views(tables)
+    meant = [warehouse.pattern(table) for table in tables]
+    spelled = [name for name in logged if is_any(warehouse.read(name), meant)]
     context = Context()
     valid = [ValidRule(read_node(rule, index)) for index, rule in enumerate(rules)]
-    deciding = find_deciding(valid, tables, is_late=lambda: context.has_used(_SECONDS))
+    deciding = find_deciding(
+        valid, [*tables, *spelled], warehouse, is_late=lambda: context.has_used(_SECONDS)
+    )
     return [rules[rule.rule.index] for rule in deciding]
 
 
@@ -71,11 +88,10 @@ def named_tables(rule: Rule) -> list[str]:
     return list(dict.fromkeys(text for test in tests for text in test.texts))
 
 
-def names_table(rule: Rule, tables: Sequence[str]) -> bool:
-    """Return True if one of these names or patterns is one that the rule is about, compared without case."""
-    named = [fold_case(name) for name in named_tables(rule)]
-    wanted = [fold_case(name) for name in tables]
-    return any(glob_covers(one, other) or glob_covers(other, one) for one in named for other in wanted)
+def names_table(rule: Rule, tables: Sequence[str], warehouse: WarehouseTables) -> bool:
+    """Return True if the rule is about one of these names or patterns, or may be."""
+    named, wanted = ([warehouse.pattern(name) for name in names] for names in (named_tables(rule), tables))
+    return any(is_any(one.name, wanted) for one in named) or any(is_any(one.name, named) for one in wanted)
 
 
 def invalidate_tables(
@@ -93,7 +109,7 @@ def invalidate_tables(
         ValidationFailed: a rule in ``only`` is not one of `find_rules`.
     """
     with transaction.atomic():
-        rules = find_rules(lock_ruleset(tenant_id), tables)
+        rules = find_rules(lock_ruleset(tenant_id), tables, read_tables(tenant_id))
         if only is not None:
             chosen = dict.fromkeys(only)
             rules = [rule for rule in rules if rule["id"] in chosen]

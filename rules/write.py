@@ -11,7 +11,6 @@ from accounts.diff import equal_values
 from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.quotas import Quota, use_quota
-from accounts.tenants.config import read_per_user_tables
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
@@ -22,7 +21,7 @@ from rules.language import CachingDefaults
 from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
 from rules.markers import active_marker_targets
 from rules.models import Ruleset
-from rules.ruleset import RulesetState, cache_bust, read_ruleset
+from rules.ruleset import RulesetState, cache_bust, read_ruleset, read_tables
 from tenantadmin.lib.core.errors import Conflict, Detail, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag
 
@@ -76,8 +75,8 @@ def write_ruleset(
         RulesetRejected: lint or the deletion delta found errors.
         ValidationFailed, PlanLimitExceeded: the body is not a ruleset, names another tenant, or exceeds the
             limit of the plan.
-        Conflict: the ruleset or ``perUserTables`` changed since it was read, or ``seq`` or ``cacheBust`` is
-            stale.
+        Conflict: the ruleset, or what the configuration says of tables, changed since it was read, or
+            ``seq`` or ``cacheBust`` is stale.
         RateLimited: the tenant stores more bytes than the plan allows in a day. Imports do not count.
     """
     stored = read_ruleset(tenant_id)
@@ -107,7 +106,7 @@ def write_ruleset(
         )
         if not written:
             raise Conflict
-        if read_per_user_tables(tenant_id) != stored.per_user_tables:
+        if read_tables(tenant_id) != stored.tables:
             # The configuration changed after lint had read it. It now waits for this transaction.
             raise Conflict
         if removed and removed & active_marker_targets(tenant_id):
@@ -148,7 +147,7 @@ def _validate(
             active_marker_targets=active_marker_targets(stored.tenant_id),
             confirmed=confirm_deletes,
             caching=stored.caching,
-            per_user_tables=stored.per_user_tables or (),
+            tables=stored.tables,
         )
     except GrosslyMalformed as error:
         raise malformed_ruleset(error) from error

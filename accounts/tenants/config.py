@@ -165,12 +165,6 @@ def per_user_tables(document: Mapping[str, Any]) -> list[str] | None:
     return patterns
 
 
-def read_per_user_tables(tenant_id: UUID) -> list[str] | None:
-    """Return `per_user_tables` of a live tenant; None too if there is no such tenant."""
-    document = TenantConfig.objects.filter(pk=tenant_id).values_list("document", flat=True).first()
-    return per_user_tables(document or {})
-
-
 def prices(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the prices of the warehouse of a configuration."""
     found: list[dict[str, Any]] = document.get("warehouse", {}).get("pricing", [])

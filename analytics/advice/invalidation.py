@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.edits import RuleEdit, new_rule_id
 from analytics.advice.requests import merge_times
-from analytics.changed_tables import plain_name
 from rules.conditions import parse_conditions
 from rules.language import complete_rule
 
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
 
     from analytics.advice.proposal import Current
     from analytics.advice.requests import Write
+    from rules.tables.names import TableName
 
 #: The most names in one list of a condition.
 MAX_TABLES: Final = 50
@@ -29,8 +29,8 @@ class Invalidator:
         tables: a change of these tables fires it. Named as in the log.
     """
 
-    def __init__(self, current: Current, writes: Sequence[Write], tables: frozenset[str]) -> None:
-        conditions = _conditions(writes, tables)
+    def __init__(self, current: Current, writes: Sequence[Write], tables: frozenset[TableName]) -> None:
+        conditions = _conditions(current, writes, tables)
         self.tables: Sequence[str] = conditions["tables"]["containsAny"]
         condition = parse_conditions(conditions)
         self._conditions = conditions
@@ -92,13 +92,9 @@ def split_rule(
     ]
 
 
-def _conditions(writes: Sequence[Write], tables: frozenset[str]) -> dict[str, Any]:
+def _conditions(current: Current, writes: Sequence[Write], tables: frozenset[TableName]) -> dict[str, Any]:
     """Return conditions that match these writes to the tables, with the names that the writes use."""
-    names = sorted(
-        name
-        for name in {name for write in writes for name in write.statement.names}
-        if plain_name(name) in tables
-    )
+    names = current.requests.spell((write.statement for write in writes), tables)
     conditions: dict[str, Any] = {"isDataChange": True, "tables": {"containsAny": names[:MAX_TABLES]}}
     if any(write.statement.request["isDataChange"] is not True for write in writes):
         del conditions["isDataChange"]

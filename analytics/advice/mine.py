@@ -98,7 +98,11 @@ def mine(
     outcome = measurer.play_current()
     report(0.4)
     requests = load_statements(
-        connection, outcome, gateway=measurer.gateway, counted_from=day_start_ms(job.first_day)
+        connection,
+        outcome,
+        gateway=measurer.gateway,
+        counted_from=day_start_ms(job.first_day),
+        warehouse=job.tables,
     )
     current = Current(
         connection,
@@ -110,7 +114,7 @@ def mine(
         measurer.warehouse_ms,
         job.first_day,
         job.last_day,
-        job.per_user_tables,
+        job.tables,
     )
     cached = cache.mine(current)
     sleeping, suspending = sleep.propose(current, job, cached)

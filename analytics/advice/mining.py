@@ -49,7 +49,7 @@ _LOCK: Final = "recommendations"
 _MARGIN: Final = timedelta(minutes=1)
 _UNDER_WAY: Final = Mining.UNDER_WAY
 #: Raise it when the same log and rules give other recommendations.
-_VERSION: Final = 7
+_VERSION: Final = 8
 
 
 def request_mining(*, tenant_id: UUID, actor: str) -> Mining:

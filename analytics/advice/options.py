@@ -77,9 +77,9 @@ def find_options(current: Current) -> Iterator[Option]:
     # Without an invalidator, the saving of a statement is the same in every scope.
     never_invalidated: dict[tuple[int, int], Saving] = {}
     for scope in find_scopes(current):
-        changed = frozenset[str]().union(*(statement.tables for statement in scope.statements))
-        changed &= requests.changed_tables
-        invalidator = Invalidator(current, requests.writes_to(changed), changed) if changed else None
+        changed = requests.changed_by(scope.statements)
+        writes = [write for write, _ in requests.writes_to(changed)]
+        invalidator = Invalidator(current, writes, changed) if changed else None
         for ttl in TTLS:
             lifetime = Lifetime(1000 * ttl, 0, ())
             savings = {}

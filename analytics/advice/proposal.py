@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.advice.edits import apply_edits
 from rules.language import Action, read_rules
 from rules.lint import lint_ruleset
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -107,7 +108,7 @@ class Current:
         lifetimes: by the index of the rule, with the rule's markers in the log.
         risk: by rule id, the low and the high count of hits at risk, and the count of all hits.
         warehouse_ms: the warehouse time in the window under these rules.
-        per_user_tables: patterns of the tables that differ per user; None if the tenant does not say.
+        tables: what the tenant says of its tables.
     """
 
     connection: DuckDBPyConnection
@@ -119,7 +120,7 @@ class Current:
     warehouse_ms: int
     first_day: date
     last_day: date
-    per_user_tables: Sequence[str] | None = None
+    tables: WarehouseTables = ANY_TABLES
 
     @property
     def ids(self) -> Collection[str]:
@@ -149,9 +150,7 @@ class Current:
 
     def is_clean(self, edits: Sequence[RuleEdit]) -> bool:
         """Return True if lint finds no error and no new warning after the edits."""
-        result = lint_ruleset(
-            {"rules": apply_edits(self.documents, edits)}, per_user_tables=self.per_user_tables or ()
-        )
+        result = lint_ruleset({"rules": apply_edits(self.documents, edits)}, tables=self.tables)
         return result.valid and not any(
             (finding.code, finding.rule_id) not in self._warnings for finding in result.warnings
         )

@@ -8,10 +8,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.changed_tables import find_changed_tables, read_tables
+from analytics.learned_views import defines, learn_views
 from analytics.replay.arrays import read_numbers
 from analytics.reports.per_user import is_per_user
 from rules.conditions import Request, matches, read_request
 from rules.conditions.globs import glob_matches
+from rules.tables.names import NameIndex, TableName
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from analytics.replay.job import Gateway
     from analytics.replay.outcome import Outcome
     from rules.conditions.model import Condition
+    from rules.tables.views import Views
 
 #: The columns that distinguish statements. Proposed rules read only these and the statement.
 STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions")
@@ -29,13 +33,17 @@ NO_RULE: Final = -1
 
 @dataclass(frozen=True, eq=False)
 class Statement:
-    """A statement with its tables and flags. ``mean_ms`` is its mean time in the warehouse."""
+    """A statement with its tables and flags. ``mean_ms`` is its mean time in the warehouse.
+
+    ``database`` is the one of names without a database.
+    """
 
     number: int
     text: str
     mean_ms: int
     request: Request
     tables_text: str | None
+    database: str = ""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -44,14 +52,14 @@ class Statement:
         return names if isinstance(names, frozenset) else frozenset()
 
     @cached_property
-    def tables(self) -> frozenset[str]:
-        """The names of its tables without case and quotes."""
-        return read_tables(self.tables_text)
+    def tables(self) -> frozenset[TableName]:
+        """Its tables, however the log spells them."""
+        return read_tables(self.tables_text, database=self.database)
 
     @cached_property
-    def changed(self) -> frozenset[str]:
-        """The tables that the statement changes if it changes data."""
-        return find_changed_tables(self.text, self.tables)
+    def changed(self) -> frozenset[TableName]:
+        """The tables that the statement names as changed if it changes data."""
+        return find_changed_tables(self.text, self.tables, database=self.database)
 
     @cached_property
     def is_per_user(self) -> bool:
@@ -122,6 +130,14 @@ class Requests:
     series: Sequence[Series]
     writes: Sequence[Write]
     counted_from: int
+    warehouse: WarehouseTables = ANY_TABLES
+
+    @cached_property
+    def views(self) -> Views:
+        """The views of the configuration, and those that the log creates."""
+        return learn_views(
+            ((write.statement.text, write.statement.tables) for write in self.writes), self.warehouse
+        )
 
     @cached_property
     def by_rule(self) -> Mapping[int, Sequence[Series]]:
@@ -131,31 +147,57 @@ class Requests:
         return by_rule
 
     @cached_property
-    def _changes_by_table(self) -> dict[str, list[int]]:
-        by_table: dict[str, list[int]] = {}
-        for write in self.writes:
-            for table in write.statement.changed:
+    def _changed(self) -> list[tuple[Write, frozenset[TableName]]]:
+        """Each write with the tables that it changes. To write to a view changes its tables."""
+        return [
+            (write, changed if defines(write.statement.text) else self.views.reach(changed))
+            for write, changed in ((write, write.statement.changed) for write in self.writes)
+        ]
+
+    @cached_property
+    def _changes_by_table(self) -> dict[TableName, list[int]]:
+        by_table: dict[TableName, list[int]] = {}
+        for write, changed in self._changed:
+            for table in changed:
                 by_table.setdefault(table, []).extend(write.times)
         return {table: sorted(times) for table, times in by_table.items()}
 
     @cached_property
-    def changed_tables(self) -> frozenset[str]:
-        return frozenset(self._changes_by_table)
+    def _changed_index(self) -> NameIndex:
+        return NameIndex(self._changes_by_table)
 
     @cached_property
-    def _changes(self) -> dict[frozenset[str], list[int]]:
+    def _changes(self) -> dict[frozenset[TableName], list[int]]:
         return {}
+
+    @cached_property
+    def _changed_of_lists(self) -> dict[frozenset[TableName], frozenset[TableName]]:
+        return {}
+
+    def changed_by(self, statements: Iterable[Statement]) -> frozenset[TableName]:
+        """Return the changed tables that one of the statements reads, or may, also through views."""
+        known = self._changed_of_lists
+        lists = {statement.tables for statement in statements}
+        for tables in lists - known.keys():
+            known[tables] = self._changed_index.find_any(self.views.reach(tables))
+        return frozenset[TableName]().union(*(known[tables] for tables in lists))
 
     def changes_of(self, statement: Statement) -> Sequence[int]:
         """Return the sorted times of changes of the tables that the statement reads."""
-        tables = statement.tables & self.changed_tables
+        tables = self.changed_by([statement])
         if tables not in self._changes:
             self._changes[tables] = sorted({at for table in tables for at in self._changes_by_table[table]})
         return self._changes[tables]
 
-    def writes_to(self, tables: frozenset[str]) -> list[Write]:
-        """Return the writes to any of the tables."""
-        return [write for write in self.writes if write.statement.changed & tables]
+    def writes_to(self, tables: frozenset[TableName]) -> list[tuple[Write, frozenset[TableName]]]:
+        """Return the writes that change any of the tables, each with those that it changes."""
+        return [(write, changed & tables) for write, changed in self._changed if changed & tables]
+
+    def spell(self, statements: Iterable[Statement], tables: frozenset[TableName]) -> list[str]:
+        """Return the names, as the log has them, under which the statements use one of the tables."""
+        index = NameIndex(tables)
+        names = {name for statement in statements for name in statement.names}
+        return sorted(name for name in names if index.find_any(self.views.reach([self.warehouse.read(name)])))
 
 
 def merge_times(writes: Iterable[Write], more: Iterable[int] = ()) -> list[int]:
@@ -164,7 +206,12 @@ def merge_times(writes: Iterable[Write], more: Iterable[int] = ()) -> list[int]:
 
 
 def load_statements(
-    connection: DuckDBPyConnection, outcome: Outcome, *, gateway: Gateway, counted_from: int
+    connection: DuckDBPyConnection,
+    outcome: Outcome,
+    *,
+    gateway: Gateway,
+    counted_from: int,
+    warehouse: WarehouseTables = ANY_TABLES,
 ) -> Requests:
     """Read the requests from the outcome of a replay that loaded `STATEMENT_COLUMNS`."""
     columns = ", ".join(f'"{name}"' for name in STATEMENT_COLUMNS)
@@ -180,20 +227,20 @@ def load_statements(
     rows = connection.execute(
         f"SELECT DISTINCT number, text, mean_ms, {columns} FROM statement_shape ORDER BY number"  # noqa: S608
     ).fetchall()
-    statements = [_read_statement(*row) for row in rows]
+    statements = [_read_statement(*row, database=warehouse.database) for row in rows]
     return Requests(
         statements,
         _load_series(connection, outcome, statements, is_nocache_declined=gateway.nocache is not False),
         _load_writes(connection, outcome, statements),
         counted_from,
+        warehouse,
     )
 
 
-def _read_statement(number: int, text: str, mean_ms: int, *values: Any) -> Statement:
+def _read_statement(number: int, text: str, mean_ms: int, *values: Any, database: str) -> Statement:
     columns = dict(zip(STATEMENT_COLUMNS, values, strict=True))
-    return Statement(
-        number, text, mean_ms, read_request({"standardizedSql": text, **columns}), columns["tables"]
-    )
+    request = read_request({"standardizedSql": text, **columns})
+    return Statement(number, text, mean_ms, request, columns["tables"], database)
 
 
 def _load_series(

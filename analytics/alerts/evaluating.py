@@ -20,17 +20,18 @@ from django.db import transaction
 from django.db.models import Max, Q
 
 from accounts.models import Tenant
-from accounts.tenants.config import read_per_user_tables
 from analytics.alerts.delivering import queue_messages
 from analytics.alerts.kinds import KINDS
 from analytics.alerts.queries import BASE_DAYS, alert_sql
 from analytics.digest.reading import LogDay, open_log
 from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build, TenantHealth
-from analytics.reports.stale import LOOK_BACK_DAYS
+from analytics.reports.stale_sql import LOOK_BACK_DAYS
 from logs.locks import build_lock
 from logs.models import PendingBuild
 from logs.partitions import partitions_with_file
 from logs.pending import pending_state
+from rules.ruleset import read_tables
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
 from tenantadmin.lib.objectstore import StoreError
 
@@ -49,6 +50,8 @@ _CLOCKS_DIFFER: Final = timedelta(minutes=2)
 _INCOMPLETE: Final = timedelta(minutes=10)
 #: After an evaluation that read the log, the alert rests for this many times as long.
 _REST: Final = 20
+#: The kinds whose query compares names of tables.
+_WITH_TABLES: Final = (AlertKind.LEAK, AlertKind.STALE_RISK)
 #: The kinds that compare a window with the days before.
 _COMPARED: Final = (AlertKind.HIT_RATE_FELL, AlertKind.SAVINGS_FELL)
 
@@ -212,7 +215,7 @@ def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogD
         return Reading(None)
     span = _span(alert, last=days[-1].day)
     is_about_now = alert.kind == AlertKind.LOG_LATE
-    tables = read_per_user_tables(tenant) or () if alert.kind == AlertKind.LEAK else ()
+    tables = read_tables(tenant) if alert.kind in _WITH_TABLES else ANY_TABLES
     # The query of stale hits reads the changes of the days before.
     used = [day for day in days if days_before(span.first, LOOK_BACK_DAYS) <= day.day]
     source = _hash(alert, used, tables)
@@ -229,7 +232,7 @@ def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogD
         last=span.last,
         hours=alert.window or 0,
         now_ms=epoch_ms(now()),
-        per_user_tables=tables,
+        warehouse=tables,
     )
     began_at = monotonic()
     try:
@@ -260,8 +263,6 @@ def _is_incomplete(tenant: UUID, span: _Span) -> bool:
     return waiting.filter(day__gte=span.window_first).exists()
 
 
-def _hash(alert: Alert, days: Sequence[LogDay], tables: Sequence[str]) -> str:
-    text = f"{alert.kind} {alert.window} {list(tables)}\n" + "".join(
-        f"{day.day} {day.build}\n" for day in days
-    )
+def _hash(alert: Alert, days: Sequence[LogDay], tables: WarehouseTables) -> str:
+    text = f"{alert.kind} {alert.window} {tables}\n" + "".join(f"{day.day} {day.build}\n" for day in days)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Final
 from analytics.published.pieces import HIT, MISS
 from analytics.published.queries import PublishedQuery
 from analytics.reports.leak_sql import LEAK_FINDINGS, leak_findings_sql
-from analytics.reports.stale import STALE_TOTALS
+from analytics.reports.stale_sql import STALE_TOTALS, stale_totals_sql
 from logs.layout import DAY_MS, HOUR_MS
 from logs.statuses import COUNTED
+from rules.tables.warehouse import ANY_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from datetime import date
+
+    from rules.tables.warehouse import WarehouseTables
 
 #: The days before a window that it is compared with.
 BASE_DAYS: Final = 28
@@ -104,6 +107,10 @@ def _count_leaks(findings: str) -> str:
     return f"SELECT count(*) AS value FROM (\n{findings}\n) WHERE grade = 'certain'"
 
 
+def _share_at_risk(totals: str) -> str:
+    return f"SELECT round(100.0 * sum(atRisk) / nullif(sum(hits), 0), 2) AS value\nFROM (\n{totals}\n)"
+
+
 #: By kind of alert. The kinds that are missing here are not about entries of the log.
 ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
     "hit-rate-fell": _query(
@@ -124,8 +131,8 @@ ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
     "stale-risk": _query(
         "stale-risk",
         "The percentage of hits (with an age in the log) that were older than a change of a table "
-        "that they read.",
-        f"SELECT round(100.0 * sum(atRisk) / nullif(sum(hits), 0), 2) AS value\nFROM (\n{STALE_TOTALS}\n)",
+        "that they read. With `warehouse.database` or `views`, the report of stale hits has the query.",
+        _share_at_risk(STALE_TOTALS),
     ),
     "leak": _query(
         "leak",
@@ -144,12 +151,13 @@ ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
 
 
 def alert_sql(
-    kind: str, *, first: date, last: date, hours: int, now_ms: int, per_user_tables: Sequence[str] = ()
+    kind: str, *, first: date, last: date, hours: int, now_ms: int, warehouse: WarehouseTables = ANY_TABLES
 ) -> str:
     """Return the statement of a kind of alert for these days, both included."""
     if kind == "leak":
-        # Names of tables are filled in last, because they may contain any text.
-        return _count_leaks(leak_findings_sql(first=first, last=last, per_user_tables=per_user_tables))
+        return _count_leaks(leak_findings_sql(first=first, last=last, warehouse=warehouse))
+    if kind == "stale-risk":
+        return _share_at_risk(stale_totals_sql(first=first, last=last, warehouse=warehouse))
     text = ALERT_QUERIES[kind].text
     values = {"first": f"'{first}'", "last": f"'{last}'", "hours": str(hours), "now": str(now_ms)}
     for name, value in values.items():

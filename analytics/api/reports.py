@@ -10,7 +10,6 @@ from rest_framework.response import Response
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.routes import route
-from accounts.tenants.config import read_per_user_tables
 from accounts.viewsets import AppViewSet
 from analytics.digest.verdict.leaks import find_closed_of_days
 from analytics.reports.blast import (
@@ -38,6 +37,7 @@ from analytics.summaries.activity import Activity, read_activity
 from analytics.summaries.rule_activity import RuleActivity, read_rule_activity
 from analytics.summaries.statements import StatementFilter, StatementList, list_statements
 from logs.audit import Reader
+from rules.ruleset import read_tables
 from rules.serializers.markers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import days_before, now
@@ -69,7 +69,7 @@ class ReportViewSet(AppViewSet):
     )
     def get_stale_report(self, request: Request, tenant: UUID) -> Response:
         """By rule, table and changing rule. Changes that do not pass the Gateway are not in the log."""
-        return Response(stale_report(self._log(tenant), window=self._window))
+        return Response(stale_report(self._log(tenant), window=self._window, warehouse=read_tables(tenant)))
 
     @route("GET", "/reports/leaks", Level.TENANT, Scope.ANALYTICS_USERS, name="report-leaks")
     @operation(
@@ -83,7 +83,7 @@ class ReportViewSet(AppViewSet):
             leaks_report(
                 self._log(tenant),
                 window=self._window,
-                per_user_tables=read_per_user_tables(tenant) or (),
+                warehouse=read_tables(tenant),
                 closed=find_closed_of_days(tenant, self._window.first, self._window.last),
             )
         )

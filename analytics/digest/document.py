@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from analytics.digest.reading import DigestLog
 
 #: Raise it when the same log gives another digest. Then all stored digests are made again.
-DIGEST_VERSION: Final = 12
+DIGEST_VERSION: Final = 13
 
 
 class SectionText(JsonStruct):

@@ -18,7 +18,7 @@ from django.urls import reverse
 
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.tenants.config import read_per_user_tables, read_prices
+from accounts.tenants.config import read_prices
 from analytics.advice.outdated import find_outdated
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
@@ -32,6 +32,7 @@ from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.diff import diff_rules
 from rules.models import Marker
+from rules.ruleset import read_tables
 from tenantadmin.lib.core.metrics import count_build
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.storable import make_storable
@@ -172,7 +173,7 @@ def make_digest(
         with open_log(
             store,
             days,
-            per_user_tables=read_per_user_tables(tenant) or (),
+            warehouse=read_tables(tenant),
             prices=read_prices(tenant),
         ) as log:
             made, sections = make_document(log, period, _read_changes(tenant, period))

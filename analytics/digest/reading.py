@@ -10,6 +10,7 @@ from accounts.tenants.pricing import Pricing
 from analytics.digest.facts import Fact
 from analytics.summaries.engine import new_engine
 from logs.sql.view import LogView
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,8 +40,7 @@ class DigestLog:
 
     connection: DuckDBPyConnection
     days: Sequence[date]
-    #: Patterns of the tables that show each user other rows.
-    per_user_tables: Sequence[str] = ()
+    warehouse: WarehouseTables = ANY_TABLES
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
 
     def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -68,7 +68,7 @@ def open_log(
     store: ObjectStore,
     days: Sequence[LogDay],
     *,
-    per_user_tables: Sequence[str] = (),
+    warehouse: WarehouseTables = ANY_TABLES,
     prices: Sequence[Mapping[str, Any]] = (),
 ) -> Iterator[DigestLog]:
     """Open the log of some days.
@@ -79,4 +79,4 @@ def open_log(
     """
     with new_engine(store) as engine:
         LogView(engine.connection).make_tolerant([store.uri(key) for day in days for key in day.files])
-        yield DigestLog(engine.connection, [day.day for day in days], per_user_tables, Pricing.of(prices))
+        yield DigestLog(engine.connection, [day.day for day in days], warehouse, Pricing.of(prices))

@@ -50,7 +50,7 @@ def compare_rulesets(
         against=render_counts(current, position),
         billed=compare_bills(_bills_of(subject), _bills_of(current), job.pricing),
         moved=find_moved(connection, *(it.table for it in outcomes), position=position),
-        leaks=compare_leaks(connection, *outcomes, per_user_tables=job.per_user_tables or ()),
+        leaks=compare_leaks(connection, *outcomes, warehouse=job.tables),
         publish_cost=estimate_publish_cost(
             connection,
             subject.outcome.table,

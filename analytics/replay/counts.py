@@ -67,7 +67,7 @@ def count_outcome(connection: DuckDBPyConnection, outcome: Outcome, job: Job, *,
         f"SELECT rule, {columns} FROM {outcome.table} WHERE is_counted GROUP BY rule"  # noqa: S608
     ).fetchall():
         rules[ids.get(index)].update(dict(zip(_COUNTS, values, strict=True)))
-    for index, (low, high) in find_risk(connection, outcome.table).items():
+    for index, (low, high) in find_risk(connection, outcome.table, warehouse=job.tables).items():
         rules[ids.get(index)].update({"risk_low": low, "risk_high": high})
     _count_firings(connection, outcome, rules)
     bounds = find_bounds(connection, outcome.table, outcome.lifetimes)

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from analytics.replay.result import ReplayResult
+    from rules.tables.warehouse import WarehouseTables
     from tenantadmin.lib.objectstore import ObjectStore
 
 #: Raise it when a replay of the same input has another result. Then earlier results are not reused.
-_VERSION: Final = 5
+_VERSION: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Input:
     changes: Sequence[int]
     markers: Sequence[tuple[str, int]]
     cache_enabled: bool
-    per_user_tables: Sequence[str] | None
+    tables: WarehouseTables
     prices: Sequence[Mapping[str, Any]]
 
     @property
@@ -72,7 +73,7 @@ class Input:
             [*request.rules, request.first_day, request.last_day, request.warmup_days, request.gateway],
             [(day, build) for day, build, *_ in self.partitions],
             (self.current, self.in_force, self.changes, self.markers, self.cache_enabled),
-            (_VERSION, self.prices, self.per_user_tables),
+            (_VERSION, self.prices, self.tables),
         )
         return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()
 
@@ -99,7 +100,7 @@ class Input:
                 request.gateway.get("keysPerUser"),
             ),
             cache_enabled=self.cache_enabled,
-            per_user_tables=self.per_user_tables,
+            tables=self.tables,
             pricing=Pricing.of(self.prices),
             hour=now().hour,
         )
@@ -137,7 +138,7 @@ def collect_input(request: Request) -> Input:
         changes=[epoch_ms(changed_at) for _, changed_at in changes if changed_at >= start],
         markers=[(marker.target_rule_id, epoch_ms(marker.invalidated_at)) for marker in markers],
         cache_enabled=ruleset.caching.enabled,
-        per_user_tables=ruleset.per_user_tables,
+        tables=ruleset.tables,
         prices=ruleset.prices,
     )
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from accounts.tenants.pricing import Pricing
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class Job:
         cache_enabled: False if the tenant's configuration has the Gateway decline every cache rule. The
             rulesets are replayed all the same.
         hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
-        per_user_tables: patterns of the tables that differ per user; None if the tenant does not say.
+        tables: what the tenant says of its tables.
         pricing: how the warehouse bills its time.
     """
 
@@ -86,7 +87,7 @@ class Job:
     gateway: Gateway = field(default_factory=Gateway)
     cache_enabled: bool = True
     hour: int = 0
-    per_user_tables: Sequence[str] | None = None
+    tables: WarehouseTables = ANY_TABLES
     pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
 
     @property

@@ -10,11 +10,10 @@ from analytics.reports.per_user import is_per_user_sql, reads_tables_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.outcome import Outcome
+    from rules.tables.warehouse import WarehouseTables
 
 
 class ReplayLeak(JsonStruct):
@@ -34,10 +33,10 @@ class ReplayLeaks(JsonStruct):
 
 
 def compare_leaks(
-    connection: DuckDBPyConnection, current: Outcome, subject: Outcome, *, per_user_tables: Sequence[str]
+    connection: DuckDBPyConnection, current: Outcome, subject: Outcome, *, warehouse: WarehouseTables
 ) -> ReplayLeaks:
     """Return the leaks that the replayed ruleset ends, and those that it begins."""
-    differs = reads_tables_sql(per_user_tables)
+    differs = reads_tables_sql(warehouse.personal, warehouse)
     for outcome in (current, subject):
         connection.execute(
             f"""
@@ -47,7 +46,7 @@ def compare_leaks(
                 FROM (SELECT DISTINCT statement, table_list FROM {outcome.table} WHERE is_cached)
                 JOIN statement USING (statement)
                 JOIN (SELECT table_list, text AS tables FROM table_list) AS table_list USING (table_list)
-                WHERE {is_per_user_sql("statement.text")} OR coalesce({differs}, false)
+                WHERE {is_per_user_sql("statement.text")} OR {differs}
             ), shared AS (
                 SELECT rule, statement, list(DISTINCT user_name) AS users
                 FROM {outcome.table} AS outcome JOIN personal USING (statement, table_list)

@@ -10,13 +10,19 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from analytics.changed_tables import find_changed_tables, read_tables
+from analytics.learned_views import defines, learn_views
 from analytics.replay.arrays import make_schema, registered
+from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
+    from rules.tables.warehouse import WarehouseTables
 
-def find_risk(connection: DuckDBPyConnection, table: str) -> dict[int, tuple[int, int]]:
+
+def find_risk(
+    connection: DuckDBPyConnection, table: str, *, warehouse: WarehouseTables
+) -> dict[int, tuple[int, int]]:
     """Return (low, high) counts of possibly stale hits in ``table``, by the index of their rule.
 
     A hit counts as low if its result was there before the change, and as high if its execution had started.
@@ -30,21 +36,27 @@ def find_risk(connection: DuckDBPyConnection, table: str) -> dict[int, tuple[int
     ).fetchall()
     if not changing:
         return {}
-    changed = [
-        {"statement": statement, "table_list": number, "name": name}
-        for text, number, statement, tables in changing
-        for name in find_changed_tables(text, read_tables(tables))
-    ]
-    names = {row["name"] for row in changed}
     read = [
+        (text, number, statement, read_tables(tables, database=warehouse.database))
+        for text, number, statement, tables in changing
+    ]
+    views = learn_views(((text, tables) for text, _, _, tables in read), warehouse)
+    changed = []
+    for text, number, statement, tables in read:
+        names = find_changed_tables(text, tables, database=warehouse.database)
+        # To write to a view changes its tables.
+        names = names if defines(text) else views.reach(names)
+        changed += [{"statement": statement, "table_list": number, "name": name} for name in names]
+    index = NameIndex({row["name"] for row in changed})
+    reading = [
         {"table_list": number, "name": name}
         for number, text in connection.execute("SELECT table_list, text FROM table_list").fetchall()
-        for name in read_tables(text) & names
+        for name in index.find_any(views.reach(read_tables(text, database=warehouse.database)))
     ]
     with registered(
         connection,
         changed_table=pa.Table.from_pylist(changed, _CHANGED),
-        read_table=pa.Table.from_pylist(read, _READ),
+        read_table=pa.Table.from_pylist(reading, _READ),
     ):
         rows = connection.execute(
             f"""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 from typing import TYPE_CHECKING, Annotated, Final
 
 from django.db.models import Max
 from msgspec import Meta
 
-from analytics.reports.blast_tables import find_meant, longer_names_sql, name_tables, say_why
+from analytics.reports.blast_tables import name_tables, say_why
 from analytics.reports.per_user import reads_tables_sql
 from analytics.reports.reading import ReportQuery
 from logs.partitions import partitions_with_file
@@ -19,7 +18,7 @@ from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
 from rules.ruleset import read_ruleset
-from rules.table_invalidation import find_rules, named_tables, names_table
+from rules.table_invalidation import find_rules, names_table
 from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
@@ -153,13 +152,6 @@ class TableInvalidationPreview(_PreviewHead):
         str | None,
         Meta(description="Why rules are not suggested, for people to read."),
     ] = None
-    meant: Annotated[
-        list[str] | None,
-        Meta(
-            description="Names with a schema that end with a name that was asked for. Only if no rule is "
-            "suggested and the rules or the log have such names."
-        ),
-    ] = None
 
 
 def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> InvalidationPreview:
@@ -174,7 +166,7 @@ def preview_invalidation(log: LogReader, *, rule_id: str, now: dt.datetime) -> I
     rule = rules.get(rule_id)
     if rule is None:
         raise RuleNotFound
-    found, _ = _preview_all(
+    found = _preview_all(
         log, [rules[target] for target in rule.invalidate_rules or (rule_id,)], ruleset=ruleset, now=now
     )
     return InvalidationPreview.of(found, rule_id=rule_id)
@@ -187,7 +179,8 @@ def preview_tables(log: LogReader, *, tables: Sequence[str], now: dt.datetime) -
         TenantNotFound: there is no such live tenant.
         ApiError: a query failed.
     """
-    rules = find_rules(read_ruleset(log.tenant).rules, tables)
+    ruleset = read_ruleset(log.tenant)
+    rules = find_rules(ruleset.rules, tables, ruleset.tables)
     return preview_rules(log, rule_ids=[rule["id"] for rule in rules], now=now, tables=tables)
 
 
@@ -199,24 +192,15 @@ def preview_rules(
     rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
     chosen = [rules[rule_id] for rule_id in rule_ids if rule_id in rules]
     shown = chosen[:MAX_PREVIEWED]
-    found, logged = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
+    found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
     what = name_tables(tables)
-    meant: list[str] = []
     note = None
-    is_suggested = any(target.suggested for target in found.targets)
-    if tables and not is_suggested and not any(names_table(rule, tables) for rule in chosen[MAX_PREVIEWED:]):
-        named = {name for rule in chosen for name in named_tables(rule)}
-        meant = find_meant(tables, logged | named)
-    if meant:
-        note = (
-            f"No rule names {what}, and no result in the log reads {what}. Did you mean {' or '.join(meant)}?"
-        )
-    elif any(target.suggested is False for target in found.targets):
+    if any(target.suggested is False for target in found.targets):
         note = (
             f"A rule is not ticked at first if it does not name {what} and, in the log, its statements do "
             f"not read {what}. Tick these rules too to be on the safe side: all of their results end then."
         )
-    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note, meant=meant or None)
+    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note)
 
 
 def listing_sql(counting: str) -> str:
@@ -231,11 +215,10 @@ def _preview_all(
     ruleset: RulesetState,
     now: dt.datetime,
     tables: Sequence[str] = (),
-) -> tuple[_PreviewHead, set[str]]:
-    """Return the preview, and names of tables in the log that ``tables`` may mean."""
+) -> _PreviewHead:
     queries: list[ReportQuery] = []
-    logged: set[str] = set()
-    reads = reads_tables_sql(tables) if tables else ""
+    warehouse = ruleset.tables
+    reads = reads_tables_sql(warehouse.with_views(tables), warehouse) if tables else ""
     if len(reads) > _MAX_READS:
         reads = ""
     targets = [
@@ -243,25 +226,23 @@ def _preview_all(
             log,
             rule,
             now=now,
-            written=ruleset.modified_at,
+            ruleset=ruleset,
             reads=reads,
             tables=tables,
             queries=queries,
-            logged=logged,
         )
         for rule in rules
     ]
     targets.sort(key=lambda target: (target.suggested is False, -(target.table_entries or 0)))
     end = _find_end(log, now=now)
     has_results = any(target.entries for target in targets)
-    head = _PreviewHead(
+    return _PreviewHead(
         at=format_timestamp(now),
         log_until=None if end is None else format_timestamp(end),
         log_note=_say_log(end=end, published_at=ruleset.modified_at, now=now, has_results=has_results),
         targets=targets,
         queries=queries,
     )
-    return head, logged
 
 
 def _say_log(
@@ -294,11 +275,10 @@ def _preview(
     rule: Rule,
     *,
     now: dt.datetime,
-    written: dt.datetime,
+    ruleset: RulesetState,
     reads: str,
     tables: Sequence[str],
     queries: list[ReportQuery],
-    logged: set[str],
 ) -> PreviewTarget:
     days = min(rule.ttl_seconds // 86_400 + 2, MAX_DAYS)
     marked = Marker.objects.remaining().filter(tenant=log.tenant, target_rule_id=rule.id)
@@ -308,10 +288,10 @@ def _preview(
         last=now.date(),
         rule=quote_value(rule.id),
         now=epoch_ms(now),
-        written=epoch_ms(written),
+        written=epoch_ms(ruleset.modified_at),
         marker=0 if last_marker is None else epoch_ms(last_marker),
         ttl=1000 * rule.ttl_seconds,
-        counted=_COUNTED.format(reads=reads) + longer_names_sql(tables) if reads else "",
+        counted=_COUNTED.format(reads=reads) if reads else "",
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
     same_hour_sql = _SAME_HOUR.format(
@@ -325,7 +305,6 @@ def _preview(
         ReportQuery(name=f"{rule.id} sameHour", sql=same_hour_sql),
     ]
     (row,) = log.rows(live_sql)
-    logged.update(str(name) for text in row.get("longer") or () for name in json.loads(text))
     read, ever_read = row.get("tableEntries"), row.get("allTableEntries")
     by_day = {counts["day"]: counts for counts in log.rows(same_hour_sql)}
     last_store = row["lastStoreAt"]
@@ -334,10 +313,17 @@ def _preview(
         rule_id=rule.id,
         entries=row["entries"],
         table_entries=read,
-        why=say_why(rule, entries=row["entries"], read=read, ever_read=ever_read, tables=tables)
+        why=say_why(
+            rule,
+            entries=row["entries"],
+            read=read,
+            ever_read=ever_read,
+            tables=tables,
+            warehouse=ruleset.tables,
+        )
         if tables
         else None,
-        suggested=ever_read != 0 or names_table(rule, tables) if tables else None,
+        suggested=ever_read != 0 or names_table(rule, tables, ruleset.tables) if tables else None,
         bytes=row["bytes"],
         refill_ms=row["refillMs"],
         last_store_at=None if last_store is None else format_timestamp(from_epoch_ms(last_store)),

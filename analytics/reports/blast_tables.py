@@ -1,51 +1,20 @@
-"""Tables in the preview of an invalidation: what its sentences call them, and which are meant."""
+"""Tables in the preview of an invalidation: what its sentences call them."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.reports.per_user import reads_tables_sql
-from rules.conditions.casefold import fold_case
 from rules.table_invalidation import named_tables, names_table
 from tenantadmin.lib.core.formats import count, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from rules.language import Rule
+    from rules.tables.warehouse import WarehouseTables
 
 #: The most tables of a rule that a preview names.
 _MAX_NAMED: Final = 3
-
-
-def _has_schema(name: str) -> bool:
-    """Return True if a name has a schema, or is a pattern."""
-    return "." in name or "*" in name
-
-
-def may_mean(name: str, longer: str) -> bool:
-    """Return True if ``name`` has no schema, and ``longer`` is that name with one."""
-    return not _has_schema(name) and fold_case(longer).endswith(f".{fold_case(name)}")
-
-
-def longer_names_sql(tables: Sequence[str]) -> str:
-    """Return SQL for a column ``longer``, with a few lists of tables in which one may be meant.
-
-    It is empty if all names have a schema.
-    """
-    patterns = [f"*.{name}" for name in tables if not _has_schema(name)]
-    if not patterns:
-        return ""
-    return f""",
-    (list(DISTINCT tables) FILTER ({reads_tables_sql(patterns)}))[:20] AS longer"""
-
-
-def find_meant(tables: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Return a few of the ``known`` names that one of ``tables`` may mean."""
-    found = {
-        fold_case(it): it for it in known if "*" not in it and any(may_mean(name, it) for name in tables)
-    }
-    return sorted(found.values())[:_MAX_NAMED]
 
 
 def name_tables(tables: Sequence[str]) -> str:
@@ -54,14 +23,20 @@ def name_tables(tables: Sequence[str]) -> str:
 
 
 def say_why(
-    rule: Rule, *, entries: int, read: int | None, ever_read: int | None, tables: Sequence[str]
+    rule: Rule,
+    *,
+    entries: int,
+    read: int | None,
+    ever_read: int | None,
+    tables: Sequence[str],
+    warehouse: WarehouseTables,
 ) -> str:
     """Say what the results of a rule have to do with tables. ``read`` is None if they were not counted."""
     what = name_tables(tables)
     if not read:
         cached = f"result of {what}, only {count(entries, 'other')}" if entries else "cached result"
         named = named_tables(rule)
-        if names_table(rule, tables):
+        if names_table(rule, tables, warehouse):
             reason = f"Its conditions name {what if len(tables) == 1 else 'one of them'}."
         elif ever_read:
             return f"By the log, its statements read {what}, but it now has no {cached}."

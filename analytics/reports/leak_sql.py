@@ -8,20 +8,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.reports.per_user import is_per_user_sql, reads_tables_sql
+from rules.tables.warehouse import ANY_TABLES
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from datetime import date
 
+    from rules.tables.warehouse import WarehouseTables
+
 _MAX_FINDINGS: Final = 1_000
-_SERVED: Final = """
-WITH served AS (
+_ROWS: Final = """day BETWEEN $first AND $last AND cacheKey IS NOT NULL AND userName IS NOT NULL
+        AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"""
+#: The lists of tables of which one differs per user.
+_PERSONAL: Final = f"""personal AS (
+    SELECT tables FROM (SELECT DISTINCT tables FROM proxy_logs WHERE {_ROWS}) WHERE {{reads}}
+),
+"""
+_DIFFERS: Final = "tables IN (FROM personal)"
+_SERVED: Final = f"""
+WITH {{personal}}served AS (
     SELECT cacheKey, matchedRule, standardizedSql, count(*) AS served, count(DISTINCT userName) AS users,
         list(DISTINCT userName) AS names, bool_or(hasNonDeterministicFunctions) AS nonDeterministic,
-        bool_or({differs}) AS differs
+        bool_or({{differs}}) AS differs
     FROM proxy_logs
-    WHERE day BETWEEN $first AND $last AND cacheKey IS NOT NULL AND userName IS NOT NULL
-        AND cacheStatus IN ('HIT', 'MISS', 'HOLD')
+    WHERE {_ROWS}
     GROUP BY cacheKey, matchedRule, standardizedSql
 )
 """
@@ -41,20 +50,25 @@ FROM graded WHERE grade IS NOT NULL
 GROUP BY grade, matchedRule, standardizedSql
 ORDER BY grade, served DESC, ruleId, statement LIMIT {_MAX_FINDINGS}"""
 )
-#: The query of `leak_findings_sql` without ``per_user_tables``, with the parameters ``$first`` and ``$last``.
-LEAK_FINDINGS: Final = _FINDINGS.replace("{differs}", "false").strip()
+#: The query of `leak_findings_sql` of a tenant without ``perUserTables``, with ``$first`` and ``$last``.
+LEAK_FINDINGS: Final = _FINDINGS.replace("{personal}", "").replace("{differs}", "false").strip()
 
 
-def leak_findings_sql(*, first: date, last: date, per_user_tables: Sequence[str]) -> str:
+def leak_findings_sql(*, first: date, last: date, warehouse: WarehouseTables) -> str:
     """Return the query of ``grade``, ``ruleId``, ``statement``, ``keys``, ``served`` and ``users``."""
-    return _fill(_FINDINGS, first=first, last=last, per_user_tables=per_user_tables)
+    return _fill(_FINDINGS, first=first, last=last, warehouse=warehouse)
 
 
 def leak_totals_sql(*, first: date, last: date) -> str:
     """Return the query of ``keys`` and ``sharedKeys``."""
-    return _fill(_TOTALS, first=first, last=last)
+    return _fill(_TOTALS, first=first, last=last, warehouse=ANY_TABLES)
 
 
-def _fill(sql: str, *, first: date, last: date, per_user_tables: Sequence[str] = ()) -> str:
-    days = sql.replace("$first", f"'{first}'").replace("$last", f"'{last}'")
-    return days.replace("{differs}", reads_tables_sql(per_user_tables)).strip()
+def _fill(sql: str, *, first: date, last: date, warehouse: WarehouseTables) -> str:
+    personal = warehouse.personal
+    # Lists of tables repeat, so each is read once.
+    lists = _PERSONAL if personal else ""
+    filled = sql.replace("{personal}", lists).replace("{differs}", _DIFFERS if personal else "false")
+    filled = filled.replace("$first", f"'{first}'").replace("$last", f"'{last}'")
+    # Names of tables are last, because they may contain any text.
+    return filled.replace("{reads}", reads_tables_sql(personal, warehouse)).strip()

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from analytics.reports.reading import LogReader, Window
+    from rules.tables.warehouse import WarehouseTables
 
 LeakGrade: TypeAlias = Literal["certain", "likely"]
 
@@ -98,12 +99,12 @@ class ClosedLeaks:
 
 
 def leaks_report(
-    log: LogReader, *, window: Window, per_user_tables: Sequence[str], closed: ClosedLeaks | None
+    log: LogReader, *, window: Window, warehouse: WarehouseTables, closed: ClosedLeaks | None
 ) -> LeaksReport:
     """Return statements whose cached results depend on the user and were served to several users.
 
     ``certain``: the statement calls a function whose result depends on the user, or reads a table whose name
-    matches one of the patterns in ``per_user_tables``. ``likely``: it calls a
+    is or may be one of ``perUserTables``. ``likely``: it calls a
     non-deterministic function. Sharing alone is normal for a cache: ``sharedKeys`` of ``keys`` are shared.
     ``closed`` is what the digests of these days know to be closed. A finding that they do not know is open.
 
@@ -112,7 +113,7 @@ def leaks_report(
     """
     first, last = window.first, window.last
     statements = {
-        "findings": leak_findings_sql(first=first, last=last, per_user_tables=per_user_tables),
+        "findings": leak_findings_sql(first=first, last=last, warehouse=warehouse),
         "totals": leak_totals_sql(first=first, last=last),
     }
     rows, (totals,) = (log.rows(sql) for sql in statements.values())

@@ -11,10 +11,12 @@ import re2
 
 from analytics.statement_text import without_names, without_names_sql
 from logs.quoting import quote_text
-from rules.conditions import compile_sql
+from rules.tables.names_sql import counts_sql, names_sql
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from rules.tables.warehouse import WarehouseTables
 
 _BEFORE: Final = r"(?:^|[^\pL\pN_$#@])"
 #: SQL calls these also without parentheses.
@@ -48,8 +50,10 @@ def is_per_user_sql(statement: str) -> str:
     return f"regexp_matches({text}, {quote_text(_CALL)})"
 
 
-def reads_tables_sql(patterns: Sequence[str]) -> str:
-    """Return SQL for rows of ``proxy_logs`` that read a table which matches a pattern, whatever its case."""
-    return (
-        compile_sql({"tables": {"containsAny": list(patterns), "ignoreCase": True}}) if patterns else "false"
-    )
+def reads_tables_sql(patterns: Sequence[str], warehouse: WarehouseTables) -> str:
+    """Return SQL for rows of ``proxy_logs`` that read one of the tables, or may, however it is spelled."""
+    if not patterns:
+        return "false"
+    counts = counts_sql(map(warehouse.pattern, patterns), "name")
+    names = names_sql('"tables"', database=warehouse.database)
+    return f"coalesce(len(list_filter({names}, lambda name: {counts})) > 0, false)"

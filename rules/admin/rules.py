@@ -110,7 +110,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             active_marker_targets=targets,
             confirmed=confirmed,
             caching=stored.caching,
-            per_user_tables=stored.per_user_tables or (),
+            tables=stored.tables,
         )
     except GrosslyMalformed as error:
         return TextCheck([LineFinding(0, "error", "wrong-type", str(error))], lines=None)

@@ -20,6 +20,7 @@ from rules.conditions.parse import parse_conditions
 from rules.json_text import is_array, is_object, read_integer
 from rules.language import RULE_FIELDS, USER_COLUMNS, Action, default_action
 from rules.language.fields import DEFAULT_TTL_SECONDS
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Mapping, Sequence
@@ -232,11 +233,11 @@ class ValidRule:
 
 @dataclass(frozen=True)
 class RuleList:
-    """All rules in order, those with valid conditions, and the patterns of tables that differ per user."""
+    """All rules in order, those with valid conditions, and what the tenant says of its tables."""
 
     rules: tuple[RuleNode, ...]
     valid: tuple[ValidRule, ...]
-    per_user_tables: tuple[str, ...] = ()
+    tables: WarehouseTables = ANY_TABLES
 
     @cached_property
     def by_id(self) -> dict[str, RuleNode]:

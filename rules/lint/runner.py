@@ -12,6 +12,7 @@ from rules.lint import checks, limits  # noqa: F401 - importing checks registers
 from rules.lint.finding import Finding, GrosslyMalformed, LintResult, Severity
 from rules.lint.nodes import Root, RuleList, RuleNode, ValidRule, read_node, walk_conditions
 from rules.lint.registry import Context, Problem, declare, run_checks
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +47,7 @@ _MORE: Final = {Severity.ERROR: MORE_ERRORS, Severity.WARNING: MORE_WARNINGS}
 
 
 def lint_ruleset(
-    document: object, *, caching: CachingDefaults = ANY_TENANT, per_user_tables: Sequence[str] = ()
+    document: object, *, caching: CachingDefaults = ANY_TENANT, tables: WarehouseTables = ANY_TABLES
 ) -> LintResult:
     """Return the errors and warnings of a ruleset, in document order, at most `limits.MAX_FINDINGS` of each.
 
@@ -54,7 +55,7 @@ def lint_ruleset(
     a second of processor time for 1 MiB. If that is not enough, a finding says what was not checked.
     ``caching`` are the defaults of the tenant, where it is known.
 
-    ``per_user_tables`` are patterns of tables that show each user other rows, in ``warehouse.perUserTables``.
+    ``tables`` is what the configuration of the tenant says of its tables, where it is known.
 
     Raises:
         GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
@@ -64,7 +65,7 @@ def lint_ruleset(
     if not is_array(rules := document.get("rules")):
         actual = name_type(rules) if "rules" in document else "absent"
         raise GrosslyMalformed("/rules", f"The rules of a ruleset must be an array; they are {actual}.")
-    lint = _Lint(document, rules, caching, tuple(per_user_tables))
+    lint = _Lint(document, rules, caching, tables)
     errors, warnings = (lint.findings(severity) for severity in (Severity.ERROR, Severity.WARNING))
     normalized = (
         None
@@ -82,16 +83,16 @@ class _Lint:
         document: JsonObject,
         rules: Sequence[object],
         caching: CachingDefaults,
-        per_user_tables: tuple[str, ...],
+        tables: WarehouseTables,
     ) -> None:
-        self._document, self._per_user_tables = document, per_user_tables
+        self._document, self._tables = document, tables
         self._context = Context(caching)
         self._hits: dict[Severity, list[_Hit]] = {severity: [] for severity in Severity}
         self._counts: Counter[Severity | FindingKind] = Counter()
         self.nodes: list[RuleNode] = []
         self._run(Root(document))
         valid = self._check_meaning(self._check_form(rules))
-        self._run(RuleList(tuple(self.nodes), tuple(valid), self._per_user_tables))
+        self._run(RuleList(tuple(self.nodes), tuple(valid), self._tables))
         if self._context.incomplete:
             self._add(WARNINGS_INCOMPLETE, Problem(min(self._context.incomplete), _SPLIT))
 
@@ -128,7 +129,7 @@ class _Lint:
                 rule = ValidRule(node)
                 valid.append(rule)
                 self._run(rule)
-            elif node.action is Action.DENY or (self._per_user_tables and node.is_shared):
+            elif node.action is Action.DENY or (self._tables.per_user and node.is_shared):
                 # It may be unconditional, or share the rows of one user: both are errors.
                 self._add(TOO_COMPLEX, Problem(node.path, _SPLIT))
             else:

@@ -2,7 +2,8 @@
 
 A rule is safe for a table if it varies by user, if its conditions exclude every statement that reads the
 table, or if an earlier rule certainly decides all such statements that it matches, without sharing a result.
-Warehouses compare names of tables without case, so a condition on ``tables`` only counts if it does too.
+A condition excludes a table by its spelling, as Gateways compare it, and only if it ignores case, as
+warehouses do. The tables that a rule is for (``eq``, ``in``) are compared in the normal form of names.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.casefold import fold_case
-from rules.conditions.evaluate import matches_value
 from rules.conditions.implication import implies
 from rules.conditions.keys import CONDITION_KEYS, Kind
 from rules.conditions.model import Test
@@ -20,10 +20,12 @@ from rules.conditions.operators import Operator
 from rules.language import Action
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rules.conditions.normal import Conjunction
     from rules.lint.nodes import ValidRule
+    from rules.tables.names import TablePattern
+    from rules.tables.warehouse import WarehouseTables
 
 #: Maximum number of patterns that a finding names.
 _MAX_NAMED: Final = 3
@@ -31,20 +33,26 @@ _MAX_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A pattern of tables, and the test for statements that read such a table."""
+    """A pattern of tables, what it means, and the test for statements that read a table of this spelling."""
 
     pattern: str
+    meant: TablePattern
+    warehouse: WarehouseTables
     reads: Literal
+
+    def may_be(self, name: str) -> bool:
+        """Return True if a name, however it is spelled, is such a table or may be."""
+        return self.meant.compare(self.warehouse.read(name)).counts
 
 
 def find_shared(
-    rules: Sequence[ValidRule], patterns: Sequence[str], *, is_late: Callable[[], bool] = lambda: False
+    rules: Sequence[ValidRule], warehouse: WarehouseTables, *, is_late: Callable[[], bool] = lambda: False
 ) -> Iterator[tuple[ValidRule, list[str], bool]]:
-    """Yield the rules that share results of tables that differ per user, with some of the patterns.
+    """Yield the rules that share results of tables that differ per user, with some of their patterns.
 
     The last value is False if there was no time to be sure. A rule that is not yielded is safe.
     """
-    tables = [_Table(pattern, _reading(pattern)) for pattern in dict.fromkeys(patterns)]
+    tables = _read(warehouse.personal, warehouse)
     safe: list[Conjunction] = []
     for rule in rules:
         if not tables:
@@ -66,14 +74,18 @@ def find_shared(
 
 
 def find_deciding(
-    rules: Sequence[ValidRule], patterns: Sequence[str], *, is_late: Callable[[], bool] = lambda: False
+    rules: Sequence[ValidRule],
+    patterns: Sequence[str],
+    warehouse: WarehouseTables,
+    *,
+    is_late: Callable[[], bool] = lambda: False,
 ) -> Iterator[ValidRule]:
     """Yield the enabled cache rules that can decide a statement which reads a table with such a name.
 
     When it is late, further cache rules are yielded without looking. A rule that is not yielded certainly
     decides no such statement.
     """
-    tables = [_Table(pattern, _reading(pattern)) for pattern in dict.fromkeys(patterns)]
+    tables = _read(patterns, warehouse)
     earlier: list[Conjunction] = []
     for rule in rules:
         if not tables:
@@ -95,7 +107,7 @@ def _find_tables(
     """Return the first patterns that a rule shares, and whether there was no time for a certain answer."""
     shared: list[str] = []
     for table in tables:
-        if _excludes(condition, table.reads):
+        if _excludes(condition, table):
             continue
         narrow = condition | {table.reads}
         for wide in safe:
@@ -108,6 +120,13 @@ def _find_tables(
             if len(shared) == _MAX_NAMED:
                 break
     return shared, False
+
+
+def _read(patterns: Iterable[str], warehouse: WarehouseTables) -> list[_Table]:
+    return [
+        _Table(pattern, warehouse.pattern(pattern), warehouse, _reading(pattern))
+        for pattern in dict.fromkeys(patterns)
+    ]
 
 
 def _reading(pattern: str) -> Literal:
@@ -136,27 +155,27 @@ def _ignoring_case(test: Test) -> Test:
     return Test(test.key, test.operator, test.operand, ignore_case=True)
 
 
-def _excludes(condition: Conjunction, reads: Literal) -> bool:
+def _excludes(condition: Conjunction, table: _Table) -> bool:
     """Return True if no statement that matches a condition reads such a table."""
     return any(
-        all(_excludes(alternative, reads) for alternative in part.alternatives)
+        all(_excludes(alternative, table) for alternative in part.alternatives)
         if isinstance(part, Choice)
-        else _literal_excludes(part, reads)
+        else _literal_excludes(part, table)
         for part in condition
     )
 
 
-def _literal_excludes(literal: Literal, reads: Literal) -> bool:
+def _literal_excludes(literal: Literal, table: _Table) -> bool:
     test = literal.test
     if test.key.kind is not Kind.TABLES:
         return False
     if literal.negated:
-        return implies(frozenset({reads}), frozenset({Literal(test)}))
+        return implies(frozenset({table.reads}), frozenset({Literal(test)}))
     match test.operator:
         case Operator.EXISTS:
             return test.operand is False
         case Operator.EQ | Operator.IN:
             # The statement refers to exactly one of these tables.
-            return not any(matches_value(reads.test, frozenset({name})) for name in test.texts)
+            return not any(table.may_be(name) for name in test.texts)
         case _:
             return False

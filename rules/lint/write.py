@@ -14,6 +14,7 @@ from rules.lint.deletion import find_removed
 from rules.lint.finding import Finding, LintResult
 from rules.lint.registry import Context, run_checks
 from rules.lint.runner import ANY_TENANT, lint_ruleset
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -56,8 +57,8 @@ def lint_write(
     stored_rules: Sequence[JsonObject],
     active_marker_targets: Collection[str],
     confirmed: Collection[str],
-    per_user_tables: Sequence[str],
     caching: CachingDefaults = ANY_TENANT,
+    tables: WarehouseTables = ANY_TABLES,
 ) -> LintResult:
     """Lint a ruleset that will replace the stored one.
 
@@ -67,7 +68,7 @@ def lint_write(
     Raises:
         GrosslyMalformed: the document is not an object, or its ``rules`` are not an array.
     """
-    result = lint_ruleset(document, caching=caching, per_user_tables=per_user_tables)
+    result = lint_ruleset(document, caching=caching, tables=tables)
     deletions = lint_deletions(
         stored_rules=stored_rules,
         new_rules=document.get("rules") if is_object(document) else None,

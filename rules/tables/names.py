@@ -8,6 +8,7 @@ as every Gateway does.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, NewType
@@ -125,6 +126,24 @@ class TablePattern:
 def is_any(name: TableName, patterns: Iterable[TablePattern]) -> bool:
     """Return True if a name is one of the tables, or may be."""
     return any(pattern.compare(name).counts for pattern in patterns)
+
+
+class NameIndex:
+    """Names by their last part, to find those that may be one table."""
+
+    def __init__(self, names: Iterable[TableName]) -> None:
+        self._by_last: dict[str, list[TableName]] = defaultdict(list)
+        for name in names:
+            self._by_last[last_part(name)].append(name)
+
+    def find_any(self, names: Iterable[TableName]) -> frozenset[TableName]:
+        """Return the names of the index that are one of ``names``, or may be."""
+        return frozenset(
+            known
+            for name in names
+            for known in self._by_last.get(last_part(name), ())
+            if compare(known, name).counts
+        )
 
 
 def last_part(name: str) -> str:

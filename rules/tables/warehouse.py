@@ -50,6 +50,11 @@ class WarehouseTables:
         return [self.pattern(text) for text in texts]
 
     @property
+    def view_pairs(self) -> list[tuple[TableName, TableName]]:
+        """Each configured view with each table that it reads."""
+        return [(self.read(view), self.read(table)) for view, tables in self.views for table in tables]
+
+    @property
     def personal(self) -> tuple[str, ...]:
         """The patterns of tables that differ per user, and the views that read such a table."""
         return self.with_views(self.per_user or ())
@@ -58,7 +63,7 @@ class WarehouseTables:
         """Return names and patterns of tables with the views that read them, also through other views."""
         if not texts or not self.views:
             return tuple(texts)
-        edges = [(view, table) for view, tables in self.views for table in map(self.read, tables)]
+        edges = [(view, self.read(table)) for view, tables in self.views for table in tables]
         by_table: dict[str, list[tuple[str, TableName]]] = defaultdict(list)
         for view, table in edges:
             by_table[last_part(table)].append((view, table))

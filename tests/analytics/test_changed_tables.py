@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.changed_tables import find_changed_tables, read_tables, tables_sql, target_sql
+from analytics.changed_tables import changed_sql, find_changed_tables, read_tables
+from rules.tables.names import read_name
 
-TABLES = frozenset({"s.a", "b", "my table", "ä.ö"})
+TABLES = frozenset(map(read_name, ("s.a", "b", "my table", "ä.ö")))
 
 
 @pytest.mark.parametrize(
@@ -96,6 +97,22 @@ def test_the_target_of_a_statement_has_changed(statement: str, changed: set[str]
     assert in_sql(statement, json.dumps(sorted(TABLES))) == changed
 
 
+@pytest.mark.parametrize(
+    ("statement", "tables", "changed"),
+    [
+        ("UPDATE orders SET x = ?", ["prod.public.orders", "b"], {"prod.public.orders"}),
+        ("UPDATE prod.public.orders SET x = ?", ["orders", "b"], {"prod.public.orders"}),
+        ("UPDATE orders SET x = ?", ["a.orders", "b.orders", "c"], {"a.orders", "b.orders"}),
+        ('DELETE FROM "a.orders"', ["a.orders", "b"], {"a.orders", "b"}),
+    ],
+)
+def test_the_target_may_be_spelled_otherwise_than_in_the_tables(
+    statement: str, tables: list[str], changed: set[str]
+) -> None:
+    text = json.dumps(tables)
+    assert find_changed_tables(statement, read_tables(text)) == in_sql(statement, text) == changed
+
+
 NAMES = st.sampled_from(["s", "S", '"s"', "`a b`", "[x]", "ä", "a$b", "1", '"', ".", "x.y", "-"])
 WORDS = st.sampled_from(
     [
@@ -153,7 +170,7 @@ def test_python_and_sql_agree(statement: str, names: list[str | int | None]) -> 
         ("[", set()),
         ('{"a": 1}', set()),
         ("[]", set()),
-        (json.dumps(["A", '"b".c']), {"a", "b.c"}),
+        (json.dumps(["A", '"b".c', "b.c"]), {"a", "b.c"}),
     ],
 )
 def test_the_tables_that_a_statement_reads(text: str | None, tables: set[str]) -> None:
@@ -161,11 +178,11 @@ def test_the_tables_that_a_statement_reads(text: str | None, tables: set[str]) -
 
 
 def in_sql(statement: str, tables: str) -> frozenset[str]:
-    ((target, names),) = CONNECTION.execute(
-        f"SELECT {target_sql('statement')}, {tables_sql('tables')} FROM (SELECT ? AS statement, ? AS tables)",
-        [statement, tables],
+    changed = changed_sql("statement", "tables")
+    ((names,),) = CONNECTION.execute(
+        f"SELECT {changed} FROM (SELECT ? AS statement, ? AS tables)", [statement, tables]
     ).fetchall()
-    return frozenset({target}) if target in names else frozenset(names)
+    return frozenset(names)
 
 
 CONNECTION = duckdb.connect(config={"threads": 1})

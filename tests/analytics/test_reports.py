@@ -614,14 +614,9 @@ class TestPreview:
         named = {"id": "named", "conditions": {"tables": {"containsAny": ["sales.orders", "raw.*"]}}}
         rules = [named, {"id": "r", "conditions": {"isReadOnly": True}}]
         write_ruleset(tenant_id=world.tenant.pk, document={"rules": rules}, actor="x", confirm_deletes=["s"])
-        found = preview_tables(log, tables=["ORDERS"], now=self.NOW)
-        assert found.meant == ["Raw.Orders", "sales.orders"]
-        assert found.note == (
-            "No rule names ORDERS, and no result in the log reads ORDERS. "
-            "Did you mean Raw.Orders or sales.orders?"
-        )
-        for tables in (["orders", "sales.returns"], ["sales.orders"], ["*orders"], ["customers"]):
-            assert preview_tables(log, tables=tables, now=self.NOW).meant is None
+        (first, second) = preview_tables(log, tables=["ORDERS"], now=self.NOW).targets
+        assert (first.rule_id, first.suggested, first.table_entries) == ("r", True, 1)
+        assert (second.rule_id, second.suggested) == ("named", True)
 
     def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR

@@ -15,12 +15,13 @@ import pytest
 from analytics.demo.gateway import Markers, TenantGateway, hash_query
 from rules.language import read_rules
 from rules.lint import lint_ruleset
+from rules.tables.warehouse import WarehouseTables
 from tests.gateway.random_rules import draw_rules
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PER_USER = ["hr.*", "Sales.Targets"]
+PER_USER = WarehouseTables(per_user=("hr.*", "Sales.Targets"))
 #: Statements with the tables that they read, written as drivers write them, and whether rows differ per user.
 STATEMENTS = (
     ("SELECT * FROM hr.people", ["hr.people"], True),
@@ -75,7 +76,7 @@ def test_no_ruleset_that_lint_accepts_serves_rows_of_another_user() -> None:
     for seed in range(RULESETS):
         chance = random.Random(seed)  # noqa: S311
         rules = draw_rules(chance)
-        is_valid = lint_ruleset({"rules": rules}, per_user_tables=PER_USER).valid
+        is_valid = lint_ruleset({"rules": rules}, tables=PER_USER).valid
         served, leaks = serve(rules, chance, requests=60)
         if is_valid:
             assert leaks == 0, (seed, rules)
@@ -95,6 +96,6 @@ def test_a_planted_rule_that_shares_leaks_and_lint_finds_it() -> None:
     chance = random.Random(1)  # noqa: S311
     assert serve([keyed], chance, requests=300)[1] == 0
     assert serve([planted], chance, requests=300)[1] > 50
-    assert lint_ruleset({"rules": [keyed]}, per_user_tables=PER_USER).valid
-    (finding,) = lint_ruleset({"rules": [planted]}, per_user_tables=PER_USER).errors
+    assert lint_ruleset({"rules": [keyed]}, tables=PER_USER).valid
+    (finding,) = lint_ruleset({"rules": [planted]}, tables=PER_USER).errors
     assert (finding.code, finding.rule_id) == ("per-user-table-shared", "reports")

@@ -12,6 +12,7 @@ import pytest
 from rules.conditions import CONDITION_KEYS, OPERATORS, Kind
 from rules.language import RULE_FIELDS, CachingDefaults
 from rules.lint import FINDING_KINDS, RuleLintResult, lint_ruleset, lint_write, report_lint
+from rules.tables.warehouse import WarehouseTables
 
 TEXT = (Path(__file__).parents[2] / "docs" / "rules.md").read_text()
 LANGUAGE, _, FINDINGS = TEXT.partition("\n## Findings\n")
@@ -110,19 +111,19 @@ def test_the_example_of_a_deletion_causes_its_finding(code: str) -> None:
         stored_rules=stored["rules"],
         active_marker_targets={"orders"},
         confirmed=set(),
-        per_user_tables=(),
     )
     assert code in {finding.code for finding in result.errors}
 
 
 def test_the_example_of_a_shared_table_causes_its_finding_and_the_cures_cure_it() -> None:
     (example,) = examples(SECTIONS[SHARED])
-    tables = json.loads(re.findall(r"`(\{\"perUserTables.*?\})`", SECTIONS[SHARED])[0])["perUserTables"]
-    result = lint_ruleset(example, per_user_tables=tables)
+    configured = json.loads(re.findall(r"`(\{\"perUserTables.*?\})`", SECTIONS[SHARED])[0])
+    tables = WarehouseTables.of({"warehouse": configured})
+    result = lint_ruleset(example, tables=tables)
     assert [finding.code for finding in result.errors] == [SHARED]
     bypass = json.loads(re.findall(r"`(\{\"id.*?\})`", SECTIONS[SHARED])[0])
-    assert lint_ruleset({"rules": [bypass, *example["rules"]]}, per_user_tables=tables).valid
+    assert lint_ruleset({"rules": [bypass, *example["rules"]]}, tables=tables).valid
     (rule,) = example["rules"]
     excluding = json.loads(re.findall(r"`(\{\"not.*?\})`", SECTIONS[SHARED])[0])
     for cured in (rule | {"varyBy": ["userName"]}, rule | {"conditions": excluding}):
-        assert lint_ruleset({"rules": [cured]}, per_user_tables=tables).valid
+        assert lint_ruleset({"rules": [cured]}, tables=tables).valid

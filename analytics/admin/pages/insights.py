@@ -11,7 +11,6 @@ from django.http import HttpResponse, HttpResponseRedirect
 
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
 from accounts.models.users import StaffRole
-from accounts.tenants.config import read_per_user_tables
 from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
 from analytics.admin.pages.base import LogPage, say_published
 from analytics.admin.replays import ShownReplay
@@ -37,6 +36,7 @@ from analytics.reports.leaks import leaks_report
 from analytics.reports.reading import MAX_DAYS, LogReader, Window
 from analytics.reports.stale import stale_report
 from analytics.tasks import mine_again, mine_tenant
+from rules.ruleset import read_tables
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.objectstore import default_store
@@ -335,12 +335,14 @@ class ReportsPage(WindowPage):
     def read_days(self, *, first: dt.date, last: dt.date) -> Mapping[str, Any]:
         window = Window(first, last)
         log = LogReader(default_store(), self.tenant.pk, self.reader)
-        shown: dict[str, Any] = {"stale": stale_report(log, window=window)}
+        shown: dict[str, Any] = {
+            "stale": stale_report(log, window=window, warehouse=read_tables(self.tenant.pk))
+        }
         if self.has_access:
             shown["leaks"] = leaks_report(
                 log,
                 window=window,
-                per_user_tables=read_per_user_tables(self.tenant.pk) or (),
+                warehouse=read_tables(self.tenant.pk),
                 closed=find_closed_of_days(self.tenant.pk, first, last),
             )
         return shown

@@ -14,7 +14,7 @@ from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
 from accounts.cursors import cut_page, older_than, write_cursor
 from analytics.admin.pages.base import LogPage
 from analytics.reports.blast import listing_sql, preview_rules, preview_tables
-from analytics.reports.blast_tables import may_mean, name_tables
+from analytics.reports.blast_tables import name_tables
 from analytics.reports.reading import LogReader
 from rules.admin.names import NamesRules, offer_rules
 from rules.admin.rules import name_rules
@@ -165,7 +165,6 @@ class InvalidatePage(LogPage, TenantActPage):
         return {
             "what": ", ".join(self.tables) or self.rule_names[self.rule_id],
             "preview": preview,
-            "meant": [(longer, ", ".join(self._with(longer))) for longer in preview.meant or ()],
             "unseen": unseen,
             "ends": self._sum_up(found, ticked, preview.log_note),
             "signed": signing.dumps([found, preview.log_note], salt=_PREVIEWED),
@@ -181,10 +180,6 @@ class InvalidatePage(LogPage, TenantActPage):
                 for target in targets
             ],
         }
-
-    def _with(self, longer: str) -> list[str]:
-        """Return the tables, with this name in place of the one without a schema."""
-        return [longer if may_mean(name, longer) else name for name in self.tables]
 
     def post(self, request: HttpRequest, **more: Any) -> HttpResponse:
         """Invalidate, or say what the ticked rules end, by the numbers of the preview."""

@@ -81,7 +81,7 @@ def propose_option(current: Current, option: Option, value: int, taken: set[str]
     """
     shared, keyed = (_propose(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
     proposal = next((one for one in (shared, keyed) if current.is_clean(one.edits)), None)
-    if proposal is shared and current.per_user_tables is None:
+    if proposal is shared and current.tables.per_user is None:
         return replace(shared, caveats=(SECURITY_INVISIBLE,), others=(keyed,))
     return proposal
 
@@ -109,11 +109,11 @@ def _propose(
         "They only read, and call no function whose result depends on who asks or when.",
         f"Within {describe_seconds(option.ttl_seconds)}, many of them ask for the same result again.",
     ]
-    if vary_by and current.per_user_tables is None:
+    if vary_by and current.tables.per_user is None:
         why.append("Each user gets results of their own, whatever rows the warehouse shows them.")
     elif vary_by:
         why.append("They can read tables that differ per user, so each user gets results of their own.")
-    elif current.per_user_tables is None:
+    elif current.tables.per_user is None:
         why.append(
             "All users would share them. If the warehouse shows each user other rows or columns, which no "
             "statement tells, let the rule vary by userName; warehouse.perUserTables names such tables."

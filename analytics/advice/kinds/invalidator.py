@@ -10,8 +10,8 @@ from analytics.advice.evidence import changes_evidence, rule_evidence
 from analytics.advice.invalidation import Invalidator, split_rule
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal
 from analytics.advice.saving import find_saving
-from analytics.changed_tables import plain_name
 from rules.conditions import parse_conditions
+from rules.tables.names import TableName
 from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
@@ -36,14 +36,16 @@ def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) ->
     all_series = current.series_of(index)
     fired = set(lifetime.markers)
     # Writes to tables that the rule's statements read, if they do not invalidate the rule.
-    read_tables = frozenset[str]().union(*(series.statement.tables for series in all_series))
-    missed = [write for write in current.requests.writes_to(read_tables) if not fired.issuperset(write.times)]
-    changed = read_tables & frozenset[str]().union(*(write.statement.changed for write in missed))
-    if not changed:
+    requests = current.requests
+    statements = [series.statement for series in all_series]
+    writes = requests.writes_to(requests.changed_by(statements))
+    missed = [(write, tables) for write, tables in writes if not fired.issuperset(write.times)]
+    if not missed:
         return None
-    invalidator = Invalidator(current, missed, changed)
+    changed = frozenset[TableName]().union(*(tables for _, tables in missed))
+    invalidator = Invalidator(current, [write for write, _ in missed], changed)
     repaired = replace(lifetime, markers=sorted({*lifetime.markers, *invalidator.times}))
-    part = {"tables": {"containsAny": _names(all_series, changed)}}
+    part = {"tables": {"containsAny": requests.spell(statements, changed)}}
     condition = parse_conditions(part)
     inside = [series for series in all_series if series.statement.fits(condition)]
     outside = [series for series in all_series if not series.statement.fits(condition)]
@@ -64,12 +66,6 @@ def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) ->
     if not current.is_clean(edits):
         return None
     return _propose(current, rule, kind, edits, invalidator, low=low, hits=hits)
-
-
-def _names(all_series: Sequence[Any], tables: frozenset[str]) -> list[str]:
-    """Return the names that the statements use for these tables."""
-    names = {name for series in all_series for name in series.statement.names}
-    return sorted(name for name in names if plain_name(name) in tables)
 
 
 def _split(

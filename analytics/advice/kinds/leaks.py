@@ -128,8 +128,8 @@ def _find_part(current: Current, index: int, leaks: Sequence[_Leak]) -> Mapping[
     texts = {leak.statement for leak in leaks}
     leaking = {series.statement for series in current.series_of(index) if series.statement.text in texts}
     parts: list[dict[str, Any]] = []
-    if current.per_user_tables:
-        tables = {"tables": {"containsAny": list(current.per_user_tables), "ignoreCase": True}}
+    if personal := current.tables.personal:
+        tables = {"tables": {"containsAny": list(personal), "ignoreCase": True}}
         condition = parse_conditions(tables)
         others = {statement for statement in leaking if not statement.fits(condition)}
         parts += [tables] if others != leaking else []
@@ -143,9 +143,7 @@ def _find_part(current: Current, index: int, leaks: Sequence[_Leak]) -> Mapping[
 
 
 def _findings(current: Current) -> str:
-    return leak_findings_sql(
-        first=current.first_day, last=current.last_day, per_user_tables=current.per_user_tables or ()
-    )
+    return leak_findings_sql(first=current.first_day, last=current.last_day, warehouse=current.tables)
 
 
 def _evidence(current: Current, rule_id: str) -> EvidenceQuery:

@@ -40,7 +40,7 @@ def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
 
     The list is empty if they are too many or too large.
     """
-    findings = leak_findings_sql(first=period.first, last=period.last, per_user_tables=log.per_user_tables)
+    findings = leak_findings_sql(first=period.first, last=period.last, warehouse=log.warehouse)
     columns = ", ".join(f'list(DISTINCT "{name}")' for name in _COLUMNS)
     rows = log.connection.execute(
         f"SELECT {columns} FROM proxy_logs JOIN (SELECT DISTINCT statement FROM ({findings}))"
@@ -58,7 +58,7 @@ def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
 
 def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     """Return the worst leaks: certain leaks first, then the most often served."""
-    findings = leak_findings_sql(first=period.first, last=period.last, per_user_tables=log.per_user_tables)
+    findings = leak_findings_sql(first=period.first, last=period.last, warehouse=log.warehouse)
     rows = log.rows(
         f"SELECT grade, ruleId, statement, md5(statement) AS hash FROM ({findings}) "
         f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST_NAMED}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit
-from analytics.reports.stale import stale_totals_sql
+from analytics.reports.stale_sql import stale_totals_sql
 from logs.quoting import quote_value
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _MOST: Final = 5
 
 def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     """Return the rules with the most hits at risk. The report of stale hits lists the tables."""
-    totals = stale_totals_sql(first=period.first, last=period.last)
+    totals = stale_totals_sql(first=period.first, last=period.last, warehouse=log.warehouse)
     rows = log.rows(
         f"SELECT ruleId FROM ({totals}) WHERE ruleId IS NOT NULL AND 100 * atRisk > hits "
         f"ORDER BY atRisk DESC, ruleId LIMIT {_MOST}"

@@ -27,7 +27,7 @@ PER_USER_TABLE_SHARED = declare(
 def check_ruleset(node: RuleList, context: Context) -> Iterator[Problem]:
     """Refuse rules that would serve the rows of one user to another."""
     is_late = partial(context.has_used, limits.WARNINGS_SECONDS)
-    for rule, tables, is_certain in find_shared(node.valid, node.per_user_tables, is_late=is_late):
+    for rule, tables, is_certain in find_shared(node.valid, node.tables, is_late=is_late):
         shown = ", ".join(show_text(table) for table in tables)
         bypass = '{"tables": {"containsAny": [' + shown + '], "ignoreCase": true}}'
         claim = (

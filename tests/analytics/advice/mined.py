@@ -15,6 +15,7 @@ from analytics.replay.figures import figures_of, figures_of_replay
 from analytics.replay.job import Job
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tests.analytics.advice.logs import make_log
 from tests.analytics.replay.streams import run_replay, write_days
 
@@ -40,11 +41,11 @@ def run(
     files: Sequence[DayFile],
     rules: Rules,
     *,
-    per_user_tables: Sequence[str] | None = None,
+    tables: WarehouseTables = ANY_TABLES,
     prices: Sequence[Price] = (),
     **options: Any,
 ) -> Advice:
-    job = replace(make_job(files, rules), per_user_tables=per_user_tables, pricing=Pricing.of(prices))
+    job = replace(make_job(files, rules), tables=tables, pricing=Pricing.of(prices))
     with duckdb.connect(config={"threads": 1}) as connection:
         return mine(connection, job, rules, **{"dismissed": {}, **options})
 
@@ -59,7 +60,7 @@ def run_log(
 
 
 def replay_of(
-    files: Sequence[DayFile], rules: Rules, current: Rules, per_user_tables: Sequence[str] = ()
+    files: Sequence[DayFile], rules: Rules, current: Rules, tables: WarehouseTables = ANY_TABLES
 ) -> dict[str, Any]:
     job = Job(
         files,
@@ -67,7 +68,7 @@ def replay_of(
         files[-1].day,
         read_rules(rules),
         read_rules(current),
-        per_user_tables=per_user_tables,
+        tables=tables,
     )
     with duckdb.connect(config={"threads": 1}) as connection:
         return run_replay(connection, job)
@@ -78,7 +79,7 @@ def with_it(rules: Rules, found: Mapping[str, Any]) -> list[Any]:
 
 
 def check_promises(
-    files: Sequence[DayFile], rules: Rules, advice: Advice, per_user_tables: Sequence[str] = ()
+    files: Sequence[DayFile], rules: Rules, advice: Advice, tables: WarehouseTables = ANY_TABLES
 ) -> None:
     """Each one and its alternatives are lint-clean, and their replays give what was predicted."""
     warnings = {(row.code, row.rule_id) for row in lint_ruleset({"rules": rules}).warnings}
@@ -90,7 +91,7 @@ def check_promises(
         lint = lint_ruleset({"rules": changed})
         assert lint.valid
         assert {(row.code, row.rule_id) for row in lint.warnings} <= warnings
-        result = replay_of(files, changed, rules, per_user_tables)
+        result = replay_of(files, changed, rules, tables)
         assert result["total"] == found["predicted"]["total"]
         assert result["against"]["total"] == found["predicted"]["against"]
         assert (replayed.rules, msgspec.to_builtins(replayed.result)) == (changed, result)

@@ -10,12 +10,13 @@ from analytics.advice.mine import MAX_PROPOSALS, MAX_REPLAYS
 from analytics.demo.reading import read_demo
 from rules.language import complete_rule
 from rules.lint import lint_ruleset
+from rules.tables.warehouse import WarehouseTables
 from tests.analytics.advice.logs import Arrival, make_log, read
 from tests.analytics.advice.mined import MINUTE, cached, check_promises, run, run_log, the, times, with_it
 from tests.analytics.replay.streams import demo_rows, write_days
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
 OWN = "SELECT current_user, x FROM s.own"
@@ -150,16 +151,16 @@ def test_a_rule_that_shares_a_table_that_differs_per_user(tmp_path: Path) -> Non
     """Lint refuses such a rule today. Every cure has no finding, whatever the case of the name."""
     given = [cached("all", "S.people", "s.orders", varyBy=[])]
     log = own_reads("SELECT name FROM S.people", "S.people") + own_reads()
-    tables = ("s.own", "s.people", "hr.*")
-    files, rules, advice = run_log(tmp_path, log, given, per_user_tables=tables)
-    assert not lint_ruleset({"rules": rules}, per_user_tables=tables).valid
+    tables = WarehouseTables(per_user=("s.own", "s.people", "hr.*"))
+    files, rules, advice = run_log(tmp_path, log, given, tables=tables)
+    assert not lint_ruleset({"rules": rules}, tables=tables).valid
     found = the(advice, "leak-fix")
     assert found["variant"] == "vary"
-    part = {"tables": {"containsAny": list(tables), "ignoreCase": True}}
+    part = {"tables": {"containsAny": list(tables.personal), "ignoreCase": True}}
     for other in found["alternatives"]:
         assert other["rules"][0]["conditions"] == {"all": [rules[0]["conditions"], part]}
     for variant in (found, *found["alternatives"]):
-        lint = lint_ruleset({"rules": with_it(rules, variant)}, per_user_tables=tables)
+        lint = lint_ruleset({"rules": with_it(rules, variant)}, tables=tables)
         assert (lint.errors, lint.warnings) == ((), ())
     check_promises(files, rules, advice, tables)
 
@@ -177,7 +178,7 @@ def test_more_statements_than_a_rule_names_are_cured_by_varying(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("tables", "columns", "is_warned"),
+    ("per_user", "columns", "is_warned"),
     [
         (("S.*",), ["userName"], False),
         (("hr.people",), ["userName"], False),
@@ -186,18 +187,19 @@ def test_more_statements_than_a_rule_names_are_cured_by_varying(tmp_path: Path) 
     ],
 )
 def test_results_of_tables_that_differ_per_user_are_never_shared(
-    tmp_path: Path, tables: Sequence[str] | None, columns: list[str], *, is_warned: bool
+    tmp_path: Path, per_user: tuple[str, ...] | None, columns: list[str], *, is_warned: bool
 ) -> None:
     """A statement that reads s.orders can read hr.people too."""
     reads = [
         read("SELECT count(*) FROM s.orders WHERE x = ?", "s.orders", at=at, userName=USERS[number % 2])
         for number, at in enumerate(times(3, 10))
     ]
-    files, rules, advice = run_log(tmp_path, reads, [], per_user_tables=tables)
+    tables = WarehouseTables(per_user=per_user)
+    files, rules, advice = run_log(tmp_path, reads, [], tables=tables)
     found = the(advice, "cache")
     (rule,) = found["rules"]
     assert rule["varyBy"] == columns
-    assert lint_ruleset({"rules": [rule]}, per_user_tables=tables or ()).errors == ()
+    assert lint_ruleset({"rules": [rule]}, tables=tables).errors == ()
     assert found["variant"] == ("per-user" if columns else "shared")
     caveats = ["row-level-security-invisible"] if is_warned else []
     assert found["caveats"] == caveats

@@ -12,6 +12,7 @@ from accounts.serializers.tenants import WritableConfig
 from analytics.demo.reading import FOLDER, DemoDataError, read_demo
 from analytics.demo.statements import DaysAgo, MonthStart, Number, OneOf
 from rules.lint import lint_ruleset
+from rules.tables.warehouse import WarehouseTables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,8 +45,8 @@ def refusal(folder: Path) -> str:
 @pytest.mark.parametrize("profile", read_demo().profiles, ids=lambda profile: profile.name)
 def test_the_configuration_and_every_ruleset_are_valid(profile: Profile) -> None:
     assert WritableConfig(data=profile.config).is_valid()
-    tables = profile.config["warehouse"].get("perUserTables", ())
-    result = lint_ruleset({"rules": list(profile.rules)}, per_user_tables=tables)
+    tables = WarehouseTables.of(profile.config)
+    result = lint_ruleset({"rules": list(profile.rules)}, tables=tables)
     assert (result.errors, result.warnings) == ((), ())
     rulesets = [published.rules for published in profile.publications(date(2026, 3, 1))]
     rulesets += [advised.apply(profile.rules) for advised in profile.advice]
@@ -58,14 +59,14 @@ def test_the_configuration_and_every_ruleset_are_valid(profile: Profile) -> None
 def test_lint_refuses_the_rule_that_leaked_until_its_table_was_named() -> None:
     profile = read_demo().profiles[1]
     shared, cured = (published.rules for published in profile.publications(date(2026, 3, 1))[:2])
-    tables = profile.config["warehouse"]["perUserTables"]
+    tables = WarehouseTables.of(profile.config)
     assert "perUserTables" not in profile.first_config["warehouse"]
     assert lint_ruleset({"rules": list(shared)}).valid
-    errors = lint_ruleset({"rules": list(shared)}, per_user_tables=tables).errors
+    errors = lint_ruleset({"rules": list(shared)}, tables=tables).errors
     # Other rules could decide statements that also read the invoices, and would share them.
     assert {error.code for error in errors} == {"per-user-table-shared"}
     assert "billing" in {error.rule_id for error in errors}
-    assert lint_ruleset({"rules": list(cured)}, per_user_tables=tables).valid
+    assert lint_ruleset({"rules": list(cured)}, tables=tables).valid
 
 
 def test_every_folder_is_a_tenant_of_the_demo() -> None:

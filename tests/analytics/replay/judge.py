@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from analytics.changed_tables import find_changed_tables, read_tables
 from rules.language import Action, Rule
 from rules.match import Decision, match
+from tests.rules.tables.judge import compare, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
@@ -370,7 +371,13 @@ def count_risk(judgement: Judgement) -> None:
         if request.status != "HIT" or not request.counted:
             continue
         assert request.entry is not None
-        times = [at for table in read_tables(request.row["tables"]) for at in changes[table]]
+        read = [parse(name) for name in read_tables(request.row["tables"])]
+        times = [
+            at
+            for table, own in changes.items()
+            for at in own
+            if any(compare(parse(table), name) != "different" for name in read)
+        ]
         counts = judgement.counts[request.decision.rule_id]
         counts["riskLow"] += any(request.entry.born < at <= request.at for at in times)
         counts["riskHigh"] += any(request.entry.started < at <= request.at for at in times)

@@ -9,6 +9,7 @@ import duckdb
 from analytics.replay.job import Job
 from logs.layout import DAY_MS
 from rules.language import read_rules
+from rules.tables.warehouse import WarehouseTables
 from tests.analytics.replay.streams import DAYS, make_row, run_replay, write_days
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def find_leaks(directory: Path, *, subject: dict[str, Any], current: dict[str, A
         DAYS[1],
         read_rules([subject]),
         read_rules([current]),
-        per_user_tables=["S.OWN"],
+        tables=WarehouseTables(per_user=("S.OWN",)),
     )
     with duckdb.connect(config={"threads": 1}) as connection:
         leaks: dict[str, Any] = run_replay(connection, job)["leaks"]

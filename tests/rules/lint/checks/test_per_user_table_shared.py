@@ -14,6 +14,7 @@ from rules.conditions.globs import glob_matches
 from rules.language import read_rules
 from rules.lint import lint_ruleset
 from rules.match import match
+from rules.tables.warehouse import WarehouseTables
 
 CODE = "per-user-table-shared"
 TABLE = {"tables": {"containsAny": ["hr.*"], "ignoreCase": True}}
@@ -29,7 +30,10 @@ def before(conditions: Any, action: str = "bypass", **fields: Any) -> dict[str, 
 
 
 def find(*rules: dict[str, Any], tables: tuple[str, ...] = ("HR.People",)) -> list[str | None]:
-    return [f.rule_id for f in lint_ruleset({"rules": list(rules)}, per_user_tables=tables).errors]
+    return [
+        f.rule_id
+        for f in lint_ruleset({"rules": list(rules)}, tables=WarehouseTables(per_user=tables)).errors
+    ]
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,9 @@ def test_an_earlier_shared_rule_does_not_protect() -> None:
 
 
 def test_every_pattern_must_be_safe_and_the_finding_names_the_others() -> None:
-    result = lint_ruleset({"rules": [before(TABLE), cache()]}, per_user_tables=["hr.*", "Pay.*", "x.y"])
+    result = lint_ruleset(
+        {"rules": [before(TABLE), cache()]}, tables=WarehouseTables(per_user=("hr.*", "Pay.*", "x.y"))
+    )
     (finding,) = result.errors
     assert (finding.code, finding.path, finding.suggestion) == (CODE, ("rules", 1, "varyBy"), "userName")
     assert '"Pay.*"' in finding.message
@@ -141,7 +147,9 @@ def test_many_rules_and_patterns_take_a_limited_time_and_are_never_let_through_u
         before({"userName": f"u{number}", "tableCount": {"lt": 9}}, id=f"b{number}") for number in range(1500)
     ] + [cache({"userName": {"in": [f"u{number}", "x"]}}, id=f"c{number}") for number in range(1500)]
     started = thread_time()
-    result = lint_ruleset({"rules": rules}, per_user_tables=[f"t{number}.*" for number in range(500)])
+    result = lint_ruleset(
+        {"rules": rules}, tables=WarehouseTables(per_user=tuple(f"t{number}.*" for number in range(500)))
+    )
     assert thread_time() - started < 2
     refused = {finding.rule_id for finding in result.errors}
     assert {f"c{number}" for number in range(900)} <= refused
@@ -204,7 +212,9 @@ def test_no_accepted_ruleset_shares_a_result_of_such_a_table(
     numbered = [rule | {"id": f"r{number}"} for number, rule in enumerate(drawn)]
     refused = {
         finding.rule_id
-        for finding in lint_ruleset({"rules": numbered}, per_user_tables=patterns).errors
+        for finding in lint_ruleset(
+            {"rules": numbered}, tables=WarehouseTables(per_user=tuple(patterns))
+        ).errors
         if finding.code == CODE
     }
     known = {rule["id"]: rule for rule in numbered}

@@ -19,7 +19,6 @@ def lint(*rules: dict[str, Any], confirmed: set[str] | None = None) -> LintResul
         stored_rules=STORED,
         active_marker_targets=set(),
         confirmed=confirmed or set(),
-        per_user_tables=(),
     )
 
 
