@@ -1,4 +1,4 @@
-"""How much may be stored in a day for a tenant, an account, a client network. Contract: accounts; Errors (429).
+"""How much a tenant, an account or a client network may store in a day. Contract: accounts; Errors (429).
 
 Each `Quota` counts bytes. A row counts for `ROW_BYTES` besides its text, so the bytes bound the rows too. All
 processes share the count; without Redis nothing is refused.

@@ -207,7 +207,7 @@ def post(
 
 
 def _read_wait(retry_after: str) -> float | None:
-    """Return the seconds of a header ``Retry-After`` (RFC 9110 10.2.3): a number, or the time until a date."""
+    """Return the seconds of a ``Retry-After`` (RFC 9110 10.2.3): a number, or the time until a date."""
     if re.fullmatch(r"[0-9]{1,9}", retry_after):
         return float(retry_after)
     try:
