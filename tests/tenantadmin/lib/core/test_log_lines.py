@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+from redis import RedisError
 
 from tenantadmin import celery
 from tenantadmin.lib.core.log_lines import JsonLine, logging_config
@@ -214,3 +215,13 @@ logging.getLogger("tenantadmin").info("ours")
         check=True,
     )
     assert [json.loads(line)["message"] for line in answer.stderr.splitlines()] == ["ours"]
+
+
+@pytest.mark.parametrize(("error", "has_traceback"), [(RedisError("no space"), False), (KeyError("x"), True)])
+def test_the_worker_has_no_traceback_of_a_redis_that_refuses(
+    lines: io.StringIO, error: Exception, has_traceback: bool
+) -> None:
+    logging.getLogger("celery.worker").critical("Unrecoverable error: %r", error, exc_info=error)
+    (line,) = read(lines, "celery.worker")
+    assert ("exc_info" in line) is has_traceback
+    assert line["message"] == f"Unrecoverable error: {error!r}"
