@@ -94,6 +94,7 @@ def _fresh_rights() -> Iterator[None]:
     """Clear cached rights before and after each test."""
     clear_principal_cache()
     budgets._spenders.clear()
+    budgets._untold.clear()
     yield
     clear_principal_cache()
 

@@ -15,7 +15,6 @@ from django.urls import URLPattern
 from hypothesis import given
 from hypothesis import strategies as st
 
-import accounts.budgets
 from accounts.budgets import MeteredPieces, on_budget, require_budget, use_budget
 from accounts.limits import storage
 from accounts.routes import policies
@@ -43,8 +42,6 @@ RULES = {"rules": [{"id": "orders", "conditions": {"isReadOnly": True}}]}
 @pytest.fixture(autouse=True)
 def budgets(settings: Any) -> None:
     settings.CALLER_BUDGETS = {"lint": "2 per hour", "query": "3 per hour", "request": "1 per hour"}
-    accounts.budgets._untold.clear()
-    accounts.budgets._spenders.clear()
 
 
 @pytest.fixture

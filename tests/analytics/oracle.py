@@ -75,7 +75,7 @@ class _Object(dict[str, Any]):
             json.dumps(self, ensure_ascii=False).encode()
         except UnicodeEncodeError:  # an unpaired surrogate
             return False
-        return all(
+        return not self.keys().isdisjoint(BY_NAME) and all(
             value is None or BY_NAME[name].json_text or _fits(value, BY_NAME[name].type)
             for name, value in self.items()
             if name in BY_NAME

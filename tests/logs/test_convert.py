@@ -22,7 +22,7 @@ from logs.compaction import entries, rows
 from logs.compaction.convert import Chunk, Converter, connect
 from logs.compaction.entries import BadFile, check_values, split
 from logs.compaction.rows import InvalidEntry, read_rows
-from logs.layout import HOUR_MS, day_prefix, day_start_ms
+from logs.layout import HOUR_MS, day_prefix, day_start_ms, near
 from tenantadmin.lib.objectstore import Entry, batch
 from tenantadmin.lib.objectstore.batch import in_batches
 from tests.analytics import raw
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 
 DAY = raw.DAYS[1]
+#: An entry of 13 bytes.
+_SHORT = b'{"logId":"a"}'
 
 
 def read(
@@ -71,12 +73,12 @@ def read_one_by_one(files: Mapping[str, bytes]) -> tuple[list[dict[str, Any]], l
     quarantined: list[InvalidEntry] = []
     for hour, (key, body) in enumerate(files.items()):
         try:
-            parts = split(body)
+            parts = split(body, times=near(DAY))
         except BadFile as error:
             quarantined.append(InvalidEntry(key, None, str(error)))
             continue
         for position, value in enumerate(parts.values):
-            alone = check_values([value])
+            alone = check_values([value], times=near(DAY))
             if alone.errors:
                 quarantined.append(InvalidEntry(key, position, alone.errors[0]))
             if alone.corrected or not alone.errors:
@@ -280,7 +282,11 @@ def test_entries_of_one_or_two_objects_are_checked_separately(bodies: list[bytes
     ],
 )
 def test_json_that_duckdb_accepts_is_quarantined_if_it_is_not_an_entry(body: bytes) -> None:
-    files = {"a.json": b'{"userName": "good"}', "b.json": body, "c.json": b'{"userName": "good"}\n{}'}
+    files = {
+        "a.json": b'{"userName": "good"}',
+        "b.json": body,
+        "c.json": b'{"userName": "good"}\n{"logId": null}',
+    }
     expected = read_one_by_one(files)
     assert read(files) == expected
     # A repeated field is allowed, and JSON that is not an object is quarantined without the rest of its file.
@@ -302,7 +308,7 @@ def conversions(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_entries_of_several_files_are_converted_together(conversions: list[int]) -> None:
-    entry = {"timestamp": 1, "tables": ["a", 'b"\\', "ü"], "parameterValues": "[1]", "statement": {"x": [1]}}
+    entry = {"logId": "x", "tables": ["a", 'b"\\', "ü"], "parameterValues": "[1]", "statement": {"x": [1]}}
     valid = json.dumps(entry).encode()
     lines = b"\n".join([valid, b'{"tables": []}', b'{"statusCode": "1"}', b"", b'{"tables": null}'])
     found, quarantined = read({"a.json": valid, "b.json": lines, "c.json": b"[%b]" % valid})
@@ -360,31 +366,31 @@ def test_a_few_entries_do_not_keep_large_quarantined_objects_in_memory(
     monkeypatch: pytest.MonkeyPatch, conversions: list[int]
 ) -> None:
     monkeypatch.setattr(batch, "BATCH_OBJECTS", 2)
-    # Each batch has two objects: a valid one of two bytes, and a large one that is quarantined.
-    files = {f"{number:02}.json": b"{}" if number % 2 == 0 else b"x" * 1_000 for number in range(12)}
+    # Each batch has two objects: a valid one of 13 bytes, and a large one that is quarantined.
+    files = {f"{number:02}.json": _SHORT if number % 2 == 0 else b"x" * 1_000 for number in range(12)}
     found, quarantined = read(files, chunk=1_500, array=1)
 
     assert (len(found), len(quarantined)) == (6, 6)
     assert conversions == [3, 3]
 
 
-@pytest.mark.parametrize(("chunk", "counts"), [(55, [5, 5, 2]), (56, [6, 6])])
+@pytest.mark.parametrize(("chunk", "counts"), [(110, [5, 5, 2]), (111, [6, 6])])
 def test_a_chunk_ends_with_the_entry_that_fills_it(
     conversions: list[int], chunk: int, counts: list[int]
 ) -> None:
-    # Arrow counts 11 bytes: two of the entry, a line break and an offset.
-    read({f"{number:02}.json": b"{}" for number in range(12)}, chunk=chunk, array=1)
+    # Arrow counts 22 bytes: 13 of the entry, a line break and an offset.
+    read({f"{number:02}.json": _SHORT for number in range(12)}, chunk=chunk, array=1)
     assert conversions == counts
 
 
-@pytest.mark.parametrize(("chunk", "counts"), [(1_003, [2, 2, 2, 2, 1]), (1_505, [4, 4, 1])])
+@pytest.mark.parametrize(("chunk", "counts"), [(1_014, [2, 2, 2, 2, 1]), (1_522, [4, 4, 1])])
 def test_a_chunk_ends_if_its_batches_have_twice_as_many_bytes(
     monkeypatch: pytest.MonkeyPatch, conversions: list[int], chunk: int, counts: list[int]
 ) -> None:
     monkeypatch.setattr(batch, "BATCH_OBJECTS", 2)
-    # A batch has 1,003 bytes: two and 1,000, and a line break between them.
+    # A batch has 1,014 bytes: 13 and 1,000, and a line break between them.
     read(
-        {f"{number:02}.json": b"{}" if number % 2 == 0 else b"x" * 1_000 for number in range(18)},
+        {f"{number:02}.json": _SHORT if number % 2 == 0 else b"x" * 1_000 for number in range(18)},
         chunk=chunk,
         array=1,
     )
@@ -399,7 +405,9 @@ def test_rows_are_given_while_later_objects_are_not_read_yet(monkeypatch: pytest
     def batches() -> Iterator[Batch]:
         for hour in range(9):
             taken.append(hour)
-            yield from in_batches([(Entry(f"{day_prefix(UUID(int=1), DAY)}{hour:02}/a.json", 2, ""), b"{}")])
+            yield from in_batches(
+                [(Entry(f"{day_prefix(UUID(int=1), DAY)}{hour:02}/a.json", 13, ""), _SHORT)]
+            )
 
     found = read_rows(batches(), day=DAY, quarantined=[])
     read_before = [(next(found).column("_prefix_hour").to_pylist(), len(taken)) for _ in range(9)]
@@ -417,7 +425,7 @@ def test_a_chunk_must_have_one_hour_for_each_entry() -> None:
 
 
 def test_columns_that_are_never_null_are_0_where_they_are_missing() -> None:
-    found, _ = read({"a.json": b"{}"})
+    found, _ = read({"a.json": b'{"logId":null}'})
     never_null = {column.name for column in COLUMNS if column.never_null}
     assert never_null
     assert found == [
@@ -433,7 +441,9 @@ def test_an_entry_may_have_the_maximum_size() -> None:
     size = (16 << 20) - len(b'{"userName":""}')
     large = b'{"userName":"%b"}' % (b"x" * size)
 
-    found, quarantined = read({"a.json": large, "b.json": large + b"\n{}", "c.json": large[:-2] + b'x"}'})
+    found, quarantined = read(
+        {"a.json": large, "b.json": large + b'\n{"logId": null}', "c.json": large[:-2] + b'x"}'}
+    )
 
     assert [len(row["userName"] or "") for row in found] == [size, size, 0]
     assert [(item.key, item.position) for item in quarantined] == [("c.json", 0)]

@@ -17,7 +17,7 @@ from tenantadmin.lib.core.mail_text import named, quoted, unlinked
         ("www.evil.example/x y", "[web address left out] y"),
         ("hxxp:/evil.example", "[web address left out]"),
         ("evil.example/a", "evil[.]example/a"),
-        ("a.b.evil.example", "a[.]b[.]evil[.]example"),
+        ("mail.evil.example", "mail[.]evil[.]example"),
         ("bücher。example", "bücher[.]example"),
         ("Sales 2.0, v1.2 and 12.5 %. Then", "Sales 2.0, v1.2 and 12.5 %. Then"),
         ("ratio: a/b", "ratio: a/b"),
