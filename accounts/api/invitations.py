@@ -83,7 +83,8 @@ class InvitationViewSet(AppViewSet):
         summary="Invite someone into a tenant by email",
         description="The address gets a mail and has 14 days to accept. Whether it is a user's makes no "
         "difference. An open invitation of the address is replaced. A tenant has at most 50 open invitations "
-        "(409), and sends at most 20 in an hour.",
+        "(409), and sends at most 20 in an hour; an address gets at most 10 in a day. Who first signed in "
+        "less than a day ago sends no `message`.",
         headers=[REASON],
         body=InvitationBody,
         responses={
