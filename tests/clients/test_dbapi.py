@@ -6,6 +6,7 @@ import datetime as dt
 from contextlib import closing
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import duckdb
 import pytest
@@ -14,12 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy.dialects import registry
 from tenantadmin_client import dbapi
+from tenantadmin_client.sqlalchemy_dialect import TenantadminDialect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.clients.programs import Service
 
+registry.register("tenantadmin.rest", "tenantadmin_client.sqlalchemy_dialect", "TenantadminDialect")
 registry.register("tenantadmin", "tenantadmin_client.sqlalchemy_dialect", "TenantadminDialect")
 
 LOGS = sa.table(
@@ -33,35 +36,146 @@ _TIMES = st.datetimes(min_value=dt.datetime(1, 1, 1), max_value=dt.datetime(9999
 # --- Without a service --------------------------------------------------------------------------
 
 
-@given(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-(2**63), 2**63 - 1),
-        st.floats(allow_nan=False),
-        st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9),
-        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])),
-        _TIMES,
-        _TIMES.map(lambda time: time.replace(tzinfo=dt.UTC)),
-        st.dates(),
-        st.times(),
-    )
+_TEXTS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
+_VALUES: st.SearchStrategy[Any] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**127), 2**128 - 1),
+    st.floats(allow_nan=False),
+    st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**9), max_value=10**9),
+    _TEXTS,
+    st.binary(),
+    _TIMES,
+    _TIMES.map(lambda time: time.replace(tzinfo=dt.UTC)),
+    st.dates(),
+    st.times(),
+    st.timedeltas(min_value=dt.timedelta(days=-100_000_000), max_value=dt.timedelta(days=100_000_000)),
+    st.uuids(),
 )
+
+
+@given(_VALUES)
 def test_a_parameter_arrives_at_the_engine_as_it_was(value: object) -> None:
-    statement = dbapi.with_parameters("SELECT %(value)s, '100 %%'", {"value": value})
-    table = duckdb.sql("SET TimeZone = 'UTC'; " + statement).to_arrow_table()
-    assert [column[0].as_py() for column in table.columns] == [value, "100 %"]
+    statement = dbapi.with_parameters("SELECT ?, '100 %', '?', /* ? /* ? */ ? */ \"?\" -- ?", [value])
+    table = duckdb.sql(f"SET TimeZone = 'UTC'; FROM (SELECT 1 AS \"?\") {statement}").to_arrow_table()
+    arrived, *others = [column[0].as_py() for column in table.columns]
+    if isinstance(arrived, tuple):  # Months, days and nanoseconds, which are thousands of microseconds.
+        arrived = dt.timedelta(days=arrived[1], microseconds=arrived[2] // 1000)
+    elif isinstance(value, UUID):
+        arrived = UUID(arrived)
+    assert [arrived, *others] == [value, "100 %", "?", 1]
 
 
-def test_a_parameter_without_a_literal_is_refused() -> None:
-    with pytest.raises(dbapi.ProgrammingError, match="A bytes cannot be a parameter"):
-        dbapi.with_parameters("SELECT %s", [b"x"])
-    with pytest.raises(dbapi.ProgrammingError, match="A Decimal cannot be a parameter"):
-        dbapi.with_parameters("SELECT %s", [Decimal("NaN")])
-    with pytest.raises(dbapi.ProgrammingError, match="NUL"):
-        dbapi.with_parameters("SELECT %s", ["a\0"])
-    with pytest.raises(dbapi.ProgrammingError, match="do not fit"):
-        dbapi.with_parameters("SELECT %(a)s", {})
+#: What may be before and after a value in a statement that has no value for it yet.
+_BEFORE = (
+    "SELECT 999 -",
+    "SELECT -",
+    "SELECT e",
+    "SELECT 'a'",
+    "SELECT x'",
+    "SELECT 1e5",
+    "SELECT a",
+    "SELECT $",
+    "/* ",
+)
+_AFTER = ("", "'b'", " -- c", "\n- 1", "e'x'", " */ ?", "?", "$$ ? $$", '"?"')
+
+
+@given(st.sampled_from(_BEFORE), _VALUES, st.sampled_from(_AFTER), _VALUES)
+def test_no_value_changes_the_tokens_around_it(before: str, first: Any, after: str, second: Any) -> None:
+    statement = f"{before}?{after}"
+    values = [first, second][: len(list(dbapi._places(statement)))]
+    assert _tokens_around(statement, values) == _tokens_around(statement, [None] * len(values))
+
+
+def _tokens_around(statement: str, values: list[Any]) -> list[tuple[int, object]]:
+    """Return the places in the statement, and the kinds, of the engine's tokens outside of the values."""
+    text = dbapi.with_parameters(statement, values)
+    spans: list[tuple[int, int]] = []
+    for place, value in zip(dbapi._places(statement), values, strict=True):
+        start = place + sum(end - start - 1 for start, end in spans)
+        spans.append((start, start + len(dbapi.with_parameters("?", [value]))))
+    found = []
+    for offset, kind in duckdb.tokenize(text):
+        at = len(text.encode()[:offset].decode())
+        if not any(start < at < end for start, end in spans):
+            found.append((at - sum(end - start - 1 for start, end in spans if end <= at), kind))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([1], "A list cannot be a parameter"),
+        (Decimal("NaN"), "cannot be a parameter if it is NaN"),
+        (Decimal(10) ** 38, "more than 38 digits"),
+        (Decimal("1e-39"), "more than 38 digits"),
+        (2**128, "more than 128 bits"),
+        ("a\0", "NUL"),
+        ("a\ud800", "surrogate"),
+        (dt.timedelta.max, "292,000 years"),
+        (dt.datetime.min.replace(tzinfo=dt.timezone(dt.timedelta(hours=1))), "years 1 to 9999"),
+    ],
+)
+def test_a_parameter_without_a_literal_is_refused(value: object, message: str) -> None:
+    with pytest.raises(dbapi.ProgrammingError, match=message):
+        dbapi.with_parameters("SELECT ?", [value])
+
+
+def test_parameters_that_do_not_fit_are_refused() -> None:
+    for parameters in ([1, 2], (1, 2, 3)):
+        with pytest.raises(dbapi.ProgrammingError, match="has 1 question marks"):
+            dbapi.with_parameters("SELECT ?, '?'", parameters)
+    with pytest.raises(dbapi.ProgrammingError, match="as a list"):
+        dbapi.with_parameters("SELECT ?", {"a": 1})  # type: ignore[arg-type]
+
+
+class Scalar:
+    """As of numpy, which the service does not require."""
+
+    def __init__(self, value: object, kind: str) -> None:
+        self.dtype, self.shape, self._value = type("dtype", (), {"kind": kind}), (), value
+
+    def item(self) -> object:
+        return self._value
+
+
+def test_scalars_of_numpy_are_their_values() -> None:
+    scalars = [Scalar(1.5, "f"), Scalar(-1, "i"), Scalar(True, "b")]
+    assert dbapi.with_parameters("SELECT ?, ?, ?", scalars) == (
+        "SELECT (CAST('1.5' AS DOUBLE)), (-1), (true)"
+    )
+    with pytest.raises(dbapi.ProgrammingError, match="Convert it to microseconds"):
+        dbapi.literal(Scalar(1, "M"))
+
+
+@given(st.integers(-50, 50), st.integers(-7, 7).filter(bool), st.sampled_from([sa.Integer, sa.Numeric(9, 1)]))
+def test_division_is_that_of_python(left: int, right: int, kind: Any) -> None:
+    a, b = sa.literal(left, kind), sa.literal(right, kind)
+    compiled = sa.select(a / b, a // b, -a).compile(
+        dialect=TenantadminDialect(), compile_kwargs={"literal_binds": True}
+    )
+    assert duckdb.sql(str(compiled)).fetchall() == [(left / right, left // right, -left)]
+
+
+def test_literals_have_the_shape_of_sql() -> None:
+    dialect = TenantadminDialect()
+    logs = sa.table("proxy_logs", sa.column("at", sa.DateTime()), sa.column("document", sa.JSON()))
+    for expression, expected in [
+        (-sa.literal(-1), "-(-1)"),
+        (sa.cast(logs.c.at, sa.Float()), "CAST(proxy_logs.at AS DOUBLE)"),
+        (sa.cast(logs.c.at, sa.DateTime(timezone=True)), "CAST(proxy_logs.at AS TIMESTAMPTZ)"),
+        (sa.cast(1, sa.Numeric()), "CAST(1 AS DECIMAL(38, 10))"),
+        (sa.func.now() - dt.timedelta(hours=48), "now() - to_microseconds(172800000000)"),
+        (sa.func.aggregate_strings(sa.column("a"), "; "), "string_agg(a, '; ')"),
+        (sa.column("a").regexp_replace("b", "c", flags="g"), "regexp_replace(a, 'b', 'c', 'g')"),
+        (logs.c.document["k"].as_string(), "json_extract_string(proxy_logs.document, '$.\"k\"')"),
+        (sa.column("a") == sa.literal(dt.date(2026, 3, 1)), "a = CAST('2026-03-01' AS DATE)"),
+    ]:
+        compiled = expression.compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+        assert str(compiled) == expected
+    rows = sa.select(logs.c.at).offset(5).compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+    assert " ".join(str(rows).split()) == "SELECT proxy_logs.at FROM proxy_logs OFFSET 5"
 
 
 def test_an_unknown_option_of_the_address_is_refused() -> None:
@@ -131,7 +245,7 @@ def test_rows_are_fetched_in_parts(connection: dbapi.Connection) -> None:
     cursor = connection.cursor()
     with pytest.raises(dbapi.InterfaceError):
         cursor.fetchone()
-    cursor.execute("SELECT i FROM range(%(count)s) t(i) ORDER BY i", {"count": 6})
+    cursor.execute("SELECT i FROM range(?) t(i) ORDER BY i", [6])
     assert (cursor.rowcount, cursor.fetchone(), cursor.fetchmany(2)) == (6, (0,), [(1,), (2,)])
     assert (next(iter(cursor)), cursor.fetchall(), cursor.fetchone()) == ((3,), [(4,), (5,)], None)
 

@@ -30,6 +30,7 @@ from tenantadmin_client import (
     show,
 )
 from tenantadmin_client.files import FileError, commit_of, read_file, read_files, write_file
+from tenantadmin_client.login import NoLogin, read_login, write_login
 from tenantadmin_client.plan import compare, complete
 
 from accounts.models import User
@@ -177,6 +178,12 @@ def test_files_have_shared_parts_and_variables(tmp_path: Path) -> None:
         ("tenant: t\nrules: [{id: '${x}'}]", "the variable 'x' has no value"),
         ("tenant: t\nrules: [{include: a.yaml}]", "the file includes itself"),
         ("tenant: [", "while parsing"),
+        ("tenant: t\nrules: [{id: a, name: 2026-11-28}]", "/rules/0/name: a date is no value of JSON"),
+        ("tenant: t\nrules: [{id: a, name: 2026-13-28}]", "month must be"),
+        ("tenant: t\nrules: [{id: a, ttlSeconds: .inf}]", "/rules/0/ttlSeconds: inf is no number"),
+        ("tenant: t\nrules: [{id: a, conditions: {1: x}}]", "/rules/0/conditions: the name 1 is no text"),
+        ("tenant: t\nvariables: [a]\nrules: []", "'variables' must be"),
+        ("tenant: t\nrules: [&a {id: a, conditions: *a}]", "/rules/0/conditions: it contains itself"),
     ],
 )
 def test_a_wrong_file_is_named(tmp_path: Path, text: str, message: str) -> None:
@@ -218,7 +225,7 @@ def test_a_difference_by_rule() -> None:
 
 @pytest.mark.parametrize("name", ["a.yaml", "a.json"])
 def test_a_written_file_reads_back(tmp_path: Path, name: str) -> None:
-    rules = [{**RULE, "description": "Grün: 'x' #1"}]
+    rules = [{**RULE, "description": "Grün: 'x' #1 ${schema} $${a} $$${ ${"}]
     write_file(tmp_path / name, tenant="t", rules=rules)
     assert read_file(tmp_path / name).rules == rules
 
@@ -380,6 +387,46 @@ def test_a_user_without_a_home_is_told_what_to_set(tmp_path: Path) -> None:
     )
 
 
+def test_a_link_to_another_service_gets_no_token() -> None:
+    sent: list[httpx.Request] = []
+    for address in (
+        "https://evil.example/x",
+        "//evil.example/x",
+        "http://x.example/x",
+        "https://x.example:8/x",
+    ):
+        page = httpx.Response(200, json={"rows": [1], "_links": {"next": {"href": address}}})
+        with client_of(page, sent=sent) as client, pytest.raises(ValueError, match="may not get its token"):
+            list(client.pages("/x", "rows"))
+    assert {request.url.host for request in sent} == {"x.example"}
+    pages = [
+        httpx.Response(200, json={"rows": [1], "_links": {"next": {"href": "https://x.example/x?cursor=a"}}}),
+        httpx.Response(200, json={"rows": [2], "_links": {}}),
+    ]
+    with client_of(*pages) as client:
+        assert list(client.pages("/x", "rows")) == [1, 2]
+
+
+def test_the_remembered_token_stays_with_its_service(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("TENANTADMIN_URL", "TENANTADMIN_PAT"):
+        monkeypatch.delenv(name, raising=False)
+    file = tmp_path / "tenantctl/config.json"
+    file.parent.mkdir()
+    file.write_text("{}")
+    file.chmod(0o644)
+    write_login("https://a.example", "tas_pat_a")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert read_login() == ("https://a.example", "tas_pat_a")
+    monkeypatch.setenv("TENANTADMIN_URL", "https://A.example/")
+    assert read_login() == ("https://A.example/", "tas_pat_a")
+    monkeypatch.setenv("TENANTADMIN_URL", "https://b.example")
+    with pytest.raises(NoLogin, match=r"for https://a\.example\. Run `tenantctl login https://b"):
+        read_login()
+    monkeypatch.setenv("TENANTADMIN_PAT", "tas_pat_b")
+    assert read_login() == ("https://b.example", "tas_pat_b")
+
+
 # --- With the service ---------------------------------------------------------------------------
 
 
@@ -464,13 +511,36 @@ def test_rules_go_from_a_file_to_the_service(tenantctl: Tenantctl, service: Serv
 
 
 @pytest.mark.django_db(transaction=True)
+def test_apply_publishes_what_was_planned(tenantctl: Tenantctl, service: Service, tmp_path: Path) -> None:
+    def plan(ttl: int) -> None:
+        write_file(tmp_path / "rules.yaml", tenant=service.tenant, rules=[{**RULE, "ttlSeconds": ttl}])
+        shown = tenantctl("plan", "--no-replay", "--json", "rules.yaml", status=2).stdout
+        (tmp_path / "plan.json").write_text(shown)
+
+    plan(60)
+    with Client(service.url, service.pat) as client:
+        client.put_rules(service.tenant, [RULE], etag=client.rules(service.tenant).etag)
+    assert "409" in tenantctl("apply", "--plan", "plan.json", "rules.yaml", status=1).stderr
+    plan(90)
+    assert "revision 2" in tenantctl("apply", "--plan", "plan.json", "rules.yaml").stdout
+    write_file(tmp_path / "rules.yaml", tenant=service.tenant, rules=[])
+    assert "Plan again" in tenantctl("apply", "--plan", "plan.json", "rules.yaml", status=1).stderr
+    assert "no output of" in tenantctl("apply", "--plan", "rules.yaml", "rules.yaml", status=1).stderr
+
+
+@pytest.mark.django_db(transaction=True)
 def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
     with Client(service.url, service.pat) as client:
         (tenant,) = client.tenants()
-        client.put_rules(tenant, [RULE], etag=client.rules(tenant).etag)
+        rules = [
+            {"id": name, "conditions": {"tables": {"containsAny": [f"{name}.*"]}}}
+            for name in ("sales", "hr", "crm", "web")
+        ]
+        client.put_rules(tenant, rules, etag=client.rules(tenant).etag)
     (tmp_path / "target").mkdir()
-    nodes = {"model.a": {"schema": "SALES", "alias": "orders"}, "model.b": {"schema": "hr", "alias": "x"}}
-    results = [{"unique_id": "model.a", "status": "success"}, {"unique_id": "model.b", "status": "error"}]
+    statuses = {"success": "sales", "partial success": "hr", "error": "crm", "skipped": "web"}
+    nodes = {f"model.{schema}": {"schema": schema, "alias": "orders"} for schema in statuses.values()}
+    results = [{"unique_id": f"model.{name}", "status": status} for status, name in statuses.items()]
     (tmp_path / "target/manifest.json").write_text(json.dumps({"nodes": nodes}))
     (tmp_path / "target/run_results.json").write_text(json.dumps({"results": results}))
     page = (ROOT.parents[1] / "docs/pipelines.md").read_text()
@@ -479,8 +549,8 @@ def test_the_script_for_dbt(service: Service, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", script], env=environment, cwd=tmp_path, check=True)
     with Client(service.url, service.pat) as client:
         listed = client.request("GET", f"/tenants/{tenant}/invalidation-markers").json()["markers"]
-    assert [(marker["targetRuleId"], marker["metadata"]) for marker in listed] == [
-        ("orders", {"reason": "dbt run"})
+    assert sorted((marker["targetRuleId"], marker["metadata"]["reason"]) for marker in listed) == [
+        (name, "dbt run") for name in ("crm", "hr", "sales")
     ]
 
 

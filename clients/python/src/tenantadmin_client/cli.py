@@ -19,7 +19,7 @@ import typer
 from tenantadmin_client import ApiError, Client, Forbidden, LintFailed, UnknownCondition
 from tenantadmin_client.files import FileError, RulesFile, commit_of, read_files, write_file
 from tenantadmin_client.login import NoLogin, read_login, write_login
-from tenantadmin_client.plan import Difference, compare
+from tenantadmin_client.plan import compare
 from tenantadmin_client.show import (
     show_error,
     show_findings,
@@ -127,8 +127,11 @@ def plan(
     plans: list[dict[str, Any]] = []
     with _client() as client:
         for file in read_files(path):
-            difference = _compare(client, file)
+            live = client.rules(file.tenant)
+            ttl = client.config(file.tenant).body["defaults"]["ttlSeconds"]
+            difference = compare(live.body["rules"], file.rules, ttl_seconds=ttl)
             entry: dict[str, Any] = {"file": str(file.path), "tenant": file.tenant, **asdict(difference)}
+            entry["etag"], entry["digest"] = live.etag, file.digest
             entry["lint"] = client.lint(file.rules)
             if difference and replay and entry["lint"]["valid"]:
                 entry["replay"] = _replay(client, file)
@@ -152,16 +155,22 @@ def apply(
     comment: Annotated[
         str | None, typer.Option(help="Kept in the history. By default the commit of the file in git.")
     ] = None,
+    plan_file: Annotated[
+        Path | None,
+        typer.Option("--plan", help="What `plan --json` printed. Nothing else is published than it shows."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Publish the rules of a file, or of all files of a folder; stop at the first that is refused."""
     files = read_files(path)
+    etags = {} if plan_file is None else _planned(plan_file, files)
     done: list[dict[str, Any]] = []
     try:
         with _client() as client:
             for file in files:
                 note = commit_of(file.path) if comment is None else comment
-                done.append(_publish(client, file, comment=note, confirm_deletes=confirm_delete))
+                etag = etags.get(file.tenant)
+                done.append(_publish(client, file, etag=etag, comment=note, confirm_deletes=confirm_delete))
                 if not as_json:
                     show_line(f"{file.path}: {_state(done[-1])}")
     except (ApiError, httpx.HTTPError):
@@ -268,21 +277,36 @@ def invalidate(
         show_line("No rule caches statements on these tables.")
 
 
-def _compare(client: Client, file: RulesFile) -> Difference:
-    live = client.rules(file.tenant).body["rules"]
-    ttl = client.config(file.tenant).body["defaults"]["ttlSeconds"]
-    return compare(live, file.rules, ttl_seconds=ttl)
+def _planned(path: Path, files: list[RulesFile]) -> dict[str, str]:
+    """Return the versions of the live rules that a plan of these files was made from, by tenant.
+
+    Raises:
+        FileError: it is no plan, or a plan of other rules.
+    """
+    try:
+        plans = {entry["tenant"]: entry for entry in json.loads(path.read_text(encoding="utf-8"))}
+        etags = {tenant: str(entry["etag"]) for tenant, entry in plans.items()}
+        digests = {tenant: entry["digest"] for tenant, entry in plans.items()}
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise FileError(f"{path}: this is no output of `tenantctl plan --json`") from error
+    for file in files:
+        if digests.get(file.tenant) != file.digest:
+            raise FileError(f"{file.path}: the plan in {path} is not of these rules. Plan again.")
+    return etags
 
 
 def _publish(
-    client: Client, file: RulesFile, *, comment: str, confirm_deletes: list[str] | None
+    client: Client, file: RulesFile, *, etag: str | None, comment: str, confirm_deletes: list[str] | None
 ) -> dict[str, Any]:
-    """Write the rules of a file if they differ from the live ones, and say what was done."""
-    live = client.rules(file.tenant)
+    """Write the rules of a file if they differ from the live ones, and say what was done.
+
+    With ``etag``, only while the live rules have this version.
+    """
+    etag = etag or client.rules(file.tenant).etag
     written = client.put_rules(
         file.tenant,
         file.rules,
-        etag=live.etag,
+        etag=etag,
         if_changed=True,
         confirm_deletes=confirm_deletes,
         comment=comment,
@@ -291,7 +315,7 @@ def _publish(
         "file": str(file.path),
         "tenant": file.tenant,
         "seq": written.body["seq"],
-        "written": written.etag != live.etag,
+        "written": written.etag != etag,
     }
 
 

@@ -120,7 +120,10 @@ class Client:
     ) -> httpx.Response:
         """Send a request with a valid token. Send it again where the service asks to wait.
 
+        ``path`` may be an address of this service, such as a link of an answer.
+
         Raises:
+            ValueError: it is an address of another service, which would get the token.
             ApiError: the service refused it; the class says how.
             httpx.TransportError: the service did not answer in all attempts.
         """
@@ -151,6 +154,9 @@ class Client:
     def _attempt(self, method: str, path: str, **options: Any) -> httpx.Response:
         import httpx  # noqa: PLC0415
 
+        address = self._http.base_url.join(path)
+        if _origin(address) != _origin(self._http.base_url):
+            raise ValueError(f"{address} is no address of {self._http.base_url}, and may not get its token.")
         options = {name: value for name, value in options.items() if value is not None}
         for attempt in range(1, self._attempts + 1):
             try:
@@ -348,6 +354,10 @@ class Client:
     def _document(self, path: str) -> Document:
         response = self.request("GET", path)
         return Document(response.json(), response.headers["ETag"])
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
 
 
 def _rules(tenant: str) -> str:

@@ -6,11 +6,15 @@ rules:
   - include: shared.yaml
   - id: orders
     conditions: {tables: {containsAny: ["${schema}.*"]}}
+
+``$${`` stands for ``${``.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import math
 import re
 import subprocess
 from dataclasses import dataclass
@@ -24,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+#: A variable, or the escape of what would begin one.
+_VARIABLE = re.compile(r"\$\{(\w+)\}|\$\$\{")
 _MEMBERS = frozenset({"tenant", "variables", "rules"})
 #: Files that are read as rules, by the end of their names.
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
@@ -55,6 +60,11 @@ class RulesFile:
     path: Path
     tenant: str
     rules: list[dict[str, Any]]
+
+    @property
+    def digest(self) -> str:
+        """What is equal for equal rules alone."""
+        return hashlib.sha256(json.dumps(self.rules, sort_keys=True).encode()).hexdigest()
 
 
 def read_files(path: Path) -> list[RulesFile]:
@@ -93,10 +103,7 @@ def read_file(path: Path) -> RulesFile:
     tenant = document.get("tenant")
     if not isinstance(tenant, str):
         raise FileError(f"{path}: 'tenant' must be the id of a tenant")
-    variables = document.get("variables") or {}
-    if not isinstance(variables, dict):
-        raise FileError(f"{path}: 'variables' must be names and values")
-    return RulesFile(path, tenant, _rules(path, document, variables, ()))
+    return RulesFile(path, tenant, _rules(path, document, document["variables"] or {}, ()))
 
 
 def commit_of(path: Path) -> str:
@@ -123,12 +130,21 @@ def _git(folder: Path, *arguments: str) -> str:
 
 def write_file(path: Path, *, tenant: str, rules: list[dict[str, Any]]) -> None:
     """Write the rules of a tenant as YAML or JSON, by the end of the file's name."""
-    document = {"tenant": tenant, "rules": rules}
+    document = {"tenant": tenant, "rules": _escaped(rules)}
     if path.suffix == ".json":
         text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     else:
         text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
     path.write_text(text, encoding="utf-8")
+
+
+def _escaped(value: Any) -> Any:
+    """Return a value in whose texts nothing is a variable when they are read."""
+    if isinstance(value, dict):
+        return {key: _escaped(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_escaped(part) for part in value]
+    return value.replace("${", "$${") if isinstance(value, str) else value
 
 
 def _load(path: Path) -> dict[str, Any]:
@@ -137,13 +153,35 @@ def _load(path: Path) -> dict[str, Any]:
         document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 # it is a SafeLoader
     except OSError as error:
         raise FileError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise FileError(f"{path}: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict):
         raise FileError(f"{path}: the file must have 'tenant' and 'rules'")
     if unknown := document.keys() - _MEMBERS:
         raise FileError(f"{path}: there is no member '{min(map(str, unknown))}'")
+    if not isinstance(document.setdefault("variables", {}) or {}, dict):
+        raise FileError(f"{path}: 'variables' must be names and values")
+    _check_json(path, document, "", ())
     return document
+
+
+def _check_json(path: Path, value: object, place: str, parents: tuple[int, ...]) -> None:
+    """Refuse what JSON does not have: YAML reads dates, infinities and names that are no texts."""
+    if id(value) in parents:
+        raise FileError(f"{path}: {place}: it contains itself")
+    parents = (*parents, id(value))
+    if isinstance(value, dict):
+        for key, part in value.items():
+            if not isinstance(key, str):
+                raise FileError(f"{path}: {place}: the name {key!r} is no text. Write it in quotes.")
+            _check_json(path, part, f"{place}/{key}", parents)
+    elif isinstance(value, list):
+        for index, part in enumerate(value):
+            _check_json(path, part, f"{place}/{index}", parents)
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise FileError(f"{path}: {place}: {value} is no number of JSON")
+    elif value is not None and not isinstance(value, (str, int, float)):
+        raise FileError(f"{path}: {place}: a {type(value).__name__} is no value of JSON. Write it in quotes.")
 
 
 def _rules(
@@ -160,8 +198,9 @@ def _rules(
             raise FileError(f"{path}: rule {index + 1} must be an object")
         if "include" in rule:
             shared = path.parent / str(rule["include"])
-            inner = {**(_load(shared).get("variables") or {}), **variables}
-            rules += _rules(shared, _load(shared), inner, (*parents, path.resolve()))
+            part = _load(shared)
+            inner = {**(part["variables"] or {}), **variables}
+            rules += _rules(shared, part, inner, (*parents, path.resolve()))
         else:
             rules.append(_fill(path, rule, variables))
     return rules
@@ -179,6 +218,8 @@ def _fill(path: Path, value: Any, variables: Mapping[str, Any]) -> Any:
         return variables[whole[1]]
 
     def text_of(match: re.Match[str]) -> str:
+        if match[1] is None:
+            return "${"
         if match[1] not in variables:
             raise FileError(f"{path}: the variable '{match[1]}' has no value")
         return str(variables[match[1]])

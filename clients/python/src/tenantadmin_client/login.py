@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 
 class NoLogin(Exception):
@@ -15,7 +16,7 @@ def read_login() -> tuple[str, str]:
     """Return an address and a token: of ``TENANTADMIN_URL`` and ``TENANTADMIN_PAT``, or the remembered ones.
 
     Raises:
-        NoLogin
+        NoLogin: one of them is missing, or the remembered token is for another address.
     """
     url, pat = os.environ.get("TENANTADMIN_URL"), os.environ.get("TENANTADMIN_PAT")
     if url and pat:
@@ -26,6 +27,11 @@ def read_login() -> tuple[str, str]:
         raise NoLogin(
             "Run `tenantctl login URL` first, or set TENANTADMIN_URL and TENANTADMIN_PAT."
         ) from None
+    if url and not pat and _plain(url) != _plain(stored["url"]):
+        raise NoLogin(
+            f"The remembered token is for {stored['url']}."
+            f" Run `tenantctl login {url}`, or set TENANTADMIN_PAT."
+        )
     return url or stored["url"], pat or stored["pat"]
 
 
@@ -37,9 +43,14 @@ def write_login(url: str, pat: str) -> None:
     """
     path = _file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+    # A new file: one that is there already may be readable for others, and stays so.
+    with NamedTemporaryFile("w", dir=path.parent, encoding="utf-8", delete=False) as file:
         json.dump({"url": url, "pat": pat}, file)
+    Path(file.name).replace(path)
+
+
+def _plain(url: str) -> str:
+    return url.rstrip("/").lower()
 
 
 def _file() -> Path:

@@ -1,0 +1,3 @@
+"""All tests of SQLAlchemy for dialects."""
+
+from sqlalchemy.testing.suite import *  # noqa: F403
