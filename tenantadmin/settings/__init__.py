@@ -72,13 +72,15 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "tenantadmin.lib.http.middleware.request_id",
+    # First, so that what the others answer themselves has the headers too.
+    "tenantadmin.lib.http.middleware.security_headers",
+    "django.middleware.security.SecurityMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "corsheaders.middleware.CorsMiddleware",
     "tenantadmin.lib.http.middleware.health",
-    "tenantadmin.lib.http.middleware.security_headers",
     "tenantadmin.lib.http.middleware.refuse_nul",
     "tenantadmin.lib.http.middleware.body_limit",
     "tenantadmin.lib.http.middleware.json_errors",
-    "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "tenantadmin.lib.http.middleware.PageCompression",
     "tenantadmin.lib.http.middleware.PageSessions",
@@ -88,7 +90,6 @@ MIDDLEWARE = [
     "tenantadmin.lib.http.middleware.PageUsers",
     "accounts.signin.staff.sessions.StaffSessions",
     "tenantadmin.lib.http.middleware.PageMessages",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
 ]
 ROOT_URLCONF = "tenantadmin.urls"
