@@ -15,16 +15,17 @@ from msgspec import Meta
 
 from accounts.access.resources import is_signed_in_owner, require_tenant_owner
 from accounts.events import record_event
-from accounts.limited_access import LastingMember, current_membership, lend_access, mail_owners, require_hours
+from accounts.limited_access import LastingMember, current_membership, lend_access, require_hours
 from accounts.mailing import mail_later
 from accounts.models import AccessRequest, Tenant, User
 from accounts.models.access_requests import AccessOutcome
 from accounts.models.events import EventKind
+from accounts.readers import Author, mail_owners
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound
 from tenantadmin.lib.core.mail_text import named, quoted, unlinked
-from tenantadmin.lib.core.request_context import current_reason
+from tenantadmin.lib.core.request_context import acting_for, current_reason
 from tenantadmin.lib.core.structs import Email, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
@@ -138,7 +139,8 @@ def approve_access(principal: Principal, *, tenant_id: UUID, request_id: UUID) -
         TenantNotFound: there is no such live tenant.
     """
     owner = _require_owner(principal, tenant_id)
-    return describe_request(_approve(owner, tenant_id=tenant_id, request_id=request_id))
+    author = Author.of(principal)
+    return describe_request(_approve(owner, author, tenant_id=tenant_id, request_id=request_id))
 
 
 def approve_for_owners(user: User, *, tenant_id: UUID, request_id: UUID) -> AccessRequest:
@@ -150,7 +152,7 @@ def approve_for_owners(user: User, *, tenant_id: UUID, request_id: UUID) -> Acce
     """
     if not user.is_platform_admin:
         raise Forbidden("Only a platform admin may approve a request for the owners.")
-    return _approve(user, tenant_id=tenant_id, request_id=request_id)
+    return _approve(user, Author.on_site(user), tenant_id=tenant_id, request_id=request_id)
 
 
 def decline_access(principal: Principal, *, tenant_id: UUID, request_id: UUID) -> AccessRequestDocument:
@@ -220,7 +222,7 @@ def _require_owner(principal: Principal, tenant_id: UUID) -> User:
     return User.objects.get(pk=principal.rights.user_id)
 
 
-def _approve(approver: User, *, tenant_id: UUID, request_id: UUID) -> AccessRequest:
+def _approve(approver: User, author: Author, *, tenant_id: UUID, request_id: UUID) -> AccessRequest:
     with transaction.atomic():
         request = find_request(tenant_id=tenant_id, request_id=request_id)
         if request.staff_id == approver.pk:
@@ -233,9 +235,8 @@ def _approve(approver: User, *, tenant_id: UUID, request_id: UUID) -> AccessRequ
         if staff is None or not staff.is_staff or _is_lasting(staff, tenant_id=tenant_id):
             raise AccessRequestEnded
         _end(request, AccessOutcome.APPROVED, by=approver)
-        lend_access(
-            staff, tenant_id=tenant_id, hours=request.hours, actor=approver.email, reason=request.reason
-        )
+        with acting_for(request.reason):
+            lend_access(staff, tenant_id=tenant_id, hours=request.hours, author=author)
         _mail_staff(request)
     return request
 

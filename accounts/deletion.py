@@ -4,27 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import msgspec
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
 from accounts.access.credentials import end_links, lock_sign_in
 from accounts.billing.accounts import remove_owner
-from accounts.events import record_event
-from accounts.grants import record_grant
 from accounts.invitations import withdraw_invitations_to
-from accounts.memberships import record_membership
 from accounts.models import Account, Membership, Tenant, User
-from accounts.models.events import EventKind
-from accounts.models.users import MembershipRole
-from accounts.roles import has_other_active_admin, lock_admins, roles_of
+from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.readers import Author, DeleteUser, change_readers
+from accounts.roles import has_other_active_admin, lock_admins
 from tenantadmin.lib.core.errors import Forbidden, NotFound
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-def delete_user(email: str, *, actor: str) -> list[str]:
+def delete_user(email: str, *, author: Author) -> list[str]:
     """Delete a user with memberships, ownerships, grants and credentials. For platform admins.
 
     The user's magic links are used up, so that they do not sign in a new user with this address. Returns the
@@ -33,6 +29,7 @@ def delete_user(email: str, *, actor: str) -> list[str]:
     Raises:
         NotFound: there is no such user.
         Forbidden: it is the last active platform admin.
+        SecondFactorRequired, SecondAdminNeeded: as `change_readers`.
     """
     with transaction.atomic():
         lock_admins()
@@ -50,16 +47,10 @@ def delete_user(email: str, *, actor: str) -> list[str]:
         list(tenants.filter(memberships__user=user).order_by("pk"))
         ownerless = sole_ownerships(user)
         for account in accounts:
-            remove_owner(account, user=user, actor=actor)
-        for tenant_id, role in user.memberships.values_list("tenant_id", "role"):
-            record_membership(email, tenant_id, actor=actor, before=role)
-        for grant in user.grants.in_force():
-            record_grant(EventKind.GRANT_REVOKED, grant, actor=actor)
-        before = {"displayName": user.display_name, "roles": msgspec.to_builtins(roles_of(user))}
-        record_event(EventKind.USER_DELETED, actor=actor, subject=email, before=before)
+            remove_owner(account, user=user, author=author)
+        change_readers(author, DeleteUser(user))
         end_links(email)
-        withdraw_invitations_to(email, actor=actor)
-        user.delete()
+        withdraw_invitations_to(email, actor=author.email)
     return ownerless
 
 
@@ -73,9 +64,10 @@ def sole_ownerships(user: User) -> list[str]:
 
 
 def owned_alone(user: User) -> tuple[QuerySet[Account], QuerySet[Tenant]]:
-    """Return the live accounts and the live tenants of which ``user`` is the only owner."""
-    account_owners = Account.owners.through.objects.filter(account=OuterRef("pk")).exclude(user=user)
-    owners = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER).exclude(user=user)
+    """Return the live accounts and tenants of which ``user`` is the only owner who may act as one."""
+    active = Account.owners.through.objects.filter(user__is_active=True).exclude(user__role=PrimaryRole.GUEST)
+    account_owners = active.filter(account=OuterRef("pk")).exclude(user=user)
+    owners = Membership.objects.owning().filter(tenant=OuterRef("pk")).exclude(user=user)
     accounts = Account.objects.live().filter(~Exists(account_owners), owners=user)
     owned = user.memberships.filter(role=MembershipRole.OWNER).values("tenant")
     return accounts, Tenant.objects.live().filter(~Exists(owners), pk__in=owned)

@@ -23,12 +23,19 @@ from accounts.access.scopes import Scope
 from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
-from accounts.memberships import change_memberships, only_owners_add, require_lent, require_staff_may_add
 from accounts.models import Invitation, InvitationRefusal, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.invitations import InvitationOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.permitted_domains import require_permitted
+from accounts.readers import (
+    NOT_ITSELF,
+    ONLY_OWNERS_ADD,
+    Author,
+    SetMembership,
+    approval_required,
+    change_readers,
+)
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed
@@ -97,7 +104,7 @@ def create_invitation(
 
     Raises:
         Forbidden: the caller neither owns the tenant nor is a platform admin, a platform admin may not add
-            the address (`require_lent`, `require_staff_may_add`), or the domain may not sign in.
+            the address (`NOT_ITSELF`, `ONLY_OWNERS_ADD`), or the domain may not sign in.
         SecondFactorRequired: a platform admin who does not own the tenant has no fresh proof.
         RateLimited: too many invitations of the tenant, by the caller or to the address.
         TenantNotFound: there is no such live tenant.
@@ -212,10 +219,8 @@ def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDo
         if lasting is None or _RANKS.index(MembershipRole(lasting)) < _RANKS.index(
             MembershipRole(invitation.role)
         ):
-            stored = {} if held is None else {tenant.pk: held.role}
-            change_memberships(
-                user, stored=stored, added={tenant.pk: invitation.role}, removed=(), actor=user.email
-            )
+            # The user agrees to what the inviting one may do still.
+            change_readers(Author(user.email), SetMembership(user, tenant.pk, invitation.role))
             User.objects.filter(pk=user.pk).update(modified_at=now())
     return describe_invitation(invitation)
 
@@ -285,9 +290,10 @@ def _require_inviter(principal: Principal, *, tenant_id: UUID, email: str) -> No
     is_owner = Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
     if is_owner and not principal.is_platform_wide:
         return
-    if email == principal.email:
-        require_lent(User.objects.get(pk=principal.rights.user_id), added=[tenant_id], actor=principal.email)
-    require_staff_may_add(User.objects.filter(email=email).first(), added=[tenant_id])
+    if email == principal.email and principal.rights.is_platform_admin:
+        raise Forbidden(NOT_ITSELF)
+    if approval_required([tenant_id]):
+        raise Forbidden(ONLY_OWNERS_ADD)
     require_fresh_proof(principal)
 
 
@@ -297,7 +303,7 @@ def _may_still_invite(invitation: Invitation) -> bool:
     if inviter is None or not inviter.is_active:
         return False
     owned = inviter.memberships.in_force().filter(tenant=invitation.tenant_id, role=MembershipRole.OWNER)
-    if inviter.is_platform_admin and not only_owners_add([invitation.tenant_id]):
+    if inviter.is_platform_admin and not approval_required([invitation.tenant_id]):
         return True
     return inviter.role != PrimaryRole.GUEST and owned.exists()
 

@@ -10,18 +10,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from accounts.access.assurance import require_fresh_proof
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
-from accounts.events import record_event
-from accounts.models import Membership, Tenant, TenantConfig, User
-from accounts.models.events import EventKind
-from accounts.models.users import MembershipRole
+from accounts.models import Membership, Tenant, User
+from accounts.readers import Author, SetMembership, change_readers, without_owner
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Sequence
 
     from django.db.models import QuerySet
 
@@ -142,7 +139,7 @@ def _write(
         for tenant_id, role in user.memberships.values_list("tenant_id", "role")
         if tenant_id in live
     }
-    added: dict[UUID, str] = {}
+    changes: list[SetMembership] = []
     for index, (tenant_id, role) in enumerate(wanted.items()):
         is_stored = stored.get(tenant_id) == role
         if is_stored and can_see_membership(principal, email=user.email, scopes=scopes[tenant_id]):
@@ -157,121 +154,15 @@ def _write(
             raise Forbidden(INVITATION_NEEDED)
         if replace or tenant_id not in stored:
             _require_own_rights(principal, tenant_id=tenant_id, role=role)
-            added[tenant_id] = role
-    removed = [
-        tenant_id
+            changes.append(SetMembership(user, tenant_id, role))
+    changes += [
+        SetMembership(user, tenant_id, None)
         for tenant_id in stored
         if replace and tenant_id not in wanted and Scope.USERS_WRITE in scopes[tenant_id]
     ]
-    _require_proof(principal, user=user, stored=stored, added=added, removed=removed)
     if not principal.is_platform_admin:
-        _keep_last_owners(user, stored=stored, added=added, removed=removed, path=path)
-    change_memberships(user, stored=stored, added=added, removed=removed, actor=principal.email)
-
-
-def _require_proof(
-    principal: Principal,
-    *,
-    user: User,
-    stored: Mapping[UUID, str],
-    added: Mapping[UUID, str],
-    removed: Collection[UUID],
-) -> None:
-    """Refuse what needs the role of a platform admin without a fresh proof. What owners may needs none.
-
-    Raises:
-        SecondFactorRequired, Forbidden: as `require_fresh_proof`, `require_lent`, `require_staff_may_add`.
-    """
-    rights = principal.rights
-    changed = {*(key for key, role in added.items() if stored.get(key) != role), *removed}
-    owned = {key for key in changed if Scope.USERS_WRITE in rights.from_membership(key)}
-    is_owner = principal.claims.is_sign_in and changed == owned and added.keys() <= stored.keys()
-    if changed and not is_owner and (principal.is_platform_admin or not principal.claims.is_sign_in):
-        require_lent(user, added=added.keys() - owned, actor=principal.email)
-        require_staff_may_add(user, added=added.keys() - owned)
-        require_fresh_proof(principal)
-
-
-def require_lent(user: User, *, added: Collection[UUID], actor: str) -> None:
-    """Refuse to let a platform admin make itself a member of a tenant. Owners invite, and staff take access.
-
-    Raises:
-        Forbidden: ``user`` is the platform admin ``actor``.
-    """
-    if added and user.email == actor and user.is_platform_admin:
-        raise Forbidden(
-            "You may not make yourself a member of this tenant. Ask one of its owners to invite you, or take "
-            "access for a limited time on its page of the admin site."
-        )
-
-
-def only_owners_add(tenants: Collection[UUID]) -> bool:
-    """Return True if one of the tenants has an owner, and a configuration by which owners approve access.
-
-    A tenant without an owner gets one from staff in any case.
-    """
-    required = TenantConfig.objects.requiring_approval().values("pk")
-    owners = Membership.objects.filter(role=MembershipRole.OWNER, ends_at=None, tenant__in=tenants)
-    return owners.filter(tenant__in=required).exists()
-
-
-def require_staff_may_add(user: User | None, *, added: Collection[UUID]) -> None:
-    """Refuse to let staff make ``user`` (None: unknown) a member where an owner approves the access of staff.
-
-    The role of a member changes: that opens no log to another user.
-
-    Raises:
-        Forbidden: the configuration of one of the tenants asks for the approval.
-    """
-    held = user.memberships.filter(ends_at=None).values_list("tenant_id", flat=True) if user and added else ()
-    if (new := {*added} - {*held}) and only_owners_add(new):
-        raise Forbidden(
-            "The owners of this tenant approve the access of staff, so staff cannot add members. An owner "
-            "invites new members."
-        )
-
-
-def change_memberships(
-    user: User,
-    *,
-    stored: Mapping[UUID, str],
-    added: Mapping[UUID, str],
-    removed: Collection[UUID],
-    actor: str,
-) -> None:
-    """Write lasting memberships of the locked row ``user``, and record each change. The caller checks them.
-
-    ``stored`` maps tenants to the user's present roles, ``added`` to the roles that it gets.
-    """
-    Membership.objects.filter(user=user, tenant__in=removed).delete()
-    for tenant_id in removed:
-        record_membership(user.email, tenant_id, actor=actor, before=stored[tenant_id])
-    for tenant_id, role in added.items():
-        Membership.objects.update_or_create(
-            user=user, tenant_id=tenant_id, defaults={"role": role, "ends_at": None}
-        )
-        record_membership(user.email, tenant_id, actor=actor, before=stored.get(tenant_id), after=role)
-
-
-def record_membership(
-    email: str, tenant_id: UUID, *, actor: str, before: str | None = None, after: str | None = None
-) -> None:
-    """Record the change of a user's role in a tenant. None means that the user is no member."""
-    if before == after:
-        return
-    kind = EventKind.MEMBERSHIP_CHANGED
-    if before is None:
-        kind = EventKind.MEMBERSHIP_ADDED
-    elif after is None:
-        kind = EventKind.MEMBERSHIP_REMOVED
-    record_event(
-        kind,
-        actor=actor,
-        subject=email,
-        tenant_id=tenant_id,
-        before=None if before is None else {"role": before},
-        after=None if after is None else {"role": after},
-    )
+        _keep_last_owners(changes, path=path)
+    change_readers(Author.of(principal), *changes)
 
 
 def _unique(entries: Sequence[MembershipEntry], path: str) -> dict[UUID, str]:
@@ -298,22 +189,8 @@ def _require_own_rights(principal: Principal, *, tenant_id: UUID, role: str) -> 
         )
 
 
-def _keep_last_owners(
-    user: User,
-    *,
-    stored: Mapping[UUID, str],
-    added: Mapping[UUID, str],
-    removed: Sequence[UUID],
-    path: str,
-) -> None:
-    leaving = {
-        tenant_id
-        for tenant_id in {*added, *removed}
-        if stored.get(tenant_id) == MembershipRole.OWNER and added.get(tenant_id) != MembershipRole.OWNER
-    }
-    owners = Membership.objects.filter(tenant__in=leaving, role=MembershipRole.OWNER).exclude(user=user)
-    alone = leaving - set(owners.values_list("tenant_id", flat=True))
-    if alone:
+def _keep_last_owners(changes: Sequence[SetMembership], *, path: str) -> None:
+    if alone := without_owner(*changes):
         name = Tenant.objects.filter(pk__in=alone).order_by("name").values_list("name", flat=True)[0]
         raise ValidationFailed.at(
             path,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
@@ -15,14 +16,28 @@ from django.conf import settings
 from django.db import transaction
 from msgspec import Meta
 
-from accounts.access.assurance import require_fresh_proof
-from accounts.access.credentials import create_pat, end_pat, role_scopes, rotate_pat
+from accounts.access.credentials import (
+    create_pat,
+    default_expiry,
+    end_pat,
+    end_with_session,
+    end_within,
+    role_scopes,
+    rotate_pat,
+)
 from accounts.access.principal import WILDCARD, Principal, Rights
 from accounts.access.reach import NO_SCOPES
 from accounts.access.rights import rights_of
-from accounts.access.scopes import MEMBERS_ONLY, NOT_IN_MEMBERS_PATS, PLATFORM_ADMIN_SCOPES, Scope
+from accounts.access.scopes import (
+    ABOUT_USERS,
+    MEMBERS_ONLY,
+    NOT_IN_MEMBERS_PATS,
+    PLATFORM_ADMIN_SCOPES,
+    Scope,
+)
 from accounts.limits import count_use
 from accounts.models import Account, PersonalAccessToken, Tenant, User
+from accounts.readers import ActOnToken, Author, change_readers
 from accounts.users import require_self_or_admin
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of, sent_as
@@ -38,7 +53,8 @@ class PatRequest:
 
     name: str
     scopes: frozenset[Scope]
-    expires_at: dt.datetime
+    #: None: `default_expiry`, or when its maker ends.
+    expires_at: dt.datetime | None = None
     tenants: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     endpoints: tuple[Mapping[str, Any], ...] = ()
@@ -119,20 +135,27 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> C
     if wanted.has_wildcard and not principal.is_platform_admin:
         raise Forbidden("Only a platform admin may create tokens with a wildcard.")
     _require_no_foreign_logs(principal, owner=owner, scopes=wanted.scopes)
-    if wanted.has_wildcard or not is_own:
-        require_fresh_proof(principal)
     _require_within(principal, wanted)
-    pat, text = store_pat(owner, wanted, actor=principal.email)
+    store = partial(store_pat, owner, wanted, actor=principal.email, maker=principal)
+    [(pat, text)] = change_readers(Author.of(principal), ActOnToken(owner, wanted.has_wildcard, store))
     return CreatedPatDocument.of(pat, owner=owner.email, token=text)
 
 
-def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalAccessToken, str]:
+def store_pat(
+    owner: User, wanted: PatRequest, *, actor: str, maker: Principal | None = None
+) -> tuple[PersonalAccessToken, str]:
     """Create a PAT, unless its owner has too many; return it with its text. The caller checks all else.
 
+    It ends with the PAT of ``maker``, or with its session if that is one of staff.
+
     Raises:
-        ValidationFailed: the owner has as many active PATs as a user may have.
+        ValidationFailed: the owner has as many active PATs as a user may have, or it would end later than its
+            maker.
         NotFound: the owner has just been deleted.
+        InvalidToken: the maker has just ended.
     """
+    maker_pat = None if maker is None else maker.claims.personal_access_token
+    session = None if maker is None or not maker.claims.is_staff else maker.claims.session
     with transaction.atomic():
         # Lock the owner, so that two requests at once cannot exceed the limit.
         if not User.objects.select_for_update(no_key=True).filter(pk=owner.pk).exists():
@@ -145,6 +168,14 @@ def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalA
                 f"{owner.email} has {active} active personal access tokens, and may have "
                 f"{settings.PAT_MAX_ACTIVE}. Revoke one first.",
             )
+        expires_at = wanted.expires_at
+        if maker is not None and maker_pat is not None:
+            latest = end_within(expires_at, claims=maker.claims)
+            expires_at = expires_at or min(default_expiry(), latest)
+            # It is of the session of staff that its maker is of.
+            session = PersonalAccessToken.objects.values_list("session", flat=True).get(pk=maker_pat)
+        elif session is not None:
+            expires_at = end_with_session(expires_at, session_id=session)
         return create_pat(
             owner=owner,
             name=wanted.name,
@@ -152,8 +183,10 @@ def store_pat(owner: User, wanted: PatRequest, *, actor: str) -> tuple[PersonalA
             tenants=wanted.tenants,
             accounts=wanted.accounts,
             endpoints=[dict(endpoint) for endpoint in wanted.endpoints],
-            expires_at=wanted.expires_at,
+            expires_at=expires_at,
             actor=actor,
+            made_with=maker_pat,
+            session=session,
         )
 
 
@@ -181,10 +214,9 @@ def rotate_secret(
         accounts=tuple(pat.accounts),
     )
     _require_no_foreign_logs(principal, owner=owner, scopes=held.scopes)
-    if held.has_wildcard or owner.pk != principal.rights.user_id:
-        require_fresh_proof(principal)
     _require_within(principal, held)
-    rotated = rotate_pat(pat, grace=grace, actor=principal.email)
+    rotate = partial(rotate_pat, pat, grace=grace, actor=principal.email)
+    [rotated] = change_readers(Author.of(principal), ActOnToken(owner, held.has_wildcard, rotate))
     if rotated is None:
         raise _unknown_pat()
     return CreatedPatDocument.of(rotated[0], owner=owner.email, token=rotated[1])
@@ -198,10 +230,10 @@ def revoke_pat(principal: Principal, *, email: str, pat_id: int) -> None:
         NotFound: the user has no such PAT, or it is revoked already.
     """
     owner = require_self_or_admin(principal, email)
-    if owner.pk != principal.rights.user_id:
-        require_fresh_proof(principal)
     pat = owner.personal_access_tokens.not_revoked().filter(pk=pat_id).first()
-    if pat is None or not end_pat(pat, actor=principal.email):
+    end = (lambda: False) if pat is None else partial(end_pat, pat, actor=principal.email)
+    [is_ended] = change_readers(Author.of(principal), ActOnToken(owner, has_wildcard=False, act=end))
+    if not is_ended:
         raise _unknown_pat()
 
 
@@ -218,9 +250,10 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
         Forbidden: the owner lacks a scope, tenant or account of the PAT.
         ValidationFailed: an unknown tenant or account, or an expiry in the past or too far ahead.
     """
-    if wanted.expires_at <= now():
+    expires_at = wanted.expires_at or default_expiry()
+    if expires_at <= now():
         raise ValidationFailed.at("/expiresAt", "in-the-past", "Give a time in the future, or leave it out.")
-    if wanted.expires_at > now() + dt.timedelta(days=settings.PAT_MAX_DAYS):
+    if expires_at > now() + dt.timedelta(days=settings.PAT_MAX_DAYS):
         message = f"Give a time at most {settings.PAT_MAX_DAYS} days ahead, or leave it out."
         raise ValidationFailed.at("/expiresAt", "too-late", message)
     if wanted.has_wildcard and not owner.is_platform_admin:
@@ -274,6 +307,8 @@ def _require_no_foreign_logs(principal: Principal, *, owner: User, scopes: froze
 def _require_within(principal: Principal, wanted: PatRequest) -> None:
     """Refuse a PAT that creates one with more rights than its own."""
     claims = principal.claims
+    if claims.is_staff:
+        _require_of_staff_session(principal, wanted)
     if claims.is_sign_in:
         return
     if principal.rights.endpoints:
@@ -285,6 +320,22 @@ def _require_within(principal: Principal, wanted: PatRequest) -> None:
     foreign_tenants = set(wanted.tenants).difference(map(str, claims.tenants))
     if foreign_tenants or set(wanted.accounts).difference(map(str, claims.accounts)):
         raise Forbidden("This token does not name one of the tenants or accounts itself.")
+
+
+def _require_of_staff_session(principal: Principal, wanted: PatRequest) -> None:
+    """Refuse a PAT of a session that staff began, unless it names the one tenant that they look at.
+
+    Raises:
+        Forbidden: it names no tenant, several or an account; or it tells of users, and the caller is no
+            member of the tenant.
+    """
+    if len(wanted.tenants) != 1 or wanted.has_wildcard or wanted.accounts:
+        raise Forbidden("A session that staff began makes only tokens that name one tenant and no account.")
+    member = principal.rights.from_membership(UUID(wanted.tenants[0]))
+    if excess := sorted(wanted.scopes & ABOUT_USERS - member):
+        raise Forbidden(
+            f"The scope '{excess[0]}' is for members of the tenant. Take access for a limited time."
+        )
 
 
 def _unknown_tenants(wanted: PatRequest) -> list[str]:

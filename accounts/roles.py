@@ -7,17 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import msgspec
 from django.db import connection, transaction
 from django.db.models import Q
 
 from accounts.access.credentials import end_pat, lock_sign_in, sign_out_everywhere
 from accounts.access.principal import WILDCARD
 from accounts.access.scopes import Scope
-from accounts.events import record_event
 from accounts.models import PersonalAccessToken, User
-from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
+from accounts.readers import Author, SetRole, change_readers
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
@@ -52,13 +50,18 @@ def roles_of(user: User) -> Roles:
 
 
 def replace_roles(
-    email: str, *, primary: str | None, scopes: Iterable[str] | None, actor: str, active: bool | None = None
+    email: str,
+    *,
+    primary: str | None,
+    scopes: Iterable[str] | None,
+    author: Author,
+    active: bool | None = None,
 ) -> Roles:
     """Set a user's roles and activity. Arguments that are None keep the stored value. For platform admins.
 
     Raises:
         NotFound: there is no such user.
-        ValidationFailed: no active platform admin would remain.
+        ValidationFailed, SecondFactorRequired, SecondAdminNeeded: as `apply_roles`.
     """
     with transaction.atomic():
         lock_admins()
@@ -71,21 +74,25 @@ def replace_roles(
             stored.primary if primary is None else primary, stored.scopes if scopes is None else scopes
         )
         active = user.is_active if active is None else active
-        apply_roles(user, roles=roles, active=active, actor=actor, path="")
+        apply_roles(user, roles=roles, active=active, author=author, path="")
         user.modified_at = now()
-        user.save()
+        user.save(update_fields=["epoch", "modified_at"])
     return roles
 
 
-def apply_roles(user: User, *, roles: Roles, active: bool, actor: str, path: str) -> None:
-    """Set roles and activity on the locked row ``user``, which the caller saves.
+def apply_roles(user: User, *, roles: Roles, active: bool, author: Author, path: str) -> None:
+    """Set roles and activity of the locked row ``user``.
 
-    A user who is deactivated is signed out everywhere. The caller has called `lock_admins` and `lock_sign_in`
-    if either may change. ``path`` is the JSON Pointer of the roles in the request.
+    A user who is deactivated is signed out everywhere: the caller saves the new epoch. The caller has called
+    `lock_admins` and `lock_sign_in` if either may change. ``path`` is the JSON Pointer of the roles in the
+    request.
 
     Raises:
         ValidationFailed: no active platform admin would remain.
+        SecondFactorRequired, SecondAdminNeeded: as `change_readers`.
     """
+    if roles == roles_of(user) and active == user.is_active:
+        return
     remains_admin = active and roles.primary == PrimaryRole.ADMIN
     if user.is_platform_admin and not remains_admin:
         if not has_other_active_admin(user):
@@ -99,22 +106,10 @@ def apply_roles(user: User, *, roles: Roles, active: bool, actor: str, path: str
                     )
                 ],
             )
-        end_wildcard_tokens(user, actor=actor)
-    before = roles_of(user)
-    if roles != before:
-        record_event(
-            EventKind.ROLES_CHANGED,
-            actor=actor,
-            subject=user.email,
-            before=msgspec.to_builtins(before),
-            after=msgspec.to_builtins(roles),
-        )
-    if active != user.is_active:
-        kind = EventKind.USER_ACTIVATED if active else EventKind.USER_DEACTIVATED
-        record_event(kind, actor=actor, subject=user.email)
+        end_wildcard_tokens(user, actor=author.email)
     if user.is_active and not active:
-        sign_out_everywhere(user, actor=actor)
-    user.role, user.scopes, user.is_active = roles.primary, roles.scopes, active
+        sign_out_everywhere(user, actor=author.email)
+    change_readers(author, SetRole(user, roles.primary, roles.scopes, is_active=active))
 
 
 def lock_admins() -> None:

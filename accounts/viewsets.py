@@ -28,6 +28,7 @@ from accounts.budgets import Cost, MeteredPieces, on_budget, require_budget, use
 from accounts.models import Tenant
 from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import (
+    ApiError,
     BadRequest,
     Forbidden,
     MethodNotAllowed,
@@ -145,6 +146,8 @@ class AppViewSet(ApiViewSet):
             use_budget(REQUEST, caller=network, seconds=REQUEST.clock() - self._started)
         if type(exc) is Forbidden and self._is_held_back:
             exc = SecondFactorRequired(f"{exc.text} {SecondFactorRequired.message}")
+        if isinstance(exc, ApiError):
+            exc.settle()
         return super().handle_exception(exc)
 
     @property
@@ -265,6 +268,8 @@ def check_policy(policy: Policy, *, principal: Principal, arguments: dict[str, A
     if policy.level is Level.TENANT:
         for scope in policy.scopes:
             require_tenant_scope(principal, tenant_id=arguments["tenant"], scope=scope)
+            if policy.members_only:
+                require_member(principal, tenant_id=arguments["tenant"], scope=scope)
         return
     if policy.level is Level.ACCOUNT:
         require_account_scope(principal, account_id=arguments["account"], scope=cast("Scope", policy.scope))
@@ -302,6 +307,17 @@ def require_tenant_scope(principal: Principal, *, tenant_id: UUID, scope: Scope)
     account_id = _account_of(principal, tenant_id)
     if scope not in principal.on_tenants.scopes_on(tenant_id=tenant_id, account_id=account_id):
         raise Forbidden(f"This needs '{scope}' on the tenant.{_how_to_get(scope)}")
+
+
+def require_member(principal: Principal, *, tenant_id: UUID, scope: Scope) -> None:
+    """Refuse a caller whose membership does not give ``scope``, or whose PAT does not name the tenant.
+
+    Raises:
+        Forbidden: the role of a platform admin, a grant or a wildcard is not enough.
+    """
+    is_named = principal.claims.is_sign_in or tenant_id in principal.claims.tenants
+    if not is_named or scope not in principal.rights.from_membership(tenant_id):
+        raise Forbidden("This is for members of the tenant, and for tokens that name it.")
 
 
 def _how_to_get(scope: Scope) -> str:

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
+from django.core.handlers.base import BaseHandler
+from django.db import connection
 from django.test import Client, TransactionTestCase
 
 from accounts import budgets
 from accounts.access.rights import clear_principal_cache
 from tests.emptying import empty_database
 from tests.objects import use_store
+from tests.rights_guard import require_readers
 from tests.worlds import WorldCopier
 
 if TYPE_CHECKING:
@@ -86,6 +89,20 @@ def _not_durable() -> Iterator[None]:
     """Do not wait for the disk. What a test writes need not survive a crash of the machine."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _rights_are_guarded() -> Iterator[None]:
+    """Let a request fail that writes rights past `accounts.readers`."""
+    answer = BaseHandler.get_response
+
+    def guarded(handler: BaseHandler, request: Any) -> Any:
+        with connection.execute_wrapper(require_readers):
+            return answer(handler, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(BaseHandler, "get_response", guarded)
         yield
 
 

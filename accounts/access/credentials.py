@@ -18,14 +18,14 @@ from django.utils.module_loading import import_string
 from msgspec import Meta
 
 from accounts.access.assurance import UNPROVEN, Assurance
-from accounts.access.principal import WILDCARD, Rights
+from accounts.access.principal import WILDCARD, Claims, Rights
 from accounts.access.rights import rights_of, rights_on_session
 from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
 from accounts.models import MagicLink, PersonalAccessToken, RefreshToken, User
 from accounts.models.events import EventKind
-from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.errors import ApiError, InvalidToken, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
@@ -82,11 +82,14 @@ def create_pat(
     endpoints: Sequence[dict[str, Any]] = (),
     expires_at: dt.datetime | None = None,
     actor: str = "",
+    made_with: int | None = None,
+    session: int | None = None,
 ) -> tuple[PersonalAccessToken, str]:
     """Store a new personal access token and return it with its text. The text is not stored.
 
     The caller of this function checks before what the owner may put into it. ``expires_at`` defaults to
-    `default_expiry`, ``actor`` to the owner.
+    `default_expiry`, ``actor`` to the owner. The token ends with ``made_with``, the id of another one, or
+    with ``session``, the id of a session of staff.
     """
     text = _new_text(PAT_PREFIX)
     with transaction.atomic():
@@ -100,6 +103,8 @@ def create_pat(
             accounts=list(accounts),
             endpoints=list(endpoints),
             expires_at=expires_at or default_expiry(),
+            made_with_id=made_with,
+            session_id=session,
         )
         record_event(
             EventKind.PAT_CREATED, actor=actor or owner.email, subject=owner.email, after=_recorded(pat)
@@ -112,12 +117,48 @@ def default_expiry() -> dt.datetime:
     return now() + dt.timedelta(days=min(settings.PAT_DEFAULT_DAYS, settings.PAT_MAX_DAYS))
 
 
+def end_within(expires_at: dt.datetime | None, *, claims: Claims) -> dt.datetime:
+    """Return when something that a PAT's token makes ends: with the secret behind the token at the latest.
+
+    Lock the PAT, in a transaction.
+
+    Raises:
+        InvalidToken: the PAT has just ended.
+        ValidationFailed: ``expires_at`` is later.
+    """
+    # A revocation at the same time waits for the lock, and ends what is made.
+    rows = PersonalAccessToken.objects.in_force().select_for_update(no_key=True)
+    pat = rows.filter(pk=claims.personal_access_token).first()
+    is_former = pat is not None and claims.secret_number != pat.secret_number
+    latest = None if pat is None else pat.previous_ends_at if is_former else pat.expires_at
+    if latest is None or latest <= now():
+        raise InvalidToken("The personal access token behind this token has ended.")
+    if expires_at is not None and expires_at > latest:
+        ends = format_timestamp(latest)
+        message = f"The token that makes this ends at {ends}. Give that time at the latest, or leave it out."
+        raise ValidationFailed.at("/expiresAt", "too-late", message)
+    return expires_at or latest
+
+
+def end_with_session(expires_at: dt.datetime | None, *, session_id: int) -> dt.datetime:
+    """Return when a PAT ends that a session of staff makes, as `end_within`. Lock the session.
+
+    Raises:
+        InvalidToken: the session has just ended.
+    """
+    session = RefreshToken.objects.in_force().select_for_update(no_key=True).filter(pk=session_id).first()
+    if session is None or session.expires_at is None:
+        raise InvalidToken("The session of this token has ended.")
+    return min(expires_at or session.expires_at, session.expires_at)
+
+
 def rotate_pat(
     pat: PersonalAccessToken, *, grace: dt.timedelta, actor: str
 ) -> tuple[PersonalAccessToken, str] | None:
     """Give a PAT a new secret and return it with the text, or None if the PAT is not in force.
 
-    The former secret, and the access tokens minted from it, end after ``grace``; an earlier one ends now.
+    The former secret, the access tokens minted from it, and the PATs that these made end after ``grace``; an
+    earlier secret ends now.
     """
     text = _new_text(PAT_PREFIX)
     with transaction.atomic():
@@ -130,6 +171,7 @@ def rotate_pat(
         locked.prefix = text[: len(PAT_PREFIX) + _VISIBLE_CHARACTERS]
         locked.secret_number += 1
         locked.save()
+        _shorten_made(locked, to=locked.previous_ends_at)
         after = {
             "pat": locked.pk,
             "name": locked.name,
@@ -140,25 +182,46 @@ def rotate_pat(
 
 
 def end_pat(pat: PersonalAccessToken, *, actor: str) -> bool:
-    """Revoke a personal access token; return False if it was revoked before."""
+    """Revoke a PAT with those that it made; return False if it was revoked before. Its grants end, too."""
     with transaction.atomic():
         live = PersonalAccessToken.objects.not_revoked().filter(pk=pat.pk)
         if not live.update(revoked_at=now()):
             return False
         record_event(EventKind.PAT_REVOKED, actor=actor, subject=pat.owner.email, before=_recorded(pat))
+        _end_made(pat, actor=actor)
     return True
 
 
+def _end_made(maker: PersonalAccessToken | RefreshToken, *, actor: str) -> None:
+    for made in maker.made.not_revoked().select_related("owner"):
+        end_pat(made, actor=actor)
+
+
 def end_refresh_token(token: RefreshToken, *, actor: str) -> bool:
-    """Revoke a refresh token; return False if it was revoked before."""
+    """Revoke a refresh token, with the PATs of a session of staff; return False if it was revoked before."""
     with transaction.atomic():
         live = RefreshToken.objects.not_revoked().filter(pk=token.pk)
         if not live.update(revoked_at=now()):
             return False
         record_event(
-            EventKind.SESSION_ENDED, actor=actor, subject=token.user.email, before={"session": token.pk}
+            EventKind.SESSION_ENDED,
+            actor=actor,
+            subject=token.user.email,
+            before={"session": token.pk, **marked(token)},
         )
+        _end_made(token, actor=actor)
     return True
+
+
+def _shorten_made(maker: PersonalAccessToken, *, to: dt.datetime) -> None:
+    for made in maker.made.not_revoked().filter(expires_at__gt=to):
+        PersonalAccessToken.objects.filter(pk=made.pk).update(expires_at=to)
+        _shorten_made(made, to=to)
+
+
+def marked(session: RefreshToken) -> dict[str, bool]:
+    """Return what events say of a session that staff began to look at a customer's tenant."""
+    return {"staff": True} if session.is_staff else {}
 
 
 def _recorded(pat: PersonalAccessToken) -> dict[str, Any]:
@@ -171,6 +234,7 @@ def _recorded(pat: PersonalAccessToken) -> dict[str, Any]:
         "accounts": pat.accounts,
         "endpoints": pat.endpoints,
         "expiresAt": format_timestamp(pat.expires_at),
+        **({} if pat.session_id is None else {"session": pat.session_id, "staff": True}),
     }
 
 
@@ -181,10 +245,12 @@ def create_refresh_token(
     address: str = "",
     user_agent: str = "",
     assurance: Assurance = UNPROVEN,
+    is_staff: bool = False,
 ) -> tuple[RefreshToken, str]:
     """Store a new session and return it with the text of its refresh token. The text is not stored.
 
     ``provider``, ``address`` and ``user_agent`` say how, from where and with what the user signed in.
+    ``is_staff`` marks a session that staff begin to look at a customer's tenant.
     """
     text = _new_text(REFRESH_PREFIX)
     row = RefreshToken.objects.create(
@@ -197,6 +263,7 @@ def create_refresh_token(
         user_agent=user_agent.replace("\0", "")[:_MAX_USER_AGENT],
         amr=dict(assurance.amr),
         second_factor_id=assurance.second_factor,
+        is_staff=is_staff,
     )
     return row, text
 
@@ -230,6 +297,7 @@ def mint_for_sign_in(session: RefreshToken) -> IssuedToken:
         tenants=[str(tenant_id) for tenant_id in rights.memberships],
         accounts=[str(account_id) for account_id in rights.owned_accounts],
         tos_required=_must_acknowledge(user),
+        is_staff=session.is_staff,
     )
     return _issued_token(token, scopes)
 
@@ -267,6 +335,7 @@ def exchange_pat(text: str) -> IssuedToken:
         personal_access_token=pat.pk,
         secret_number=secret_number,
         ends_at=ends_at,
+        is_staff=pat.session_id is not None,
     )
     with transaction.atomic():
         PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
@@ -294,7 +363,7 @@ def exchange_refresh_token(text: str) -> IssuedToken:
     moment = now()
     with transaction.atomic():
         RefreshToken.objects.filter(pk=row.pk).update(last_used_at=moment)
-        minted = {"session": row.pk, "scopes": issued.scope.split()}
+        minted = {"session": row.pk, "scopes": issued.scope.split(), **marked(row)}
         _record_minted(row.user, minted, {"after__session": row.pk})
     return issued
 

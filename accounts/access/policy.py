@@ -34,7 +34,8 @@ class Policy:
     A token with ``tos_required`` may call only operations with ``before_terms``. ``notes`` describes the
     checks of the service function itself, for the documentation. ``also`` is a second scope that a caller
     must have. ``needs_fresh_proof`` asks a caller with the right for its second factor and a reason
-    (`accounts.access.assurance`).
+    (`accounts.access.assurance`). ``members_only`` asks for the scope from a membership, and of a PAT that it
+    names the tenant, as raw logs and SQL do.
     """
 
     level: Level
@@ -43,6 +44,7 @@ class Policy:
     notes: str = ""
     also: Scope | None = None
     needs_fresh_proof: bool = False
+    members_only: bool = False
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

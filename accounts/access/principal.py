@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from accounts.access.reach import NO_SCOPES, Access, Reach
 from accounts.access.scopes import (
+    ABOUT_USERS,
     ACCOUNT_OWNER_SCOPES,
     ALL_SCOPES,
     MEMBERS_ONLY,
@@ -53,6 +54,8 @@ class Claims:
     tos_required: bool
     #: Which secret of the PAT the token was minted from (`PersonalAccessToken.secret_number`).
     secret_number: int = 1
+    #: True for a session that staff began to look at a customer's tenant, and for tokens of its PATs.
+    is_staff: bool = False
 
     @property
     def is_sign_in(self) -> bool:
@@ -75,6 +78,8 @@ class Rights:
     extra_scopes: frozenset[Scope]
     #: True for a platform admin on a session without the second factor that the role needs: ``role`` is user.
     is_held_back: bool = field(default=False, kw_only=True)
+    #: True for a token minted from a PAT of a session that staff began to look at a customer's tenant.
+    is_of_staff_session: bool = field(default=False, kw_only=True)
     #: ``[{methods, path}]`` of the PAT behind the token; empty means every endpoint.
     endpoints: tuple[Mapping[str, Any], ...]
 
@@ -113,7 +118,9 @@ class Rights:
 
     @property
     def _everywhere(self) -> frozenset[Scope]:
-        return PLATFORM_ADMIN_SCOPES if self.is_platform_admin else NO_SCOPES
+        if not self.is_platform_admin:
+            return NO_SCOPES
+        return PLATFORM_ADMIN_SCOPES - (ABOUT_USERS if self.is_of_staff_session else NO_SCOPES)
 
     def _limit(self, scopes: frozenset[Scope]) -> frozenset[Scope]:
         """Return ``scopes``; for a guest only the scopes that read."""

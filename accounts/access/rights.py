@@ -51,24 +51,30 @@ _RIGHTS: Final = f"""
            ARRAY(SELECT o.account_id FROM accounts_account_owners o WHERE o.user_id = u.id),
            (SELECT coalesce(json_agg(json_build_array(g.resource, g.resource_id, g.permissions)), '[]'::json)
               FROM accounts_permissiongrant g
-             WHERE g.grantee_id = u.id AND {_IN_FORCE}),
+             WHERE g.grantee_id = u.id AND {_IN_FORCE}
+                   AND (g.made_with_id IS NULL
+                        OR EXISTS (SELECT FROM accounts_personalaccesstoken
+                                    WHERE id = g.made_with_id AND {_IN_FORCE}))),
            (SELECT r.second_factor_id FROM accounts_refreshtoken r WHERE r.id = asked.session),
            coalesce((SELECT coalesce(r.last_used_at, r.created_at)
                        FROM accounts_refreshtoken r WHERE r.id = asked.session),
                     (SELECT coalesce(p.last_used_at, p.created_at)
                        FROM accounts_personalaccesstoken p WHERE p.id = asked.pat)),
-           (SELECT p.endpoints::json
+           (SELECT json_build_object('endpoints', p.endpoints, 'staff', p.session_id IS NOT NULL)
               FROM accounts_personalaccesstoken p
              WHERE p.id = asked.pat AND p.owner_id = u.id AND {_IN_FORCE}
+                   AND (p.session_id IS NULL
+                        OR EXISTS (SELECT FROM accounts_refreshtoken
+                                    WHERE id = p.session_id AND {_IN_FORCE}))
                    AND (p.secret_number = asked.secret
                         OR p.secret_number = asked.secret + 1 AND p.previous_ends_at > asked.at))
       FROM accounts_user u,
            (SELECT %s::timestamptz AS at, %s::bigint AS session, %s::bigint AS pat, %s::int AS secret)
            AS asked
 """  # noqa: S608 - all parts are constants
-#: Places in a row: the last use, and the PAT's endpoints, which are None if the PAT has ended.
+#: Places in a row: the last use, and what limits the PAT, which is None if the PAT has ended.
 _LAST_USE: Final = -2
-_ENDPOINTS: Final = -1
+_PAT: Final = -1
 _RIGHTS_OF_USER: Final = f"{_RIGHTS} WHERE u.id = %s::bigint"
 #: A token that names no epoch counts until the row of its user changes.
 _RIGHTS_OF_TOKEN: Final = f"""
@@ -140,9 +146,7 @@ def read_rights(claims: Claims, *, is_use: bool = False) -> Rights:
     if pat is None and claims.role != PrimaryRole.ADMIN and rights.is_platform_admin:
         # The token is from before the user became an admin, or before the session proved a second factor.
         rights = replace(rights, role=PrimaryRole.USER)
-    if pat is not None and (
-        row[_ENDPOINTS] is None or (claims.has_wildcard and rights.role != PrimaryRole.ADMIN)
-    ):
+    if pat is not None and (row[_PAT] is None or (claims.has_wildcard and rights.role != PrimaryRole.ADMIN)):
         raise InvalidToken("The personal access token behind this token has ended.")
     if is_use and row[_LAST_USE] is not None and moment - row[_LAST_USE] >= LAST_USE_STEP:
         _note_use(claims, moment)
@@ -183,7 +187,7 @@ def _fetch_one(sql: str, *parameters: Any) -> tuple[Any, ...] | None:
 
 def _read(row: tuple[Any, ...], *, is_session: bool = False) -> Rights:
     """Return the rights in a row. A session that is not proven enough holds the role of an admin back."""
-    user_id, email, role, extra_scopes, memberships, account_ids, grants, second_factor, _, endpoints = row
+    user_id, email, role, extra_scopes, memberships, account_ids, grants, second_factor, _, pat = row
     granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
     for resource, text, permissions in grants:
         by_id, resource_id = granted[resource], UUID(text)
@@ -201,5 +205,6 @@ def _read(row: tuple[Any, ...], *, is_session: bool = False) -> Rights:
         owned_accounts=frozenset(account_ids),
         granted=Reach(tenants=granted[GrantResource.TENANT], accounts=granted[GrantResource.ACCOUNT]),
         extra_scopes=frozenset(Scope(name) for name in extra_scopes),
-        endpoints=tuple(endpoints or ()),
+        endpoints=tuple((pat or {}).get("endpoints", ())),
+        is_of_staff_session=bool((pat or {}).get("staff")),
     )

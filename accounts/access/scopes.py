@@ -59,6 +59,9 @@ _TENANT_ADMIN: Final = _MEMBER | {
     Scope.USERS_READ,
 }
 
+#: What names users, or tells of their requests. Staff who look at a customer's tenant have it as members.
+ABOUT_USERS: Final = MEMBERS_ONLY | {Scope.ANALYTICS_USERS, Scope.LOGS_NOTIFY}
+
 #: The scopes that each membership role gives on its tenant.
 MEMBERSHIP_SCOPES: Final[dict[str, frozenset[Scope]]] = {
     "member": _MEMBER,

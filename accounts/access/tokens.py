@@ -199,11 +199,12 @@ def mint_access_token(
     secret_number: int = 1,
     ends_at: dt.datetime | None = None,
     tos_required: bool = False,
+    is_staff: bool = False,
 ) -> str:
     """Return a signed access token with the claims of the contract (Authentication, 3).
 
     ``session`` or ``personal_access_token`` is the id of the row that the token is minted from. It expires at
-    ``ends_at`` at the latest.
+    ``ends_at`` at the latest. ``is_staff`` marks a session that staff began to look at a customer's tenant.
     """
     token = AccessToken()
     token["sub"] = subject
@@ -222,6 +223,8 @@ def mint_access_token(
         token["exp"] = min(token["exp"], int(ends_at.timestamp()))
     if tos_required:
         token["tos_required"] = True
+    if is_staff:
+        token["staff"] = True
     return str(token)
 
 
@@ -257,6 +260,7 @@ def verify_access_token(text: str) -> Claims:
             session=None if is_of_previous_release or pat is not None else _row_id(payload["sid"]),
             personal_access_token=pat,
             tos_required=payload.get("tos_required") is True,
+            is_staff=payload.get("staff") is True,
             secret_number=_row_id(payload.get("pat_secret", 1)),
         )
     except (KeyError, TypeError, ValueError) as error:

@@ -14,12 +14,12 @@ from accounts.mailing import send_mail
 from accounts.models import Domain, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
+from accounts.readers import Author, set_support
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
 from accounts.sessions import end_sessions_of
 from accounts.signin.flow import unlink_identity
 from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import reset_second_factor, second_factors
-from accounts.support_role import set_support
 from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:
@@ -34,17 +34,17 @@ _MAX_NAMES: Final = 10
 def _demote(request: HttpRequest, user: User) -> None:
     # Another admin may have made this user a guest since the page was shown.
     _require(user, "This user is no platform admin.", role=PrimaryRole.ADMIN)
-    replace_roles(user.email, primary=PrimaryRole.USER, scopes=None, actor=str(request.user))
+    replace_roles(user.email, primary=PrimaryRole.USER, scopes=None, author=Author.on_site(request.user))
 
 
 def _deactivate(request: HttpRequest, user: User) -> None:
     _require(user, "This user is deactivated already.", is_active=True)
-    replace_roles(user.email, primary=None, scopes=None, active=False, actor=str(request.user))
+    replace_roles(user.email, primary=None, scopes=None, active=False, author=Author.on_site(request.user))
 
 
 def _activate(request: HttpRequest, user: User) -> None:
     _require(user, "This user is active already.", is_active=False)
-    replace_roles(user.email, primary=None, scopes=None, active=True, actor=str(request.user))
+    replace_roles(user.email, primary=None, scopes=None, active=True, author=Author.on_site(request.user))
 
 
 def _delete(request: HttpRequest, user: User) -> None:
@@ -52,7 +52,7 @@ def _delete(request: HttpRequest, user: User) -> None:
         raise Refused(
             "You cannot delete yourself, because the log of this site names you. Ask another platform admin."
         )
-    delete_user(user.email, actor=str(request.user))
+    delete_user(user.email, author=Author.on_site(request.user))
 
 
 def _require(user: User, refusal: str, **condition: object) -> None:
@@ -63,12 +63,12 @@ def _require(user: User, refusal: str, **condition: object) -> None:
 
 
 def _make_support(request: HttpRequest, user: User) -> None:
-    if not set_support(user, is_support=True, actor=str(request.user)):
+    if not set_support(user, is_support=True, author=Author.on_site(request.user)):
         raise Refused("This user is support already.")
 
 
 def _end_support(request: HttpRequest, user: User) -> None:
-    if not set_support(user, is_support=False, actor=str(request.user)):
+    if not set_support(user, is_support=False, author=Author.on_site(request.user)):
         raise Refused("This user is not support.")
 
 

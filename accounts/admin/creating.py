@@ -16,6 +16,7 @@ from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from accounts.permitted_domains import require_permitted
+from accounts.readers import Author
 from accounts.tenants.lifecycle import create_tenant_with_address
 from accounts.tenants.names import normalize_tenant_name
 from tenantadmin.lib.core.emails import check_email
@@ -43,7 +44,7 @@ def create_customer(
         Forbidden: addresses of the owner's domain may not sign in.
         PlanLimitExceeded, TenantNameConflict, MailNotSent: as the functions of the API.
     """
-    email = _address(owner, "owner")
+    email, author = _address(owner, "owner"), Author.on_site(inviter)
     billing = _address(billing_email, "billingEmail") if billing_email else email
     require_permitted(email)
     with transaction.atomic():
@@ -51,7 +52,7 @@ def create_customer(
         if is_new:
             record_event(EventKind.USER_CREATED, actor=inviter.email, subject=email)
         account = create_account(
-            name=_name(name, "name"), owners=[email], plan=plan, billing_email=billing, actor=inviter.email
+            name=_name(name, "name"), owners=[email], plan=plan, billing_email=billing, author=author
         )
         return create_owned_tenant(
             account_id=account.account_id, name=tenant_name, owner=email, inviter=inviter

@@ -25,7 +25,6 @@ from accounts.admin.finding import (
 )
 from accounts.admin.names import FindsPeople, NamingAdmin, named_ids, revisions_address
 from accounts.billing.domains import challenge_of
-from accounts.grants import end_grant
 from accounts.models import (
     AccessRequest,
     Account,
@@ -38,6 +37,7 @@ from accounts.models import (
     Membership,
     PermissionGrant,
     PersonalAccessToken,
+    Proposal,
     RefreshToken,
     Revision,
     Snooze,
@@ -47,6 +47,7 @@ from accounts.models import (
 )
 from accounts.models.signin import MagicLink
 from accounts.models.tokens import OF_DASHBOARD
+from accounts.readers import Author, end_grant
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
 from tenantadmin.lib.http.admin_actions import revocation
@@ -201,9 +202,13 @@ class RefreshTokenAdmin(FindsPeople):
     exclude = ("digest",)
 
 
+def _end_grant(grant: PermissionGrant, *, actor: str) -> bool:
+    return end_grant(grant, author=Author.on_site(actor))
+
+
 @admin.register(PermissionGrant)
 class PermissionGrantAdmin(FindsPeople, NamingAdmin):
-    actions = (revocation("It takes effect within five seconds, also on tokens already issued.", end_grant),)
+    actions = (revocation("It takes effect within five seconds, also on tokens already issued.", _end_grant),)
     named = ("resource_id",)
     list_display = (
         *("grantee", "resource", "resource_id", "permissions"),
@@ -351,6 +356,19 @@ class AccessRequestAdmin(FindsPeople):
     ordering = ("-created_at", "-pk")
     search_fields = ("staff__email",)
     search_help_text = "Name or email of the user who asked"
+
+
+@admin.register(Proposal)
+class ProposalAdmin(FindsPeople, NamingAdmin):
+    named = ("resource_id",)
+    list_display = (
+        *("admin", "effect", "person", "resource_id", "detail", "reason"),
+        *("created_at", "expires_at", "ended_at", "outcome"),
+    )
+    list_select_related = ("admin",)
+    ordering = ("-created_at", "-pk")
+    search_fields = ("person",)
+    search_help_text = "Whole email of whom it is about"
 
 
 @admin.register(MagicLink)

@@ -15,21 +15,18 @@ from accounts.access_requests import withdraw_requests_of
 from accounts.admin.rights import RightKind, left_alone, rights_of
 from accounts.billing.accounts import SentAccount, read_account, write_account
 from accounts.deletion import owned_alone
-from accounts.grants import end_grant
 from accounts.invitations import withdraw_invitations_to
-from accounts.limited_access import end_access
-from accounts.memberships import change_memberships, require_lent, require_staff_may_add
-from accounts.models import Account, Membership, Tenant, User
+from accounts.models import Account, Tenant, User
 from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.readers import Author, SetMembership, change_readers, end_grant, set_support
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles
-from accounts.support_role import set_support
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.admin_actions import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -37,11 +34,12 @@ if TYPE_CHECKING:
     from accounts.admin.rights import Right
 
 
-def revoke_rights(rights: Sequence[Right], *, actor: str) -> list[Right]:
+def revoke_rights(rights: Sequence[Right], *, author: Author) -> list[Right]:
     """Revoke rights. Return those that ended now; a right that had already ended is not among them.
 
     Raises:
         Refused: an account would have no owner.
+        Forbidden: as `change_readers`.
     """
     with transaction.atomic():
         # In this order other writers lock: accounts, users, tenants.
@@ -55,24 +53,24 @@ def revoke_rights(rights: Sequence[Right], *, actor: str) -> list[Right]:
             )
         people = {right.person.pk for right in ordered if right.kind is RightKind.MEMBERSHIP}
         list(User.objects.select_for_update(no_key=True).filter(pk__in=people).order_by("pk"))
-        return [right for right in ordered if _end(right, actor=actor)]
+        return [right for right in ordered if _end(right, author=author)]
 
 
-def _end(right: Right, *, actor: str) -> bool:
+def _end(right: Right, *, author: Author) -> bool:
     row: Any = right.row
     if right.kind is RightKind.OWNERSHIP:
-        return _change_owners(row.account_id, leaving=right.person.email, actor=actor)
+        return _change_owners(row.account_id, leaving=right.person.email, author=author)
     if right.kind is RightKind.MEMBERSHIP:
-        if row.ends_at is not None:
-            return end_access(right.person, tenant_id=row.tenant_id, actor=actor)
-        return _end_memberships(right.person, actor=actor, tenants=[row.tenant_id]) > 0
+        [is_ended] = change_readers(author, SetMembership(right.person, row.tenant_id, None))
+        return bool(is_ended)
     if right.kind is RightKind.GRANT:
-        return end_grant(row, actor=actor)
-    return end_pat(row, actor=actor) if right.kind is RightKind.TOKEN else end_refresh_token(row, actor=actor)
+        return end_grant(row, author=author)
+    end = end_pat if right.kind is RightKind.TOKEN else end_refresh_token
+    return end(row, actor=author.email)
 
 
 def _change_owners(
-    account_id: UUID, *, leaving: str, actor: str, heir: str = "", gives_billing: bool = False
+    account_id: UUID, *, leaving: str, author: Author, heir: str = "", gives_billing: bool = False
 ) -> bool:
     """Replace the owner ``leaving`` of an account by ``heir``. Return False if nothing changes.
 
@@ -89,33 +87,18 @@ def _change_owners(
         account_id=account_id,
         document=sorted(owners),
         parse=lambda owners: SentAccount(name=state.name, owners=owners, billing_email=payer, seq=state.seq),
-        actor=actor,
+        author=author,
     )
     return True
 
 
-def _end_memberships(user: User, *, actor: str, tenants: Collection[UUID] | None = None) -> int:
-    """End memberships of the locked row ``user`` (None: all). Return how many."""
-    held = Membership.objects.filter(user=user)
-    if tenants is not None:
-        held = held.filter(tenant__in=tenants)
-    # In a fixed order, like other writers of memberships.
-    list(Tenant.objects.select_for_update(no_key=True).filter(pk__in=held.values("tenant_id")).order_by("pk"))
-    stored = dict(held.values_list("tenant_id", "role"))
-    change_memberships(user, stored=stored, added={}, removed=list(stored), actor=actor)
-    return len(stored)
-
-
-def set_member(
-    *, tenant_id: UUID, email: str, role: MembershipRole, actor: str, is_heir: bool = False
-) -> None:
-    """Make a user a member of a live tenant, or change the role. ``is_heir``: the last owner leaves.
+def set_member(*, tenant_id: UUID, email: str, role: MembershipRole, author: Author) -> None:
+    """Make a user a member of a live tenant, or change the role.
 
     Raises:
         NotFound: there is no such user.
         TenantNotFound: there is no such live tenant.
-        Forbidden: the user is ``actor``, a platform admin who is no owner of the tenant, or the owners
-            approve the access of staff (`require_staff_may_add`).
+        Forbidden: as `change_readers`.
     """
     with transaction.atomic():
         user = User.objects.select_for_update(no_key=True).filter(email=email).first()
@@ -124,13 +107,7 @@ def set_member(
         live = Tenant.objects.live().select_for_update(no_key=True).filter(pk=tenant_id)
         if not live.exists():
             raise TenantNotFound
-        lasting = user.memberships.filter(tenant=tenant_id, ends_at__isnull=True)
-        if not lasting.filter(role=MembershipRole.OWNER).exists():
-            require_lent(user, added=[tenant_id], actor=actor)
-        if not is_heir:
-            require_staff_may_add(user, added=[tenant_id])
-        stored = dict(user.memberships.filter(tenant=tenant_id).values_list("tenant_id", "role"))
-        change_memberships(user, stored=stored, added={tenant_id: role}, removed=(), actor=actor)
+        change_readers(author, SetMembership(user, tenant_id, role))
 
 
 class Offboarding(JsonStruct):
@@ -160,7 +137,7 @@ def accounts_billed_to(person: User) -> QuerySet[Account]:
 
 
 def offboard(
-    person_id: int, *, heirs: Mapping[UUID, str], actor: str, gives_billing: bool = False
+    person_id: int, *, heirs: Mapping[UUID, str], author: Author, gives_billing: bool = False
 ) -> Offboarding:
     """Transfer sole ownerships, then end all rights, tokens and sessions, and deactivate the user.
 
@@ -171,6 +148,7 @@ def offboard(
         NotFound: there is no such user.
         Refused: it is the caller, or the last active platform admin.
         ValidationFailed: an account or a tenant has no heir, or no active user has an heir's email.
+        Forbidden, SecondAdminNeeded: as `change_readers`.
     """
     with transaction.atomic():
         email = User.objects.filter(pk=person_id).values_list("email", flat=True).first() or ""
@@ -184,32 +162,37 @@ def offboard(
         person = people.pop(email, None)
         if person is None:
             raise NotFound("There is no such user.")
-        if refusal := why_not_offboard(person, actor=actor):
+        if refusal := why_not_offboard(person, actor=author.email):
             raise Refused(refusal)
         alone_accounts, alone_tenants = owned_alone(person)
         alone = {*alone_accounts.values_list("pk", flat=True), *alone_tenants.values_list("pk", flat=True)}
         _require_heirs(alone, heirs, people)
-        tenants = sorted(alone_tenants.values_list("pk", flat=True))
-        for tenant_id in tenants:
-            heir, owner = heirs[tenant_id], MembershipRole.OWNER
-            set_member(tenant_id=tenant_id, email=heir, role=owner, actor=actor, is_heir=True)
+        # In a fixed order, like other writers of memberships.
+        held = list(person.memberships.order_by("tenant_id").values_list("tenant_id", flat=True))
+        given = [
+            SetMembership(people[heirs[tenant_id]], tenant_id, MembershipRole.OWNER)
+            for tenant_id in alone_tenants.values_list("pk", flat=True)
+        ]
+        taken = [SetMembership(person, tenant_id, None) for tenant_id in held]
+        change_readers(author, *given, *taken)
         ownerships = person.owned_accounts.live().count()
         for account in accounts:
             heir = heirs[account.pk] if account.pk in alone else ""
-            _change_owners(account.pk, leaving=email, heir=heir, actor=actor, gives_billing=gives_billing)
+            _change_owners(account.pk, leaving=email, heir=heir, author=author, gives_billing=gives_billing)
+        pats = person.personal_access_tokens.not_revoked()
         offboarding = Offboarding(
             handed_over=len(alone),
-            memberships=_end_memberships(person, actor=actor),
+            memberships=len(held),
             accounts=ownerships,
-            grants=sum(end_grant(grant, actor=actor) for grant in person.grants.in_force()),
-            tokens=sum(end_pat(pat, actor=actor) for pat in person.personal_access_tokens.not_revoked()),
+            grants=sum(end_grant(grant, author=author) for grant in person.grants.in_force()),
+            tokens=sum(end_pat(pat, actor=author.email) for pat in pats),
         )
-        withdraw_invitations_to(email, actor=actor)
-        withdraw_requests_of(person, actor=actor)
-        set_support(person, is_support=False, actor=actor)
+        withdraw_invitations_to(email, actor=author.email)
+        withdraw_requests_of(person, actor=author.email)
+        set_support(person, is_support=False, author=author)
         # Deactivation ends the sessions.
         primary = PrimaryRole.USER if person.role == PrimaryRole.ADMIN else None
-        replace_roles(email, primary=primary, scopes=(), active=False, actor=actor)
+        replace_roles(email, primary=primary, scopes=(), active=False, author=author)
     return offboarding
 
 

@@ -20,13 +20,14 @@ from accounts.billing.accounts import (
     write_account,
 )
 from accounts.models.billing import Plan
+from accounts.readers import Author
 from accounts.routes import route
 from accounts.serializers.billing import AccountBody, AccountCreate, parse_account
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ANY_ID, ItemList, hrefs, item, links
-from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION
+from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, REASON
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
@@ -63,10 +64,10 @@ class AccountViewSet(AppViewSet):
             (item(str(account), href(account)) for account in list_accounts(self.principal)),
         )
 
-    @route("POST", "", Level.PLATFORM, Scope.CONFIG_WRITE)
+    @route("POST", "", Level.PLATFORM, Scope.CONFIG_WRITE, needs_fresh_proof=True)
     @operation(
         summary="Create an account",
-        headers=[ETAG, LOCATION],
+        headers=[ETAG, LOCATION, REASON],
         body=AccountCreate,
         responses={201: AccountDocument},
         examples=[_CREATE_EXAMPLE],
@@ -77,7 +78,7 @@ class AccountViewSet(AppViewSet):
             owners=self.body["owners"],
             plan=self.body.get("plan", Plan.FREE),
             billing_email=self.body.get("billingEmail", ""),
-            actor=self.principal.email,
+            author=Author.of(self.principal),
         )
         location = reverse("account", kwargs={"account": created.account_id})
         headers = {"Location": location, "ETag": created.etag}
@@ -98,15 +99,15 @@ class AccountViewSet(AppViewSet):
         "/<uuid:account>",
         Level.ACCOUNT,
         Scope.CONFIG_WRITE,
-        notes="owners of the account, who add only members of their tenants, and platform admins change "
-        "owners; platform admins change the plan",
+        notes="owners of the account, who add only members of their tenants, and platform admins with a "
+        "proof change owners; platform admins change the plan",
     )
     @operation(
         summary="Replace an account",
         description="An absent `plan` stays; another one is for platform admins, "
         "other `owners` for owners of the account too. An owner adds only members of its tenants: it invites "
         "the address first.",
-        headers=[IF_MATCH, ETAG],
+        headers=[IF_MATCH, ETAG, REASON],
         document=AccountBody,
         responses={200: AccountDocument, 409: STALE},
     )
@@ -115,19 +116,19 @@ class AccountViewSet(AppViewSet):
             account_id=account,
             document=request.data,
             parse=parse_account,
-            actor=self.principal.email,
-            caller=self.principal,
+            author=Author.of(self.principal),
             expected_etag=request.headers.get("If-Match"),
         )
         return _account_response(written)
 
-    @route("DELETE", "/<uuid:account>", Level.PLATFORM, Scope.CONFIG_WRITE)
+    @route("DELETE", "/<uuid:account>", Level.PLATFORM, Scope.CONFIG_WRITE, needs_fresh_proof=True)
     @operation(
         summary="Delete an account without live tenants",
+        headers=[REASON],
         responses={200: Success, 409: refusal(409, "The account has live tenants.")},
     )
     def delete_account(self, request: Request, account: UUID) -> Response:
-        delete_account(account_id=account, actor=self.principal.email)
+        delete_account(account_id=account, author=Author.of(self.principal))
         return Response(Success(success=True, message=f"Account {account} is deleted."))
 
 

@@ -27,6 +27,7 @@ from accounts.serializers.billing import GrantCreate
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import ANY_ID, ListLinks, hrefs, link
+from tenantadmin.lib.http.parameters import REASON
 from tenantadmin.lib.http.streaming import stream_links
 from tenantadmin.lib.http.viewsets import operation
 
@@ -72,11 +73,14 @@ class GrantViewSet(AppViewSet):
         "",
         Level.SERVICE,
         Scope.USERS_WRITE,
-        notes="owners of the tenant or account, for any address, and platform admins, for users; only scopes "
-        "that they have themselves",
+        notes="owners of the tenant or account, for any address, and platform admins with a proof, for users "
+        "and 30 days; only scopes that they have themselves",
     )
     @operation(
         summary="Delegate permissions on a tenant or an account",
+        description="A grant by the role of a platform admin ends after 30 days at the latest. What a "
+        "personal access token gives ends with the token.",
+        headers=[REASON],
         body=GrantCreate,
         responses={201: PermissionGrantDocument},
         examples=[
@@ -115,9 +119,10 @@ class GrantViewSet(AppViewSet):
         "/<uuid:grant>",
         Level.SERVICE,
         Scope.USERS_WRITE,
-        notes="the user who gave the grant, owners of the tenant or account, and platform admins",
+        notes="the user who gave the grant, owners of the tenant or account, and platform admins with a "
+        "proof",
     )
-    @operation(summary="Revoke a grant", responses={200: Success})
+    @operation(summary="Revoke a grant", headers=[REASON], responses={200: Success})
     def revoke_grant(self, request: Request, grant: UUID) -> Response:
         revoke_grant(self.principal, grant)
         return Response(Success(success=True, message=f"Grant {grant} is revoked."))

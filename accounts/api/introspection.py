@@ -31,7 +31,8 @@ class IntrospectionViewSet(AppViewSet):
         "oauth/introspect",
         Level.SERVICE,
         Scope.CONFIG_READ,
-        notes="`{active: false}` unless the caller has the scope on all tenants and accounts of the token",
+        notes="`{active: false}` unless the caller has the scope on all live tenants of the token, or on its "
+        "accounts if it names no live tenant",
         name="introspection",
     )
     @operation(

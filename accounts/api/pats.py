@@ -10,7 +10,6 @@ from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from rest_framework.response import Response
 
-from accounts.access.credentials import default_expiry
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.pats import (
@@ -80,6 +79,8 @@ class PersonalAccessTokenViewSet(AppViewSet):
     )
     @operation(
         summary="Make a personal access token; its text is shown this once",
+        description="A token that a personal access token makes ends with that one at the latest, is revoked "
+        "with it, and ends when the secret that made it is rotated.",
         headers=[REASON],
         body=PatBody,
         responses={201: CreatedPatDocument, 429: refusal(429)},
@@ -102,7 +103,7 @@ class PersonalAccessTokenViewSet(AppViewSet):
             tenants=tuple(self.body.get("tenants", ())),
             accounts=tuple(self.body.get("accounts", ())),
             endpoints=tuple(self.body.get("endpoints", ())),
-            expires_at=self.body.get("expiresAt") or default_expiry(),
+            expires_at=self.body.get("expiresAt"),
         )
         return Response(create_own_pat(self.principal, email=email, wanted=wanted), status=201)
 

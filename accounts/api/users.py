@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.deletion import delete_user
+from accounts.readers import Author
 from accounts.roles import make_roles
 from accounts.routes import route
 from accounts.serializers.users import (
@@ -146,7 +147,7 @@ class UserViewSet(AppViewSet):
     )
     def delete_user(self, request: Request, email: str) -> Response:
         message = f"The user {email} is deleted."
-        if ownerless := delete_user(email, actor=self.principal.email):
+        if ownerless := delete_user(email, author=Author.of(self.principal)):
             message += f" Without an owner now: {', '.join(ownerless)}."
         return Response(Success(success=True, message=message))
 

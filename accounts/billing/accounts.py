@@ -21,12 +21,12 @@ from accounts.billing.domains import record_removal
 from accounts.billing.errors import InUse
 from accounts.diff import diff_documents, summarize_fields
 from accounts.documents import require_unchanged
-from accounts.grants import delete_grants
 from accounts.history import append_revision
 from accounts.models import Account, Membership, User
-from accounts.models.billing import GrantResource, Plan
+from accounts.models.billing import Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.quotas import Quota, use_quota
+from accounts.readers import Author, SetAccountOwners, change_readers
 from accounts.tenants.errors import AccountNotFound
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
@@ -130,7 +130,7 @@ def create_account(
     *,
     name: str,
     owners: Sequence[str],
-    actor: str,
+    author: Author,
     plan: str = Plan.FREE,
     billing_email: str = "",
 ) -> AccountState:
@@ -140,6 +140,7 @@ def create_account(
 
     Raises:
         ValidationFailed: an owner does not exist.
+        SecondFactorRequired: as `change_readers`.
     """
     with transaction.atomic():
         users = _find_owners(owners)
@@ -151,9 +152,9 @@ def create_account(
             created_at=moment,
             modified_at=moment,
         )
-        account.owners.set(users)
+        change_readers(author, SetAccountOwners(account, users))
         state = _state(account, owners=sorted(user.email for user in users))
-        _append(state, before={}, action=RevisionAction.CREATE, actor=actor)
+        _append(state, before={}, action=RevisionAction.CREATE, actor=author.email)
     return state
 
 
@@ -162,19 +163,19 @@ def write_account(
     account_id: UUID,
     document: Any,
     parse: Callable[[Any], SentAccount],
-    actor: str,
-    caller: Principal | None = None,
+    author: Author,
     expected_etag: str | None = None,
 ) -> AccountState:
     """Replace an account's document; an absent ``plan`` stays. Appends the revision.
 
-    ``document`` is the body as sent; ``parse`` checks its shape. ``caller`` is the caller of the API; without
-    one, everything may change. ``expected_etag`` is a value of ``If-Match``, or None.
+    ``document`` is the body as sent; ``parse`` checks its shape. ``expected_etag`` is a value of
+    ``If-Match``, or None.
 
     Raises:
         AccountNotFound: there is no such account.
         ValidationFailed: the document is invalid.
         Forbidden: the caller may not change the plan or the owners in this way.
+        SecondFactorRequired: a platform admin changes the owners, as `change_readers`.
         Conflict: the account changed since it was read, or ``seq`` is stale.
         RateLimited: see `use_quota`.
     """
@@ -190,6 +191,7 @@ def write_account(
         stored_seq=stored.seq,
     )
     plan = stored.plan if sent.plan is None else sent.plan
+    caller = author.principal
     if caller is not None and not caller.is_platform_admin:
         if plan != stored.plan:
             raise Forbidden("Only a platform admin changes the plan of an account.")
@@ -210,27 +212,28 @@ def write_account(
             raise Conflict
         users = _find_owners(sent.owners)
         account = Account.objects.get(pk=account_id)
-        account.owners.set(users)
+        if {user.email for user in users} != set(stored.owners):
+            change_readers(author, SetAccountOwners(account, users))
         state = _state(account, owners=sorted(user.email for user in users))
-        _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=actor)
+        _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=author.email)
     return state
 
 
-def remove_owner(account: Account, *, user: User, actor: str) -> None:
+def remove_owner(account: Account, *, user: User, author: Author) -> None:
     """Remove an owner who is about to be deleted, and append the revision.
 
     Unlike `write_account`, it may leave the account without an owner. The caller has locked the account.
     """
     stored = read_account(account.pk)
-    account.owners.remove(user)
+    change_readers(author, SetAccountOwners(account, account.owners.exclude(pk=user.pk)))
     account.seq += 1
     account.modified_at = later_than(account.modified_at)
     account.save(update_fields=["seq", "modified_at"])
     state = _state(account, owners=[email for email in stored.owners if email != user.email])
-    _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=actor)
+    _append(state, before=stored.document(), action=RevisionAction.UPDATE, actor=author.email)
 
 
-def delete_account(*, account_id: UUID, actor: str) -> None:
+def delete_account(*, account_id: UUID, author: Author) -> None:
     """Delete an account that has no live tenants. Its history stays.
 
     Domains, owners and grants are deleted at once. The row itself is hidden and stays until the last
@@ -239,6 +242,7 @@ def delete_account(*, account_id: UUID, actor: str) -> None:
     Raises:
         AccountNotFound: there is no such account.
         InUse: the account has live tenants.
+        SecondFactorRequired: as `change_readers`.
     """
     stored = read_account(account_id)
     with transaction.atomic():
@@ -250,10 +254,9 @@ def delete_account(*, account_id: UUID, actor: str) -> None:
         if live:
             raise InUse(f"The account has live tenants ({live}). Delete them first.")
         for domain in account.domains.all():
-            record_removal(domain, actor=actor)
+            record_removal(domain, actor=author.email)
         account.domains.all().delete()
-        account.owners.clear()
-        delete_grants(resource=GrantResource.ACCOUNT, ids=[account_id], actor=actor)
+        change_readers(author, SetAccountOwners(account, (), is_deleted=True))
         account.deleted_at = account.modified_at = later_than(account.modified_at)
         account.seq += 1
         account.save(update_fields=["deleted_at", "modified_at", "seq"])
@@ -263,7 +266,7 @@ def delete_account(*, account_id: UUID, actor: str) -> None:
             tenant_id=None,
             seq=account.seq,
             action=RevisionAction.DELETE,
-            actor=actor,
+            actor=author.email,
             changed_at=account.modified_at,
             summary=summarize_fields(diff_documents(before=stored.document(), after={})),
             document=None,

@@ -10,17 +10,18 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 
+from accounts.access.credentials import end_within
 from accounts.access.resources import owns_account, owns_tenant
 from accounts.access.scopes import ACCOUNT_OWNER_SCOPES, GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
 from accounts.billing.errors import GrantNotFound
 from accounts.events import SYSTEM, record_event
-from accounts.grants import end_grant, record_grant
 from accounts.limits import count_use
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
 from accounts.permitted_domains import require_permitted
+from accounts.readers import Author, GiveGrant, change_readers, end_grant
 from tenantadmin.lib.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
@@ -86,7 +87,7 @@ def list_grants(principal: Principal) -> Iterator[PermissionGrant]:
 
 
 def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
-    """Delegate permissions that the caller has itself.
+    """Delegate permissions that the caller has itself. What a personal access token gives ends with it.
 
     The grant is for an address. Only platform admins are told whether it is a user's; for others, a user
     without a sign-in is made of an unknown one.
@@ -97,6 +98,7 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
         ValidationFailed: the resource does not exist, or the expiry is in the past; for a platform admin, the
             user does not exist.
         RateLimited: the caller has given too many in a short time.
+        SecondFactorRequired, SecondAdminNeeded: as `change_readers`.
     """
     _require_own_scopes(principal, new)
     details = _check_grant(new)
@@ -109,20 +111,23 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
         count_use(limit=settings.INVITATION_LIMIT, kind="grant", key=principal.email)
     if details:
         raise ValidationFailed(details=details)
+    claims = principal.claims
     with transaction.atomic():
+        expires_at = new.expires_at if claims.is_sign_in else end_within(new.expires_at, claims=claims)
         grantee, is_new = User.objects.lock_or_create(new.grantee)
         if is_new:
             # The caller, who is told of its own events, must not be the actor.
             record_event(EventKind.USER_CREATED, actor=SYSTEM, subject=grantee.email)
-        grant = PermissionGrant.objects.create(
+        grant = PermissionGrant(
             grantee=grantee,
             resource=new.resource,
             resource_id=new.resource_id,
             permissions=sorted(set(new.permissions)),
             granted_by_id=principal.rights.user_id,
-            expires_at=new.expires_at,
+            expires_at=expires_at,
+            made_with_id=claims.personal_access_token,
         )
-        record_grant(EventKind.GRANT_CREATED, grant, actor=principal.email)
+        change_readers(Author.of(principal), GiveGrant(grant))
     return grant
 
 
@@ -144,12 +149,13 @@ def revoke_grant(principal: Principal, grant_id: UUID) -> None:
     Raises:
         GrantNotFound: there is no such active grant that the caller may see.
         Forbidden: the caller only received it.
+        SecondFactorRequired: as `change_readers`.
     """
     grant = find_grant(principal, grant_id)
     given = grant.granted_by_id == principal.rights.user_id
     if not given and not _owns(principal, resource=grant.resource, resource_id=grant.resource_id):
         raise Forbidden("Only the user who gave a grant or an owner of its resource may revoke it.")
-    end_grant(grant, actor=principal.email)
+    end_grant(grant, author=Author.of(principal))
 
 
 def _check_grant(new: NewGrant) -> list[Detail]:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import uuid
+from typing import TYPE_CHECKING
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.contrib.postgres.search import SearchVector
 from django.db import models
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Upper
 
 from accounts.models.querysets import DeletableQuerySet, RevocableQuerySet
+from accounts.models.tokens import PersonalAccessToken
 from accounts.models.users import User
 from accounts.models.words import words_of
 from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from typing import Self
 
 
 class Plan(models.TextChoices):
@@ -105,6 +111,15 @@ class GrantResource(models.TextChoices):
     ACCOUNT = "account"
 
 
+class GrantQuerySet(RevocableQuerySet["PermissionGrant"]):
+    def in_force(self) -> Self:
+        """Return the grants that are neither revoked nor expired, and whose token is not either."""
+        tokens = PersonalAccessToken.objects.not_revoked().filter(
+            pk=OuterRef("made_with_id"), expires_at__gt=now()
+        )
+        return super().in_force().filter(Q(made_with_id=None) | Exists(tokens))
+
+
 class PermissionGrant(models.Model):
     """Permissions on one tenant or account that another user gave to a user, until they expire."""
 
@@ -114,11 +129,22 @@ class PermissionGrant(models.Model):
     resource_id = models.UUIDField()
     permissions = ArrayField(models.CharField(max_length=40))
     granted_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    #: The personal access token whose token gave it. The grant ends with it.
+    made_with = models.ForeignKey(
+        PersonalAccessToken,
+        on_delete=models.CASCADE,
+        null=True,
+        related_name="grants",
+        # A process of the previous release deletes tokens without their grants.
+        db_constraint=False,
+        db_index=False,
+        editable=False,
+    )
     created_at = models.DateTimeField(default=now, editable=False)
     expires_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
 
-    objects = RevocableQuerySet.as_manager()
+    objects = GrantQuerySet.as_manager()
 
     class Meta:
         ordering = ("-created_at",)
@@ -126,6 +152,9 @@ class PermissionGrant(models.Model):
             models.Index(fields=["resource", "resource_id"], name="grant_resource"),
             models.Index(fields=["resource_id"], name="grant_resource_id"),
             models.Index(fields=["-created_at", "-id"], name="grant_newest"),
+            models.Index(
+                fields=["made_with"], condition=models.Q(made_with__isnull=False), name="grant_made_with"
+            ),
         )
 
     def __str__(self) -> str:

@@ -45,6 +45,8 @@ class EventKind(models.TextChoices):
     INVITATION_ACCEPTED = "invitation.accepted"
     INVITATION_DECLINED = "invitation.declined"
     INVITATION_WITHDRAWN = "invitation.withdrawn"
+    RIGHTS_PROPOSED = "rights.proposed"
+    RIGHTS_CONFIRMED = "rights.confirmed"
     GRANT_CREATED = "grant.created"
     GRANT_REVOKED = "grant.revoked"
     DOMAIN_ADDED = "domain.added"

@@ -62,3 +62,12 @@ class MembershipQuerySet(models.QuerySet[Row]):
     def in_force(self) -> Self:
         """Return the memberships whose time is not over."""
         return self.filter(Q(ends_at__isnull=True) | Q(ends_at__gt=now()))
+
+    def owners_of(self, tenant_id: Any) -> Self:
+        """Return the memberships of a tenant's owners, in order."""
+        return self.filter(tenant=tenant_id, role="owner", ends_at=None).order_by("pk")
+
+    def owning(self) -> Self:
+        """Return the memberships of owners who may act as such: active users who are no guests."""
+        owners = self.filter(role="owner", ends_at=None, user__is_active=True)
+        return owners.exclude(user__role="guest")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
-from django.db.models import Value
+from django.db.models import Exists, OuterRef, Q, Value
 
 from accounts.models.querysets import RevocableQuerySet
 from accounts.models.users import User
 from tenantadmin.lib.core.timestamps import now
+
+if TYPE_CHECKING:
+    from typing import Self
 
 #: The name of tokens that the dashboard makes for itself (pats.js).
 OF_DASHBOARD: Final = "Dashboard, until sign-out"
@@ -28,8 +31,6 @@ class Credential(models.Model):
     expires_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True, editable=False)
     revoked_at = models.DateTimeField(null=True, blank=True)
-
-    objects = RevocableQuerySet.as_manager()
 
     class Meta:
         abstract = True
@@ -54,6 +55,10 @@ class RefreshToken(Credential):
     second_factor = models.ForeignKey(
         "mfa.Authenticator", null=True, on_delete=models.SET_NULL, related_name="+", editable=False
     )
+    #: True for a session that staff began to look at a customer's tenant (`accounts.signin.flow`).
+    is_staff = models.BooleanField("staff", default=False, db_default=False, editable=False)
+
+    objects = RevocableQuerySet.as_manager()
 
     class Meta:
         ordering = ("-created_at",)
@@ -61,6 +66,13 @@ class RefreshToken(Credential):
             models.Index(fields=["-created_at", "-id"], name="refresh_token_newest"),
             models.Index(fields=["prefix"], name="refresh_token_prefix", opclasses=["varchar_pattern_ops"]),
         )
+
+
+class PatQuerySet(RevocableQuerySet["PersonalAccessToken"]):
+    def in_force(self) -> Self:
+        """Return the tokens that are neither revoked nor expired, nor made by a session that is."""
+        sessions = RefreshToken.objects.in_force().filter(pk=OuterRef("session_id"))
+        return super().in_force().filter(Q(session_id=None) | Exists(sessions))
 
 
 class PersonalAccessToken(Credential):
@@ -83,6 +95,28 @@ class PersonalAccessToken(Credential):
     accounts = ArrayField(models.CharField(max_length=36), default=list, blank=True)
     #: ``[{methods: [...], path: glob}]``; empty means every endpoint.
     endpoints = models.JSONField(default=list, blank=True)
+    #: The token, or the session of staff, that made it. It ends with that. Processes of the previous release
+    #: delete these rows without it.
+    made_with = models.ForeignKey(
+        "self",
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="made",
+        db_constraint=False,
+        db_index=False,
+        editable=False,
+    )
+    session = models.ForeignKey(
+        RefreshToken,
+        null=True,
+        on_delete=models.CASCADE,
+        related_name="made",
+        db_constraint=False,
+        db_index=False,
+        editable=False,
+    )
+
+    objects = PatQuerySet.as_manager()
 
     class Meta:
         ordering = ("-created_at",)
@@ -101,5 +135,11 @@ class PersonalAccessToken(Credential):
                 fields=["expires_at"],
                 name="pat_end_not_mailed",
                 condition=models.Q(end_mailed_at=None, revoked_at=None),
+            ),
+            models.Index(
+                fields=["made_with"], name="pat_made_with", condition=models.Q(made_with__isnull=False)
+            ),
+            models.Index(
+                fields=["session"], name="pat_of_session", condition=models.Q(session__isnull=False)
             ),
         )

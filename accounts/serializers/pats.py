@@ -12,6 +12,7 @@ from accounts.access.principal import WILDCARD
 from accounts.serializers.users import SCOPES
 from tenantadmin.lib.http.serializers import (
     JsonIntegerField,
+    LineField,
     OneOfField,
     StrictCharField,
     StrictSerializer,
@@ -66,7 +67,7 @@ class PatBody(StrictSerializer):
     Without ``tenants`` and ``accounts`` it covers only its owner's own profile and tokens.
     """
 
-    name = StrictCharField(max_length=100)
+    name = LineField(max_length=100)
     scopes = serializers.ListField(child=OneOfField(choices=SCOPES), allow_empty=False, max_length=100)
     tenants = IdListField(help_text='Tenant ids, or `["*"]` (platform admins).')
     accounts = IdListField(help_text='Account ids, or `["*"]` (platform admins).')

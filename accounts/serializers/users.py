@@ -16,6 +16,7 @@ from accounts.models.users import MembershipRole, PrimaryRole
 from tenantadmin.lib.http.serializers import (
     IgnoredField,
     JsonBooleanField,
+    LineField,
     OneOfField,
     StrictCharField,
     StrictSerializer,
@@ -61,7 +62,7 @@ class UserBody(StrictSerializer):
 
     email = StrictCharField(required=False, help_text="The address in the path, or absent.")
     type = OneOfField(choices=["user"], required=False)
-    displayName = StrictCharField(required=False, allow_blank=True, max_length=200)
+    displayName = LineField(required=False, allow_blank=True, max_length=200)
     roles = RolesBody(required=False)
     tenants = MembershipBody(many=True, required=False)
     active = JsonBooleanField(required=False)

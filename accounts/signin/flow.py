@@ -13,13 +13,20 @@ from typing import TYPE_CHECKING, Final
 from django.db import transaction
 
 from accounts.access.assurance import Assurance, Way
-from accounts.access.credentials import create_refresh_token, end_links, lock_sign_in, mint_for_sign_in
+from accounts.access.credentials import (
+    create_refresh_token,
+    end_links,
+    lock_sign_in,
+    marked,
+    mint_for_sign_in,
+)
 from accounts.billing.accounts import create_account
 from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
 from accounts.permitted_domains import require_permitted
+from accounts.readers import Author
 from accounts.tenants.lifecycle import create_tenant_with_address
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import Forbidden, Unauthorized
@@ -117,10 +124,13 @@ def start_session(
     assurance: Assurance,
     ways: Mapping[str, str],
     is_step_up: bool = False,
+    is_staff: bool = False,
 ) -> SignIn:
     """Start a session of the API. ``ways`` says for the event how it was proven.
 
-    The session of a step-up needs no new proof, so the client may start as many as it likes.
+    The session of a step-up needs no new proof, so the client may start as many as it likes. ``is_staff``
+    marks the session as begun by staff to look at a customer's tenant: its tokens and events say so, and the
+    PATs that it makes name one tenant and end with it.
     """
     with transaction.atomic():
         repeats = None
@@ -133,8 +143,9 @@ def start_session(
             address=device.address,
             user_agent=device.user_agent,
             assurance=assurance,
+            is_staff=is_staff,
         )
-        after = {**ways, "session": session.pk}
+        after = {**ways, "session": session.pk, **marked(session)}
         record_event(
             EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=after, repeats=repeats
         )
@@ -204,7 +215,10 @@ def create_first_tenant(user: User) -> None:
     if user.memberships.exists() or user.owned_accounts.exists():
         return
     account = create_account(
-        name=user.email[:_MAX_NAME], owners=[user.email], actor=user.email, billing_email=user.email
+        name=user.email[:_MAX_NAME],
+        owners=[user.email],
+        author=Author(user.email),
+        billing_email=user.email,
     )
     create_tenant_with_address(
         account_id=account.account_id, name=_FIRST_TENANT, actor=user.email, owner=user
@@ -243,7 +257,7 @@ def _identity_of(user: User) -> dict[str, str] | None:
 
 def _update_user(user: User, identity: Identity, moment: dt.datetime) -> None:
     link_identity(user, identity)
-    user.display_name = user.display_name or identity.display_name[:200]
+    user.display_name = user.display_name or " ".join(identity.display_name.split())[:200]
     user.email_verified = True
     user.last_login = user.modified_at = moment
-    user.save()
+    user.save(update_fields=["display_name", "email_verified", "last_login", "modified_at"])

@@ -13,15 +13,13 @@ from django.db import transaction
 
 from accounts.diff import diff_documents, summarize_fields
 from accounts.events import SYSTEM, record_event
-from accounts.grants import delete_grants
 from accounts.history import append_revision
-from accounts.memberships import record_membership
-from accounts.models import Account, Membership, Tenant, TenantConfig, User
-from accounts.models.billing import GrantResource
+from accounts.models import Account, Tenant, TenantConfig, User
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
+from accounts.readers import Author, RemoveTenants, SetMembership, change_readers
 from accounts.revisions import DocumentHistory, read_last_document
 from accounts.tenants.config import ConfigState, complete_config, read_config
 from accounts.tenants.documents import tenant_documents
@@ -106,8 +104,7 @@ def create_tenant(
         for stored in tenant_documents():
             stored.create(tenant=tenant, actor=actor, at=created_at)
         if owner is not None:
-            Membership.objects.create(user=owner, tenant=tenant, role=MembershipRole.OWNER)
-            record_membership(owner.email, tenant.pk, actor=actor, after=MembershipRole.OWNER)
+            change_readers(Author(actor), SetMembership(owner, tenant.pk, MembershipRole.OWNER))
     return ConfigState(
         tenant_id=tenant.pk,
         account_id=account_id,
@@ -270,10 +267,5 @@ def remove_old_tombstones() -> int:
         # A tenant that is being restored is locked, and is live when the next call comes.
         rows = Tenant.objects.select_for_update(skip_locked=True).filter(deleted_at__lte=before)
         old = list(rows.values_list("pk", flat=True)[:1000])
-        delete_grants(resource=GrantResource.TENANT, ids=old, actor=SYSTEM)
-        for user, tenant_id, role in Membership.objects.filter(tenant__in=old).values_list(
-            "user__email", "tenant_id", "role"
-        ):
-            record_membership(user, tenant_id, actor=SYSTEM, before=role)
-        Tenant.objects.filter(pk__in=old).delete()
+        change_readers(Author(SYSTEM), RemoveTenants(old))
     return len(old)

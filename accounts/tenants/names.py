@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from tenantadmin.lib.core.lines import is_line
+
 MAX_TENANT_NAME: Final = 100
 
 
@@ -17,6 +19,6 @@ def normalize_tenant_name(name: str) -> str:
     normalized = unicodedata.normalize("NFC", name.strip())
     if not 1 <= len(normalized) <= MAX_TENANT_NAME:
         raise ValueError(f"A tenant name has 1 to {MAX_TENANT_NAME} characters.")
-    if any(unicodedata.category(character) in {"Cc", "Cs", "Co", "Zl", "Zp"} for character in normalized):
+    if not is_line(normalized):
         raise ValueError("A tenant name must not contain control characters.")
     return normalized

@@ -71,7 +71,15 @@ class ReportViewSet(AppViewSet):
         """By rule, table and changing rule. Changes that do not pass the Gateway are not in the log."""
         return Response(stale_report(self._log(tenant), window=self._window, warehouse=read_tables(tenant)))
 
-    @route("GET", "/reports/leaks", Level.TENANT, Scope.ANALYTICS_USERS, name="report-leaks")
+    @route(
+        "GET",
+        "/reports/leaks",
+        Level.TENANT,
+        Scope.ANALYTICS_USERS,
+        members_only=True,
+        notes="members, as for raw logs",
+        name="report-leaks",
+    )
     @operation(
         summary="Cached results that depend on the user and were served to several users",
         query=ReportParameters,

@@ -12,6 +12,7 @@ from accounts.billing.accounts import create_account
 from accounts.models import Account, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import PrimaryRole
+from accounts.readers import Author
 from accounts.tenants.lifecycle import create_tenant
 from analytics.demo.profile import Profile
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
@@ -53,7 +54,7 @@ def ensure_account(name: str, *, owner: User, plan: Plan, actor: User) -> UUID:
     if account is not None:
         return account.pk
     return create_account(
-        name=name, owners=[owner.email], plan=plan, billing_email=owner.email, actor=actor.email
+        name=name, owners=[owner.email], plan=plan, billing_email=owner.email, author=Author(actor.email)
     ).account_id
 
 

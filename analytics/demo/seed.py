@@ -17,8 +17,9 @@ from django.core.files.base import ContentFile
 from django.db import connection
 from msgspec.structs import replace
 
-from accounts.models import Account, Membership
+from accounts.models import Account
 from accounts.models.users import MembershipRole
+from accounts.readers import Author, SetMembership, change_readers
 from analytics.advice.mining import queue_mining
 from analytics.demo.access import ensure_access, note_last_day
 from analytics.demo.advice import ensure_advice
@@ -171,10 +172,9 @@ def _seed_documents(record: SeedRecord | None, demo: Demo, *, first_day: date, d
         ensure_tenant(profile.first_config, account_id=account_id, owner=users.owner, first_day=begins)
         for profile in demo.profiles
     )
-    for tenant_id in tenant_ids:
-        Membership.objects.get_or_create(
-            user=users.member, tenant_id=tenant_id, defaults={"role": MembershipRole.MEMBER}
-        )
+    held = set(users.member.memberships.values_list("tenant_id", flat=True))
+    author, role = Author(users.owner.email), MembershipRole.MEMBER
+    change_readers(author, *(SetMembership(users.member, it, role) for it in tenant_ids if it not in held))
     if record is not None and record.tenant_ids == tenant_ids:
         return record
     return SeedRecord(account_id=account_id, tenant_ids=tenant_ids, first_day=first_day, days=days)

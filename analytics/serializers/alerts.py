@@ -16,6 +16,7 @@ from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
 from tenantadmin.lib.http.serializers import (
     JsonBooleanField,
     JsonIntegerField,
+    LineField,
     OneOfField,
     StrictCharField,
     StrictRegexField,
@@ -90,7 +91,7 @@ class AlertQuietHoursBody(StrictSerializer):
 class AlertBody(StrictSerializer):
     """An alert. The list of alerts has the defaults and units of ``threshold`` and ``window`` by kind."""
 
-    name = StrictCharField(max_length=100)
+    name = LineField(max_length=100)
     kind = OneOfField(choices=TENANT_KINDS)
     threshold = JsonNumberField(required=False)
     window = JsonIntegerField(required=False, min_value=1, max_value=168)

@@ -11,7 +11,7 @@ from rest_framework import serializers
 from tenantadmin.lib.http.serializers import (
     IgnoredField,
     JsonIntegerField,
-    StrictCharField,
+    LineField,
     StrictSerializer,
 )
 
@@ -26,7 +26,7 @@ class DraftStart(StrictSerializer):
 
     may_be_absent = True
 
-    name = StrictCharField(
+    name = LineField(
         required=False,
         allow_blank=True,
         max_length=200,

@@ -8,6 +8,7 @@ import pytest
 
 from accounts.billing.accounts import create_account, remove_deleted_accounts
 from accounts.models import Account, PermissionGrant, Revision, User
+from accounts.readers import Author
 from accounts.tenants.lifecycle import delete_tenant
 from tests import factories
 from tests.conftest import ApiClient
@@ -23,7 +24,7 @@ ADMIN = "admin@example.org"
 
 @pytest.fixture
 def account(world: factories.World) -> AccountState:
-    return create_account(name="Acme", owners=[world.owner.email], plan="team", actor=ADMIN)
+    return create_account(name="Acme", owners=[world.owner.email], plan="team", author=Author(ADMIN))
 
 
 @pytest.fixture

@@ -26,6 +26,7 @@ from accounts.access.scopes import Scope
 from accounts.access.tokens import AccessToken, mint_access_token
 from accounts.deletion import delete_user
 from accounts.models import MagicLink, User
+from accounts.readers import Author
 from accounts.roles import replace_roles
 from accounts.sessions import end_sessions_of
 from tenantadmin.lib.core.errors import InvalidToken
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db
 MEMBER = "/users/member@example.org"
 LINK = "a-magic-link"
+BY = Author("x@example.org")
 
 
 @dataclass(frozen=True)
@@ -128,9 +130,7 @@ def test_no_sign_in_of_a_deactivated_user_is_good_when_it_is_active_again(
     admin = signed_in(world.platform_admin)
     for active in (False, True):
         if path == "admin":
-            replace_roles(
-                "member@example.org", primary=None, scopes=None, active=active, actor="x@example.org"
-            )
+            replace_roles("member@example.org", primary=None, scopes=None, active=active, author=BY)
         else:
             assert admin.put(path, {"active": active}).status_code == 200
         # A PAT is no sign-in: it is good again, and must be exchanged again.
@@ -145,8 +145,8 @@ def test_a_change_of_roles_ends_no_session(world: factories.World, tokens: Token
 
 def test_a_refresh_at_the_moment_of_a_deactivation_mints_a_dead_token(world: factories.World) -> None:
     session, _ = create_refresh_token(user=world.member)
-    replace_roles("member@example.org", primary=None, scopes=None, active=False, actor="x@example.org")
-    replace_roles("member@example.org", primary=None, scopes=None, active=True, actor="x@example.org")
+    replace_roles("member@example.org", primary=None, scopes=None, active=False, author=BY)
+    replace_roles("member@example.org", primary=None, scopes=None, active=True, author=BY)
     # ``session`` holds what another transaction read before.
     late = mint_for_sign_in(session).access_token
     assert ApiClient(late).get(MEMBER).status_code == 401
@@ -157,7 +157,7 @@ def test_a_session_of_the_admin_site_ends_too(world: factories.World, client: Cl
     client.force_login(second)
     assert client.get("/admin/").status_code == 200
     for active in (False, True):
-        replace_roles(second.email, primary=None, scopes=None, active=active, actor="x@example.org")
+        replace_roles(second.email, primary=None, scopes=None, active=active, author=BY)
         assert client.get("/admin/").status_code == 302
 
 
@@ -169,7 +169,7 @@ def test_a_process_that_remembers_the_caller_forgets_it_within_five_seconds(
     monkeypatch.setattr(rights, "_principal_cache", remembered)
     token = factories.sign_in(world.member)
     assert authenticate_token(token).email == "member@example.org"
-    delete_user("member@example.org", actor="x@example.org")  # by another process
+    delete_user("member@example.org", author=Author("x@example.org"))  # by another process
     factories.make_user("member@example.org")
     clock += 2.9
     assert authenticate_token(token).rights.user_id == world.member.pk
@@ -179,18 +179,18 @@ def test_a_process_that_remembers_the_caller_forgets_it_within_five_seconds(
 
 
 def test_the_end_of_one_user_ends_no_token_of_another(world: factories.World, tokens: Tokens) -> None:
-    replace_roles("owner@example.org", primary=None, scopes=None, active=False, actor="x@example.org")
+    replace_roles("owner@example.org", primary=None, scopes=None, active=False, author=BY)
     assert tokens.statuses() == ALL_ALIVE
 
 
 def deactivate(user: User, *, actor: str) -> None:
     """Deactivate a user, and activate it again."""
     for active in (False, True):
-        replace_roles(user.email, primary=None, scopes=None, active=active, actor=actor)
+        replace_roles(user.email, primary=None, scopes=None, active=active, author=Author(actor))
 
 
 def delete_and_make_again(user: User, *, actor: str) -> None:
-    delete_user(user.email, actor=actor)
+    delete_user(user.email, author=Author(actor))
     factories.make_user(user.email)
 
 

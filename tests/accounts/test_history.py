@@ -10,6 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from accounts.billing.accounts import create_account
 from accounts.models import Fqdn, Revision
+from accounts.readers import Author
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from tenantadmin.lib.core.timestamps import format_timestamp
 from tests import factories
@@ -160,7 +161,7 @@ def test_filters_narrow_the_whole_history(client: ApiClient, address: str, world
 
 
 def test_callers_see_only_readable_documents(world: factories.World) -> None:
-    account = create_account(name="Third", owners=[world.stranger.email], actor="admin@example.org")
+    account = create_account(name="Third", owners=[world.stranger.email], author=Author("admin@example.org"))
     mine, other = str(world.tenant.pk), str(world.stranger_tenant.pk)
 
     def seen(token: str) -> set[str]:

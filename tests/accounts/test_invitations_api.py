@@ -12,6 +12,7 @@ from accounts.access.scopes import Scope
 from accounts.admin.revoking import offboard
 from accounts.deletion import delete_user
 from accounts.models import Event, Invitation, InvitationRefusal, Membership, Tenant, User
+from accounts.readers import Author
 from accounts.tasks import remove_old_invitations
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core.timestamps import format_timestamp, now
@@ -347,7 +348,7 @@ class TestAnswering:
             lambda it: it.owner.memberships.update(role="admin"),
             lambda it: User.objects.filter(pk=it.owner.pk).update(role="guest"),
             lambda it: User.objects.filter(pk=it.owner.pk).update(is_active=False),
-            lambda it: delete_user(it.owner.email, actor="x"),
+            lambda it: delete_user(it.owner.email, author=Author("x")),
         ],
     )
     def test_what_ends_it(self, world: factories.World, end: Callable[[factories.World], Any]) -> None:
@@ -385,9 +386,9 @@ class TestAnswering:
         invite(world, "ada@example.org")
         ada = factories.make_user("ada@example.org")
         if leave == "offboard":
-            offboard(ada.pk, heirs={}, actor="admin@example.org")
+            offboard(ada.pk, heirs={}, author=Author.on_site("admin@example.org"))
         else:
-            delete_user(ada.email, actor="admin@example.org")
+            delete_user(ada.email, author=Author("admin@example.org"))
         assert [it.state for it in Invitation.objects.all()] == ["withdrawn"]
 
     def test_old_ones_are_deleted_after_a_month(self, world: factories.World) -> None:
@@ -434,7 +435,7 @@ class TestAtOnce:
             invitation = invite(world, ada.email)
             calls: list[Callable[[], Any]] = [
                 partial(signed_in(ada).post, f"{OWN}/{invitation}/accept"),
-                partial(offboard, ada.pk, heirs={}, actor="admin@example.org"),
+                partial(offboard, ada.pk, heirs={}, author=Author.on_site("admin@example.org")),
             ]
             accept, _ = at_once(calls)
             assert accept.status_code in {200, 401, 403, 404, 409}

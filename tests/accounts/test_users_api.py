@@ -613,3 +613,18 @@ def test_of_two_admins_demoting_each_other_at_once_one_remains() -> None:
         statuses = sorted(answer.status_code for answer in answers)
         assert statuses[0] == 200
         assert statuses[1] in {400, 403}
+
+
+@pytest.mark.parametrize("name", ["Ada\nLovelace", "Ada\u2028Lovelace", "Ada\x1b[31m"])
+def test_names_are_of_one_line(world: factories.World, name: str) -> None:
+    """They stand in mails and lists. Contract: 400 at the name."""
+    owner, tenant = signed_in(world.owner), f"/config/tenants/{world.tenant.pk}"
+    channels = [{"type": "email", "to": "owner@example.org"}]
+    for method, path, body in (
+        ("PUT", "/users/me", {"displayName": name}),
+        ("POST", "/users/me/tokens", {"name": name, "scopes": ["config:read"]}),
+        ("POST", f"{tenant}/rules/drafts", {"name": name}),
+        ("POST", f"/tenants/{world.tenant.pk}/alerts", {"name": name, "kind": "leak", "channels": channels}),
+    ):
+        details = owner.request(method, path, body).json()["details"]
+        assert [it["code"] for it in details] == ["not-a-line"], path

@@ -8,7 +8,7 @@ from django.urls import reverse
 
 from accounts.admin.tabs import TABS
 from accounts.models import Event, Tenant, User
-from accounts.support_role import set_support
+from accounts.readers import Author, set_support
 from rules.drafts import create_draft
 from rules.models import Marker
 from tests import factories
@@ -97,7 +97,7 @@ class TestRoles:
         assert "This user is support already." in act(staff, "make_support", world.member)
         assert "Support ended: member@example.org." in act(staff, "end_support", world.member)
         assert client.get("/admin/").status_code == 302
-        assert not set_support(world.member, is_support=False, actor="x@example.org")
+        assert not set_support(world.member, is_support=False, author=Author.on_site("x@example.org"))
         events = Event.objects.filter(kind="roles.changed").order_by("pk")
         assert [(it.before, it.after, it.reason) for it in events] == [
             ({"support": False}, {"support": True}, "asked to"),

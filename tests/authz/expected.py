@@ -114,7 +114,7 @@ _GROUPS: Final = {
     "listPublishedQueries": SIGNED_IN | EVERY_PAT,
     "verifyDocument": ANALYST,
     "getSavings getStaleReport getActivity getRuleActivity listStatements": pat("analytics:read"),
-    "getLeaksReport": pat("analytics:users"),
+    "getLeaksReport": frozenset({"PAT analytics:users"}),
     "getTimeline": ANALYST | WILDCARD | ACCOUNT,
     "previewInvalidation previewTableInvalidation": pat("cache-admin"),
     "getDailyDigest getWeeklyDigest": pat("analytics:read"),
@@ -135,6 +135,7 @@ PROVEN: Final = frozenset(
         *("mergeRoles", "mergeRoles (own)", "appendMemberships", "replaceMemberships"),
         *("createPersonalAccessToken", "revokePersonalAccessToken"),
         *("endSession", "endSessions", "replaceUser", "createInvitation"),
+        *("createAccount", "deleteAccount", "replaceAccount", "createGrant"),
     }
 )
 

@@ -15,7 +15,7 @@ from django.db import transaction
 
 from accounts.models import User
 from tests import factories
-from tests.authz.callers import Caller, Stage, set_stage
+from tests.authz.callers import TARGET, Caller, Stage, set_stage
 from tests.authz.expected import EXPECTED, PROVEN
 from tests.authz.sending import PROTECTED, REFUSED, send
 
@@ -60,6 +60,8 @@ def body_of(operation: Operation, stage: Stage) -> Any:
             str(tenant.pk) for tenant in stage.account.tenants.model.objects.exclude(pk=stage.tenant.pk)
         )
         return [{"tenantId": elsewhere, "role": "member"}]
+    if operation.name == "replaceAccount":
+        return {"name": "Acme", "owners": [TARGET]}
     if operation.label == "replaceUser":
         return {"roles": {"primary": "guest", "scopes": []}}
     return None

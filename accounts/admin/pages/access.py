@@ -185,7 +185,7 @@ class EndAccessPage(TenantActPage):
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         user = User.objects.get(email=self.actor)
-        if not end_access(user, tenant_id=self.tenant.pk, actor=self.actor):
+        if not end_access(user, tenant_id=self.tenant.pk):
             raise NoAccess
         return f"Your access to {self.tenant.name} has ended.", {}
 

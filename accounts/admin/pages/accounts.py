@@ -150,7 +150,7 @@ class ChangeAccountPage(AccountActPage):
             account_id=self.account.pk,
             document=document,
             parse=parse_account,
-            actor=self.actor,
+            author=self.author,
             expected_etag=values["etag"],
         )
         # The write has refused a version that changed after the form was shown.

@@ -30,6 +30,7 @@ from accounts.limited_access import may_read_logs
 from accounts.models import Tenant
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
+from accounts.readers import Author
 from accounts.signin.staff.sessions import PART_PARAMETER
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import ApiError, Forbidden
@@ -233,6 +234,8 @@ class ActPage(StaffPage):
         try:
             message = self.perform(form.cleaned_data)
         except ApiError as error:
+            with acting_for(form.cleaned_data["reason"]):
+                error.settle()
             return self.refused(form, error)
         messages.success(request, with_moments(message))
         return HttpResponseRedirect(self.done_at())
@@ -248,6 +251,13 @@ class ActPage(StaffPage):
                 **self.done_to(),
             )
         return message
+
+    @property
+    def author(self) -> Author:
+        """The signed-in user as who changes rights. Only a page that asks for a proof has one."""
+        if not self.is_dangerous:
+            raise AssertionError(f"{type(self).__name__} changes rights, so it must be dangerous.")
+        return Author.on_site(self.user)
 
     def done_to(self) -> Mapping[str, Any]:
         """Return whom the event names: ``subject``, and ``tenant_id`` and ``account_id`` if known."""

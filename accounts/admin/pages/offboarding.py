@@ -92,7 +92,7 @@ class OffboardPage(PersonScope, ActPage):
         }
         ended = self.rights(limit=None)
         done = offboard(
-            self.person.pk, heirs=heirs, actor=self.actor, gives_billing=values.get(_BILLING, False)
+            self.person.pk, heirs=heirs, author=self.author, gives_billing=values.get(_BILLING, False)
         )
         names = names_of(heirs)
         owns: defaultdict[str, list[str]] = defaultdict(list)

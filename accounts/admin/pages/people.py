@@ -86,7 +86,7 @@ class MemberPage(TenantActPage):
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         email, role = email_meant(values["email"]), MembershipRole(values["role"])
-        set_member(tenant_id=self.tenant.pk, email=email, role=role, actor=self.actor)
+        set_member(tenant_id=self.tenant.pk, email=email, role=role, author=self.author)
         return f"{email} is {role} of {self.tenant.name}.", {"person": email, "role": role}
 
     def done_at(self) -> str:

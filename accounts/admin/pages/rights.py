@@ -98,7 +98,7 @@ class RevokePage(ActPage):
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         chosen = self._chosen(self.rights(limit=None))
-        ended = revoke_rights(chosen, actor=self.actor)
+        ended = revoke_rights(chosen, author=self.author)
         if not ended:
             raise Conflict("None of these rights is in force any more. Go back and choose again.")
         verb = "Ended" if all(right.kind is RightKind.SESSION for right in ended) else "Revoked"

@@ -17,6 +17,7 @@ from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
+from accounts.readers import Author
 from accounts.roles import apply_roles, lock_admins, make_roles
 from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import second_factors
@@ -94,14 +95,14 @@ def _make_admin(address: str, password: str) -> bool:
     created = user is None
     user = user or User(email=address)
     if created:
+        user.set_unusable_password()
+        user.save()
         record_event(EventKind.USER_CREATED, actor=_ACTOR, subject=address)
     roles = make_roles(PrimaryRole.ADMIN, user.scopes)
-    apply_roles(user, roles=roles, active=True, actor=_ACTOR, path="")
+    apply_roles(user, roles=roles, active=True, author=Author(_ACTOR), path="")
     user.modified_at = now()
     if password:
         user.set_password(password)
         record_event(EventKind.PASSWORD_CHANGED, actor=_ACTOR, subject=address)
-    elif created:
-        user.set_unusable_password()
-    user.save()
+    user.save(update_fields=["password", "modified_at"])
     return created

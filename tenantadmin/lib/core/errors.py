@@ -60,6 +60,9 @@ class ApiError(Exception):
         self.headers = dict(headers or {})
         super().__init__(self.text)
 
+    def settle(self) -> None:
+        """Do what outlives the change that the error has ended. Call it after the rollback."""
+
     def body(self) -> JsonStruct:
         """Return the body. An error with more members than `ErrorBody` overrides this."""
         return ErrorBody(

@@ -148,6 +148,7 @@ def _run(model_admin: Any, request: HttpRequest, action: ConfirmedAction, row: A
             else:
                 model_admin.log_change(request, row, f"{action.done}.")
     except ApiError as error:
+        error.settle()
         messages.error(request, with_moments(f"Refused for {row}: {error.text}"))
         return
     # Django deletes its log entries together with the admin's row. The service's log keeps this line.

@@ -15,6 +15,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from tenantadmin.lib.core.errors import ValidationFailed
+from tenantadmin.lib.core.lines import is_line
 from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
 from tenantadmin.lib.http.handler import validation_details
 
@@ -40,6 +41,18 @@ class StrictCharField(serializers.CharField):
         if not isinstance(data, str):
             self.fail("invalid")
         return super().to_internal_value(data)
+
+
+class LineField(StrictCharField):
+    """A name: a text of one line."""
+
+    default_error_messages: ClassVar = {"not-a-line": "Give one line, without control characters."}
+
+    def to_internal_value(self, data: Any) -> str:
+        text = super().to_internal_value(data)
+        if not is_line(text):
+            self.fail("not-a-line")
+        return text
 
 
 class StrictRegexField(serializers.RegexField):

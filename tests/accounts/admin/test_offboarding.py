@@ -10,8 +10,8 @@ from django.urls import reverse
 
 from accounts.admin import revoking
 from accounts.admin.rights import rights_of
-from accounts.memberships import change_memberships
 from accounts.models import Account, Event, Membership, User
+from accounts.readers import Author, SetMembership, change_readers
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.admin.people import acts, make_grant, make_pat, of
@@ -232,9 +232,7 @@ class TestOffboarding:
         """A tenant that the person got after the page was shown is not left without owner."""
         form = self.form(world)
         tenant = factories.make_tenant(world.account, "New")
-        change_memberships(
-            world.owner, stored={}, added={tenant.pk: "owner"}, removed=(), actor="x@example.org"
-        )
+        change_readers(Author("x@example.org"), SetMembership(world.owner, tenant.pk, "owner"))
         answer = staff.post(of(world.owner, "person-offboard"), form)
         assert answer.status_code == 302
         assert tenant.memberships.get(role="owner").user == world.tenant_admin

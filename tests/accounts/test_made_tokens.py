@@ -1,0 +1,227 @@
+"""Personal access tokens that a token or a session of staff makes. Docs: security.md."""
+
+from __future__ import annotations
+
+import datetime as dt
+from functools import partial
+from typing import Any
+
+import jwt
+import pytest
+
+from accounts.access.assurance import Assurance
+from accounts.access.credentials import (
+    create_refresh_token,
+    end_pat,
+    end_refresh_token,
+    exchange_pat,
+    mint_for_sign_in,
+)
+from accounts.access.rights import clear_principal_cache
+from accounts.models import Event, Membership, PersonalAccessToken, RefreshToken, User
+from accounts.sessions import delete_ended_sessions
+from accounts.signin.flow import Device, start_session
+from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tests import factories
+from tests.accounts.support import at_once, signed_in
+from tests.conftest import ApiClient
+
+pytestmark = pytest.mark.django_db
+TOKENS = "/users/me/tokens"
+
+
+def body(*scopes: str, **more: Any) -> dict[str, Any]:
+    return {"name": "x", "scopes": list(scopes), **more}
+
+
+class TestOfTokens:
+    @pytest.fixture
+    def parent(self, world: factories.World) -> PersonalAccessToken:
+        """A token of an hour with which its owner makes tokens."""
+        User.objects.filter(pk=world.owner.pk).update(role="admin")
+        factories.pat_secret(world.owner, "users:write", "config:read", tenants=[str(world.tenant.pk)])
+        pat = world.owner.personal_access_tokens.get()
+        pat.expires_at = now() + dt.timedelta(hours=1)
+        pat.save()
+        return pat
+
+    @pytest.fixture
+    def client(self, parent: PersonalAccessToken, world: factories.World) -> ApiClient:
+        made = signed_in(world.owner).post(f"{TOKENS}/{parent.pk}/rotate", {"graceSeconds": 0}).json()
+        return ApiClient(exchange_pat(made["token"]).access_token)
+
+    def make(self, client: ApiClient, world: factories.World, **more: Any) -> Any:
+        return client.post(TOKENS, body("config:read", tenants=[str(world.tenant.pk)], **more))
+
+    def test_it_ends_with_its_maker_at_the_latest(
+        self, client: ApiClient, parent: PersonalAccessToken, world: factories.World
+    ) -> None:
+        made = self.make(client, world).json()
+        assert made["expiresAt"] == format_timestamp(parent.expires_at)
+        soon = format_timestamp(now() + dt.timedelta(minutes=5))
+        assert self.make(client, world, expiresAt=soon).json()["expiresAt"] == soon
+        late = format_timestamp(parent.expires_at + dt.timedelta(seconds=1))
+        refused = self.make(client, world, expiresAt=late)
+        assert [(it["path"], it["code"]) for it in refused.json()["details"]] == [("/expiresAt", "too-late")]
+
+    def test_it_is_revoked_with_it_and_so_on(
+        self, client: ApiClient, parent: PersonalAccessToken, world: factories.World
+    ) -> None:
+        wide = body("config:read", "users:write", tenants=[str(world.tenant.pk)])
+        child = client.post(TOKENS, wide).json()
+        bearer = ApiClient(exchange_pat(child["token"]).access_token)
+        grandchild = bearer.post(TOKENS, wide).json()
+        token = exchange_pat(grandchild["token"]).access_token
+        config = f"/config/tenants/{world.tenant.pk}/config"
+        assert ApiClient(token).get(config).status_code == 200
+        assert end_pat(parent, actor="owner@example.org")
+        clear_principal_cache()
+        assert ApiClient(token).get(config).status_code == 401
+        assert not world.owner.personal_access_tokens.in_force().exists()
+        ended = Event.objects.filter(kind="pat.revoked").values_list("before__pat", flat=True)
+        assert set(ended) == {parent.pk, child["id"], grandchild["id"]}
+
+    def test_it_ends_with_the_secret_that_made_it(
+        self, client: ApiClient, parent: PersonalAccessToken, world: factories.World
+    ) -> None:
+        made = self.make(client, world).json()
+        signed_in(world.owner).post(f"{TOKENS}/{parent.pk}/rotate", {"graceSeconds": 60})
+        ends_at = PersonalAccessToken.objects.get(pk=made["id"]).expires_at
+        assert ends_at <= now() + dt.timedelta(seconds=60)
+
+    def test_rotating_it_makes_it_no_longer(
+        self, client: ApiClient, parent: PersonalAccessToken, world: factories.World
+    ) -> None:
+        made = self.make(client, world).json()
+        rotated = signed_in(world.owner).post(f"{TOKENS}/{made['id']}/rotate").json()
+        assert rotated["expiresAt"] == format_timestamp(parent.expires_at)
+
+    @pytest.mark.django_db(transaction=True)
+    def test_a_revocation_at_the_same_time_ends_it(self) -> None:
+        world = factories.make_world()
+        User.objects.filter(pk=world.owner.pk).update(role="admin")
+        for _ in range(5):
+            secret = factories.pat_secret(
+                world.owner, "users:write", "config:read", tenants=[str(world.tenant.pk)]
+            )
+            bearer = ApiClient(exchange_pat(secret).access_token)
+            parent = world.owner.personal_access_tokens.in_force().get()
+            calls: list[Any] = [partial(self.make, bearer, world), partial(end_pat, parent, actor="x")]
+            answer, _ = at_once(calls)
+            assert answer.status_code in {201, 401, 403}
+            assert not world.owner.personal_access_tokens.in_force().exists()
+
+
+class TestOfSessionsOfStaff:
+    @pytest.fixture
+    def session(self, world: factories.World) -> RefreshToken:
+        start_session(
+            world.platform_admin, Device(), assurance=Assurance(amr={}), ways={"provider": "x"}, is_staff=True
+        )
+        return RefreshToken.objects.get(user=world.platform_admin)
+
+    @pytest.fixture
+    def staff(self, session: RefreshToken) -> ApiClient:
+        return ApiClient(mint_for_sign_in(session).access_token)
+
+    def exchange(self, made: Any) -> ApiClient:
+        return ApiClient(exchange_pat(made.json()["token"]).access_token)
+
+    def test_it_is_marked_in_its_token_and_events(self, world: factories.World) -> None:
+        signed = start_session(
+            world.platform_admin, Device(), assurance=Assurance(amr={}), ways={}, is_staff=True
+        )
+        claims = jwt.decode(signed.access_token, options={"verify_signature": False})
+        assert claims["staff"] is True
+        after = Event.objects.filter(kind="sign-in.succeeded").values_list("after", flat=True).get()
+        assert after == {"session": claims["sid"], "staff": True}
+        fresh = ApiClient().post(
+            "/oauth/token", {"grant_type": "refresh_token", "refresh_token": signed.refresh_token}
+        )
+        renewed = jwt.decode(fresh.json()["access_token"], options={"verify_signature": False})
+        assert renewed["staff"] is True
+        own = factories.sign_in(world.platform_admin)
+        assert "staff" not in jwt.decode(own, options={"verify_signature": False})
+        session = RefreshToken.objects.get(pk=claims["sid"])
+        end_refresh_token(session, actor="x")
+        ended = Event.objects.get(kind="session.ended")
+        assert ended.before == {"session": session.pk, "staff": True}
+
+    def test_its_tokens_name_one_tenant(self, world: factories.World, staff: ApiClient) -> None:
+        both = [str(world.tenant.pk), str(world.stranger_tenant.pk)]
+        for places in ({"tenants": ["*"]}, {"tenants": both}, {}, {"accounts": [str(world.account.pk)]}):
+            assert staff.post(TOKENS, body("analytics:read", **places)).status_code == 403
+        made = staff.post(TOKENS, body("analytics:read", "config:read", tenants=both[:1]))
+        assert made.status_code == 201
+        claims = jwt.decode(
+            exchange_pat(made.json()["token"]).access_token, options={"verify_signature": False}
+        )
+        assert claims["staff"] is True
+        assert self.exchange(made).get(f"/config/tenants/{world.tenant.pk}/config").status_code == 200
+
+    @pytest.mark.parametrize("scope", ["analytics:users", "logs:read", "logs:query", "logs:notify"])
+    def test_what_tells_of_users_is_for_members(
+        self, world: factories.World, staff: ApiClient, scope: str
+    ) -> None:
+        wanted = body(scope, "config:read", tenants=[str(world.tenant.pk)])
+        assert staff.post(TOKENS, wanted).status_code == 403
+        membership = Membership.objects.create(
+            user=world.platform_admin,
+            tenant=world.tenant,
+            role="admin",
+            ends_at=now() + dt.timedelta(hours=1),
+        )
+        made = staff.post(TOKENS, wanted)
+        assert made.status_code == 201
+        method, path = {
+            "analytics:users": ("GET", "users"),
+            "logs:read": ("GET", "logs"),
+            "logs:query": ("GET", "query/schema"),
+            "logs:notify": ("POST", "logs/notifications"),
+        }[scope]
+        address = method, f"/tenants/{world.tenant.pk}/{path}"
+        client = self.exchange(made)
+        sent: Any = {"prefixes": []} if scope == "logs:notify" else None
+        assert client.request(*address, sent).status_code != 403
+        membership.ends_at = now()
+        membership.save()
+        clear_principal_cache()
+        assert client.request(*address, sent).status_code == 403
+        # Its other scopes stay.
+        assert client.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 200
+
+    def test_they_end_with_the_session(
+        self, world: factories.World, staff: ApiClient, session: RefreshToken
+    ) -> None:
+        late = format_timestamp(now() + dt.timedelta(days=300))
+        tenants = [str(world.tenant.pk)]
+        made = staff.post(TOKENS, body("config:read", "users:write", tenants=tenants, expiresAt=late))
+        assert made.json()["expiresAt"] == format_timestamp(session.expires_at)  # type: ignore[arg-type]  # sessions end
+        client, config = self.exchange(made), f"/config/tenants/{world.tenant.pk}/config"
+        child = self.exchange(client.post(TOKENS, body("config:read", tenants=tenants)))
+        assert [it.get(config).status_code for it in (client, child)] == [200, 200]
+        assert end_refresh_token(session, actor="x")
+        clear_principal_cache()
+        assert [it.get(config).status_code for it in (client, child)] == [401, 401]
+        assert not PersonalAccessToken.objects.in_force().exists()
+
+    def test_they_end_with_a_session_that_an_earlier_release_ends(
+        self, world: factories.World, staff: ApiClient, session: RefreshToken
+    ) -> None:
+        """It knows no tokens of sessions, and runs beside this one while a deployment rolls."""
+        made = staff.post(TOKENS, body("config:read", tenants=[str(world.tenant.pk)]))
+        client, config = self.exchange(made), f"/config/tenants/{world.tenant.pk}/config"
+        RefreshToken.objects.filter(pk=session.pk).update(revoked_at=now() - dt.timedelta(days=2))
+        clear_principal_cache()
+        assert client.get(config).status_code == 401
+        sent = {"grant_type": "pat_exchange", "pat": made.json()["token"]}
+        refused = ApiClient().post("/oauth/token", sent)
+        assert (refused.status_code, refused.json()["error"]) == (401, "invalid_grant")
+        assert delete_ended_sessions() > 0
+        assert not PersonalAccessToken.objects.exists()
+
+    def test_other_sessions_make_what_they_made(self, world: factories.World) -> None:
+        session, _ = create_refresh_token(user=world.platform_admin)
+        assert not session.is_staff
+        made = signed_in(world.platform_admin).post(TOKENS, body("analytics:users", tenants=["*"]))
+        assert made.status_code == 201
