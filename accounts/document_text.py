@@ -37,6 +37,7 @@ LABELS: Final = {
     "/warehouse/warehouseName": "Warehouse",
     "/warehouse/credentialRef": "Credential",
     "/warehouse/perUserTables": "Tables that differ per user",
+    "/warehouse/views": "Views",
     "/warehouse/pricing": "Prices",
 }
 

@@ -32,6 +32,8 @@ _MAX_FQDNS = 1000
 _MAX_PER_USER_TABLES = 100
 #: Queries of the log name all patterns, and have a limit.
 _MAX_PATTERN_BYTES = 10_000
+_MAX_VIEWS = 1_000
+_MAX_VIEW_BYTES = 30_000
 
 
 class FqdnListField(serializers.ListField):
@@ -82,6 +84,30 @@ class TablePatternsField(serializers.ListField):
         return patterns
 
 
+class ViewsField(serializers.DictField):
+    """The tables that each view reads, by the name of the view."""
+
+    child = serializers.ListField(child=PlainText(max_length=500), max_length=100)
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        views: dict[str, Any] = super().to_internal_value(data)
+        if len(views) > _MAX_VIEWS:
+            raise serializers.ValidationError(f"At most {_MAX_VIEWS:,} views.", code="max-length")
+        name = PlainText(max_length=500)
+        for view in views:
+            name.run_validation(view)
+        # A query has the view beside each of its tables.
+        if (
+            sum(len(f"{view}{table}".encode()) for view, own in views.items() for table in own)
+            > _MAX_VIEW_BYTES
+        ):
+            message = (
+                f"The names of views and their tables may have at most {_MAX_VIEW_BYTES:,} bytes together."
+            )
+            raise serializers.ValidationError(message, code="max-length")
+        return views
+
+
 class Warehouse(StrictSerializer):
     """The connection to the warehouse, without secrets."""
 
@@ -98,8 +124,13 @@ class Warehouse(StrictSerializer):
     perUserTables = TablePatternsField(
         required=False,
         max_length=_MAX_PER_USER_TABLES,
-        help_text="Patterns of the tables whose rows or columns depend on who asks, compared without case. "
+        help_text="Patterns of the tables whose rows or columns depend on who asks, in any spelling. "
         "Rules may not share results of statements that read them. `[]`: there are none.",
+    )
+    views = ViewsField(
+        required=False,
+        help_text="The tables that each view reads, by the name of the view: at most 1,000. A result of a "
+        "view is stale, and differs per user, with those of its tables.",
     )
     pricing = PricingField(required=False)
 

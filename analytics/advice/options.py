@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.advice.invalidation import Invalidator
+from analytics.advice.invalidation import MAX_TABLES, Invalidator
 from analytics.advice.proposal import TTLS
 from analytics.advice.requests import NO_RULE, ByTable
 from analytics.advice.saving import Saving, find_saving
 from analytics.replay.chain import Lifetime
 from rules.conditions import parse_conditions
+from rules.conditions.casefold import fold_case
+from rules.conditions.globs import glob_matches
+from rules.tables.names import is_any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from analytics.advice.proposal import Current
     from analytics.advice.requests import Series, Statement
@@ -110,8 +113,11 @@ def find_scopes(current: Current) -> list[Scope]:
     by_table = ByTable(statements.values())
     names = {name for statement in statements.values() for name in statement.names}
     schemas = {f"{name.rpartition('.')[0]}.*" for name in names if "." in name}
+    sharing = _Sharing(current, names)
     scopes = [
-        Scope(pattern, {**_BASE, "tables": {"containsAny": [pattern]}}, tuple(by_table.find(pattern)))
+        sharing.narrow(
+            Scope(pattern, {**_BASE, "tables": {"containsAny": [pattern]}}, tuple(by_table.find(pattern)))
+        )
         for pattern in sorted(names | schemas)
     ]
     by_text: dict[str, list[Statement]] = defaultdict(list)
@@ -119,7 +125,9 @@ def find_scopes(current: Current) -> list[Scope]:
         by_text[statements[number].text].append(statements[number])
     by_cost = sorted(statements.values(), key=lambda statement: (-spent[statement.number], statement.number))
     scopes += [
-        Scope(text, {**_BASE, "standardizedSql": text}, tuple(by_text[text]), is_statement=True)
+        sharing.narrow(
+            Scope(text, {**_BASE, "standardizedSql": text}, tuple(by_text[text]), is_statement=True)
+        )
         for text in (statement.text for statement in by_cost[:MAX_STATEMENTS])
     ]
     scopes.sort(
@@ -138,6 +146,47 @@ def find_scopes(current: Current) -> list[Scope]:
         if first_by_statements[scope.statements] is scope
         and not any(statement.is_per_user for statement in scope.statements)
     ][:MAX_SCOPES]
+
+
+class _Sharing:
+    """The tables that differ per user, to leave them out of what all users may share.
+
+    Args:
+        names: the names of tables as the log has them.
+    """
+
+    def __init__(self, current: Current, names: Iterable[str]) -> None:
+        warehouse, views = current.tables, current.requests.views
+        patterns = [warehouse.pattern(text) for text in warehouse.personal]
+        self._personal = frozenset(
+            name
+            for name in (names if patterns else ())
+            if any(is_any(reached, patterns) for reached in views.reach([warehouse.read(name)]))
+        )
+        folded = [fold_case(text) for text in warehouse.personal]
+        spelled = (
+            name
+            for name in sorted(self._personal)
+            if not any(glob_matches(text, fold_case(name)) for text in folded)
+        )
+        self._excluding = [*warehouse.personal, *spelled] if patterns else []
+
+    def narrow(self, scope: Scope) -> Scope:
+        """Return the part of a scope that all users may share; the whole scope if there is none.
+
+        Its conditions exclude the tables that differ per user in a way that lint accepts: they list the only
+        table that a statement reads, or exclude those tables as they are spelled.
+        """
+        shared = [it for it in scope.statements if self._personal.isdisjoint(it.names)]
+        if not self._excluding or not shared:
+            return scope
+        conditions = dict(scope.conditions)
+        names = sorted({name for statement in shared for name in statement.names})
+        if len(names) <= MAX_TABLES and all(len(statement.names) == 1 for statement in shared):
+            conditions["tables"] = {"in": names}
+        else:
+            conditions["not"] = {"tables": {"containsAny": self._excluding, "ignoreCase": True}}
+        return replace(scope, conditions=conditions, statements=tuple(shared))
 
 
 def is_candidate(statement: Statement) -> bool:

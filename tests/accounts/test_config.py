@@ -383,6 +383,55 @@ class TestPerUserTables:
         assert self.configure(client, address, "hr.*").status_code == 200
         assert client.put(rules, self.SHARED).status_code == 400
 
+    def test_another_spelling_of_a_table_is_the_table(self, client: ApiClient, address: str) -> None:
+        assert self.configure(client, address, "hr.people").status_code == 200
+        rules = address.removesuffix("config") + "rules"
+        for spelled in ("hr.people", '"HR"."People"', "prod.hr.people", "people"):
+            rule = {"id": "r", "conditions": {"tables": {"in": [spelled]}}, "varyBy": []}
+            assert client.put(rules, {"rules": [rule]}).status_code == 400, spelled
+        other = {"id": "r", "conditions": {"tables": {"in": ["pay.people"]}}, "varyBy": []}
+        assert client.put(rules, {"rules": [other]}).status_code == 200
+
+    def test_a_view_over_such_a_table_is_protected_with_it(self, client: ApiClient, address: str) -> None:
+        rules = address.removesuffix("config") + "rules"
+        rule = {"id": "r", "conditions": {"tables": {"in": ["v.staff"]}}, "varyBy": []}
+        warehouse = self.WAREHOUSE | {"perUserTables": ["hr.*"]}
+        assert client.put(address, {"tenantName": "Lager", "warehouse": warehouse}).status_code == 200
+        assert client.put(rules, {"rules": [rule]}).status_code == 200
+        warehouse["views"] = {"V.Staff": ['"HR".people']}
+        answer = client.put(address, {"tenantName": "Lager", "warehouse": warehouse})
+        assert (answer.status_code, answer.json()["details"][0]["code"]) == (400, "per-user-table-shared")
+        assert client.put(rules, {"rules": []}).status_code == 200
+        answer = client.put(address, {"tenantName": "Lager", "warehouse": warehouse})
+        assert (answer.status_code, answer.json()["warehouse"]) == (200, warehouse)
+        assert client.put(rules, {"rules": [rule]}).status_code == 400
+
+    @pytest.mark.parametrize(
+        "views",
+        [
+            "v",
+            ["v"],
+            {"v": "t"},
+            {"v": [1]},
+            {"v": [""]},
+            {"": ["t"]},
+            {"v" * 501: ["t"]},
+            {"v": ["t"] * 101},
+            {f"v{number}": [] for number in range(1_001)},
+            {"v": ["x" * 400] * 80},
+        ],
+    )
+    def test_other_values_of_views_are_refused(self, client: ApiClient, address: str, views: Any) -> None:
+        warehouse = self.WAREHOUSE | {"views": views}
+        answer = client.put(address, {"tenantName": "Lager", "warehouse": warehouse})
+        assert answer.status_code == 400
+        assert answer.json()["details"][0]["path"].startswith("/warehouse/views")
+
+    def test_a_view_may_name_itself(self, client: ApiClient, address: str) -> None:
+        warehouse = self.WAREHOUSE | {"perUserTables": ["a"], "views": {"a": ["a", "b"], "b": ["a"], "c": []}}
+        answer = client.put(address, {"tenantName": "Lager", "warehouse": warehouse})
+        assert (answer.status_code, answer.json()["warehouse"]["views"]) == (200, warehouse["views"])
+
     def test_a_removed_table_leaves_an_event(
         self, client: ApiClient, address: str, world: factories.World
     ) -> None:

@@ -113,6 +113,8 @@ def _propose(
         why.append("Each user gets results of their own, whatever rows the warehouse shows them.")
     elif vary_by:
         why.append("They can read tables that differ per user, so each user gets results of their own.")
+    elif current.tables.personal:
+        why.append("None of them reads a table that differs per user, so all users can share the results.")
     elif current.tables.per_user is None:
         why.append(
             "All users would share them. If the warehouse shows each user other rows or columns, which no "

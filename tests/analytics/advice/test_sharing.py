@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -181,7 +182,8 @@ def test_more_statements_than_a_rule_names_are_cured_by_varying(tmp_path: Path) 
     ("per_user", "columns", "is_warned"),
     [
         (("S.*",), ["userName"], False),
-        (("hr.people",), ["userName"], False),
+        (("hr.people",), [], False),
+        (("orders",), ["userName"], False),
         ((), [], False),
         (None, [], True),
     ],
@@ -189,7 +191,7 @@ def test_more_statements_than_a_rule_names_are_cured_by_varying(tmp_path: Path) 
 def test_results_of_tables_that_differ_per_user_are_never_shared(
     tmp_path: Path, per_user: tuple[str, ...] | None, columns: list[str], *, is_warned: bool
 ) -> None:
-    """A statement that reads s.orders can read hr.people too."""
+    """A statement that reads s.orders can read hr.people too, but not if the rule is for one table alone."""
     reads = [
         read("SELECT count(*) FROM s.orders WHERE x = ?", "s.orders", at=at, userName=USERS[number % 2])
         for number, at in enumerate(times(3, 10))
@@ -199,6 +201,8 @@ def test_results_of_tables_that_differ_per_user_are_never_shared(
     found = the(advice, "cache")
     (rule,) = found["rules"]
     assert rule["varyBy"] == columns
+    if per_user == ("hr.people",):
+        assert rule["conditions"]["tables"] == {"in": ["s.orders"]}
     assert lint_ruleset({"rules": [rule]}, tables=tables).errors == ()
     assert found["variant"] == ("per-user" if columns else "shared")
     caveats = ["row-level-security-invisible"] if is_warned else []
@@ -206,6 +210,34 @@ def test_results_of_tables_that_differ_per_user_are_never_shared(
     assert [code for code in advice.report.caveats or () if code.startswith("row")] == caveats
     assert found["predicted"]["gain"]["hits"]["low"] > 100
     check_promises(files, rules, advice)
+
+
+def test_statements_on_several_tables_are_shared_without_the_tables_that_differ(tmp_path: Path) -> None:
+    """The rule excludes such a table in each spelling of the log."""
+    tables = WarehouseTables(per_user=("hr.people",))
+    shared = [
+        replace(
+            read("SELECT ? FROM s.orders JOIN s.items", "", at=at, userName=USERS[number % 2]),
+            tables=("s.orders", "s.items"),
+        )
+        for number, at in enumerate(times(3, 10))
+    ]
+    own = [
+        replace(
+            read('SELECT ? FROM s.orders JOIN "HR".PEOPLE', "", at=at + 5, userName="ann"),
+            tables=("s.orders", '"HR".PEOPLE'),
+        )
+        for at in times(3, 10)
+    ]
+    files, rules, advice = run_log(tmp_path, shared + own, [], tables=tables)
+    (found,) = [row for row in advice.recommendations if row["variant"] == "shared"]
+    (rule,) = found["rules"]
+    assert rule["conditions"]["not"] == {
+        "tables": {"containsAny": ["hr.people", '"HR".PEOPLE'], "ignoreCase": True}
+    }
+    assert rule["varyBy"] == []
+    assert lint_ruleset({"rules": [rule]}, tables=tables).errors == ()
+    check_promises(files, rules, advice, tables)
 
 
 def test_where_row_level_security_is_invisible_the_rule_per_user_is_beside(tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ export async function show({ tenant, signal, reload, guard }) {
           Object.fromEntries(texts.map((one) => [one.name, one.value.trim() || undefined]))
         ),
         perUserTables: perUserTables(),
+        views: house?.views,
         pricing: prices.read().length || house?.pricing ? prices.read() : undefined,
       },
     }),

@@ -184,10 +184,10 @@ const FORMS = {
       const use = button(
         "Use this connection",
         async () => {
-          const { credentialRef, perUserTables } = house ?? {};
+          const { credentialRef, perUserTables, views } = house ?? {};
           await putConfig(tenant, {
             ...config,
-            warehouse: { ...connection, credentialRef, perUserTables },
+            warehouse: { ...connection, credentialRef, perUserTables, views },
           });
           notify("Saved.");
           await changed();
