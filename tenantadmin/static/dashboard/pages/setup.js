@@ -184,10 +184,10 @@ const FORMS = {
       const use = button(
         "Use this connection",
         async () => {
-          const { credentialRef, perUserTables, views } = house ?? {};
+          const { credentialRef, perUserTables, views, pricing } = house ?? {};
           await putConfig(tenant, {
             ...config,
-            warehouse: { ...connection, credentialRef, perUserTables, views },
+            warehouse: { ...connection, credentialRef, perUserTables, views, pricing },
           });
           notify("Saved.");
           await changed();
