@@ -34,6 +34,7 @@ help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
 
 run: .venv/run.stamp ## Run the whole service with demo data, on PORT (default 8000)
+	@echo "Starting"
 	@exec $(BIN)/python manage.py serve --demo
 
 # Some tests wait for deadlines, so there are more workers than processors.

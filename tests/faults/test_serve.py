@@ -232,7 +232,7 @@ def test_a_later_process_starts_after_the_announcement_which_is_repeated_below_i
 def test_a_process_that_ends_again_and_again_starts_after_longer_and_longer(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     script = f"echo x >> {starts}; test $(wc -l < {starts}) -lt 4 || kill -INT $PPID; exit 3"
-    ended = supervise({"one": ["sh", "-c", script]}, var_dir=tmp_path, on_start="__import__('time').sleep(0)")
+    ended = supervise({"one": ["sh", "-c", script]}, var_dir=tmp_path, on_start="''", later="one")
     assert re.findall(r"one ended with exit code 3\. It starts again in (\S+) s\.", ended.stdout)[:3] == [
         "0.1",
         "0.2",
