@@ -31,6 +31,7 @@ if asked["name"]:
 answers = {}
 for path in asked["paths"]:
     answer = client.get(path)
-    is_json = "json" in answer["Content-Type"]
-    answers[path] = [answer.status_code, answer.json() if is_json else answer.getvalue().decode()]
+    body = answer.getvalue().decode()
+    is_json = "json" in answer.get("Content-Type", "")
+    answers[path] = [answer.status_code, json.loads(body) if is_json and body else body]
 Path(asked["file"]).write_text(json.dumps(answers))

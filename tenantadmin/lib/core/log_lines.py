@@ -24,6 +24,7 @@ class NoBrokerTraceback(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.exc_info and type(record.exc_info[1]).__module__.partition(".")[0] in {"redis", "kombu"}:
+            record.msg, record.args = f"{record.getMessage()}: {record.exc_info[1]}", ()
             record.exc_info = None
         return True
 

@@ -112,7 +112,8 @@ class Command(BaseCommand):
             with timed("Migrating the database (ten seconds the first time)"):
                 call_command("migrate", interactive=False, verbosity=0)
             if demo:
-                call_command("seed_demo", later=True)
+                with timed("Writing the log of the demo (half a minute the first time)"):
+                    call_command("seed_demo", later=True)
             settings.STATIC_ROOT.mkdir(parents=True, exist_ok=True)
             if not settings.DEBUG:
                 call_command("collectstatic", interactive=False, verbosity=0)

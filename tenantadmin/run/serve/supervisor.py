@@ -168,7 +168,7 @@ class Supervisor:
                 try:
                     server.start_again()
                 except EmbeddedError as error:
-                    end, began = f"did not start: {error}", time.monotonic()
+                    end, began = str(error).removeprefix(f"{server.name} "), time.monotonic()
                 else:
                     self._print(f"{server.name} runs (pid={server.pid})")
                     break
