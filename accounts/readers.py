@@ -572,9 +572,13 @@ class SetAccountOwners(Change):
 
 @dataclass(slots=True)
 class GiveGrant(Change):
-    """Store a new grant. One that staff give ends after `MAX_STAFF_GRANT` at the latest."""
+    """Store a new grant. Without an end it ends at ``latest``, if given.
+
+    One that staff give ends after `MAX_STAFF_GRANT` at the latest.
+    """
 
     grant: PermissionGrant
+    latest: dt.datetime | None = None
 
     def tenants(self) -> Iterable[UUID]:
         if self.grant.resource == GrantResource.TENANT:
@@ -590,7 +594,7 @@ class GiveGrant(Change):
         if grant.expires_at is not None and grant.expires_at > latest:
             message = f"A grant by a platform admin lasts {MAX_STAFF_GRANT.days} days at most."
             raise ValidationFailed.at("/expiresAt", "too-late", message)
-        grant.expires_at = grant.expires_at or latest
+        grant.expires_at = grant.expires_at or min(latest, self.latest or latest)
         if told := sorted(approval.required.intersection(self.tenants())):
             detail = ", ".join(grant.permissions)
             yield Need(Effect.GRANT, grant.resource_id, grant.grantee.email, told, detail)
@@ -602,6 +606,7 @@ class GiveGrant(Change):
         yield grant.resource_id, f"{grant.grantee.email} may do this until {until}: {may}."
 
     def write(self, author: Author) -> PermissionGrant:
+        self.grant.expires_at = self.grant.expires_at or self.latest
         self.grant.save(force_insert=True)
         _record_grant(EventKind.GRANT_CREATED, self.grant, actor=author.email)
         return self.grant

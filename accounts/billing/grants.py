@@ -113,7 +113,7 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
         raise ValidationFailed(details=details)
     claims = principal.claims
     with transaction.atomic():
-        expires_at = new.expires_at if claims.is_sign_in else end_within(new.expires_at, claims=claims)
+        latest = None if claims.is_sign_in else end_within(new.expires_at, claims=claims)
         grantee, is_new = User.objects.lock_or_create(new.grantee)
         if is_new:
             # The caller, who is told of its own events, must not be the actor.
@@ -124,10 +124,10 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
             resource_id=new.resource_id,
             permissions=sorted(set(new.permissions)),
             granted_by_id=principal.rights.user_id,
-            expires_at=expires_at,
+            expires_at=new.expires_at,
             made_with_id=claims.personal_access_token,
         )
-        change_readers(Author.of(principal), GiveGrant(grant))
+        change_readers(Author.of(principal), GiveGrant(grant, latest=latest))
     return grant
 
 

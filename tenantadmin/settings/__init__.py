@@ -72,11 +72,11 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "tenantadmin.lib.http.middleware.request_id",
+    "corsheaders.middleware.CorsMiddleware",
     # First, so that what the others answer themselves has the headers too.
     "tenantadmin.lib.http.middleware.security_headers",
     "django.middleware.security.SecurityMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "corsheaders.middleware.CorsMiddleware",
     "tenantadmin.lib.http.middleware.health",
     "tenantadmin.lib.http.middleware.refuse_nul",
     "tenantadmin.lib.http.middleware.body_limit",
