@@ -170,7 +170,8 @@ def store_pat(
             )
         expires_at = wanted.expires_at
         if maker is not None and maker_pat is not None:
-            latest = end_within(expires_at, claims=maker.claims)
+            number = maker.claims.secret_number
+            latest = end_within(expires_at, pat_id=maker_pat, secret_number=number)
             expires_at = expires_at or min(default_expiry(), latest)
             # It is of the session of staff that its maker is of.
             session = PersonalAccessToken.objects.values_list("session", flat=True).get(pk=maker_pat)

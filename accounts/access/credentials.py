@@ -18,7 +18,7 @@ from django.utils.module_loading import import_string
 from msgspec import Meta
 
 from accounts.access.assurance import UNPROVEN, Assurance
-from accounts.access.principal import WILDCARD, Claims, Rights
+from accounts.access.principal import WILDCARD, Rights
 from accounts.access.rights import rights_of, rights_on_session
 from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
@@ -117,10 +117,10 @@ def default_expiry() -> dt.datetime:
     return now() + dt.timedelta(days=min(settings.PAT_DEFAULT_DAYS, settings.PAT_MAX_DAYS))
 
 
-def end_within(expires_at: dt.datetime | None, *, claims: Claims) -> dt.datetime:
+def end_within(expires_at: dt.datetime | None, *, pat_id: int, secret_number: int) -> dt.datetime:
     """Return when something that a PAT's token makes ends: with the secret behind the token at the latest.
 
-    Lock the PAT, in a transaction.
+    Lock the PAT, in a transaction. ``secret_number`` is a claim of the token.
 
     Raises:
         InvalidToken: the PAT has just ended.
@@ -128,8 +128,8 @@ def end_within(expires_at: dt.datetime | None, *, claims: Claims) -> dt.datetime
     """
     # A revocation at the same time waits for the lock, and ends what is made.
     rows = PersonalAccessToken.objects.in_force().select_for_update(no_key=True)
-    pat = rows.filter(pk=claims.personal_access_token).first()
-    is_former = pat is not None and claims.secret_number != pat.secret_number
+    pat = rows.filter(pk=pat_id).first()
+    is_former = pat is not None and secret_number != pat.secret_number
     latest = None if pat is None else pat.previous_ends_at if is_former else pat.expires_at
     if latest is None or latest <= now():
         raise InvalidToken("The personal access token behind this token has ended.")

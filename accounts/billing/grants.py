@@ -111,9 +111,11 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
         count_use(limit=settings.INVITATION_LIMIT, kind="grant", key=principal.email)
     if details:
         raise ValidationFailed(details=details)
-    claims = principal.claims
+    pat_id, number = principal.claims.personal_access_token, principal.claims.secret_number
     with transaction.atomic():
-        latest = None if claims.is_sign_in else end_within(new.expires_at, claims=claims)
+        latest = None
+        if pat_id is not None:
+            latest = end_within(new.expires_at, pat_id=pat_id, secret_number=number)
         grantee, is_new = User.objects.lock_or_create(new.grantee)
         if is_new:
             # The caller, who is told of its own events, must not be the actor.
@@ -125,7 +127,7 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
             permissions=sorted(set(new.permissions)),
             granted_by_id=principal.rights.user_id,
             expires_at=new.expires_at,
-            made_with_id=claims.personal_access_token,
+            made_with_id=pat_id,
         )
         change_readers(Author.of(principal), GiveGrant(grant, latest=latest))
     return grant

@@ -89,6 +89,17 @@ class TestOfTokens:
         ends_at = PersonalAccessToken.objects.get(pk=made["id"]).expires_at
         assert ends_at <= now() + dt.timedelta(seconds=60)
 
+    def test_what_the_former_secret_makes_ends_with_it(
+        self, client: ApiClient, parent: PersonalAccessToken, world: factories.World
+    ) -> None:
+        signed_in(world.owner).post(f"{TOKENS}/{parent.pk}/rotate", {"graceSeconds": 60})
+        former = PersonalAccessToken.objects.get(pk=parent.pk).previous_ends_at
+        assert former is not None
+        made = self.make(client, world).json()
+        assert made["expiresAt"] == format_timestamp(former)
+        late = format_timestamp(former + dt.timedelta(seconds=1))
+        assert self.make(client, world, expiresAt=late).status_code == 400
+
     def test_rotating_it_makes_it_no_longer(
         self, client: ApiClient, parent: PersonalAccessToken, world: factories.World
     ) -> None:
