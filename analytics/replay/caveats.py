@@ -28,7 +28,8 @@ class Caveat(StrEnum):
 
 #: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
 _CAVEATS: Final = {
-    Caveat.WRITES_PAST_GATEWAY: "Writes past the Gateway are not in the log: the risk may be higher.",
+    Caveat.WRITES_PAST_GATEWAY: "Writes past the Gateway are not in the log, nor is what triggers, foreign "
+    "keys, rules, inheritance and streams change in the warehouse: the risk may be higher.",
     Caveat.LITERALS_HIDDEN: "The log hides literals of some statements, so hits have bounds.",
     Caveat.GATEWAY_UNKNOWN: "The log does not say what the Gateway declines by itself: the bounds are wider.",
     Caveat.KEYS_PER_USER: "The Gateway of this log keeps users apart, also where the rules do not vary.",

@@ -11,7 +11,12 @@ import msgspec
 from msgspec import Meta
 
 from analytics.reports.reading import ReportHead, ReportQuery
-from analytics.reports.stale_sql import stale_findings_sql, stale_totals_sql
+from analytics.reports.stale_sql import (
+    learned_views_sql,
+    spellings_sql,
+    stale_findings_sql,
+    stale_totals_sql,
+)
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -39,6 +44,17 @@ class StaleFinding(JsonStruct):
     longest_ms: Annotated[Count, Meta(description="The longest time from a change to such a hit.")]
 
 
+class TableSpellings(JsonStruct):
+    table: str
+    spellings: list[str]
+
+
+class LearnedView(JsonStruct):
+    view: str
+    tables: list[str]
+    is_configured: Annotated[bool, Meta(description="True if `warehouse.views` has it.")]
+
+
 class StaleReport(ReportHead):
     """Hits whose result may have been stale. Numbers cover hits with a known age."""
 
@@ -48,7 +64,20 @@ class StaleReport(ReportHead):
     ]
     rules: list[StaleRule]
     findings: list[StaleFinding]
-    caveats: list[str]
+    caveats: Annotated[
+        list[str], Meta(description="What the log cannot show: docs/insights.md says it in words.")
+    ]
+    spellings: Annotated[
+        list[TableSpellings],
+        Meta(description="Tables that the log names in several ways, at most 100. They count as one table."),
+    ]
+    views: Annotated[
+        list[LearnedView],
+        Meta(
+            description="Views that the log creates, with what they read. Those of `warehouse.views` count "
+            "as they are configured."
+        ),
+    ]
 
 
 def stale_report(log: LogReader, *, window: Window, warehouse: WarehouseTables) -> StaleReport:
@@ -59,8 +88,17 @@ def stale_report(log: LogReader, *, window: Window, warehouse: WarehouseTables) 
     """
     statements = {
         name: query(first=window.first, last=window.last, warehouse=warehouse)
-        for name, query in (("findings", stale_findings_sql), ("rules", stale_totals_sql))
+        for name, query in (
+            ("findings", stale_findings_sql),
+            ("rules", stale_totals_sql),
+            ("spellings", spellings_sql),
+            ("views", learned_views_sql),
+        )
     }
+    read: dict[str, list[str]] = {}
+    for row in log.rows(statements["views"]):
+        read.setdefault(row["view"], []).append(row["name"])
+    configured = {view for view, _ in warehouse.view_pairs}
     rules = msgspec.convert(log.rows(statements["rules"]), list[StaleRule])
     return StaleReport(
         from_=window.first,
@@ -69,6 +107,15 @@ def stale_report(log: LogReader, *, window: Window, warehouse: WarehouseTables) 
         at_risk=sum(rule.at_risk for rule in rules),
         rules=[rule for rule in rules if rule.at_risk],
         findings=msgspec.convert(log.rows(statements["findings"]), list[StaleFinding]),
-        caveats=["writes-past-the-gateway-are-invisible", "hits-without-an-age-are-left-out"],
+        caveats=[
+            "writes-past-the-gateway-are-invisible",
+            "changes-inside-the-warehouse-are-invisible",
+            "hits-without-an-age-are-left-out",
+        ],
+        spellings=msgspec.convert(log.rows(statements["spellings"]), list[TableSpellings]),
+        views=[
+            LearnedView(view=view, tables=tables, is_configured=view in configured)
+            for view, tables in read.items()
+        ],
         queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
     )

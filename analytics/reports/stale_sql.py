@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from analytics.changed_tables import changed_sql
 from analytics.learned_views import defines_sql, view_sql
 from logs.quoting import quote_texts
-from rules.tables.names_sql import may_be_sql, names_sql
+from rules.tables.names_sql import may_be_sql, name_sql, names_sql
 from rules.tables.warehouse import ANY_TABLES
 from tenantadmin.lib.core.timestamps import days_before
 
@@ -28,7 +28,8 @@ LOOK_BACK_DAYS: Final = 7
 #: ``cacheAgeSeconds`` is rounded down, so the result may be this many milliseconds older.
 _ROUNDING_MS: Final = 999
 _MAX_FINDINGS: Final = 1_000
-_PLACE: Final = re.compile(r"\{(changed|defines|view|names|views|viewed)\}")
+_MAX_SPELLED: Final = 100
+_PLACE: Final = re.compile(r"\{(changed|defines|view|name|names|views|viewed)\}")
 _CHANGES: Final = """
 WITH RECURSIVE changes AS MATERIALIZED (
     SELECT
@@ -48,7 +49,21 @@ views AS MATERIALIZED (
     FROM configured UNION SELECT view, name FROM learned WHERE view NOT IN (SELECT view FROM configured)
 ),
 """
-_LEARNED: Final = _CHANGES.strip().removesuffix(",") + "\nFROM learned WHERE view <> name ORDER BY ALL"
+_LEARNED: Final = (
+    _CHANGES.strip().removesuffix(",") + "\nFROM learned WHERE view <> name ORDER BY ALL LIMIT 1000"
+)
+#: The tables that the log names in several ways. A name is one way of the longest name that it may be.
+_SPELLINGS: Final = f"""
+WITH texts AS (
+    SELECT DISTINCT unnest(json_extract_string(tables, '$[*]')) AS text
+    FROM (SELECT DISTINCT tables FROM proxy_logs WHERE day BETWEEN $first AND $last AND json_valid(tables))
+),
+named AS MATERIALIZED (SELECT text, {{name}} AS name FROM texts)
+SELECT longest.name AS "table", list(DISTINCT named.text ORDER BY named.text) AS spellings
+FROM (SELECT DISTINCT name FROM named) AS longest JOIN named ON {may_be_sql("longest.name", "named.name")}
+GROUP BY longest.name
+HAVING max(length(named.name)) = length(longest.name) AND count(DISTINCT named.text) > 1
+ORDER BY len(spellings) DESC, "table" LIMIT {_MAX_SPELLED}"""
 _STALE: Final = (
     _CHANGES
     + f"""hits AS MATERIALIZED (
@@ -127,6 +142,11 @@ def learned_views_sql(*, first: date, last: date, warehouse: WarehouseTables) ->
     return _fill(_LEARNED, first=first, last=last, warehouse=warehouse)
 
 
+def spellings_sql(*, first: date, last: date, warehouse: WarehouseTables) -> str:
+    """Return the query for each ``table`` that the log names in several ways, with its ``spellings``."""
+    return _fill(_SPELLINGS, first=first, last=last, warehouse=warehouse)
+
+
 def _fill(sql: str, *, first: date, last: date, warehouse: WarehouseTables) -> str:
     earliest = days_before(first, LOOK_BACK_DAYS)
     for name, day in (("earliest", earliest), ("first", first), ("last", last)):
@@ -142,6 +162,7 @@ def _with_names(sql: str, warehouse: WarehouseTables) -> str:
         "changed": changed_sql("statement", "tables", database=database),
         "defines": defines_sql("statement"),
         "view": view_sql("statement", database=database),
+        "name": name_sql("text", database=database),
         "names": names_sql("tables", database=database),
         "views": views,
         "viewed": viewed,

@@ -135,6 +135,15 @@ class TestStale:
             }
         ]
         assert (body["from"], body["to"]) == (str(DAY), str(DAY))
+        assert (body["spellings"], body["views"]) == ([], [])
+
+    def test_the_report_says_in_how_many_ways_the_log_names_a_table(self, world: World) -> None:
+        create = self.change(1, '["v.a","s.a"]', "CREATE VIEW v.a AS SELECT ? FROM s.a", isDDL=True)
+        put(world, create, self.hit(2, 1, '["S.A"]'), self.hit(3, 1, '["\\"p\\".s.a","s.b"]'))
+        body = self.report(world)
+        assert body["spellings"] == [{"table": "p.s.a", "spellings": ['"p".s.a', "S.A", "s.a"]}]
+        assert body["views"] == [{"view": "v.a", "tables": ["s.a"], "isConfigured": False}]
+        assert "changes-inside-the-warehouse-are-invisible" in body["caveats"]
 
     @pytest.mark.parametrize("age", [2_147_484, 2_592_000, 2**31 - 1])
     def test_an_age_may_be_as_large_as_its_column(self, world: World, age: int) -> None:
@@ -388,7 +397,7 @@ class TestTimeline:
 @pytest.mark.parametrize(
     ("report", "database_queries", "log_queries"),
     # One of the queries reads the list of files, because it changed.
-    [("reports/stale", 6, 2), ("reports/leaks", 8, 2), ("timeline", 6, 1)],
+    [("reports/stale", 11, 4), ("reports/leaks", 8, 2), ("timeline", 6, 1)],
 )
 def test_the_number_of_queries_does_not_depend_on_the_log(
     world: World, report: str, database_queries: int, log_queries: int
