@@ -285,4 +285,10 @@ def _mail_staff(request: AccessRequest) -> None:
         "service": settings.PUBLIC_BASE_URL,
     }
     subject = f"Your access to {tenant} is {request.outcome}"
-    mail_later(to=request.staff.email, subject=subject, template="access_answered", context=context)
+    mail_later(
+        to=request.staff.email,
+        subject=subject,
+        template="access_answered",
+        context=context,
+        tenant_id=request.tenant_id,
+    )

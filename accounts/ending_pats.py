@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
-import logging
 from typing import Final
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import F
 
-from accounts.mailing import MailNotSent, send_mail
+from accounts.mailing import mail_later
 from accounts.models import PersonalAccessToken
 from tenantadmin.lib.core.formats import exact_minute
 from tenantadmin.lib.core.mail_text import named
 from tenantadmin.lib.core.timestamps import now
-
-logger = logging.getLogger(__name__)
 
 #: The mail is sent this long before the end.
 NOTICE: Final = dt.timedelta(days=7)
@@ -28,8 +26,7 @@ _MOST: Final = 500
 def mail_ending_pats() -> int:
     """Mail the owners of tokens that end within `NOTICE`. Return the number of mails.
 
-    A token is marked before its mail is sent, so a killed worker sends none twice. If the mail server fails,
-    the next run tries again.
+    A token is marked in the transaction that puts its mail into the outbox.
     """
     if not settings.MAGIC_LINKS_ENABLED:  # without a mail server
         return 0
@@ -39,20 +36,13 @@ def mail_ending_pats() -> int:
         end_mailed_at=None,
         owner__is_active=True,
     )
-    sent = 0
-    for pat in list(ending.select_related("owner").order_by("expires_at", "pk")[:_MOST]):
-        row = PersonalAccessToken.objects.filter(pk=pat.pk)
-        if not row.filter(end_mailed_at=None).update(end_mailed_at=now()):
-            continue  # another worker has it
-        try:
+    with transaction.atomic():
+        rows = ending.select_for_update(no_key=True, skip_locked=True, of=("self",)).select_related("owner")
+        pats = list(rows.order_by("expires_at", "pk")[:_MOST])
+        for pat in pats:
             _mail(pat)
-        except MailNotSent:
-            row.update(end_mailed_at=None)
-            break
-        sent += 1
-    if sent:
-        logger.info("Mailed the end of %d personal access tokens", sent)
-    return sent
+        PersonalAccessToken.objects.filter(pk__in=[pat.pk for pat in pats]).update(end_mailed_at=now())
+    return len(pats)
 
 
 def _mail(pat: PersonalAccessToken) -> None:
@@ -63,10 +53,5 @@ def _mail(pat: PersonalAccessToken) -> None:
         "link": f"{settings.DASHBOARD_URL}#/account",
         "service": settings.PUBLIC_BASE_URL,
     }
-    send_mail(
-        to=pat.owner.email,
-        subject=f"Your personal access token {named(pat.name)} ends soon",
-        template="pat-end",
-        context=context,
-        headers={"Auto-Submitted": "auto-generated"},
-    )
+    subject = f"Your personal access token {named(pat.name)} ends soon"
+    mail_later(to=pat.owner.email, subject=subject, template="pat-end", context=context)

@@ -280,12 +280,18 @@ def delete_old_proposals() -> int:
 
 
 def mail_owners(tenant_id: UUID, *, subject: str, template: str, context: Mapping[str, Any]) -> None:
-    """Mail the owners of a tenant after the present transaction. The tenant's name follows ``subject``."""
+    """Mail the owners of a tenant, in the present transaction. The tenant's name follows ``subject``."""
     name = Tenant.objects.values_list("name", flat=True).get(pk=tenant_id)
     content = {**context, "tenant": named(name), "service": settings.PUBLIC_BASE_URL}
     owners = Membership.objects.owners_of(tenant_id).filter(user__is_active=True)
     for email in owners.values_list("user__email", flat=True):
-        mail_later(to=email, subject=f"{subject} {named(name)}", template=template, context=content)
+        mail_later(
+            to=email,
+            subject=f"{subject} {named(name)}",
+            template=template,
+            context=content,
+            tenant_id=tenant_id,
+        )
 
 
 # --- The rule ---------------------------------------------------------------------------------
@@ -365,8 +371,10 @@ def _mail_change(
 ) -> None:
     """Mail a change, or what is asked for, of who can read a tenant or owns an account."""
     name = Tenant.objects.filter(pk=resource_id).values_list("name", flat=True).first()
-    kind, name = ("account", Account.objects.get(pk=resource_id).name) if name is None else ("tenant", name)
-    place = f"{kind} {named(name)}"
+    if name is None:
+        tenant_id, place = None, f"account {named(Account.objects.get(pk=resource_id).name)}"
+    else:
+        tenant_id, place = resource_id, f"tenant {named(name)}"
     content = {
         **context,
         "place": place,
@@ -377,7 +385,13 @@ def _mail_change(
     subject = f"{'Staff ask to change' if 'until' in context else 'Staff changed'} who can read your {place}"
     for email in audience:
         if email != author:
-            mail_later(to=email, subject=subject, template="readers_changed", context=content)
+            mail_later(
+                to=email,
+                subject=subject,
+                template="readers_changed",
+                context=content,
+                tenant_id=tenant_id,
+            )
 
 
 # --- Memberships ------------------------------------------------------------------------------

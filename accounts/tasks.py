@@ -16,6 +16,7 @@ from accounts.billing.fqdns import remove_old_fqdns
 from accounts.ending_pats import mail_ending_pats
 from accounts.invitations import delete_old_invitations
 from accounts.limited_access import end_expired_access
+from accounts.mailing import delete_old_mails
 from accounts.readers import delete_old_proposals
 from accounts.sessions import delete_ended_sessions
 from accounts.tenants.lifecycle import remove_old_tombstones
@@ -72,10 +73,11 @@ def remove_ended_sessions() -> None:
 
 @shared_task
 def remove_old_invitations() -> None:
-    """Remove invitations, requests of staff for access, and their proposals, a month after they expired."""
+    """Remove mails, and invitations, requests and proposals of staff that expired, after a month."""
     delete_old_invitations()
     delete_old_requests()
     delete_old_proposals()
+    delete_old_mails()
 
 
 @shared_task

@@ -11,8 +11,10 @@ from django.db.models import CharField, Exists, Min, OuterRef, Sum
 from django.db.models.functions import Cast, Left
 
 from analytics.models import Build, DayRollup, Kind, Mining, ReplayRun, SummaryDocument, TenantHealth
+from analytics.queues import ALERTS, DIGESTS
 from analytics.summaries.periods import HISTORY
 from logs.models import PendingBuild
+from logs.pending import BUILDS
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -49,6 +51,11 @@ def beat_age() -> float | None:
 def count_running_builds() -> int:
     """Return the number of running builds."""
     return Build.objects.filter(state=Build.State.RUNNING).count()
+
+
+def count_failing_jobs() -> dict[str, int]:
+    """Return how many jobs fail again and again, by queue. Replays and searches end themselves."""
+    return {queue.name: queue.count_failing() for queue in (BUILDS, DIGESTS, ALERTS)}
 
 
 def count_quarantined() -> int:

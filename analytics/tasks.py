@@ -14,19 +14,21 @@ from uuid import UUID
 
 from celery import Task, shared_task
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import InterfaceError, OperationalError
 
 from accounts.events import SYSTEM
+from accounts.mailing import MAILS
+from analytics import queues
 from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects
-from analytics.advice.mining import find_tenants_to_mine, find_waiting_tenants, queue_mining, run_mining
-from analytics.alerts.delivering import delete_old_messages, deliver_messages
-from analytics.alerts.evaluating import evaluate_service, evaluate_tenant, make_alerts_due, take_due_tenants
-from analytics.digest.mailing import send_mails
-from analytics.digest.making import make_due_digest, take_due_digests
+from analytics.advice.mining import find_tenants_to_mine, queue_mining, run_mining
+from analytics.alerts.delivering import ALERT_MAILS, ALERT_WEBHOOKS, delete_old_messages
+from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
+from analytics.digest.mailing import DIGEST_MAILS
+from analytics.digest.making import make_due_digests
 from analytics.digest.model_text import delete_old_exchanges
-from analytics.digest.periods import DigestPeriod
-from analytics.models import Build, ReplayRun
-from analytics.replay.execution import fail_lost_replays, find_queued_tenants, run_next
+from analytics.models import Build
+from analytics.queues import ALERTS, DIGESTS, MININGS
+from analytics.replay.execution import run_next
 from analytics.replay.runs import delete_old_replays
 from analytics.service_state import note_beat
 from analytics.summaries.builds import close_failures, delete_old_builds, end_killed_builds
@@ -36,11 +38,10 @@ from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.outdated import mark_outdated
 from analytics.summaries.periods import is_month, periods_showing
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
-from logs.locks import Busy
 from logs.notifications import receive_events
 from logs.partitions import delete_superseded
 from logs.pending import (
-    RETRY,
+    BUILDS,
     continue_periods,
     days_without_build,
     finish_periods,
@@ -49,37 +50,39 @@ from logs.pending import (
     pending_state,
     postpone,
     read_mark,
-    take_due,
 )
 from logs.sweep import take_next
-from tenantadmin.lib.core.queues import BUILDING, queue_length
+from tenantadmin.lib.core.queues import BUILDING, DEFAULT, REPLAYS
+from tenantadmin.lib.database.locks import Busy
+from tenantadmin.lib.jobs.outbox import send_messages
+from tenantadmin.lib.jobs.work import attempt, start_due
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    from celery.canvas import Signature
 
     from analytics.summaries.periods import DayBuild
+    from logs.models import PendingBuild
+    from tenantadmin.lib.jobs.queue import Queue
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two runs of `queue_builds`, `sweep_logs` and `receive_object_events`.
+#: Seconds between two runs of `start_jobs`, `sweep_logs` and `receive_object_events`.
 QUEUE_SECONDS: Final = 2
 SWEEP_SECONDS: Final = 60
 RECEIVE_SECONDS: Final = 10
 #: No more tasks are sent while this many wait in the queue of builds.
 MAX_QUEUED: Final = 500
+#: The same of replays and searches, which take minutes. Their order does not change any more in the broker.
+MAX_LONG: Final = 8
 #: An upgrade marks no more days while this many are pending.
 MAX_OUTDATED: Final = 1_000
 #: A run of periods begins no month after this many seconds. Its files are kept for twice as long (`GRACE`).
 MONTHS_SECONDS: Final = 300.0
 #: Delay before lost rollups are rebuilt, in case the store loses them again each time.
 REPAIR_DELAY: Final = timedelta(seconds=60)
-#: Seconds between two runs of `watch_replays`.
-WATCH_SECONDS: Final = 30
-#: A task for a digest expires after this many seconds. Then another one is sent.
-DIGEST_SECONDS: Final = 300
-#: A task that evaluates the alerts of a tenant expires after this many seconds.
-ALERT_SECONDS: Final = 300
 #: A task for a part of a day expires after this many seconds. The build of the day has made the part by then.
 PART_SECONDS: Final = 3_600
 #: An unfinished write that began longer ago belongs to a killed process.
@@ -96,20 +99,13 @@ class RetriedTask(Task[Any, None]):
     max_retries = 8
 
 
-@shared_task
-def queue_builds() -> None:
-    """Send a task for each pending build that is due. The cost depends only on the number of changes."""
+# The name of the previous release, so that builds go on while beat or some workers are still of that one.
+@shared_task(name="analytics.tasks.queue_builds")
+def start_jobs() -> None:
+    """Send a task for each job that is due. The cost depends only on the number of due jobs."""
     note_beat()
-    room = max(MAX_QUEUED - queue_length(BUILDING), 0)
-    while builds := take_due(limit=room):
-        room -= len(builds)
-        for build in builds:
-            # When the task expires, the build is due again.
-            options: Any = {"expires": RETRY.total_seconds()}
-            if build.day is None:
-                refresh_periods.apply_async((str(build.tenant),), **options)
-            else:
-                refresh_day.apply_async((str(build.tenant), build.day.isoformat()), **options)
+    for queue, broker_queue, room, make_task in _JOBS:
+        start_due(queue, broker_queue=broker_queue, room=room, make_task=make_task)
 
 
 @shared_task
@@ -149,11 +145,13 @@ def refresh_day(tenant: str, day: str) -> None:
     tenant_id, date_ = UUID(tenant), date.fromisoformat(day)
     if read_mark(tenant=tenant_id, day=date_) is None:
         return  # an earlier task has done it
-    try:
-        if rebuild_day(default_store(), tenant=tenant_id, day=date_, send_parts=_send_parts):
-            logger.info("Rebuilt %s of tenant %s", day, tenant)
-    except Busy:
-        postpone(tenant=tenant_id, day=date_)
+    with attempt(f"The build of {day}", tenant=tenant):
+        try:
+            if rebuild_day(default_store(), tenant=tenant_id, day=date_, send_parts=_send_parts):
+                logger.info("Rebuilt %s of tenant %s", day, tenant)
+        except Busy:
+            postpone(tenant=tenant_id, day=date_)
+            raise
 
 
 def _send_parts(tenant: UUID, day: date, stage: str, parts: Mapping[int, str]) -> None:
@@ -187,16 +185,17 @@ def refresh_periods(tenant: str) -> None:
     mark = read_mark(tenant=tenant_id, day=None)
     if mark is None:
         return  # an earlier task has done it
-    try:
-        with snapshot_days(tenant=tenant_id) as builds:
-            is_complete = _rebuild_periods(tenant_id, builds)
-            if is_complete:
-                close_failures(Build.objects.filter(tenant_id=tenant_id).of_periods())
-    except Busy:
-        postpone(tenant=tenant_id, day=None)
-        return
-    if is_complete:
-        finish_periods(tenant=tenant_id, mark=mark)
+    with attempt("A build of periods", tenant=tenant):
+        try:
+            with snapshot_days(tenant=tenant_id) as builds:
+                is_complete = _rebuild_periods(tenant_id, builds)
+                if is_complete:
+                    close_failures(Build.objects.filter(tenant_id=tenant_id).of_periods())
+        except Busy:
+            postpone(tenant=tenant_id, day=None)
+            raise
+        if is_complete:
+            finish_periods(tenant=tenant_id, mark=mark)
 
 
 def _rebuild_periods(tenant: UUID, builds: Sequence[DayBuild]) -> bool:
@@ -260,107 +259,59 @@ def remove_unfinished_writes() -> None:
         logger.info("Removed %d unfinished writes from the store", removed)
 
 
-def start_replay(run: ReplayRun) -> None:
-    """Start the task of a queued replay when the transaction ends. If that fails, `watch_replays` does."""
-    if run.state == ReplayRun.State.QUEUED:
-        transaction.on_commit(lambda: run_replay.delay(str(run.tenant_id)), robust=True)
-
-
 @shared_task
 def run_replay(tenant: str) -> None:
     """Run the next queued replay of a tenant. If another worker runs one, it will start the next."""
-    with suppress(Busy):
+    with attempt("A replay", tenant=tenant):
         if run_next(default_store(), tenant_id=UUID(tenant)):
             run_replay.delay(tenant)
 
 
 @shared_task
-def watch_replays() -> None:
-    """Fail the replays of killed workers, and start queued replays whose task was lost."""
-    fail_lost_replays()
-    for tenant in find_queued_tenants():
-        run_replay.apply_async((str(tenant),), expires=WATCH_SECONDS)
+def refresh_digests(tenant: str) -> None:
+    """Make the digests of a tenant that are due."""
+    with attempt("A digest", tenant=tenant):
+        make_due_digests(default_store(), tenant=UUID(tenant))
 
 
 @shared_task
-def refresh_digests() -> None:
-    """Start a task for each missing or stale digest: its day has ended, or a build has changed."""
-    for tenant, periods in take_due_digests():
-        for period in periods:
-            # If the task expires, the digest is due again.
-            refresh_digest.apply_async((str(tenant), period), expires=DIGEST_SECONDS)
-
-
-@shared_task(base=RetriedTask)
-def refresh_digest(tenant: str, period: str) -> None:
-    """Make a digest if it is missing or stale."""
-    with suppress(Busy):
-        make_due_digest(default_store(), tenant=UUID(tenant), period=DigestPeriod.named(period))
-
-
-@shared_task
-def mail_digests() -> None:
-    """Send the queued mails with digests."""
-    if sent := send_mails():
-        logger.info("Mailed %d digests", sent)
-
-
-@shared_task
-def watch_alerts() -> None:
-    """Start a task for each tenant with alerts that are due, and evaluate the alerts of the service."""
-    for tenant in take_due_tenants():
-        # If the task expires, the alerts are due again ten minutes later.
-        evaluate_alerts.apply_async((str(tenant),), expires=ALERT_SECONDS)
+def watch_service() -> None:
+    """Evaluate the alerts of the service."""
     evaluate_service()
 
 
-@shared_task(base=RetriedTask)
+@shared_task
 def evaluate_alerts(tenant: str) -> None:
-    """Evaluate the alerts of a tenant. If another worker does, they are due again at once."""
-    try:
+    """Evaluate the alerts of a tenant."""
+    with attempt("An evaluation of alerts", tenant=tenant):
         evaluate_tenant(default_store(), tenant=UUID(tenant))
-    except Busy:
-        make_alerts_due(tenant=UUID(tenant))
+
+
+#: All messages, those that are sent first before the others.
+OUTBOX: Final = (MAILS, ALERT_WEBHOOKS, ALERT_MAILS, DIGEST_MAILS)
 
 
 @shared_task
-def deliver_alerts() -> None:
-    """Send the messages of alerts that are due. Do nothing if another worker does."""
+def send_outbox() -> None:
+    """Send the messages that are due. Do nothing if another worker does."""
     with suppress(Busy):
-        if delivered := deliver_messages():
-            logger.info("Delivered %d messages of alerts", delivered)
+        if delivered := send_messages(OUTBOX):
+            logger.info("Delivered %d messages", delivered)
 
 
 @shared_task
 def mine_every_tenant() -> None:
-    """Search for recommendations for every tenant with recent logs."""
+    """Queue a search for recommendations for every tenant with recent logs."""
     for tenant in find_tenants_to_mine():
-        mine_again.delay(str(tenant))
-
-
-@shared_task(base=RetriedTask)
-def mine_again(tenant: str) -> None:
-    """Queue and run a search for recommendations with the current rules and log."""
-    queue_mining(tenant_id=UUID(tenant), actor=SYSTEM)
-    mine_tenant.delay(tenant)
+        queue_mining(tenant_id=tenant, actor=SYSTEM)
 
 
 @shared_task
 def mine_tenant(tenant: str) -> None:
-    """Run the queued search for recommendations of a tenant, then measure accepted recommendations.
-
-    Do nothing if another worker runs the search.
-    """
-    with suppress(Busy):
+    """Run the queued search for recommendations of a tenant, then measure accepted recommendations."""
+    with attempt("A search", tenant=tenant):
         if run_mining(default_store(), tenant_id=UUID(tenant)):
             measure_tenant.delay(tenant)
-
-
-@shared_task
-def watch_minings() -> None:
-    """Start the searches whose task was lost or whose worker was killed."""
-    for tenant in find_waiting_tenants():
-        mine_tenant.apply_async((str(tenant),), expires=WATCH_SECONDS)
 
 
 @shared_task
@@ -375,3 +326,20 @@ def measure_tenant(tenant: str) -> None:
     """Measure the accepted recommendations of a tenant. Do nothing if another worker does."""
     with suppress(Busy):
         measure_tenant_effects(default_store(), tenant_id=UUID(tenant))
+
+
+def _build_task(build: PendingBuild) -> Signature[Any]:
+    if build.day is None:
+        return refresh_periods.si(str(build.tenant_id))
+    return refresh_day.si(str(build.tenant_id), build.day.isoformat())
+
+
+#: The rows that wait for work, the broker's queue of their tasks, how many tasks wait there at most, and the
+#: task of a row.
+_JOBS: Final[Sequence[tuple[Queue[Any], str, int, Callable[[Any], Signature[Any]]]]] = (
+    (BUILDS, BUILDING, MAX_QUEUED, _build_task),
+    (DIGESTS, BUILDING, MAX_QUEUED, lambda row: refresh_digests.si(str(row.tenant_id))),
+    (ALERTS, DEFAULT, MAX_QUEUED, lambda row: evaluate_alerts.si(str(row.tenant_id))),
+    (queues.REPLAYS, REPLAYS, MAX_LONG, lambda row: run_replay.si(str(row.tenant_id))),
+    (MININGS, REPLAYS, MAX_LONG, lambda row: mine_tenant.si(str(row.tenant_id))),
+)

@@ -70,9 +70,9 @@ def fill(count: int) -> None:
 def run_cycle() -> None:
     for number in range(_CHANGED):
         notify(tenant=uuid.UUID(int=number * 97), days=[date(2026, 11, 24)])
-    tasks.queue_builds()
+    tasks.start_jobs()
     PendingBuild.objects.update(due_at=datetime.now(UTC))
-    tasks.queue_builds()
+    tasks.start_jobs()
     assert not PendingBuild.objects.exists()
 
 

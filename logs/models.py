@@ -14,6 +14,7 @@ from django.db import models
 
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.months import MonthlyModel
+from tenantadmin.lib.jobs.queue import Job
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -127,7 +128,7 @@ class SupersededFile(models.Model):
         return self.key
 
 
-class PendingBuild(models.Model):
+class PendingBuild(Job):
     """A day that must be built or, if ``day`` is null, the stale months, years and history of a tenant.
 
     The row exists until the build is current, so a build whose task or worker is lost starts again.
@@ -139,10 +140,7 @@ class PendingBuild(models.Model):
     mark = models.UUIDField(default=uuid4)
     #: The first mark since the last build.
     marked_at = models.DateTimeField(default=now)
-    #: When the next task is sent.
     due_at = models.DateTimeField(default=now, db_index=True)
-    #: How many tasks were sent since the row was created.
-    attempts = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta:
         ordering = ("due_at", "id")

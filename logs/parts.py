@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, transaction
 
 from logs.layout import parts_prefix
-from logs.locks import Busy, build_lock
 from logs.models import DayPart, Partition, SupersededFile
 from logs.partitions import supersede_replaced
+from tenantadmin.lib.database.locks import Busy, build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

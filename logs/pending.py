@@ -1,8 +1,4 @@
-"""The queue of builds in the database. A row stays until its build is done.
-
-Celery's queues may lose a task, and a worker may be killed. Each row is therefore sent as a task again and
-again while it exists.
-"""
+"""The builds that must be done. A row stays until its build is done (`tenantadmin.lib.jobs.queue`)."""
 
 from __future__ import annotations
 
@@ -11,11 +7,12 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
 from django.db import transaction
-from django.db.models import CharField, Count, Exists, Max, Min, OuterRef, Q, Window
-from django.db.models.functions import Cast, RowNumber
+from django.db.models import CharField, Count, Exists, Max, Min, OuterRef, Q
+from django.db.models.functions import Cast
 
 from logs.models import Partition, PendingBuild
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs.queue import ATTEMPTS_TO_FAIL, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +26,7 @@ RETRY: Final = timedelta(seconds=60)
 #: The time doubles with each attempt, up to this.
 LONGEST_RETRY: Final = timedelta(minutes=10)
 #: Months and years wait for a day without a build until it has failed this often: about six minutes.
-ATTEMPTS_TO_WAIT_FOR: Final = 3
+ATTEMPTS_TO_WAIT_FOR: Final = ATTEMPTS_TO_FAIL
 
 #: How long a day waits that changed while it was built. It is built so often if it changes constantly.
 PAUSE: Final = timedelta(seconds=30)
@@ -39,16 +36,11 @@ GATHER: Final = timedelta(seconds=5)
 #: How many tasks of one tenant are in the queue at a time, and so how many another tenant's day waits behind.
 TENANT_PLACES: Final = 4
 
+BUILDS: Final = Queue(
+    name="builds", model=PendingBuild, lease=RETRY, longest=LONGEST_RETRY, places=TENANT_PLACES
+)
 _AT_ONCE: Final = timedelta()
 _BATCH: Final = 1_000
-
-
-@dataclass(frozen=True, slots=True)
-class DueBuild:
-    """A build to send as a task. ``day`` is None for the months, years and history of the tenant."""
-
-    tenant: UUID
-    day: date | None
 
 
 def mark_days(*, tenant: UUID, days: Iterable[date], delay: timedelta = _AT_ONCE) -> None:
@@ -89,39 +81,6 @@ def _mark(builds: Sequence[tuple[UUID, date | None]], delay: timedelta) -> datet
         update_fields=["mark"],
     )
     return due_at
-
-
-def take_due(*, limit: int) -> list[DueBuild]:
-    """Return builds whose tasks must be sent now: of each tenant in turn, the longest waiting first.
-
-    A tenant has `TENANT_PLACES` in the queue of tasks, whatever waits. Each build counts as an attempt, and
-    is due again after `RETRY` or, after failures, later. A build that is due even later got its time from a
-    clock that has been set back since.
-    """
-    moment = now()
-    PendingBuild.objects.filter(due_at__gt=moment + LONGEST_RETRY).update(due_at=moment)
-    places = _choose(limit)
-    with transaction.atomic():
-        found = PendingBuild.objects.select_for_update(skip_locked=True).filter(due_at__lte=now())
-        rows = sorted(found.filter(pk__in=places), key=lambda row: places[row.pk])
-        for row in rows:
-            row.due_at = now() + min(RETRY * 2**row.attempts, LONGEST_RETRY)
-            row.attempts = min(row.attempts + 1, 30)
-        PendingBuild.objects.bulk_update(rows, ["due_at", "attempts"], batch_size=_BATCH)
-    return [DueBuild(row.tenant_id, row.day) for row in rows]
-
-
-def _choose(limit: int) -> dict[int, int]:
-    """Return the order of the builds whose turn it is, by their ids."""
-    moment = now()
-    # One that failed waits longer for its next attempt, but holds no place.
-    under_way = PendingBuild.objects.filter(attempts=1, due_at__gt=moment).order_by()
-    taken = dict(under_way.values_list("tenant_id").annotate(Count("pk")))
-    turn = Window(RowNumber(), partition_by="tenant_id", order_by=["due_at", "id"])
-    due = PendingBuild.objects.filter(due_at__lte=moment).annotate(turn=turn).filter(turn__lte=TENANT_PLACES)
-    rows = due.order_by("turn", "due_at", "id").values_list("pk", "tenant_id", "turn")
-    chosen = [pk for pk, tenant, turn in rows if turn + taken.get(tenant, 0) <= TENANT_PLACES]
-    return {pk: place for place, pk in enumerate(chosen[:limit])}
 
 
 def read_mark(*, tenant: UUID, day: date | None) -> UUID | None:

@@ -114,9 +114,8 @@ def start_beat(**_: Any) -> None:
 _QUEUES = {
     queues.FINDING: (
         *("queue_builds", "sweep_logs", "refresh_tenant", "refresh_outdated_days", "receive_object_events"),
-        "refresh_digests",
     ),
-    queues.BUILDING: ("refresh_day", "build_day_part", "refresh_periods", "refresh_digest"),
+    queues.BUILDING: ("refresh_day", "build_day_part", "refresh_periods", "refresh_digests"),
     queues.CLEANING: ("clean_up", "remove_unfinished_writes"),
     queues.REPLAYS: ("run_replay", "mine_tenant", "measure_tenant"),
 }
@@ -132,12 +131,8 @@ _SCHEDULE = (
     ("analytics.tasks.sweep_logs", 60.0, 55),
     ("analytics.tasks.refresh_outdated_days", 60.0, 55),
     ("analytics.tasks.clean_up", 600.0, 590),
-    ("analytics.tasks.watch_replays", 30.0, 29),
-    ("analytics.tasks.refresh_digests", 60.0, 55),
-    ("analytics.tasks.mail_digests", 60.0, 55),
-    ("analytics.tasks.watch_alerts", 60.0, 55),
-    ("analytics.tasks.deliver_alerts", 10.0, 9),
-    ("analytics.tasks.watch_minings", 30.0, 29),
+    ("analytics.tasks.watch_service", 60.0, 55),
+    ("analytics.tasks.send_outbox", 2.0, 1.5),
     # At night, when the day before is complete.
     ("analytics.tasks.mine_every_tenant", crontab(hour=2, minute=20), 3600),
     ("analytics.tasks.measure_effects", crontab(hour=3, minute=20), 3600),

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from analytics import tasks
-from logs.pending import take_due
+from logs.pending import BUILDS
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.conftest import ApiClient
@@ -100,7 +100,7 @@ def put_logs(tenant: object, name: str) -> None:
 def build(tenant: object) -> None:
     """Do what the worker does about a tenant whose logs changed."""
     tasks.refresh_tenant(str(tenant))
-    for due in take_due(limit=10):
+    for due in BUILDS.take(limit=10):
         if due.day is not None:
             tasks.refresh_day(str(tenant), due.day.isoformat())
     tasks.refresh_periods(str(tenant))

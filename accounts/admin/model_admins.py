@@ -34,6 +34,7 @@ from accounts.models import (
     Fqdn,
     Invitation,
     InvitationRefusal,
+    Mail,
     Membership,
     PermissionGrant,
     PersonalAccessToken,
@@ -49,7 +50,7 @@ from accounts.models.signin import MagicLink
 from accounts.models.tokens import OF_DASHBOARD
 from accounts.readers import Author, end_grant
 from tenantadmin.lib.core import formats
-from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter
+from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter, shortened
 from tenantadmin.lib.http.admin_actions import revocation
 
 if TYPE_CHECKING:
@@ -369,6 +370,15 @@ class ProposalAdmin(FindsPeople, NamingAdmin):
     ordering = ("-created_at", "-pk")
     search_fields = ("person",)
     search_help_text = "Whole email of whom it is about"
+
+
+@admin.register(Mail)
+class MailAdmin(NamingAdmin):
+    list_display = ("created_at", "to", "tenant_id", "subject", "state", "attempts", shortened("error"))
+    list_filter = ("state", "created_at")
+    search_fields = ("to__startswith",)
+    #: They hold what owners and staff wrote to each other.
+    exclude = ("text", "html")
 
 
 @admin.register(MagicLink)

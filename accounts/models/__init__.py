@@ -7,6 +7,7 @@ from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
 from accounts.models.events import Event
 from accounts.models.history import Revision
 from accounts.models.invitations import Invitation, InvitationRefusal
+from accounts.models.mails import Mail
 from accounts.models.proposals import Proposal
 from accounts.models.signin import MagicLink
 from accounts.models.staff import AuditView, Snooze
@@ -24,6 +25,7 @@ __all__ = [
     "Invitation",
     "InvitationRefusal",
     "MagicLink",
+    "Mail",
     "Membership",
     "PermissionGrant",
     "PersonalAccessToken",

@@ -365,7 +365,7 @@ class DigestPreferenceAdmin(FindsPeople):
 
 @admin.register(DigestMail)
 class DigestMailAdmin(FindsPeople, NamingAdmin):
-    list_display = ("due_at", "tenant_id", "period", "user", "state", "attempts", "sent_at")
+    list_display = ("due_at", "tenant_id", "period", "user", "state", "attempts", "finished_at")
     list_filter = ("state", "due_at")
     list_select_related = ("user",)
     search_help_text = "User's name or email, or the tenant"

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import IntegrityError, transaction
 
-from accounts.events import record_event
+from accounts.events import SYSTEM, record_event
 from accounts.models.events import EventKind
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.errors import NothingToWrite, RulesetMoved, SameIsOpen, WrongState
+from analytics.advice.mining import queue_mining
 from analytics.advice.outdated import is_outdated
 from analytics.advice.recommendations import State, read_recommendation, recommendation_etag
 from analytics.advice.variants import choose_variant
@@ -73,7 +74,9 @@ def accept_recommendation(
     expected_etag: str | None = None,
     comment: str = "",
 ) -> RulesetState:
-    """Write the ruleset with the recommendation. The summary of the new revision names it, and ``comment``.
+    """Write the ruleset with the recommendation, and queue a search for others.
+
+    The summary of the new revision names the recommendation, and ``comment``.
 
     ``variant`` chooses one of its alternatives.
 
@@ -111,6 +114,7 @@ def accept_recommendation(
         )
         if recommendation.draft_id is not None:
             RuleDraft.objects.filter(tenant=tenant_id, pk=recommendation.draft_id).delete()
+    queue_mining(tenant_id=tenant_id, actor=SYSTEM)
     return written
 
 

@@ -32,13 +32,13 @@ from analytics.replay.job import DayFile, Ruleset
 from analytics.replay.limit import Limit
 from analytics.replay.priority import run_at_low_priority
 from analytics.summaries.engine import replay_engine
-from logs.locks import build_lock
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.database.locks import build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from contextlib import suppress
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -27,11 +26,11 @@ from analytics.replay.inputs import Input, Request, collect_input
 from analytics.replay.limit import Limit
 from analytics.replay.priority import run_at_low_priority
 from analytics.summaries.engine import replay_engine
-from logs.locks import Busy, build_lock
 from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.locks import build_lock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,7 +52,7 @@ _VERSION: Final = 8
 
 
 def request_mining(*, tenant_id: UUID, actor: str) -> Mining:
-    """Queue a search, unless one waits or runs. The caller starts the task.
+    """Queue a search, unless one waits or runs.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -81,6 +80,7 @@ def queue_mining(*, tenant_id: UUID, actor: str) -> Mining:
         if mining.state not in _UNDER_WAY:
             mining.state, mining.progress, mining.error = Mining.State.QUEUED, 0, ""
             mining.requested_by, mining.requested_at, mining.finished_at = actor, now(), None
+            mining.due_at, mining.attempts = now(), 0
             mining.save()
     return mining
 
@@ -125,15 +125,6 @@ def find_tenants_to_mine() -> list[UUID]:
     since = now().date() - timedelta(days=DAYS)
     recent = Partition.objects.filter(day__gte=since).exclude(file="").order_by()
     return sorted(set(recent.values_list("tenant_id", flat=True)))
-
-
-def find_waiting_tenants() -> list[UUID]:
-    """Return the tenants whose search is queued or was killed."""
-    waiting = []
-    for mining in Mining.objects.filter(state__in=_UNDER_WAY):
-        with suppress(Busy), build_lock(tenant=mining.pk, period=_LOCK, wait=False):
-            waiting.append(mining.pk)
-    return waiting
 
 
 def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:

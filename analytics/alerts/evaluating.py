@@ -17,22 +17,22 @@ from uuid import UUID, uuid4
 import duckdb
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, Q
+from django.db.models import Max
 
-from accounts.models import Tenant
 from analytics.alerts.delivering import queue_messages
 from analytics.alerts.kinds import KINDS
 from analytics.alerts.queries import BASE_DAYS, alert_sql
 from analytics.digest.reading import LogDay, open_log
 from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build, TenantHealth
+from analytics.queues import ALERTS
 from analytics.reports.stale_sql import LOOK_BACK_DAYS
-from logs.locks import build_lock
 from logs.models import PendingBuild
 from logs.partitions import partitions_with_file
 from logs.pending import pending_state
 from rules.ruleset import read_tables
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.timestamps import days_before, epoch_ms, now
+from tenantadmin.lib.database.locks import Busy, build_lock
 from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: The time between two evaluations, if no day is built meanwhile.
-INTERVAL: Final = timedelta(minutes=10)
-#: At most, between two machines.
-_CLOCKS_DIFFER: Final = timedelta(minutes=2)
+INTERVAL: Final = ALERTS.lease
+#: The time until alerts are due again that another worker evaluates.
+_BUSY: Final = timedelta(seconds=30)
 #: A day that waits longer for its build is incomplete.
 _INCOMPLETE: Final = timedelta(minutes=10)
 #: After an evaluation that read the log, the alert rests for this many times as long.
@@ -80,38 +80,39 @@ class _Span:
     last: date
 
 
-def take_due_tenants() -> list[UUID]:
-    """Return the tenants with an alert that is due. All their alerts are due again after `INTERVAL`.
-
-    An alert that is due even later got its time from a clock that has been set back since.
-    """
-    moment = now()
-    is_due = Q(due_at__lte=moment) | Q(due_at__gt=moment + INTERVAL + _CLOCKS_DIFFER)
-    due = Alert.objects.filter(is_due, enabled=True, tenant__in=Tenant.objects.live())
-    tenants = list(due.order_by().values_list("tenant_id", flat=True).distinct())
-    # Update first, so that a build from now on makes them due again.
-    Alert.objects.filter(tenant__in=tenants).make_due(now() + INTERVAL)
-    return tenants
-
-
-def make_alerts_due(tenant: UUID) -> None:
-    """Have a tenant's alerts evaluated soon."""
-    Alert.objects.filter(tenant=tenant, enabled=True).make_due(now())
-
-
 def evaluate_tenant(store: ObjectStore, *, tenant: UUID) -> None:
-    """Evaluate the alerts of a tenant.
+    """Evaluate the alerts of a tenant. An alert that cannot be read is due again later.
 
     Raises:
-        Busy: another worker does.
+        Busy: another worker does. They are due again soon.
     """
-    with build_lock(tenant=tenant, period="alerts", wait=False):
-        alerts = Alert.objects.filter(tenant=tenant, tenant__deleted_at=None, enabled=True)
-        days = _read_days(tenant)
-        for alert in alerts.order_by("pk"):
-            reading = _read(store, alert, tenant=tenant, days=days)
-            if reading is not None:
-                record_reading(alert, reading)
+    try:
+        with build_lock(tenant=tenant, period="alerts", wait=False):
+            days = _read_days(tenant)
+            for alert in ALERTS.rows.filter(tenant=tenant).order_by("pk"):
+                _evaluate(store, alert, tenant=tenant, days=days)
+    except Busy:
+        Alert.objects.filter(tenant=tenant, enabled=True).make_due(now() + _BUSY)
+        raise
+
+
+def _evaluate(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogDay]) -> None:
+    try:
+        reading = _read(store, alert, tenant=tenant, days=days)
+    except (StoreError, duckdb.Error) as error:
+        # Perhaps a build has replaced a file.
+        logger.warning(
+            "The alert %s of tenant %s could not be evaluated, attempt %d: %s",
+            alert.pk,
+            tenant,
+            alert.attempts,
+            error,
+        )
+        return
+    if reading is not None:
+        record_reading(alert, reading)
+    # A build has perhaps made it due again.
+    ALERTS.postpone(alert, until=now() + INTERVAL)
 
 
 def record_reading(alert: Alert, reading: Reading) -> None:
@@ -208,7 +209,11 @@ def _read_days(tenant: UUID) -> list[LogDay]:
 
 
 def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogDay]) -> Reading | None:
-    """Return the number of an alert; None if there is nothing new, or the log is incomplete."""
+    """Return the number of an alert; None if there is nothing new, or the log is incomplete.
+
+    Raises:
+        StoreError, duckdb.Error: the log cannot be read.
+    """
     if alert.kind == AlertKind.BUILD_FAILED:
         return Reading(Build.objects.filter(tenant_id=tenant).unrepaired().count())
     if not days:
@@ -235,13 +240,8 @@ def _read(store: ObjectStore, alert: Alert, *, tenant: UUID, days: Sequence[LogD
         warehouse=tables,
     )
     began_at = monotonic()
-    try:
-        with open_log(store, used) as log:
-            rows = log.rows(statement)
-    except (StoreError, duckdb.Error) as error:
-        # Perhaps a build has replaced a file. Then the alert is due again.
-        logger.warning("The alert %s could not be evaluated: %s", alert.pk, error)
-        return None
+    with open_log(store, used) as log:
+        rows = log.rows(statement)
     row = {"value": None, **(rows[0] if rows else {})}
     value, before = (None if row.get(name) is None else float(row[name]) for name in ("value", "before"))
     return Reading(value, source, round((monotonic() - began_at) * 1000), before)

@@ -114,7 +114,7 @@ def replace_alert(*, tenant_id: UUID, alert_id: UUID, wanted: Mapping[str, Any],
         moment = now()
         for name, value in _check(tenant_id, wanted).items():
             setattr(alert, name, value)
-        alert.version, alert.modified_at, alert.due_at = uuid4(), moment, moment
+        alert.version, alert.modified_at, alert.due_at, alert.attempts = uuid4(), moment, moment, 0
         # The number was another one's.
         alert.value, alert.before, alert.source, alert.evaluated_at, alert.took_ms = None, None, "", None, 0
         alert.save()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
-from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
@@ -37,7 +36,6 @@ from analytics.alerts.storing import (
     send_test,
 )
 from analytics.serializers.alerts import AlertBody
-from analytics.tasks import evaluate_alerts
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import ItemList, ListLinks, hrefs, item, link, links
@@ -125,7 +123,6 @@ class AlertViewSet(AppViewSet):
         A mail is sent to members alone, and only after they have signed in.
         """
         alert = create_alert(tenant_id=tenant, wanted=self.body, actor=self.principal.email)
-        self._evaluate()
         location = reverse("alert", kwargs={"tenant": tenant, "alertId": alert.pk})
         return Response(self._describe(alert), status=201, headers={"Location": location})
 
@@ -144,7 +141,6 @@ class AlertViewSet(AppViewSet):
         alert = replace_alert(
             tenant_id=tenant, alert_id=alertId, wanted=self.body, actor=self.principal.email
         )
-        self._evaluate()
         return Response(self._describe(alert))
 
     @route("DELETE", "/<uuid:alertId>", Level.TENANT, Scope.CONFIG_WRITE)
@@ -192,11 +188,6 @@ class AlertViewSet(AppViewSet):
         return Response(
             self._deliveries(tenant, alertId, list_deliveries(tenant_id=tenant, alert_id=alertId))
         )
-
-    def _evaluate(self) -> None:
-        """Have the alerts evaluated now. Without a broker, `watch_alerts` does it within a minute."""
-        tenant = str(self.kwargs["tenant"])
-        transaction.on_commit(lambda: evaluate_alerts.delay(tenant), robust=True)
 
     def _deliveries(self, tenant: UUID, alert_id: UUID, found: list[AlertDelivery]) -> AlertDeliveries:
         own = {"tenant": tenant, "alertId": alert_id}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from django.db import transaction
 from django.urls import reverse
 from msgspec import Meta
 from rest_framework.response import Response
@@ -37,7 +36,6 @@ from analytics.serializers.recommendations import (
     RecommendationParameters,
     VariantParameters,
 )
-from analytics.tasks import mine_again, mine_tenant
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
@@ -112,8 +110,6 @@ class RecommendationViewSet(AppViewSet):
         The same log and rules give the same recommendations; then nothing is computed again.
         """
         mining = request_mining(tenant_id=tenant, actor=self.principal.email)
-        # Without a broker the search stays queued; `watch_minings` starts it.
-        transaction.on_commit(lambda: mine_tenant.delay(str(tenant)), robust=True)
         location = reverse("recommendations", kwargs={"tenant": tenant})
         return Response(describe_mining(mining), status=202, headers={"Location": location})
 
@@ -180,7 +176,6 @@ class RecommendationViewSet(AppViewSet):
             expected_etag=request.headers.get("If-Match"),
             comment=self.query.get("comment", ""),
         )
-        transaction.on_commit(lambda: mine_again.delay(str(tenant)), robust=True)
         return ruleset_response(written)
 
     @route(

@@ -27,7 +27,6 @@ from analytics.replay.runs import (
     summarize_replay,
 )
 from analytics.serializers.replays import ReplayBody
-from analytics.tasks import start_replay
 from tenantadmin.lib.core.structs import Success
 from tenantadmin.lib.http.budgets import LINT
 from tenantadmin.lib.http.etags import not_modified
@@ -108,7 +107,6 @@ class ReplayViewSet(AppViewSet):
             gateway=self.body["gateway"],
             actor=self.principal.email,
         )
-        start_replay(run)
         return Response(
             describe_replay(run, find_outdated([run])[0]),
             status=200 if run.state == ReplayRun.State.DONE else 202,

@@ -8,12 +8,11 @@ from __future__ import annotations
 import hashlib
 import logging
 from datetime import UTC, datetime, time, timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 import duckdb
-from django.core.cache import cache
 from django.db import transaction
-from django.db.models import Q
 from django.urls import reverse
 
 from accounts.models import Revision
@@ -27,19 +26,20 @@ from analytics.digest.model_text import choose_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.verdict.judging import note_findings
-from analytics.models import Build, Digest, Recommendation, TenantHealth
-from logs.locks import build_lock
+from analytics.models import Digest, Recommendation, TenantHealth
+from analytics.queues import DIGESTS
 from logs.partitions import partitions_with_file
 from rules.diff import diff_rules
 from rules.models import Marker
 from rules.ruleset import read_tables
-from tenantadmin.lib.core.metrics import count_build
 from tenantadmin.lib.core.rendering import dump_json, strong_etag
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.timestamps import days_before, end_of_day, epoch_ms, now
+from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date
     from typing import Any
     from uuid import UUID
@@ -56,33 +56,38 @@ RECENT_DAYS: Final = 35
 DELAY: Final = timedelta(hours=1)
 #: A digest that is made later than this after its period ended is not mailed.
 MAIL_DAYS: Final = timedelta(days=3)
-#: A digest that was due and was not made is due again after this time.
-RETRY: Final = timedelta(minutes=5)
-#: A digest whose log cannot be read waits four times as long after each failure, at most this long.
-LONGEST_RETRY: Final = timedelta(hours=6)
+#: No further digest is begun after this time. The others follow in the next turn.
+_SECONDS: Final = 240.0
 #: How a write of the rules concerns a rule, in the summary of its revision.
 _VERBS: Final = ("added", "removed", "changed")
 
 
-def take_due_digests() -> Iterator[tuple[UUID, list[str]]]:
-    """Yield the tenants whose turn it is, with their due digests. The cost depends on the number of turns.
+def make_due_digests(store: ObjectStore, *, tenant: UUID) -> None:
+    """Make the digests of a tenant that are due, the newest first, and say when to look again.
 
-    A tenant gets a turn when one of its days was built, when a day or week with entries ended, and once a
-    day, because a new release may make other digests. A digest that is not made is due again after `RETRY`.
-    A turn that is more than a day away got its time from a clock that has been set back since.
+    A tenant is looked at when one of its days was built, when a day or week with entries ended, and once a
+    day, because a new release may make other digests.
+
+    Raises:
+        Busy: another worker makes one.
+        Exception: some could not be made. The others were.
     """
-    is_due = Q(digests_due_at__lte=now()) | Q(digests_due_at__gt=now() + timedelta(days=1))
-    turns = TenantHealth.objects.filter(is_due | Q(digests_due_at=None))
-    for tenant in list(turns.order_by("digests_due_at", "pk").values_list("pk", flat=True)):
-        row = TenantHealth.objects.filter(pk=tenant)
-        again = now() + RETRY
-        # Update first, so that a build from now on gives the tenant another turn.
-        row.update(digests_due_at=again)
-        days = _read_days(tenant)
-        due = _find_due(tenant, days)
-        if not due:
-            row.filter(digests_due_at=again).update(digests_due_at=_find_next_turn(days))
-        yield tenant, [period for period in due if not _has_failed_lately(tenant, period)]
+    # Read first, so that a build from now on has the tenant looked at again.
+    row = TenantHealth.objects.get(pk=tenant)
+    until = monotonic() + _SECONDS
+    failure: Exception | None = None
+    for name in find_due_digests(tenant):
+        if monotonic() > until:
+            DIGESTS.postpone(row, until=now())
+            return
+        try:
+            make_digest(store, tenant=tenant, period=DigestPeriod.named(name))
+        except (StoreError, duckdb.Error) as error:
+            logger.warning("The digest %s of tenant %s could not be made: %s", name, tenant, error)
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    DIGESTS.postpone(row, until=_find_next_turn(_read_days(tenant)))
 
 
 def find_due_digests(tenant: UUID) -> list[str]:
@@ -116,39 +121,6 @@ def _find_next_turn(days: Iterable[LogDay]) -> datetime:
 
 def _periods_of(days: Iterable[date]) -> set[DigestPeriod]:
     return {period for day in days for period in (DigestPeriod.of_day(day), DigestPeriod.with_day(day))}
-
-
-def make_due_digest(store: ObjectStore, *, tenant: UUID, period: DigestPeriod) -> None:
-    """Make a digest, unless it failed lately. A failure keeps no worker busy: later attempts come less often.
-
-    Raises:
-        Busy: another worker makes it.
-        StoreError: the log cannot be read.
-    """
-    if _has_failed_lately(tenant, period.name):
-        return
-    try:
-        make_digest(store, tenant=tenant, period=period)
-    except duckdb.Error:
-        key = _failure_key(tenant, period.name)
-        failures, _ = cache.get(key, (0, 0.0))
-        delay = min(RETRY * 4**failures, LONGEST_RETRY)
-        cache.set(key, (failures + 1, epoch_ms(now() + delay)), timeout=2 * LONGEST_RETRY.total_seconds())
-        count_build(kind="digest", state=Build.State.FAILED)
-        logger.exception(
-            "The digest %s of tenant %s cannot be made. The next attempt is in %s", period.name, tenant, delay
-        )
-    else:
-        count_build(kind="digest", state=Build.State.DONE)
-
-
-def _failure_key(tenant: UUID, period: str) -> str:
-    return f"failed-digest:{tenant}:{period}"
-
-
-def _has_failed_lately(tenant: UUID, period: str) -> bool:
-    _, until = cache.get(_failure_key(tenant, period), (0, 0.0))
-    return bool(until > epoch_ms(now()))
 
 
 def make_digest(

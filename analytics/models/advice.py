@@ -10,9 +10,10 @@ from django.db.models import Value
 
 from analytics.models.replay import ReplayRun
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs.queue import Job
 
 
-class Mining(models.Model):
+class Mining(Job):
     """The last search for recommendations of a tenant."""
 
     class State(models.TextChoices):

@@ -8,6 +8,8 @@ from uuid import uuid4
 from django.db import models, transaction
 
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs.outbox import Message
+from tenantadmin.lib.jobs.queue import Job
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -36,7 +38,7 @@ class AlertQuerySet(models.QuerySet["Alert"]):
                 Alert.objects.filter(pk__in=ids).update(due_at=at)
 
 
-class Alert(models.Model):
+class Alert(Job):
     """A threshold for a number. While the number is at or above it, the alert fires (docs/alerts.md)."""
 
     alert_id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
@@ -56,8 +58,6 @@ class Alert(models.Model):
     version = models.UUIDField(default=uuid4, editable=False)
     created_at = models.DateTimeField(default=now)
     modified_at = models.DateTimeField(default=now)
-    #: When it is evaluated next. The build of a day makes it due at once.
-    due_at = models.DateTimeField(default=now)
     #: The last evaluation: when, the number (null without enough data), what the days before the window have
     #: if the number is a difference, the builds that gave it (a hash), and how long that took.
     evaluated_at = models.DateTimeField(null=True)
@@ -111,7 +111,7 @@ class AlertFiring(models.Model):
         return f"firing of {self.alert_id}"
 
 
-class AlertDelivery(models.Model):
+class AlertDelivery(Message):
     """One message to one channel. It is written with the crossing, and sent until it arrives."""
 
     class Occasion(models.TextChoices):
@@ -139,14 +139,6 @@ class AlertDelivery(models.Model):
     #: What the message says; see `analytics.alerts.messages`.
     content = models.JSONField()
     state = models.CharField(max_length=9, choices=State.choices, default=State.QUEUED)
-    attempts = models.PositiveSmallIntegerField(default=0)
-    created_at = models.DateTimeField(default=now)
-    #: A queued message is sent from this time on, and given up after ``until``.
-    due_at = models.DateTimeField(default=now)
-    until = models.DateTimeField()
-    finished_at = models.DateTimeField(null=True)
-    #: Why the last attempt failed.
-    error = models.TextField(blank=True)
 
     class Meta:
         ordering = ("-created_at", "-delivery_id")

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.db import models
 
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs.outbox import Message
 
 
 class Digest(models.Model):
@@ -99,7 +100,7 @@ class DigestPreference(models.Model):
         return f"{self.user}: {self.frequency}"
 
 
-class DigestMail(models.Model):
+class DigestMail(Message):
     """A mail with a digest to one user. It is sent at most once."""
 
     class State(models.TextChoices):
@@ -107,7 +108,7 @@ class DigestMail(models.Model):
         #: Being sent. If the worker is killed or the connection breaks, the state stays, and the mail is not
         #: sent again, because the server may have accepted it.
         SENDING = "sending"
-        SENT = "sent"
+        DELIVERED = "sent"
         #: The user has unsubscribed or may no longer read it.
         SKIPPED = "skipped"
         FAILED = "failed"
@@ -117,11 +118,7 @@ class DigestMail(models.Model):
     period = models.CharField(max_length=10)
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="digest_mails")
     state = models.CharField(max_length=7, choices=State.choices, default=State.QUEUED)
-    #: The number of refusals by the mail server.
-    attempts = models.PositiveSmallIntegerField(default=0)
-    #: A queued mail is sent from this time on.
-    due_at = models.DateTimeField(default=now)
-    sent_at = models.DateTimeField(null=True)
+    finished_at = models.DateTimeField(null=True, db_column="sent_at")
 
     class Meta:
         ordering = ("-due_at", "-id")

@@ -8,9 +8,10 @@ from uuid import uuid4
 from django.db import models
 
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs.queue import Job
 
 
-class ReplayRun(models.Model):
+class ReplayRun(Job):
     """One replay of a ruleset over a tenant's log. ``digest`` is a hash of the whole input."""
 
     class State(models.TextChoices):

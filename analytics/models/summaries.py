@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models.functions import Length
 
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.jobs.queue import Job
 
 if TYPE_CHECKING:
     from typing import Self
@@ -145,7 +146,7 @@ class TenantHealthQuerySet(models.QuerySet["TenantHealth"]):
         return self.filter(_IsPositive("quarantined"))
 
 
-class TenantHealth(models.Model):
+class TenantHealth(Job):
     """Recent figures of a tenant in one row, updated by each build of a day. Pages need not read rollups.
 
     The windows of 1, 7 and 28 days end with ``last_day``. A hit rate is null without requests.
@@ -169,8 +170,10 @@ class TenantHealth(models.Model):
     #: The last digests found what is open, or what only the present rules close (`analytics.digest.verdict`).
     has_findings = models.BooleanField(default=False, db_default=False)
     updated_at = models.DateTimeField(default=now)
-    #: The time of the next check by `refresh_digests`; null: at once. The build of a day sets it to null.
-    digests_due_at = models.DateTimeField(null=True, db_index=True)
+    #: When its digests are looked at next. The build of a day makes them due at once; null is the same.
+    due_at = models.DateTimeField(  # type: ignore[assignment]  # only the previous release writes null
+        null=True, default=now, db_index=True, db_column="digests_due_at"
+    )
 
     objects = TenantHealthQuerySet.as_manager()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,9 +17,9 @@ from analytics.replay.limit import Limit
 from analytics.replay.priority import run_at_low_priority
 from analytics.replay.replay import replay
 from analytics.summaries.engine import replay_engine
-from logs.locks import Busy, build_lock
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.locks import build_lock
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -121,22 +120,8 @@ def _finish(replay_id: UUID, state: str, **fields: Any) -> None:
     _running(replay_id).update(state=state, finished_at=now(), **fields)
 
 
-def fail_lost_replays() -> None:
-    """Mark runs as failed whose worker was killed: the worker's lock is free."""
-    running = ReplayRun.objects.filter(state=ReplayRun.State.RUNNING).order_by()
-    for tenant_id in set(running.values_list("tenant_id", flat=True)):
-        with suppress(Busy), build_lock(tenant=tenant_id, period="replay", wait=False):
-            _fail_lost(tenant_id)
-
-
 def _fail_lost(tenant_id: UUID) -> None:
     """Mark the running replays of a tenant as failed. The caller holds the lock, so no worker runs them."""
     ReplayRun.objects.filter(tenant_id=tenant_id, state=ReplayRun.State.RUNNING).update(
         state=ReplayRun.State.FAILED, finished_at=now(), error=_LOST
     )
-
-
-def find_queued_tenants() -> list[UUID]:
-    """Return the tenants that have queued replays."""
-    queued = ReplayRun.objects.filter(state=ReplayRun.State.QUEUED).order_by()
-    return list(set(queued.values_list("tenant_id", flat=True)))

@@ -173,7 +173,7 @@ def queue_replay(
     """Return the finished, running or queued run with this input, or queue a new one.
 
     The ruleset is one of ``rules``, the revision ``seq`` and a draft. A run that failed or was cancelled is
-    queued again. The caller starts the task for a queued run.
+    queued again.
 
     Raises:
         TenantNotFound: there is no such live tenant.

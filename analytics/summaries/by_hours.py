@@ -38,9 +38,9 @@ from logs.compaction.spans import (
     write_span,
 )
 from logs.listing import day_digest, list_day
-from logs.locks import Busy
 from logs.models import DayPart
 from logs.parts import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
+from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError
 
 if TYPE_CHECKING:

@@ -79,14 +79,14 @@ def _sum(path: Path, *columns: str) -> dict[str, Any]:
 
 
 def update_health(tenant: UUID) -> None:
-    """Update the row of a tenant, and make its alerts due.
+    """Update the row of a tenant, and make its digests and alerts due.
 
     Call it in the transaction that publishes a day.
     """
     TenantHealth.objects.get_or_create(tenant_id=tenant)
     # If two days are published at once, the second transaction waits here, and then sees the first.
     TenantHealth.objects.select_for_update(no_key=True).get(pk=tenant)
-    TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now(), digests_due_at=None)
+    TenantHealth.objects.filter(pk=tenant).update(**_measure(tenant), updated_at=now(), due_at=now())
     Alert.objects.filter(tenant=tenant, enabled=True).make_due(now())
 
 

@@ -54,9 +54,9 @@ from analytics.summaries.store import (
     withdraw_documents,
     write_document,
 )
-from logs.locks import Busy, build_lock
 from logs.partitions import supersede
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.locks import Busy, build_lock
 from tenantadmin.lib.objectstore import StoreError
 
 if TYPE_CHECKING:

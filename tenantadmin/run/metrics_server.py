@@ -19,7 +19,13 @@ from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from analytics.service_state import beat_age, count_quarantined, count_running_builds, read_staleness
+from analytics.service_state import (
+    beat_age,
+    count_failing_jobs,
+    count_quarantined,
+    count_running_builds,
+    read_staleness,
+)
 from logs.pending import pending_state
 from logs.sql.sandbox import missing_restrictions
 from logs.sweep import sweep_age
@@ -100,6 +106,12 @@ class StateCollector:
         yield GaugeMetricFamily(
             "tenantadmin_failing_builds", "Pending builds that failed several times", value=state.failing
         )
+        failing = GaugeMetricFamily(
+            "tenantadmin_failing_jobs", "Jobs that failed several times", labels=["queue"]
+        )
+        for queue, number in count_failing_jobs().items():
+            failing.add_metric([queue], number)
+        yield failing
         yield GaugeMetricFamily(
             "tenantadmin_running_builds", "Builds under way", value=count_running_builds()
         )

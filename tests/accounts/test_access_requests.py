@@ -12,7 +12,6 @@ from django.core import mail
 from accounts.access_requests import approve_for_owners, request_access, withdraw_requests_of
 from accounts.admin.revoking import offboard, set_member
 from accounts.limited_access import LastingMember, take_access
-from accounts.mailing import deliver_mail
 from accounts.models import AccessRequest, Event, Membership, Tenant, User
 from accounts.models.users import MembershipRole
 from accounts.readers import ApprovalNeeded, Author
@@ -24,6 +23,7 @@ from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
+from tests.sending import sending
 
 if TYPE_CHECKING:
     from pytest_django.fixtures import DjangoAssertNumQueries
@@ -127,12 +127,9 @@ class TestAsking:
         owner: ApiClient,
         sue: User,
         settings: Any,
-        monkeypatch: pytest.MonkeyPatch,
-        django_capture_on_commit_callbacks: Any,
     ) -> None:
         settings.DASHBOARD_URL = "https://dash.example.org/"
-        monkeypatch.setattr(deliver_mail, "delay", deliver_mail)
-        with django_capture_on_commit_callbacks(execute=True):
+        with sending():
             request = ask(sue, world.tenant)
         [asked] = mail.outbox
         assert (asked.to, asked.subject) == (
@@ -156,7 +153,7 @@ class TestAsking:
         schema = f"/tenants/{world.tenant.pk}/query/schema"
         assert signed_in(sue).get(schema).status_code == 403
         begun = now()
-        with django_capture_on_commit_callbacks(execute=True):
+        with sending():
             approved = owner.post(answer(request, "approve"))
         assert (approved.status_code, approved.json()["state"]) == (200, "approved")
         assert approved.json()["decidedBy"] == "owner@example.org"
@@ -183,12 +180,9 @@ class TestAsking:
         world: factories.World,
         owner: ApiClient,
         sue: User,
-        monkeypatch: pytest.MonkeyPatch,
-        django_capture_on_commit_callbacks: Any,
     ) -> None:
-        monkeypatch.setattr(deliver_mail, "delay", deliver_mail)
         request = ask(sue, world.tenant)
-        with django_capture_on_commit_callbacks(execute=True):
+        with sending():
             declined = owner.post(answer(request, "decline")).json()
         assert (declined["state"], declined["decidedBy"]) == ("declined", "owner@example.org")
         assert [(it.to, it.subject) for it in mail.outbox] == [
@@ -354,12 +348,9 @@ class TestEmergency:
         self,
         world: factories.World,
         sue: User,
-        monkeypatch: pytest.MonkeyPatch,
-        django_capture_on_commit_callbacks: Any,
     ) -> None:
-        monkeypatch.setattr(deliver_mail, "delay", deliver_mail)
         request = ask(sue, world.tenant)
-        with django_capture_on_commit_callbacks(execute=True), acting_for("outage 9"):
+        with sending(), acting_for("outage 9"):
             approve_for_owners(world.platform_admin, tenant_id=world.tenant.pk, request_id=request.pk)
         assert ends_at(sue, world.tenant) is not None
         told = mail.outbox[0]

@@ -13,7 +13,6 @@ from accounts.access.credentials import end_pat, exchange_pat
 from accounts.access.rights import clear_principal_cache
 from accounts.admin.revoking import offboard, revoke_rights
 from accounts.admin.rights import rights_on
-from accounts.mailing import deliver_mail
 from accounts.models import Event, Membership, PermissionGrant, Proposal, TenantConfig, User
 from accounts.readers import MAX_STAFF_GRANT, Author, SecondAdminNeeded
 from accounts.tasks import remove_old_invitations
@@ -23,6 +22,7 @@ from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
 from tests.conftest import ApiClient
+from tests.sending import send_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,14 +55,14 @@ def second(world: factories.World) -> ApiClient:
 
 
 @pytest.fixture
-def outbox(monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
+def outbox(django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
     """Return what calls a function and returns its answer and the mails that it sends."""
-    monkeypatch.setattr(deliver_mail, "delay", deliver_mail)
 
     def call(act: Callable[[], Any]) -> tuple[Any, list[Any]]:
         mail.outbox.clear()
         with django_capture_on_commit_callbacks(execute=True):
             answer = act()
+        send_all()
         return answer, list(mail.outbox)
 
     return call
@@ -134,7 +134,7 @@ class TestApprovalRequired:
         refused, mails = outbox(asked)
         assert outcome(refused) == NEEDED
         assert [it.to for it in mails] == [["owner@example.org"]]
-        assert "- stranger@example.org would be an owner.\n\nReason: ticket 7\n" in mails[0].body
+        assert "- stranger@example.org would be an owner.\n\nReason:\n\n> ticket 7\n" in mails[0].body
         proposed = Event.objects.get(kind="rights.proposed")
         assert (proposed.actor, proposed.subject) == ("admin@example.org", "stranger@example.org")
         assert (proposed.tenant_id, proposed.reason) == (world.tenant.pk, "ticket 7")
@@ -209,7 +209,7 @@ class TestApprovalRequired:
         assert User.objects.get(pk=world.owner.pk).is_active
         done, mails = outbox(lambda: calls[how](second))
         assert outcome(done) == 200
-        assert [it.to for it in mails if "tenant Warehouse" in it.subject] == [["owner@example.org"]]
+        assert [it.to for it in mails if "tenant “Warehouse”" in it.subject] == [["owner@example.org"]]
         # Of a tenant that has another owner, or no such configuration, one admin is enough.
         assert outcome(calls[how](admin)) in {200, (404, "not_found")}
         assert outcome(admin.delete(f"/users/{world.stranger.email}")) == 200

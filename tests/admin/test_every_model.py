@@ -29,6 +29,7 @@ LEFT_OUT = {
     "PersonalAccessToken": {"digest", "previous_digest"},
     "RefreshToken": {"digest"},
     "MagicLink": {"digest"},
+    "Mail": {"text", "html"},
     "SummaryDocument": {"body"},
 }
 

@@ -22,13 +22,14 @@ from analytics.admin.model_admins import SummaryDocumentAdmin
 from analytics.models import Build, Kind, MergedRollup, SummaryDocument
 from analytics.summaries.days import rebuild_day
 from analytics.summaries.rebuild import rebuild_period
-from logs.locks import build_lock
 from logs.models import LogSweep, Partition, PendingBuild, SupersededFile
 from logs.partitions import GRACE, delete_superseded
 from logs.pending import ATTEMPTS_TO_WAIT_FOR, GATHER, RETRY, finish_day, mark_days, read_mark
 from tenantadmin.celery import app
 from tenantadmin.lib.core.queues import queue_length
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.jobs import work
 from tenantadmin.lib.objectstore import ObjectNotFound, StoreError, default_store
 from tests.analytics.builds import document, entry, put
 from tests.analytics.pipeline import TENANT
@@ -57,7 +58,7 @@ def settle() -> None:
     """Run all pending builds as beat and the workers do, as soon as each is due."""
     while PendingBuild.objects.exists():
         PendingBuild.objects.update(due_at=now())
-        tasks.queue_builds.delay()
+        tasks.start_jobs.delay()
 
 
 def test_a_listing_of_all_days_builds_them_and_their_documents() -> None:
@@ -107,18 +108,18 @@ def test_finding_building_and_cleaning_have_queues_of_their_own() -> None:
     assert {queue_of(task) for task in finding} == {"finding"}
     assert {queue_of(task) for task in ("refresh_day", "refresh_periods")} == {"building"}
     assert {queue_of(task) for task in ("clean_up", "remove_unfinished_writes")} == {"cleaning"}
-    assert queue_of("watch_replays") == "celery"
+    assert queue_of("watch_service") == "celery"
 
 
 def test_no_more_builds_are_sent_while_the_queue_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    monkeypatch.setattr(tasks.refresh_day, "apply_async", lambda given, **_: sent.append(given[1]))
+    monkeypatch.setattr(tasks.refresh_day, "apply_async", lambda given, *_, **__: sent.append(given[1]))
     mark_days(tenant=TENANT, days=[DAY, date(2026, 1, 2)])
     for length in (tasks.MAX_QUEUED, tasks.MAX_QUEUED - 1):
-        monkeypatch.setattr(tasks, "queue_length", lambda _, length=length: length)
-        tasks.queue_builds()
+        monkeypatch.setattr(work, "queue_length", lambda _, length=length: length)
+        tasks.start_jobs()
     assert sent == ["2026-01-01"]
-    tasks.queue_builds()
+    tasks.start_jobs()
     assert sent == ["2026-01-01", "2026-01-02"]
 
 
@@ -136,13 +137,13 @@ def test_days_that_end_together_share_one_rebuild_of_their_periods(monkeypatch: 
     for day in days:
         put("00/a.json", entry(day), day=day)
     with monkeypatch.context() as patch:
-        patch.setattr(tasks.refresh_periods, "apply_async", lambda given, **_: runs.extend(given))
+        patch.setattr(tasks.refresh_periods, "apply_async", lambda given, *_, **__: runs.extend(given))
         tasks.refresh_tenant.delay(str(TENANT))
-        tasks.queue_builds.delay()
+        tasks.start_jobs.delay()
         assert runs == []
         assert list(PendingBuild.objects.values_list("day", "attempts")) == [(None, 0)]
         PendingBuild.objects.update(due_at=now())
-        tasks.queue_builds.delay()
+        tasks.start_jobs.delay()
         assert runs == [str(TENANT)]
 
     tasks.refresh_periods(str(TENANT))
@@ -284,7 +285,7 @@ def test_a_day_that_another_worker_builds_is_tried_again_later() -> None:
     put("00/a.json", entry(DAY), day=DAY)
     mark_days(tenant=TENANT, days=[DAY])
     with held_by_another(DAY.isoformat()):
-        tasks.queue_builds.delay()
+        tasks.start_jobs.delay()
     row = PendingBuild.objects.get()
     assert (row.day, row.attempts) == (DAY, 0)
     assert timedelta(seconds=50) < row.due_at - now() <= RETRY
@@ -310,7 +311,7 @@ def test_a_failed_build_stays_pending(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(tasks, "rebuild_day", fail)
         with pytest.raises(StoreError):
-            tasks.queue_builds.delay()
+            tasks.start_jobs.delay()
     assert list(PendingBuild.objects.values_list("day", "attempts")) == [(DAY, 1)]
     settle()
     assert document(Kind.MONTH, "2026-01")["totalHits"] == 1

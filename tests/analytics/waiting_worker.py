@@ -50,7 +50,7 @@ def main(database: str, store_url: str) -> None:
             elif line == "look\n":
                 tasks.refresh_tenant.delay(str(TENANT))
             else:
-                tasks.queue_builds.delay()
+                tasks.start_jobs.delay()
 
     store_class: Any = type(default_store())
     save = store_class.save

@@ -38,7 +38,13 @@ def test_every_state_of_the_service_that_is_a_fault_has_an_alert() -> None:
     expressions = " ".join(alert["expr"] for alert in ALERTS)
     for name in (
         *("server_up", "staleness_seconds", "beat_age_seconds", "failing_builds", "sweep_age_seconds"),
-        *("quarantined_entries", "mails_total", "sql_missing_restrictions", "store_errors_total"),
+        *(
+            "quarantined_entries",
+            "mails_total",
+            "failing_jobs",
+            "sql_missing_restrictions",
+            "store_errors_total",
+        ),
     ):
         assert f"tenantadmin_{name}" in expressions
 

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django import forms
-from django.db import transaction
 from django.http import HttpResponse, HttpResponseRedirect
 
 from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
@@ -35,7 +34,6 @@ from analytics.published.verify import verify_document
 from analytics.reports.leaks import leaks_report
 from analytics.reports.reading import MAX_DAYS, LogReader, Window
 from analytics.reports.stale import stale_report
-from analytics.tasks import mine_again, mine_tenant
 from rules.ruleset import read_tables
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import days_before
@@ -103,9 +101,6 @@ class AdvicePage(InsightsPage):
 
     def post(self, _request: HttpRequest, **_: Any) -> HttpResponse:
         request_mining(tenant_id=self.tenant.pk, actor=self.actor)
-        tenant = str(self.tenant.pk)
-        # Without a broker the search stays queued; `watch_minings` starts it.
-        transaction.on_commit(lambda: mine_tenant.delay(tenant), robust=True)
         return HttpResponseRedirect(self.to("tenant-insights"))
 
 
@@ -185,8 +180,6 @@ class AcceptPage(DecisionPage):
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         written = accept_recommendation(**self.which(values), variant=self.variant)
-        tenant = str(self.tenant.pk)
-        transaction.on_commit(lambda: mine_again.delay(tenant), robust=True)
         message = say_published(self, f"Accepted: revision {written.seq} is in force.", written.seq)
         return message, {**self.after, "seq": written.seq}
 

@@ -11,7 +11,6 @@ from accounts.admin.pages.base import TenantActPage
 from analytics.admin.pages.base import LogPage
 from analytics.admin.replays import ShownReplay
 from analytics.replay.runs import list_replays, queue_replay
-from analytics.tasks import start_replay
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import days_before
 
@@ -60,7 +59,6 @@ class ReplayPage(LogPage, TenantActPage):
         except ApiError as error:
             content = {"form": self.form(), "error": error, **self.read()}
             return self.show(self.template_name, content, status=error.status)
-        start_replay(run)
         again = "" if run.finished_at is None else f"?{_AGAIN}=yes"
         return HttpResponseRedirect(f"{request.path}{again}#replays")
 

@@ -16,8 +16,8 @@ from analytics.summaries.days import find_stale_days, rebuild_day
 from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
 from analytics.summaries.store import day_builds
 from logs.listing import find_tenants
-from logs.locks import Busy
 from logs.models import Partition
+from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 

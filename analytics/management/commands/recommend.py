@@ -15,10 +15,10 @@ from analytics.advice.documents import describe_mining, describe_recommendation
 from analytics.advice.mining import queue_mining, run_mining
 from analytics.advice.recommendations import list_recommendations
 from analytics.models import Mining, Recommendation
-from logs.locks import Busy
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 

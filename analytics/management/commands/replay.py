@@ -16,11 +16,11 @@ from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
 from analytics.replay.judgement import count_requests
 from analytics.replay.runs import describe_replay, queue_replay
-from logs.locks import Busy
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import percent
 from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import default_store
 from tenantadmin.lib.terminal import visible
 

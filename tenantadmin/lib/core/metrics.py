@@ -145,7 +145,7 @@ def observe_wait(*, queue: str, seconds: float) -> None:
 
 
 def count_build(*, kind: str, state: str) -> None:
-    """Count a build of a ``day``, a ``period`` or a ``digest``."""
+    """Count a build of a ``day`` or a ``period``."""
     _metrics().builds.labels(kind, state).inc()
 
 

@@ -38,7 +38,17 @@ _GLOBAL_V6: Final = ipaddress.IPv6Network("2000::/3")
 
 
 class NotSent(Exception):
-    """The request was not answered. The text says why, without naming addresses."""
+    """The receiver did not accept it. The text says why, without naming addresses.
+
+    Attributes:
+        has_answered: it refused it; otherwise there was no answer.
+        retry_after: after how many seconds it wants the next attempt, if it said so.
+    """
+
+    def __init__(self, text: str, *, has_answered: bool = False, retry_after: float | None = None) -> None:
+        super().__init__(text)
+        self.has_answered = has_answered
+        self.retry_after = retry_after
 
 
 @dataclass(frozen=True, slots=True)

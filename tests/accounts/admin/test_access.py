@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from django.core import mail
 
 from accounts.limited_access import end_expired_access
-from accounts.mailing import deliver_mail
 from accounts.models import AccessRequest, Event, Membership, Tenant, User
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.admin.logs import to
 from tests.admin.staff import page_text
 from tests.conftest import ApiClient
+from tests.sending import sending
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -53,16 +53,16 @@ class TestAccess:
         support: Client,
         tenant: Tenant,
         world: factories.World,
-        django_capture_on_commit_callbacks: Any,
-        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         second = factories.make_user("second@example.org")
         for user, role in ((second, "owner"), (world.stranger, "admin")):
             Membership.objects.create(user=user, tenant=tenant, role=role)
-        monkeypatch.setattr(deliver_mail, "delay", deliver_mail)
-        with django_capture_on_commit_callbacks(execute=True):
+        with sending():
             support.post(to("tenant-access", tenant), {"hours": 1, "reason": "ticket 7"})
-        assert [message.to for message in mail.outbox] == [["owner@example.org"], ["second@example.org"]]
+        assert sorted(message.to for message in mail.outbox) == [
+            ["owner@example.org"],
+            ["second@example.org"],
+        ]
         message = mail.outbox[0]
         assert message.subject == "support@example.org has access to Warehouse"
         ends_at = Membership.objects.get(user__email="support@example.org").ends_at
@@ -71,7 +71,7 @@ class TestAccess:
         assert "Reason:\n\n> ticket 7\n" in message.body
         assert "Approved by" not in message.body
         # Refused access mails nothing.
-        with django_capture_on_commit_callbacks(execute=True):
+        with sending():
             support.post(to("tenant-access", tenant), {"hours": 9, "reason": "ticket 8"})
         assert len(mail.outbox) == 2
 

@@ -12,12 +12,12 @@ from django.db import connection
 
 from accounts.access.scopes import Scope
 from accounts.models import Event, Revision
-from analytics import tasks
 from analytics.advice import deciding
 from analytics.advice.deciding import accept_recommendation
 from analytics.advice.documents import describe_recommendation
 from analytics.advice.mining import run_mining
 from analytics.models import Mining, Recommendation
+from analytics.queues import MININGS
 from rules.drafts import delete_draft, publish_draft
 from rules.models import RuleDraft
 from rules.ruleset import read_ruleset
@@ -233,19 +233,15 @@ def test_a_variant_that_there_is_not(tenant: UUID, client: ApiClient, act: str) 
     assert (found.state, found.version) == ("open", 1)
 
 
-def test_rest(tenant: UUID, client: ApiClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[str] = []
-    monkeypatch.setattr(tasks.mine_tenant, "delay", started.append)
-    monkeypatch.setattr(tasks.mine_again, "delay", lambda tenant: started.append(f"again {tenant}"))
+def test_rest(tenant: UUID, client: ApiClient) -> None:
     address = f"/tenants/{tenant}/recommendations"
     assert client.get(address).json()["mining"] is None
     answer = client.post(address)
     assert (answer.status_code, answer["Location"], answer.json()["state"]) == (202, address, "queued")
-    assert started == [str(tenant)]
+    assert [row.pk for row in MININGS.take(limit=9)] == [tenant]
     assert client.post(address).status_code == 202  # it is queued already
     event = Event.objects.get(kind="recommendations.requested")
     assert (event.subject, event.tenant_id) == (str(tenant), tenant)
-    started.pop()
     run_mining(default_store(), tenant_id=tenant)
     body = client.get(address).json()
     assert body["mining"]["state"] == "done"
@@ -264,7 +260,7 @@ def test_rest(tenant: UUID, client: ApiClient, monkeypatch: pytest.MonkeyPatch) 
     assert client.request("POST", f"{own}/accept", headers={"If-Match": '"x"'}).status_code == 409
     accepted = client.request("POST", f"{own}/accept", headers={"If-Match": single["ETag"]})
     assert (accepted.status_code, accepted.json()["seq"]) == (200, 1)
-    assert started == [str(tenant), f"again {tenant}"]
+    assert [(row.pk, row.requested_by) for row in MININGS.take(limit=9)] == [(tenant, "system")]
     assert "advice" not in client.get(f"/tenants/{tenant}/verdict").json()
     effect = client.get(f"{own}/effect").json()
     assert effect == {

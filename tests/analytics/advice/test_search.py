@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -13,9 +12,12 @@ from django.db import connection
 
 from accounts.tenants.lifecycle import delete_tenant
 from analytics.advice import mining
-from analytics.advice.mining import find_waiting_tenants, queue_mining, run_mining
+from analytics.advice.mining import queue_mining, run_mining
 from analytics.models import Mining, Recommendation
+from analytics.queues import MININGS
 from rules.write import write_ruleset
+from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.locks import Busy, build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.searching import ADS, accept, search
@@ -126,13 +128,14 @@ def test_a_search_of_a_killed_worker_leaves_nothing_half_done_and_starts_again(
     arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri(), str(tenant), "search")
     with Child("tests.analytics.endless_worker", *arguments) as worker:
         assert worker.read() == "working"
-        assert find_waiting_tenants() == []
+        with pytest.raises(Busy):
+            run_mining(default_store(), tenant_id=tenant)
         worker.kill()
-    # PostgreSQL frees the lock when it notices that the connection is closed. Beat looks twice a minute.
-    deadline = time.monotonic() + 20
-    while not find_waiting_tenants() and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert find_waiting_tenants() == [tenant]
+    Mining.objects.update(due_at=now())
+    assert [row.pk for row in MININGS.take(limit=9)] == [tenant]
+    # PostgreSQL frees the lock when it notices that the connection is closed.
+    with build_lock(tenant=tenant, period="recommendations", wait=True):
+        pass
     assert (Mining.objects.get().state, Recommendation.objects.get().version) == ("running", found.version)
     mined = run_mining(default_store(), tenant_id=tenant)
     assert mined is not None

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from accounts.access.scopes import Scope
 from analytics.alerts.evaluating import Reading, record_reading
 from analytics.models import Alert, AlertDelivery
-from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.conftest import ApiClient
 
@@ -39,11 +38,6 @@ def messages(alert: Alert) -> list[tuple[str, str]]:
     """Return occasion and state of each message of an alert, in the order of the crossings."""
     rows = AlertDelivery.objects.filter(alert=alert).order_by("created_at", "channel_number")
     return list(rows.values_list("occasion", "state"))
-
-
-def make_all_due() -> None:
-    """Let the next attempt of all messages be now."""
-    AlertDelivery.objects.update(due_at=now())
 
 
 def reader(world: World) -> ApiClient:

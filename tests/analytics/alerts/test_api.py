@@ -11,7 +11,7 @@ from standardwebhooks.webhooks import Webhook
 from accounts.models import Event, Membership
 from analytics.alerts.kinds import KINDS
 from analytics.models import Alert, AlertDelivery, AlertFiring
-from analytics.tasks import evaluate_alerts
+from analytics.queues import ALERTS
 from tests.analytics.alerts.support import SLACK, WEBHOOK, make_alert, messages, read_number, reader, writer
 
 if TYPE_CHECKING:
@@ -29,18 +29,14 @@ def path(world: factories.World, *parts: object) -> str:
     return "/".join([f"/tenants/{world.tenant.pk}/alerts", *map(str, parts)])
 
 
-def test_an_alert_is_evaluated_when_it_is_written(
-    world: factories.World, django_capture_on_commit_callbacks: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(evaluate_alerts, "delay", evaluate_alerts)
+def test_an_alert_is_due_when_it_is_written(world: factories.World) -> None:
     client = writer(world)
-    with django_capture_on_commit_callbacks(execute=True):
-        client.post(path(world), {**BODY, "kind": "build-failed"})
+    client.post(path(world), {**BODY, "kind": "build-failed"})
     alert = Alert.objects.get()
-    assert (alert.value, client.get(path(world, alert.pk)).json()["state"]) == (0, "quiet")
-    with django_capture_on_commit_callbacks(execute=True):
-        client.put(path(world, alert.pk), {**BODY, "kind": "build-failed", "threshold": 2})
-    assert Alert.objects.get().evaluated_at != alert.evaluated_at
+    assert ALERTS.take(limit=9) == [alert]
+    assert ALERTS.take(limit=9) == []
+    client.put(path(world, alert.pk), {**BODY, "kind": "build-failed", "threshold": 2})
+    assert ALERTS.take(limit=9) == [alert]
 
 
 def test_an_alert_is_created_read_changed_and_deleted(world: factories.World) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,15 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook
 
-from analytics import tasks
-from analytics.alerts import delivering
-from analytics.alerts.delivering import after_quiet_hours, delete_old_messages, deliver_messages
+from analytics.alerts.delivering import after_quiet_hours, delete_old_messages
 from analytics.alerts.documents import signing_secret
 from analytics.digest.preferences import readable_tenants
 from analytics.models import Alert, AlertDelivery, AlertFiring
-from logs.locks import Busy
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
-from tests.analytics.alerts.support import make_alert, make_all_due, messages, read_number
+from tenantadmin.lib.jobs.outbox import WEB
+from tests.analytics.alerts.support import make_alert, messages, read_number
+from tests.sending import make_all_due, send_all, set_clock
 
 if TYPE_CHECKING:
     from http.server import BaseHTTPRequestHandler
@@ -54,7 +52,7 @@ def signed_in(user: User) -> dict[str, str]:
 
 def test_a_webhook_is_signed_by_the_standard_scheme(world: World, receiver: Receiver) -> None:
     alert = fire(world, webhook(receiver))
-    assert deliver_messages() == 1
+    assert send_all() == 1
     firing = AlertFiring.objects.get()
     ((headers, body),) = receiver.messages
     payload = Webhook(signing_secret(alert)).verify(body, headers)
@@ -80,13 +78,13 @@ def test_a_webhook_is_signed_by_the_standard_scheme(world: World, receiver: Rece
     }
     assert (headers["webhook-id"], headers["content-type"]) == (str(message.pk), "application/json")
     read_number(alert, 0.0)
-    assert deliver_messages() == 1
+    assert send_all() == 1
     over = receiver.bodies()[1]
     firing.refresh_from_db()
     assert (over["type"], over["data"]["value"]) == ("alert.ended", 0.0)
     assert firing.ended_at is not None
     assert over["data"]["endedAt"] == format_timestamp(firing.ended_at)
-    assert deliver_messages() == 0
+    assert send_all() == 0
     assert messages(alert) == [("started", "delivered"), ("ended", "delivered")]
 
 
@@ -94,7 +92,7 @@ def test_slack_gets_its_own_json_unsigned_and_escaped(world: World, receiver: Re
     world.tenant.name = "A&B <!channel>"
     world.tenant.save()
     fire(world, {"type": "slack", "url": receiver.url}, name="<!here>")
-    assert deliver_messages() == 1
+    assert send_all() == 1
     ((headers, body),) = receiver.messages
     assert not [name for name in headers if name.startswith("webhook-")]
     assert json.loads(body) == {
@@ -108,7 +106,7 @@ def test_a_member_who_has_signed_in_gets_a_mail(
     world: World, mailoutbox: list[EmailMultiAlternatives]
 ) -> None:
     alert = fire(world, signed_in(world.member), name="<b>Errors")
-    assert deliver_messages() == 1
+    assert send_all() == 1
     (mail,) = mailoutbox
     (message,) = alert.deliveries.all()
     assert (mail.to, mail.subject) == (["member@example.org"], "Alert “<b>Errors”, Warehouse")
@@ -134,7 +132,7 @@ def test_nobody_else_gets_a_mail(world: World, mailoutbox: list[EmailMultiAltern
     assert not readable_tenants(world.stranger).filter(pk=world.tenant.pk).exists()
     people = ("member", "stranger", "tenant-admin", "gone")
     alert = fire(world, *({"type": "email", "to": f"{name}@example.org"} for name in people))
-    assert deliver_messages() == 0
+    assert send_all() == 0
     assert mailoutbox == []
     rows = alert.deliveries.order_by("channel_number").values_list("state", "error")
     not_member = "The receiver is not a member who may read this tenant's summaries."
@@ -144,71 +142,38 @@ def test_nobody_else_gets_a_mail(world: World, mailoutbox: list[EmailMultiAltern
     ]
 
 
-def test_a_receiver_that_fails_is_tried_again_for_a_day(
-    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    receiver.status = 503
-    alert = fire(world, webhook(receiver))
-    message = alert.deliveries.get()
-    assert message.until - message.created_at == dt.timedelta(hours=24)
-    clock = message.created_at
-    monkeypatch.setattr(delivering, "now", lambda: clock)
-    pauses = []
-    while message.state == "queued":
-        clock = message.due_at
-        assert deliver_messages() == 0
-        message.refresh_from_db()
-        pauses.append((message.due_at - clock).total_seconds())
-    assert pauses.pop() == 120  # the lease of the last attempt
-    assert all(0.8 * pause <= 10 * 2**number for number, pause in enumerate(pauses))
-    assert all(1.2 * pause >= min(10 * 2**number, 3600) * 0.95 for number, pause in enumerate(pauses))
-    assert max(pauses) <= 4320
-    assert (message.state, message.error) == ("failed", "The receiver answered with status 503.")
-    assert len({*receiver.ids}) == 1
-    assert len(receiver.ids) == message.attempts == len(pauses) + 1
-    assert dt.timedelta(hours=22) < clock - message.created_at <= dt.timedelta(hours=24)
-
-
 def test_a_receiver_that_redirects_gets_one_request(world: World, receiver: Receiver) -> None:
     receiver.status = 307
     alert = fire(world, webhook(receiver))
-    assert deliver_messages() == 0
+    assert send_all() == 0
     assert len(receiver.messages) == 1
     assert alert.deliveries.get().error == (
         "The receiver redirects (status 307). Give the address that it redirects to."
     )
 
 
-def test_a_private_receiver_gets_nothing(world: World, receiver: Receiver, settings: Any) -> None:
-    settings.WEBHOOK_EXCEPTIONS = []
-    alert = fire(world, webhook(receiver), {"type": "slack", "url": receiver.url})
-    assert deliver_messages() == 0
-    assert receiver.messages == []
-    assert {it.error for it in alert.deliveries.all()} == {"The host has no public address."}
-
-
-def test_a_receiver_that_hangs_does_not_hold_up_the_others(
-    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+def test_a_receiver_that_is_busy_says_when_it_wants_the_message_again(
+    world: World, receiver: Receiver
 ) -> None:
-    """Two messages of a tenant are sent at a time, and each has a time limit."""
-    monkeypatch.setattr(delivering, "SECONDS", 1.0)
-
     def respond(handler: BaseHTTPRequestHandler) -> None:
-        if "/slow" in handler.path:
-            receiver.over.wait(10)
-        handler.send_response(200)
+        handler.send_response(429)
+        handler.send_header("Retry-After", "900")
         handler.end_headers()
 
     receiver.respond = respond
-    slow = {"type": "webhook", "url": receiver.url.replace("/hook", "/slow")}
-    hanging = fire(world, *[slow] * 5)
-    other = fire(world, webhook(receiver), tenant=world.stranger_tenant)
-    started = time.monotonic()
-    assert deliver_messages(seconds=0.1) == 1
-    assert time.monotonic() - started < 8
-    assert messages(other) == [("started", "delivered")]
-    tried = hanging.deliveries.filter(attempts=1)
-    assert [it.error for it in tried] == ["No answer within 1 seconds."] * 2
+    alert = fire(world, webhook(receiver))
+    assert send_all() == 0
+    message = alert.deliveries.get()
+    assert message.error == "The receiver answered with status 429."
+    assert dt.timedelta(minutes=14) < message.due_at - now() <= dt.timedelta(minutes=15)
+
+
+def test_a_private_receiver_gets_nothing(world: World, receiver: Receiver, settings: Any) -> None:
+    settings.WEBHOOK_EXCEPTIONS = []
+    alert = fire(world, webhook(receiver), {"type": "slack", "url": receiver.url})
+    assert send_all() == 0
+    assert receiver.messages == []
+    assert {it.error for it in alert.deliveries.all()} == {"The host has no public address."}
 
 
 def test_a_late_200_is_sent_again_with_the_same_id(
@@ -222,40 +187,14 @@ def test_a_late_200_is_sent_again_with_the_same_id(
     receiver.respond = late
     alert = fire(world, webhook(receiver))
     with monkeypatch.context() as patch:
-        patch.setattr(delivering, "SECONDS", 0.3)
-        assert deliver_messages() == 0
+        patch.setattr(WEB, "seconds", 0.3)
+        assert send_all() == 0
     receiver.respond = None
     make_all_due()
-    assert deliver_messages() == 1
+    assert send_all() == 1
     assert messages(alert) == [("started", "delivered")]
     assert len(receiver.ids) == 2
     assert len({*receiver.ids}) == 1
-
-
-def test_a_message_that_a_killed_worker_took_is_sent_after_a_while(
-    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alert = fire(world, webhook(receiver))
-    (taken,) = delivering._take()
-    assert deliver_messages() == 0
-    later = now() + dt.timedelta(seconds=121)
-    monkeypatch.setattr(delivering, "now", lambda: later)
-    assert deliver_messages() == 1
-    assert receiver.ids == [str(taken.pk)]
-    assert messages(alert) == [("started", "delivered")]
-
-
-def test_a_receiver_that_was_killed_gets_it_when_it_is_back(
-    world: World, receiver: Receiver, settings: Any
-) -> None:
-    running = receiver.port
-    alert = fire(world, {"type": "webhook", "url": "https://127.0.0.1:1/hook"})
-    assert deliver_messages() == 0
-    assert alert.deliveries.get().error == "The connection failed, or the answer is not HTTP."
-    AlertDelivery.objects.update(channel={"type": "webhook", "url": f"https://127.0.0.1:{running}/hook"})
-    make_all_due()
-    assert deliver_messages() == 1
-    assert len(receiver.messages) == 1
 
 
 def test_a_mail_server_that_refuses_is_tried_again(
@@ -264,11 +203,11 @@ def test_a_mail_server_that_refuses_is_tried_again(
     alert = fire(world, signed_in(world.member))
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    assert deliver_messages() == 0
-    assert alert.deliveries.get().error == "The mail could not be sent. Try again later."
+    assert send_all() == 0
+    assert alert.deliveries.get().error == "The mail server does not answer."
     settings.EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
     make_all_due()
-    assert deliver_messages() == 1
+    assert send_all() == 1
     assert len(mailoutbox) == 1
 
 
@@ -276,7 +215,7 @@ def test_messages_of_a_deleted_tenant_are_not_sent(world: World, receiver: Recei
     alert = fire(world, webhook(receiver))
     world.tenant.deleted_at = now()
     world.tenant.save()
-    assert deliver_messages() == 0
+    assert send_all() == 0
     assert messages(alert) == [("started", "skipped")]
 
 
@@ -287,9 +226,10 @@ def test_messages_wait_for_the_end_of_quiet_hours(
     alert = fire(world, webhook(receiver), quiet_hours=quiet)
     message = alert.deliveries.get()
     assert message.due_at.strftime("%H:%M") in {"23:59", message.created_at.strftime("%H:%M")}
+    assert message.until is not None
     assert message.until - message.due_at == dt.timedelta(hours=24)
-    monkeypatch.setattr(delivering, "now", lambda: message.due_at)
-    assert deliver_messages() == 1
+    set_clock(monkeypatch, lambda: message.due_at)
+    assert send_all() == 1
 
 
 MOMENTS = st.integers(0, 10**12).map(from_epoch_ms)
@@ -327,22 +267,6 @@ def test_the_end_of_quiet_hours_is_the_next_moment_that_is_not_quiet(
     while expected.hour * 60 + expected.minute in quiet_minutes:
         expected = expected.replace(second=0, microsecond=0) + dt.timedelta(minutes=1)
     assert after_quiet_hours(quiet, at=at) == expected
-
-
-def test_one_worker_sends_at_a_time(
-    world: World, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fire(world, webhook(receiver))
-    with monkeypatch.context() as patch:
-
-        def refuse(**_: Any) -> None:
-            raise Busy("x")
-
-        patch.setattr(delivering, "build_lock", refuse)
-        tasks.deliver_alerts()
-        assert receiver.messages == []
-    tasks.deliver_alerts()
-    assert len(receiver.messages) == 1
 
 
 def test_old_messages_and_firings_are_deleted(world: World) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import random
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import Mock
 
 import duckdb
 import pytest
@@ -13,23 +14,26 @@ from django.core.management import call_command
 
 from analytics import tasks
 from analytics.alerts import evaluating
-from analytics.alerts.evaluating import evaluate_service, evaluate_tenant, take_due_tenants
+from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
 from analytics.alerts.kinds import KINDS, say_value
 from analytics.alerts.queries import ALERT_QUERIES, alert_sql
 from analytics.models import Alert, AlertFiring, AlertKind, Build, TenantHealth
+from analytics.queues import ALERTS
+from analytics.service_state import count_failing_jobs
 from logs.audit import Reader
 from logs.layout import day_start_ms
-from logs.locks import Busy
 from logs.models import PendingBuild
 from logs.queries import query_rows
 from logs.sql import guard
 from tenantadmin.lib.core.timestamps import epoch_ms, now
+from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tests.analytics.alerts.support import make_alert, messages
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from uuid import UUID
 
     from tests.factories import World
 
@@ -266,24 +270,28 @@ def test_rounded_parts_stay_hit_rates(value: float, before: float, said: str) ->
     assert say_value(KINDS["hit-rate-fell"], value=value, before=before) == said
 
 
+def take_due_tenants() -> set[UUID | None]:
+    return {alert.tenant_id for alert in ALERTS.take(limit=99)}
+
+
 def test_the_build_of_a_day_makes_alerts_due(world: World) -> None:
     alert = make_alert(world)
     other = make_alert(world, tenant=world.stranger_tenant)
-    assert set(take_due_tenants()) == {world.tenant.pk, world.stranger_tenant.pk}
-    assert take_due_tenants() == []
+    assert take_due_tenants() == {world.tenant.pk, world.stranger_tenant.pk}
+    assert take_due_tenants() == set()
     store(world, entries(LAST, failed=10))
-    assert take_due_tenants() == [world.tenant.pk]
+    assert take_due_tenants() == {world.tenant.pk}
     tasks.evaluate_alerts(str(world.tenant.pk))
     alert.refresh_from_db()
     other.refresh_from_db()
     assert (alert.value, other.value) == (10.0, None)
     assert messages(alert) == [("started", "queued")]
     Alert.objects.update(due_at=now())
-    assert set(take_due_tenants()) == {world.tenant.pk, world.stranger_tenant.pk}
-    # The clock was set back by an hour.
-    Alert.objects.update(due_at=now() + dt.timedelta(hours=1))
-    assert set(take_due_tenants()) == {world.tenant.pk, world.stranger_tenant.pk}
-    assert take_due_tenants() == []
+    assert take_due_tenants() == {world.tenant.pk, world.stranger_tenant.pk}
+    # The clock was set back by two hours.
+    Alert.objects.update(due_at=now() + dt.timedelta(hours=2))
+    assert take_due_tenants() == {world.tenant.pk, world.stranger_tenant.pk}
+    assert take_due_tenants() == set()
 
 
 def test_an_alert_that_is_off_or_of_a_deleted_tenant_is_not_evaluated(world: World) -> None:
@@ -292,7 +300,7 @@ def test_an_alert_that_is_off_or_of_a_deleted_tenant_is_not_evaluated(world: Wor
     gone = make_alert(world, tenant=world.stranger_tenant)
     world.stranger_tenant.deleted_at = now()
     world.stranger_tenant.save()
-    assert take_due_tenants() == []
+    assert take_due_tenants() == set()
     for tenant in (world.tenant, world.stranger_tenant):
         evaluate_tenant(default_store(), tenant=tenant.pk)
     assert not Alert.objects.exclude(evaluated_at=None).exists()
@@ -397,7 +405,27 @@ def test_one_worker_evaluates_a_tenant(world: World, monkeypatch: Any) -> None:
 
     monkeypatch.setattr(evaluating, "build_lock", busy)
     tasks.evaluate_alerts(str(world.tenant.pk))
-    assert take_due_tenants() == [world.tenant.pk]
+    assert now() < Alert.objects.get().due_at <= now() + dt.timedelta(seconds=30)
+
+
+def test_an_alert_that_cannot_be_read_rests_longer_each_time(world: World, caplog: Any) -> None:
+    store(world, entries(LAST, failed=10))
+    alert = make_alert(world)
+    other = make_alert(world, kind="build-failed")
+    pauses = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluating, "open_log", Mock(side_effect=StoreError("gone")))
+        for _ in range(5):
+            Alert.objects.update(due_at=now())
+            assert take_due_tenants() == {world.tenant.pk}
+            tasks.evaluate_alerts(str(world.tenant.pk))
+            alert.refresh_from_db()
+            pauses.append(round((alert.due_at - now()).total_seconds() / 60))
+    assert pauses == [10, 20, 40, 60, 60]
+    assert f"of tenant {world.tenant.pk} could not be evaluated, attempt 5: gone" in caplog.text
+    other.refresh_from_db()
+    assert (other.value, other.attempts) == (0, 0)
+    assert count_failing_jobs()["alerts"] == 1
 
 
 class TestService:

@@ -9,22 +9,18 @@ from __future__ import annotations
 import json
 import os
 import random
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from django.db import connection
 
-from analytics.alerts import delivering
-from analytics.alerts.delivering import deliver_messages
 from analytics.models import AlertDelivery, AlertFiring
 from tenantadmin.lib.core import outgoing
 from tenantadmin.lib.core.outgoing import Answer
-from tests.analytics.alerts.support import make_alert, make_all_due, read_number
+from tests.analytics.alerts.support import make_alert, read_number
+from tests.killing import Killed, killed_at
+from tests.sending import make_all_due, send_all, send_in_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from tests.factories import World
 
 pytestmark = pytest.mark.django_db
@@ -35,34 +31,6 @@ PARTS: Final = 4
 STEPS: Final = 6
 THRESHOLD: Final = 5.0
 CHANNEL: Final = {"type": "webhook", "url": "https://hooks.example.org/"}
-
-
-class Killed(BaseException):
-    """The worker is gone. Nothing catches it."""
-
-
-@contextmanager
-def killed_at(number: int, *, before: bool) -> Iterator[None]:
-    """Kill the worker before or after its statement with this number, if it comes so far."""
-    count = 0
-
-    def run(execute: Callable[..., Any], sql: str, *arguments: Any) -> Any:
-        nonlocal count
-        if "SAVEPOINT" in sql:  # of the test's own transaction, in which the worker's are
-            return execute(sql, *arguments)
-        count += 1
-        if before and count == number:
-            raise Killed
-        result = execute(sql, *arguments)
-        if count == number:
-            raise Killed
-        return result
-
-    try:
-        with connection.execute_wrapper(run):
-            yield
-    except Killed:
-        pass
 
 
 class Stub:
@@ -98,8 +66,8 @@ def crossings(numbers: list[float | None]) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
 def test_one_message_for_each_crossing(world: World, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # One message at a time, so that a history is the same in every run.
-    monkeypatch.setattr(delivering, "_AT_ONCE", 1)
+    # One message after the other, so that a history is the same in every run.
+    send_in_line(monkeypatch)
     total = repeated = 0
     for seed in range(part, HISTORIES, PARTS):
         chance = random.Random(seed)  # noqa: S311
@@ -114,13 +82,13 @@ def test_one_message_for_each_crossing(world: World, part: int, monkeypatch: pyt
             # Beat starts it again.
             read_number(alert, number)
             with killed_at(chance.randrange(1, 12), before=chance.random() < 0.5):
-                deliver_messages()
+                send_all()
             if chance.random() < 0.5:
                 make_all_due()
         stub.is_calm = True
         while AlertDelivery.objects.filter(state="queued").exists():
             make_all_due()
-            deliver_messages()
+            send_all()
         expected = crossings(numbers)
         # Failures change the order of messages, and never their number.
         assert sorted(stub.arrived.values()) == sorted(expected), (seed, numbers)

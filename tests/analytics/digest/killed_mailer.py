@@ -16,10 +16,10 @@ def main(database: str, port: str) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", int(port)
     django.setup()
-    from analytics.digest.mailing import send_mails  # needs Django
+    from tests.sending import send_all  # needs Django
 
     sys.stdin.readline()
-    print(send_mails(), flush=True)  # noqa: T201
+    print(send_all(), flush=True)  # noqa: T201
 
 
 if __name__ == "__main__":

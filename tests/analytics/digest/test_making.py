@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 from uuid import uuid4
 
-import duckdb
 import pytest
-from django.core.cache import cache
 from django.core.management import CommandError, call_command
 
 from analytics import tasks
-from analytics.digest.making import find_due_digests, make_digest, take_due_digests
+from analytics.digest.making import find_due_digests, make_digest, make_due_digests
 from analytics.digest.periods import DigestPeriod
 from analytics.digest.stored import etag_of
 from analytics.models import Digest, TenantHealth
-from logs.locks import build_lock
+from analytics.queues import DIGESTS
+from analytics.service_state import count_failing_jobs
 from tenantadmin.lib.core.timestamps import days_before
-from tenantadmin.lib.objectstore import default_store
+from tenantadmin.lib.database.locks import build_lock
+from tenantadmin.lib.objectstore import StoreError, default_store
 from tests import factories
 from tests.analytics.digest.support import DAY, at, entries, make, put, rebuild
 from tests.conftest import ApiClient
@@ -46,7 +46,11 @@ class Clock:
 @pytest.fixture
 def clock() -> Iterator[Clock]:
     clock = Clock()
-    with patch("analytics.digest.making.now", lambda: clock.now):
+    with (
+        patch("analytics.digest.making.now", lambda: clock.now),
+        patch("analytics.summaries.health.now", lambda: clock.now),
+        patch("tenantadmin.lib.jobs.queue.now", lambda: clock.now),
+    ):
         yield clock
 
 
@@ -107,7 +111,7 @@ class TestDue:
         save_object(default_store(), key, b"")
         rebuild(world)
         assert find_due_digests(world.tenant.pk) == ["2026-03-30"]
-        tasks.refresh_digest.run(str(world.tenant.pk), "2026-03-30")
+        tasks.refresh_digests.run(str(world.tenant.pk))
         assert not Digest.objects.exists()
         assert find_due_digests(world.tenant.pk) == []
 
@@ -125,7 +129,8 @@ class TestDue:
     def test_the_last_day_of_the_calendar(self, world: World) -> None:
         fill(world, dt.date.max)
         assert DigestPeriod.with_day(dt.date.max) == DigestPeriod(dt.date(9999, 12, 27), dt.date.max)
-        assert list(take_due_digests()) == [(world.tenant.pk, [])]
+        make_due_digests(default_store(), tenant=world.tenant.pk)
+        assert not Digest.objects.exists()
 
 
 class TestTurns:
@@ -133,13 +138,17 @@ class TestTurns:
 
     @pytest.fixture
     def turn(self, world: World, clock: Clock) -> Callable[[], list[str] | None]:
-        """Take the tenant's due digests; None if it was not looked at."""
+        """Make the tenant's due digests, and return them; None if it is not its turn."""
         clock.now = dt.datetime(2026, 4, 1, 12, tzinfo=dt.UTC)
-        return lambda: dict(take_due_digests()).get(world.tenant.pk)
 
-    def make_all(self, world: World, names: list[str]) -> None:
-        for name in names:
-            make_digest(default_store(), tenant=world.tenant.pk, period=DigestPeriod.named(name))
+        def look() -> list[str] | None:
+            if world.tenant.pk not in {row.pk for row in DIGESTS.take(limit=9)}:
+                return None
+            due = find_due_digests(world.tenant.pk)
+            make_due_digests(default_store(), tenant=world.tenant.pk)
+            return due
+
+        return look
 
     def test_a_clock_that_was_set_back_delays_no_turn(
         self, world: World, clock: Clock, turn: Callable[[], list[str] | None]
@@ -157,91 +166,94 @@ class TestTurns:
         fill(world, DAY, today)
         assert turn() == ["2026-03-31"]
         assert turn() is None
-        clock.now += dt.timedelta(minutes=5)
-        assert turn() == ["2026-03-31"]  # no worker made it
-        self.make_all(world, ["2026-03-31"])
-        clock.now += dt.timedelta(minutes=5)
-        assert turn() == []
         clock.now = dt.datetime(2026, 4, 2, 0, 59, tzinfo=dt.UTC)
         assert turn() is None
-        fill(world, DAY)
+        put(world, DAY, entries(7, at=at(DAY), cacheStatus="MISS"))
+        rebuild(world)
         assert turn() == ["2026-03-31"]
-        self.make_all(world, ["2026-03-31"])
         clock.now = dt.datetime(2026, 4, 2, 1, 5, tzinfo=dt.UTC)
         assert turn() == ["2026-04-01"]
-        self.make_all(world, ["2026-04-01"])
-        clock.now += dt.timedelta(minutes=5)
-        assert turn() == []
         clock.now += dt.timedelta(hours=23, minutes=59)
         assert turn() is None
         clock.now += dt.timedelta(minutes=1)
         assert turn() == []
 
-    def test_a_day_that_is_built_during_the_look_is_not_missed(
+    def test_a_turn_that_no_worker_takes_comes_again(
+        self, world: World, clock: Clock, turn: Callable[[], list[str] | None]
+    ) -> None:
+        fill(world, DAY)
+        assert len(DIGESTS.take(limit=9)) == 1
+        assert turn() is None
+        clock.now += dt.timedelta(minutes=5)
+        assert turn() == ["2026-03-31"]
+
+    def test_the_previous_release_makes_a_tenant_due_by_null(
         self, world: World, turn: Callable[[], list[str] | None]
     ) -> None:
         fill(world, DAY)
-        self.make_all(world, ["2026-03-31"])
+        TenantHealth.objects.update(due_at=None)
+        assert turn() == ["2026-03-31"]
+
+    def test_one_that_fails_rests_longer_each_time_and_the_others_are_made(
+        self, world: World, clock: Clock, turn: Callable[[], list[str] | None], caplog: Any
+    ) -> None:
+        fill(world, MONDAY, DAY)
+
+        def make_one(*_: Any, period: DigestPeriod, **options: Any) -> Digest | None:
+            if period.last == DAY:
+                raise StoreError("out of memory")
+            return make_digest(default_store(), period=period, **options)
+
+        pauses = []
+        with patch("analytics.digest.making.make_digest", make_one):
+            for _ in range(7):
+                before = clock.now
+                while not DIGESTS.take(limit=9):
+                    clock.now += dt.timedelta(minutes=1)
+                pauses.append((clock.now - before) // dt.timedelta(minutes=1))
+                with pytest.raises(StoreError):
+                    tasks.refresh_digests.run(str(world.tenant.pk))
+                assert Digest.objects.get().period == "2026-03-30"
+        assert pauses == [0, 5, 10, 20, 40, 80, 120]
+        assert f"of tenant {world.tenant.pk} failed, and is tried again: out of memory" in caplog.text
+        assert count_failing_jobs()["digests"] == 1
+        clock.now += dt.timedelta(hours=2)
+        assert turn() == ["2026-03-31"]
+        assert count_failing_jobs()["digests"] == 0
+
+    def test_a_day_that_is_built_during_the_look_is_not_missed(
+        self, world: World, clock: Clock, turn: Callable[[], list[str] | None]
+    ) -> None:
+        fill(world, DAY)
+        turn()
 
         def build(*_: Any) -> list[str]:
+            clock.now += dt.timedelta(seconds=1)
             fill(world, MONDAY)
             return []
 
+        TenantHealth.objects.update(due_at=clock.now)
         with patch("analytics.digest.making._find_due", build):
-            assert turn() == []
+            assert len(DIGESTS.take(limit=9)) == 1
+            make_due_digests(default_store(), tenant=world.tenant.pk)
         assert turn() == ["2026-03-31", "2026-03-30"]
 
     def test_its_cost_depends_on_the_changes(
         self, world: World, turn: Callable[[], list[str] | None], django_assert_num_queries: Any
     ) -> None:
-        fill(world, DAY)
         TenantHealth.objects.bulk_create(
-            TenantHealth(tenant_id=uuid4(), digests_due_at=dt.datetime(2026, 4, 2, tzinfo=dt.UTC))
-            for _ in range(20)
+            TenantHealth(tenant_id=uuid4(), due_at=dt.datetime(2026, 4, 2, tzinfo=dt.UTC)) for _ in range(20)
         )
-        with django_assert_num_queries(4):
-            assert turn() == ["2026-03-31"]
-        with django_assert_num_queries(1):
+        with django_assert_num_queries(3):
             assert turn() is None
 
 
 class TestTasks:
-    def test_each_due_digest_is_a_task(self, world: World, clock: Clock) -> None:
+    def test_a_tenant_is_a_task(self, world: World, clock: Clock) -> None:
         fill(world, MONDAY)
-        sent: list[Any] = []
-        with patch.object(tasks.refresh_digest, "apply_async", lambda args, **_: sent.append(args)):
-            tasks.refresh_digests.run()
-        assert sent == [(str(world.tenant.pk), "2026-03-30")]
         for _ in range(2):
-            tasks.refresh_digest.run(*sent[0])
+            tasks.refresh_digests.run(str(world.tenant.pk))
         assert Digest.objects.get().period == "2026-03-30"
-
-    def test_one_that_fails_names_its_tenant_and_waits_longer_each_time(
-        self, world: World, clock: Clock, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        fill(world, MONDAY)
-        cache.clear()
-        attempts = 0
-
-        def fail(*_: Any) -> None:
-            nonlocal attempts
-            attempts += 1
-            raise duckdb.OutOfMemoryException("too much")
-
-        with patch("analytics.digest.making.make_document", fail):
-            for _ in range(24 * 60 // 5):
-                for tenant, periods in take_due_digests():
-                    for period in periods * 2:
-                        tasks.refresh_digest.run(str(tenant), period)
-                clock.now += dt.timedelta(minutes=5)
-        # After 5, 20, 80 and 320 minutes, then every six hours.
-        assert attempts == 1 + 4 + 2
-        line = f"The digest 2026-03-30 of tenant {world.tenant.pk} cannot be made. The next attempt is in "
-        assert [record.message for record in caplog.records if record.levelname == "ERROR"] == [
-            line + delay for delay in ("0:05:00", "0:20:00", "1:20:00", "5:20:00", *("6:00:00",) * 3)
-        ]
-        clock.now += dt.timedelta(hours=6)
-        assert [periods for _, periods in take_due_digests()] == [["2026-03-30"]]
 
     @pytest.mark.django_db(transaction=True)
     def test_a_digest_that_another_worker_makes_is_left_to_it(
@@ -251,7 +263,7 @@ class TestTasks:
         fill(world, MONDAY)
 
         def run() -> None:
-            tasks.refresh_digest.run(str(world.tenant.pk), "2026-03-30")
+            tasks.refresh_digests.run(str(world.tenant.pk))
 
         with build_lock(tenant=world.tenant.pk, period="digest 2026-03-30", wait=True):
             all_at_once([run])

@@ -23,9 +23,10 @@ from accounts.models import Event as RecordedEvent
 from accounts.tenants.lifecycle import delete_tenant
 from analytics import tasks
 from analytics.models import ReplayRun
+from analytics.queues import REPLAYS
 from analytics.replay import execution, limit, runs
 from analytics.replay.errors import TooLarge, TooManyReplays
-from analytics.replay.execution import fail_lost_replays, run_next
+from analytics.replay.execution import run_next
 from analytics.replay.outdated import find_outdated
 from analytics.replay.replay import replay
 from analytics.replay.runs import (
@@ -35,15 +36,14 @@ from analytics.replay.runs import (
     queue_replay,
 )
 from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.tasks import WATCH_SECONDS
 from logs.layout import day_start_ms
-from logs.locks import build_lock
 from logs.partitions import GRACE, delete_superseded
 from rules.drafts import create_draft, delete_draft, replace_draft
 from rules.write import write_ruleset
 from tenantadmin.celery import app
 from tenantadmin.lib.core.errors import RateLimited
 from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.child import Child
@@ -291,9 +291,9 @@ def test_a_run_without_its_worker_has_failed(tenant: UUID) -> None:
     run = queue(tenant)
     ReplayRun.objects.update(state=ReplayRun.State.RUNNING)
     with lock_of_another_worker(tenant):
-        fail_lost_replays()
+        tasks.run_replay(str(tenant))
         assert state(run) == ("running", "")
-    fail_lost_replays()
+    tasks.run_replay(str(tenant))
     assert state(run) == ("failed", "The worker ended before the replay did. Request it again.")
 
 
@@ -305,16 +305,16 @@ def test_a_run_of_a_killed_worker_has_failed_and_can_be_requested_again(
     arguments = (str(connection.settings_dict["NAME"]), object_store.as_uri(), str(tenant), "replay")
     with Child("tests.analytics.endless_worker", *arguments) as worker:
         assert worker.read() == "working"
-        fail_lost_replays()
+        tasks.run_replay(str(tenant))
         assert state(run) == ("running", "")
         worker.kill()
-    # PostgreSQL frees the lock when it notices that the connection is closed. Beat looks twice a minute.
+    # PostgreSQL frees the lock when it notices that the connection is closed. It is due again after a lease.
     deadline = time.monotonic() + 20
     while state(run)[0] == "running" and time.monotonic() < deadline:
-        fail_lost_replays()
+        tasks.run_replay(str(tenant))
         time.sleep(0.1)
     assert state(run) == ("failed", "The worker ended before the replay did. Request it again.")
-    assert WATCH_SECONDS <= 60
+    assert REPLAYS.longest <= timedelta(seconds=60)
     again = queue(tenant)
     run_all(tenant)
     assert state(again) == ("done", "")
@@ -463,9 +463,9 @@ def test_old_runs_are_deleted(tenant: UUID, monkeypatch: Any) -> None:
 def test_tasks_run_the_queue(tenant: UUID, monkeypatch: Any) -> None:
     sent: list[str] = []
     monkeypatch.setattr(tasks.run_replay, "delay", sent.append)
-    monkeypatch.setattr(tasks.run_replay, "apply_async", lambda arguments, **_: sent.extend(arguments))
+    monkeypatch.setattr(tasks.run_replay, "apply_async", lambda given, *_, **__: sent.extend(given))
     run = queue(tenant)
-    tasks.watch_replays()
+    tasks.start_jobs()
     assert sent == [str(tenant)]
     with lock_of_another_worker(tenant):
         tasks.run_replay(str(tenant))
@@ -481,25 +481,22 @@ def test_tasks_run_the_queue(tenant: UUID, monkeypatch: Any) -> None:
 def test_replays_have_a_queue_that_every_worker_serves() -> None:
     assert set(app.amqp.queues) == {"celery", "finding", "building", "cleaning", "replays"}
     assert app.amqp.router.route({}, tasks.run_replay.name)["queue"].name == "replays"
-    assert app.amqp.router.route({}, tasks.watch_replays.name)["queue"].name == "celery"
+    assert app.amqp.router.route({}, tasks.watch_service.name)["queue"].name == "celery"
 
 
 def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) -> None:
-    started: list[str] = []
-    monkeypatch.setattr(tasks.run_replay, "delay", started.append)
     owner = ApiClient(factories.sign_in(world.owner))
     path = f"/tenants/{tenant}/replays"
     body = {"rules": LONGER, "from": "2026-03-02", "to": "2026-03-02"}
 
     queued = owner.post(path, body)
-    assert (queued.status_code, queued.json()["state"], started) == (202, "queued", [str(tenant)])
+    assert (queued.status_code, queued.json()["state"]) == (202, "queued")
     address = queued.headers["Location"]
     assert address == f"{path}/{queued.json()['replayId']}"
     assert "total" not in queued.json()
     run_all(tenant)
     done = owner.post(path, body)
     assert (done.status_code, done.headers["Location"]) == (200, address)
-    assert len(started) == 1
     read = owner.get(address)
     assert (read.status_code, read.json()) == (200, done.json())
     assert read.json()["subject"].keys() == {"digest"}

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from analytics.alerts.delivering import deliver_messages
 from analytics.alerts.evaluating import Reading, record_reading
 from analytics.models import Alert
 from tenantadmin.lib.core.timestamps import now
+from tests.sending import send_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,7 +74,7 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         alert.deliveries.filter(channel_number=1).delete()
         record_reading(alert, Reading(2.0))
         alert.deliveries.filter(channel_number=1).delete()
-        assert deliver_messages() == 2
+        assert send_all() == 2
         row.get_by_role("link", name="Messages").click()
         messages = page.locator("[aria-label=Messages] tbody tr")
         expect(messages).to_have_count(2)

@@ -23,7 +23,7 @@ from prometheus_client import REGISTRY
 
 from analytics.models import Build, DayRollup, Kind, SummaryDocument, TenantHealth
 from analytics.service_state import beat_age, read_staleness
-from analytics.tasks import queue_builds
+from analytics.tasks import start_jobs
 from logs.models import LogSweep, PendingBuild
 from logs.sql import sandbox
 from logs.sweep import sweep_age
@@ -194,7 +194,7 @@ def test_mails_that_fail_are_counted(settings: Any) -> None:
 @pytest.mark.django_db
 def test_the_age_of_beat_is_the_age_of_its_last_job() -> None:
     app.conf.task_always_eager = True
-    queue_builds()
+    start_jobs()
     app.conf.task_always_eager = False
     age = beat_age()
     assert age is not None
