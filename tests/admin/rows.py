@@ -53,6 +53,8 @@ _SPECIAL: dict[tuple[str, str], Any] = {
     },
     ("Digest", "rewritten"): None,
     ("Alert", "channels"): [{"type": "slack", "url": "https://hooks.example.org/secret"}],
+    # A token that no other one has made.
+    ("PersonalAccessToken", "made_with"): None,
     ("AlertDelivery", "channel"): {"type": "slack", "url": "https://hooks.example.org/secret"},
 }
 
