@@ -88,16 +88,22 @@ class Queue(Generic[RowT]):
         self.rows.filter(Q(due_at__gt=latest) | Q(due_at__isnull=True)).update(due_at=moment)
         if under_way is None:
             # A row that failed waits for its next attempt, and holds no place.
-            taken = self.rows.filter(attempts=1, due_at__range=(moment, moment + self.lease))
+            taken = self.rows.filter(attempts=1, due_at__gt=moment, due_at__lte=moment + self.lease)
             under_way = dict(taken.values_list(self.tenant).annotate(Count("pk")))
         turn = Window(RowNumber(), partition_by=self.tenant, order_by=["due_at", "pk"])
         due = self.rows.filter(due_at__lte=moment)
         found = due.annotate(turn=turn).filter(turn__lte=self.places).order_by("turn", "due_at", "pk")
+        # Django orders by a wrong position if a column is read twice.
+        own = [self.tenant] if self.tenant != self.model._meta.pk.name else []
+        # So many may be of tenants without a free place.
+        most = limit + self.places * len(under_way)
         chosen = [
             pk
-            for pk, tenant, number in found.values_list("pk", self.tenant, "turn")
-            if number + under_way.get(tenant, 0) <= self.places
+            for number, pk, *tenant in found.values_list("turn", "pk", *own)[:most]
+            if number + under_way.get((pk, *tenant)[-1], 0) <= self.places
         ]
+        if not chosen:
+            return []
         places = {pk: place for place, pk in enumerate(chosen[:limit])}
         with transaction.atomic():
             free = due.select_for_update(no_key=True, skip_locked=True, of=("self",)).filter(pk__in=places)
