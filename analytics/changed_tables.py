@@ -50,7 +50,7 @@ _SEVERAL: Final = "|".join(
         r"\(\s*(?:insert|update|delete|merge|truncate)\s",
         r"\binto\b.*\binto\b|\binsert\s+overwrite\s.*\binsert\s",
         r"^\s*insert\s+(?:overwrite\s+)?(?:all|first)\s",
-        r"^\s*(?:drop|undrop|truncate)\s.*(?:,|\scascade\b)",
+        r"^\s*(?:drop|undrop|truncate)\s.*(?:,|\scascade\b)|^\s*alter\s.*\scascade\b",
         rf"^{_WITH}delete\s+(?:from\s+)?(?:only\s+)?{_NAME}\s*(?:,|\.\s*\*)",
         rf"^{_WITH}(?:(?:delete|update)\s|merge\s.*\soutput\s).*\sinto\s",
         # Before SET, MySQL also has hints and partitions in parentheses.

@@ -62,6 +62,7 @@ TABLES = frozenset(map(read_name, ("s.a", "b", "my table", "ä.ö")))
         ("ALTER TABLE b, s.a ADD COLUMN x INT", TABLES),
         ("ALTER MATERIALIZED VIEW s.a RENAME TO b", TABLES),
         ("TRUNCATE TABLE b CASCADE", TABLES),
+        ("ALTER TABLE b DROP COLUMN x CASCADE", TABLES),
         ("EXCHANGE TABLES b AND s.a", TABLES),
         ("RENAME TABLE b TO s.a", TABLES),
         ("TRUNCATE b, s.a", TABLES),
