@@ -34,7 +34,7 @@ from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.errors import ValidationFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from uuid import UUID
 
     from rules.language import Rule
@@ -49,27 +49,19 @@ def find_rules(
     rules: Sequence[dict[str, Any]],
     tables: Sequence[str],
     warehouse: WarehouseTables = ANY_TABLES,
-    *,
-    logged: Iterable[str] = (),
 ) -> list[dict[str, Any]]:
     """Return the enabled cache rules, in order, that can decide a statement which reads one of the tables.
 
-    A statement may read a table through a view. A rule that is not returned has no such result, if the log
-    spells the tables like ``tables`` or like ``logged``.
+    A statement may read a table through a view. A condition excludes a table by its spelling, as in lint.
 
     Args:
         rules: stored rules.
         tables: names and patterns.
-        logged: names of tables as the log has them.
     """
-    tables = warehouse.with_views(tables)
-    meant = [warehouse.pattern(table) for table in tables]
-    spelled = [name for name in logged if is_any(warehouse.read(name), meant)]
     context = Context()
     valid = [ValidRule(read_node(rule, index)) for index, rule in enumerate(rules)]
-    deciding = find_deciding(
-        valid, [*tables, *spelled], warehouse, is_late=lambda: context.has_used(_SECONDS)
-    )
+    tables = warehouse.with_views(tables)
+    deciding = find_deciding(valid, tables, warehouse, is_late=lambda: context.has_used(_SECONDS))
     return [rules[rule.rule.index] for rule in deciding]
 
 
