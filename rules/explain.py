@@ -17,6 +17,7 @@ from rules.conditions.evaluate import trace
 from rules.conditions.request import read_request
 from rules.language import Action
 from rules.match import STATUSES, Firing, match, vary_values
+from rules.tables.names import Likeness, TablePattern, read_name
 from tenantadmin.lib.core.structs import Count, JsonStruct, free_form
 from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.core.work import TooCostly, check_work
@@ -80,6 +81,10 @@ class FailedTest(JsonStruct):
         bool,
         Meta(description="True inside an odd number of `not`: the test is true, and must be false."),
     ]
+    note: Annotated[
+        str | None,
+        Meta(description="Which table the request spells otherwise than the condition, which compares text."),
+    ] = None
 
 
 class TracedCondition(JsonStruct):
@@ -270,7 +275,24 @@ def _failed(conditions: ConditionTrace, shown: _RequestValues, *, target: bool) 
             operand=_shown(conditions.operand),
             value=shown.of(conditions.key),
             negated=not target,
+            note=_say_spelling(conditions) if target and conditions.key == "tables" else None,
         )
+
+
+def _say_spelling(test: ConditionTrace) -> str | None:
+    """Say that the request has a table of a test in another spelling; None if it does not."""
+    operands = test.operand if isinstance(test.operand, tuple) else (test.operand,)
+    names = sorted(test.value)[:_MAX_ELEMENTS] if isinstance(test.value, frozenset) else ()
+    for text in [text for text in operands if isinstance(text, str)][:_MAX_ELEMENTS]:
+        check_work()
+        pattern = TablePattern.of(text)
+        for name in names:
+            likeness = pattern.compare(read_name(name))
+            if name != text and likeness.counts:
+                may = "is" if likeness is Likeness.SAME else "may be"
+                name, text = (it[:_MAX_CHARACTERS] for it in (name, text))
+                return f"The request names {name}, which {may} {text}. Conditions compare the text."
+    return None
 
 
 def _traced(conditions: ConditionTrace, shown: _RequestValues) -> TracedCondition:

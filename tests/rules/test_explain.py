@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rules.conditions.evaluate import ConditionTrace
 from rules.explain import count_flips, explain
-from rules.language import read_rules
+from rules.language import complete_rule, read_rules
 from rules.write import write_ruleset
 from tenantadmin.lib.core.serving import DISCONNECTION_KEY, Disconnection
 from tests import factories
@@ -29,6 +29,26 @@ REQUEST = {"statementType": "SELECT", "isReadOnly": True, "userName": "ann", "ta
 def explained(*rules: dict[str, Any], **request: Any) -> dict[str, dict[str, Any]]:
     found = msgspec.to_builtins(explain(read_rules(rules), {**REQUEST, **request}).rules)
     return {rule["ruleId"]: rule for rule in found}
+
+
+@pytest.mark.parametrize(
+    ("conditions", "note"),
+    [
+        (
+            {"tables": {"containsAny": ["x", "hr.people"]}},
+            'The request names "HR".People, which is hr.people.',
+        ),
+        ({"tables": "people"}, 'The request names "HR".People, which may be people.'),
+        ({"tables": {"in": ["pay.people"]}}, None),
+        ({"tables": {"exists": False}}, None),
+        ({"not": {"tables": {"containsAny": ["*"]}}}, None),
+    ],
+)
+def test_a_table_in_another_spelling_is_named(conditions: dict[str, Any], note: str | None) -> None:
+    rules = read_rules([complete_rule({"id": "r", "conditions": conditions})])
+    (explained,) = explain(rules, {"tables": ['"HR".People']}).rules
+    (failed,) = explained.failed
+    assert failed.note == (note and f"{note} Conditions compare the text.")
 
 
 def test_the_outcome_of_each_rule() -> None:

@@ -25,6 +25,7 @@ from logs.layout import day_start_ms
 from logs.models import PendingBuild
 from logs.queries import query_rows
 from logs.sql import guard
+from rules.tables.warehouse import WarehouseTables
 from tenantadmin.lib.core.timestamps import epoch_ms, now
 from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store
@@ -202,7 +203,8 @@ def test_tables_that_show_each_user_other_rows_count_as_leaks(world: World, monk
     alert.refresh_from_db()
     assert alert.value == 0.0
     Alert.objects.update(took_ms=0)
-    monkeypatch.setattr(evaluating, "read_per_user_tables", lambda _: ["sales.$first'"])
+    tables = WarehouseTables(per_user=("sales.$first'",))
+    monkeypatch.setattr(evaluating, "read_tables", lambda _: tables)
     evaluate_tenant(default_store(), tenant=world.tenant.pk)
     alert.refresh_from_db()
     assert alert.value == 1.0
