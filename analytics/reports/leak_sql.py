@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from rules.tables.warehouse import WarehouseTables
 
 _MAX_FINDINGS: Final = 1_000
+#: More than there can be. Without a limit, DuckDB would read the lists of all rows before it drops repeats.
+_MAX_LISTS: Final = 2**62
 _ROWS: Final = """day BETWEEN $first AND $last AND cacheKey IS NOT NULL AND userName IS NOT NULL
         AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"""
 #: The lists of tables of which one differs per user.
 _PERSONAL: Final = f"""personal AS (
-    SELECT tables FROM (SELECT DISTINCT tables FROM proxy_logs WHERE {_ROWS}) WHERE {{reads}}
+    SELECT tables FROM (SELECT DISTINCT tables FROM proxy_logs WHERE {_ROWS} LIMIT {_MAX_LISTS})
+    WHERE {{reads}}
 ),
 """
 _DIFFERS: Final = "tables IN (FROM personal)"
