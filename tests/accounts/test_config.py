@@ -395,7 +395,7 @@ class TestPerUserTables:
     def test_a_view_over_such_a_table_is_protected_with_it(self, client: ApiClient, address: str) -> None:
         rules = address.removesuffix("config") + "rules"
         rule = {"id": "r", "conditions": {"tables": {"in": ["v.staff"]}}, "varyBy": []}
-        warehouse = self.WAREHOUSE | {"perUserTables": ["hr.*"]}
+        warehouse: dict[str, Any] = self.WAREHOUSE | {"perUserTables": ["hr.*"]}
         assert client.put(address, {"tenantName": "Lager", "warehouse": warehouse}).status_code == 200
         assert client.put(rules, {"rules": [rule]}).status_code == 200
         warehouse["views"] = {"V.Staff": ['"HR".people']}

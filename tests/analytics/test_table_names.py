@@ -26,24 +26,23 @@ if TYPE_CHECKING:
 DAY = dt.date(2026, 3, 2)
 WORDS = ("hr", "HR", "Hr", "people", "PEOPLE", "public", "prod", "ÄRA", "ära", "a.b", "")
 QUOTES = ("{}", "{}", "{}", '"{}"', "`{}`", "[{}]", " {} ", '"{}')
-SCHEMA = pa.schema(
-    {
-        "day": pa.string(),
-        "timestamp": pa.int64(),
-        "warehouseExecutionTimeMs": pa.int32(),
-        "matchedRule": pa.string(),
-        "standardizedSql": pa.string(),
-        "tables": pa.string(),
-        "isDataChange": pa.bool_(),
-        "isDDL": pa.bool_(),
-        "cacheStatus": pa.string(),
-        "cacheAgeSeconds": pa.int32(),
-        "logId": pa.string(),
-        "cacheKey": pa.string(),
-        "userName": pa.string(),
-        "hasNonDeterministicFunctions": pa.bool_(),
-    }
-)
+COLUMNS: dict[str, pa.DataType] = {
+    "day": pa.string(),
+    "timestamp": pa.int64(),
+    "warehouseExecutionTimeMs": pa.int32(),
+    "matchedRule": pa.string(),
+    "standardizedSql": pa.string(),
+    "tables": pa.string(),
+    "isDataChange": pa.bool_(),
+    "isDDL": pa.bool_(),
+    "cacheStatus": pa.string(),
+    "cacheAgeSeconds": pa.int32(),
+    "logId": pa.string(),
+    "cacheKey": pa.string(),
+    "userName": pa.string(),
+    "hasNonDeterministicFunctions": pa.bool_(),
+}
+SCHEMA = pa.schema(list(COLUMNS.items()))
 
 
 def spell(chance: random.Random) -> str:
