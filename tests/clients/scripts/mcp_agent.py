@@ -39,7 +39,13 @@ async def main(address: str, pat: str, tenant: str, log_id: str) -> None:
 async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
     """Return the answers by tool, and the names of all tools and resources."""
     answers: dict[str, Any] = {
-        "tools": [tool.name for tool in (await client.list_tools()).tools],
+        "version": client.server_info.version,
+        "tools": {tool.name: tool.input_schema["properties"] for tool in (await client.list_tools()).tools},
+        "prompts": {
+            prompt.name: {argument.name: argument.description for argument in prompt.arguments}
+            for prompt in (await client.list_prompts()).prompts
+        },
+        "prompt": (await client.get_prompt("review-rules", {"tenant": tenant})).messages[0].content.text,
         "rules": (await client.read_resource("docs://rules")).contents[0].text,
     }
     try:
@@ -57,12 +63,24 @@ async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
     await call("list_tenants")
     await call("overview", tenant=tenant)
     await call("savings", tenant=tenant, **DAYS)
-    await call("traffic", tenant=tenant, **DAYS)
+    answers["pages"] = []
+    for tool, arguments in (
+        ("overview", {"part": "rules"}),
+        ("savings", {"first": "2025-03-01", "last": "2026-03-01"}),
+    ):
+        start: int | None = 0
+        while start is not None:
+            result = await client.call_tool(tool, {"tenant": tenant, "start": start, **arguments})
+            page = json.loads(result.content[0].text)
+            rows = page["rules"]["rules"] if tool == "overview" else page["days"]
+            answers["pages"].append([tool, len(rows), len(result.content[0].text)])
+            start = page.get("next")
+    await call("traffic", tenant=tenant, **DAYS, status=None, rule=None, cursor=None)
     columns = "standardizedSql, userName, 12345678901234567.10 AS exact, 0.50 AS half"
     await call("sql", tenant=tenant, statement=f"SELECT {columns} FROM proxy_logs ORDER BY 1")
     await call("explain", tenant=tenant, log_id=log_id)
     await call("recommendations", tenant=tenant)
-    draft = await call("draft_rules", tenant=tenant, name="By an agent", rules=json.dumps(RULES))
+    draft = await call("draft_rules", tenant=tenant, name="By an agent", rules=RULES)
     draft_id = draft.get("draftId", "none")
     await call("diff_draft", tenant=tenant, draft=draft_id)
     await call("replay_draft", tenant=tenant, draft=draft_id, **DAYS)

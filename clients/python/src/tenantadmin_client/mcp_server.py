@@ -56,9 +56,8 @@ def http_app(url: str, *, port: int) -> ASGIApp:
         allowed_hosts=hosts, allowed_origins=[f"http://{host}" for host in hosts]
     )
     server = make_server(_Clients(url).of_caller)
-    return _BearerRequired(
-        server.streamable_http_app(stateless_http=True, json_response=True, transport_security=security)
-    )
+    app = server.streamable_http_app(stateless_http=True, json_response=True, transport_security=security)
+    return _BearerRequired(app, service=url, address=f"http://127.0.0.1:{port}")
 
 
 class _Clients:
@@ -82,18 +81,30 @@ class _Clients:
 
 
 class _BearerRequired:
-    """ASGI middleware: 401 for a request without a bearer token."""
+    """ASGI middleware: 401 for a request without a bearer token, and which token it needs (RFC 9728)."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    _METADATA = "/.well-known/oauth-protected-resource/mcp"
+
+    def __init__(self, app: ASGIApp, *, service: str, address: str) -> None:
         self._app = app
+        self._challenge = f'Bearer resource_metadata="{address}{self._METADATA}"'
+        self._metadata = {
+            "resource": f"{address}/mcp",
+            "resource_name": "tenantadmin",
+            "authorization_servers": [service],
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": ["config:read", "config:write", "analytics:read", "logs:query"],
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or _bearer(Headers(scope=scope)):
             await self._app(scope, receive, send)
-            return
-        message = "Send a personal access token: Authorization: Bearer tas_pat_…"
-        refusal = JSONResponse({"error": message}, 401, {"WWW-Authenticate": "Bearer"})
-        await refusal(scope, receive, send)
+        elif scope["path"] == self._METADATA and scope["method"] == "GET":
+            await JSONResponse(self._metadata)(scope, receive, send)
+        else:
+            message = "Send a personal access token: Authorization: Bearer tas_pat_…"
+            refusal = JSONResponse({"error": message}, 401, {"WWW-Authenticate": self._challenge})
+            await refusal(scope, receive, send)
 
 
 def _bearer(headers: Headers) -> str:
