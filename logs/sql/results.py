@@ -30,6 +30,12 @@ _PIECE_ROWS: Final = 1_000
 _PIECE_BYTES: Final = 1 << 17
 #: No text has this, because quotation marks in it are escaped.
 _ROWS: Final = b'"rows":['
+#: Arrow's names of DuckDB's integers of 128 bits, and the types of Parquet that hold some of them.
+_HUGE: Final = frozenset({"hugeint", "uhugeint"})
+_INTEGERS: Final[tuple[tuple[pa.DataType, int, int], ...]] = (
+    (pa.int64(), -(2**63), 2**63 - 1),
+    (pa.decimal128(38, 0), 1 - 10**38, 10**38 - 1),
+)
 _encoder: Final = msgspec.json.Encoder()
 
 
@@ -88,7 +94,9 @@ def csv_pieces(result: QueryResult, *, for_people: bool = False) -> Iterator[byt
 
 
 def parquet_pieces(result: QueryResult) -> Iterator[bytes]:
-    """Return a Parquet file. Types that Parquet lacks become text, as in JSON.
+    """Return a Parquet file. HUGEINTs, such as sums, become BIGINT where all fit, else DECIMAL(38,0).
+
+    Other types that Parquet lacks become text, as in JSON.
 
     The file is complete before this returns, so that an error comes before the response has started.
     """
@@ -117,6 +125,12 @@ def _row_pieces(result: QueryResult) -> Iterator[list[dict[str, Any]]]:
 
 
 def _parquet_column(chunks: list[pa.Array[Any]]) -> pa.ChunkedArray[Any]:
+    if isinstance(chunks[0].type, pa.OpaqueType) and chunks[0].type.type_name in _HUGE:
+        integers = [json_values(chunk) for chunk in chunks]
+        # The first type that holds all of them.
+        for type_, low, high in _INTEGERS:
+            if all(value is None or low <= value <= high for values in integers for value in values):
+                return pa.chunked_array([pa.array(values, type_) for values in integers])
     if _fits_parquet(chunks[0].type):
         # Parquet has no timestamps in seconds, and Arrow cannot convert DuckDB's infinities.
         return pa.chunked_array([with_milliseconds(chunk) for chunk in chunks])
