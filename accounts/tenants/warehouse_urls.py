@@ -42,9 +42,16 @@ _HOSTS: Final[Mapping[str, str]] = {
 }
 _SNOWFLAKE: Final = "snowflakecomputing.com"
 _KEYWORDS: Final = re.compile(r"\s*(host|hostaddr|port|dbname|user|password|sslmode|options)\s*=", re.ASCII)
-#: The page of a SQL warehouse in Databricks; the last part is its id.
-_WAREHOUSE_PAGE: Final = re.compile(r"/sql/(?:warehouses|endpoints)/([0-9a-z]+)/?")
-_HTTP_PATH: Final = re.compile(r"/?sql/[\w./-]+")
+#: The last part is the cloud: xy12345, xy12345.us-east-1, xy12345.east-us-2.azure.privatelink.
+_ACCOUNT: Final = re.compile(
+    r"([a-z0-9_-]+)((?:\.[a-z]+(?:-[a-z0-9]+)+)?)((?:\.(?:aws|azure|gcp))?(?:\.privatelink)?)", re.IGNORECASE
+)
+_REGION: Final = re.compile(r"[a-z]+(-[a-z0-9]+)+(\.(aws|azure|gcp))?", re.IGNORECASE)
+#: The page of a SQL warehouse in Databricks, with its id.
+_WAREHOUSE_PAGE: Final = re.compile(r"/sql/(?:warehouses|endpoints)/([0-9a-z]+)(?:/.*)?")
+_HTTP_PATH: Final = re.compile(r"/?sql/(?:1\.0/(?:warehouses|endpoints)|protocolv1/o)/[\w./-]+")
+#: Hosts of Databricks that are no workspace, by their first label.
+_NO_WORKSPACE: Final = frozenset({"accounts", "community", "docs", "login", "www"})
 
 #: Hosts of PostgreSQL in a local network: one label, or an IP address.
 _LOCAL_HOST: Final = re.compile(
@@ -118,11 +125,15 @@ def _from_url(text: str) -> WarehouseConnection:
         adapter = next((kind for suffix, kind in _HOSTS.items() if f".{host}".endswith(f".{suffix}")), None)
     if adapter is None:
         raise _refusal(f"This is no address of Databricks, Snowflake or PostgreSQL. {_HELP}")
-    if adapter == "databricks":
-        return _databricks(parts, _host(host), port, options)
-    if adapter == "snowflake":
-        return _snowflake(parts, host, port, options)
     names = _names(parts)
+    # The path of a page names no database.
+    own = [] if scheme in {"http", "https"} else names
+    if adapter == "databricks":
+        return _databricks(parts, _host(host), port, options, names=own)
+    if adapter == "snowflake":
+        if host == "app.snowflake.com":
+            host = _of_page(names)
+        return _snowflake(host, port, options, names=own)
     return WarehouseConnection(
         adapter_type="postgresql",
         server_hostname=_host(host or options.get("host", ""), may_be_local=True),
@@ -133,15 +144,18 @@ def _from_url(text: str) -> WarehouseConnection:
 
 
 def _databricks(
-    parts: SplitResult, host: str, port: int | None, options: Mapping[str, str]
+    parts: SplitResult, host: str, port: int | None, options: Mapping[str, str], *, names: list[str]
 ) -> WarehouseConnection:
+    if host.partition(".")[0] in _NO_WORKSPACE:
+        raise _refusal("This is no workspace of Databricks. Give the address of the workspace.")
     page = _WAREHOUSE_PAGE.fullmatch(parts.path)
     path = options.get("httppath") or options.get("http_path")
     if page is not None:
         path = f"/sql/1.0/warehouses/{page[1]}"
     elif path is None and _HTTP_PATH.fullmatch(parts.path):
         path = parts.path
-    names = [] if _HTTP_PATH.match(parts.path) else _names(parts)
+    if _HTTP_PATH.match(parts.path):
+        names = []
     return WarehouseConnection(
         adapter_type="databricks",
         server_hostname=host,
@@ -152,20 +166,24 @@ def _databricks(
     )
 
 
+def _of_page(names: list[str]) -> str:
+    """Return the account of a page of Snowflake: ``/<organization or region>/<account>/…``."""
+    if len(names) > 1 and _REGION.fullmatch(names[0]):
+        return f"{names[1]}.{names[0]}"
+    # The name of an organization has letters and digits alone.
+    if len(names) > 1 and names[0].isalnum():
+        return f"{names[0]}-{names[1]}"
+    raise _refusal("Give the address of the account: https://app.snowflake.com/<organization>/<account>.")
+
+
 def _snowflake(
-    parts: SplitResult, host: str, port: int | None, options: Mapping[str, str]
+    host: str, port: int | None, options: Mapping[str, str], *, names: list[str]
 ) -> WarehouseConnection:
-    names = _names(parts)
-    if host == "app.snowflake.com":
-        # The web interface: /<organization or region>/<account>/…
-        if len(names) < 2:
-            raise _refusal(
-                "Give the address of the account: https://app.snowflake.com/<organization>/<account>."
-            )
-        host, names = f"{names[0]}-{names[1]}".replace("_", "-"), []
-    if "." not in host or host.rpartition(".")[2] in {"aws", "azure", "gcp"}:
-        # SQLAlchemy's URLs name the account and its region alone.
-        host = f"{host}.{_SNOWFLAKE}"
+    if found := _ACCOUNT.fullmatch(host):
+        # SQLAlchemy's URLs name the account and its region alone. One region has no name in hosts.
+        region = "" if found[2].lower() == ".us-west-2" else found[2]
+        top = "snowflakecomputing.cn" if region.lower().startswith(".cn-") else _SNOWFLAKE
+        host = f"{found[1]}{region}{found[3] if region or 'privatelink' in found[3] else ''}.{top}"
     return WarehouseConnection(
         adapter_type="snowflake",
         server_hostname=_host(host.replace("_", "-")),

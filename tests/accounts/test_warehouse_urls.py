@@ -65,6 +65,47 @@ PATH = "/sql/1.0/warehouses/a1b2c3d4e5f60718"
             },
         ),
         ("https://app.snowflake.com/ORG/acct/#/homepage", SNOWFLAKE),
+        *(
+            (text, {"adapterType": "snowflake", "serverHostname": f"xy12345{region}.snowflakecomputing.com"})
+            for text, region in [
+                ("https://app.snowflake.com/us-east-1/xy12345/#/homepage", ".us-east-1"),
+                ("https://app.snowflake.com/east-us-2.azure/xy12345/w1/query", ".east-us-2.azure"),
+                ("snowflake://me:x@xy12345.us-west-2", ""),
+                ("snowflake://me:x@xy12345.us-west-2.aws", ""),
+                ("snowflake://me:x@xy12345.us-east-1.privatelink", ".us-east-1.privatelink"),
+                ("https://xy12345.eu-west-1.snowflakecomputing.com/console/login", ".eu-west-1"),
+                ("https://xy12345.snowflakecomputing.com/console#/data/databases", ""),
+            ]
+        ),
+        (
+            "snowflake://u:p@xy12345.us-east-1/db",
+            {
+                "adapterType": "snowflake",
+                "serverHostname": "xy12345.us-east-1.snowflakecomputing.com",
+                "database": "db",
+            },
+        ),
+        (
+            "snowflake://u:p@xy12345.cn-northwest-1.aws",
+            {
+                "adapterType": "snowflake",
+                "serverHostname": "xy12345.cn-northwest-1.aws.snowflakecomputing.cn",
+            },
+        ),
+        *(
+            (f"https://dbc-1.cloud.databricks.com/{page}", DATABRICKS)
+            for page in [
+                "?o=123#setting/clusters",
+                "sql/editor/0a1b?o=1",
+                "explore/data/main/sales/orders",
+                "compute/sql-warehouses",
+                "browse/folders/42",
+            ]
+        ),
+        (
+            "https://dbc-1.cloud.databricks.com/sql/warehouses/a1b2c3d4e5f60718/monitoring?o=123",
+            {**DATABRICKS, "httpPath": PATH},
+        ),
         (
             "postgres://me:p%40ss@db.example.org:5433/sales?sslmode=require",
             {**POSTGRES, "port": 5433, "database": "sales"},
@@ -112,6 +153,14 @@ def test_addresses(text: str, found: dict[str, Any]) -> None:
         "host='unclosed",
         "snowflake://me:x@/SALES",
         "https://app.snowflake.com/",
+        "https://app.snowflake.com/_deeplink/#/homepage",
+        "https://accounts.cloud.databricks.com/workspaces",
+        "Driver={SnowflakeDSIIDriver};Server=org-acct.snowflakecomputing.com;Database=SALES;UID=me;PWD=x",
+        "Driver={Simba Spark ODBC Driver};Host=dbc-1.cloud.databricks.com;HTTPPath=/sql/1.0/warehouses/a",
+        "Driver={PostgreSQL Unicode};Server=db.example.org;Port=5432;Database=sales;Uid=me;Pwd=x",
+        "Host=db.example.org;Port=5432;Database=sales;Username=me;Password=x",
+        "host=db.example.org;port=5432;database=sales;username=me;password=x",
+        "account=xy12345.us-east-1;user=me;password=x;db=SALES",
         "databricks://dbc-1.cloud.databricks.com?http_path=dapi0123456789abcdef0123",
     ],
 )
