@@ -41,6 +41,8 @@ def read_providers(names: Sequence[str], env: Environment) -> dict[str, Any]:
         if kind == "openid_connect":
             issuer = env.web_address(f"{prefix}ISSUER", "", required=True)
             app["settings"] = {"server_url": issuer, "oauth_pkce_enabled": True}
+            if env.bool(f"{prefix}TRUST_EMAIL", False):
+                app["settings"]["verified_email"] = True
         if kind == "microsoft":
             directory = env.provider_option(f"{prefix}TENANT", "", required=True)
             app["settings"] = {"tenant": directory, "verified_email": directory not in _SHARED_DIRECTORIES}

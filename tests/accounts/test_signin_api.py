@@ -296,6 +296,17 @@ class TestCallback:
         assert world.member.identity_subject == ""
         assert not User.objects.filter(email="new@example.org").exists()
 
+    @pytest.mark.parametrize("verified", [False, None])
+    def test_an_issuer_whose_addresses_are_trusted_signs_in_without_the_claim(
+        self, issuer: Issuer, settings: Any, world: factories.World, verified: object
+    ) -> None:
+        app = settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]
+        app["settings"]["verified_email"] = True
+        issuer.user.update(email="member@example.org", email_verified=verified)
+        assert Browser().sign_in(issuer).status_code == 302
+        world.member.refresh_from_db()
+        assert world.member.identity_subject == "117"
+
     @pytest.mark.parametrize("address", [None, "", "nonsense", "\u212aate@example.org", "a/b@example.org"])
     def test_without_a_usable_address_it_is_a_401(self, issuer: Issuer, address: object) -> None:
         issuer.user["email"] = address

@@ -22,6 +22,19 @@ def test_none_is_configured_by_default() -> None:
     assert read() == ([], {})
 
 
+@pytest.mark.parametrize(("value", "trusted"), [("true", True), ("false", None)])
+def test_addresses_of_an_issuer_are_trusted_only_if_it_is_said(value: str, trusted: bool | None) -> None:
+    corp = {f"SIGNIN_CORP_{name}": "a" for name in ("CLIENT_ID", "CLIENT_SECRET")}
+    _, providers = read(
+        SIGNIN_PROVIDERS="corp",
+        SIGNIN_CORP_ISSUER="https://sso.example.org",
+        SIGNIN_CORP_TRUST_EMAIL=value,
+        **corp,
+    )
+    (app,) = providers["openid_connect"]["APPS"]  # type: ignore[index]
+    assert app["settings"].get("verified_email") is trusted
+
+
 def test_several_providers_are_read_in_order() -> None:
     names, providers = read(
         SIGNIN_PROVIDERS="corp-sso, google,microsoft",
