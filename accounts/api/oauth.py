@@ -139,15 +139,13 @@ def _read_token_request(data: Any) -> tuple[str, str]:
     if grant_type not in _GRANT_TYPES:
         raise OAuthError("unsupported_grant_type", "'grant_type' is 'pat_exchange' or 'refresh_token'.")
     member, _ = _GRANT_TYPES[grant_type]
-    unknown = sorted(set(data) - {"grant_type", member})
+    # Others are ignored (RFC 6749, 3.2): libraries send `client_id` and `scope`.
     for other, (other_member, _) in _GRANT_TYPES.items():
-        if other_member in unknown:
+        if other != grant_type and other_member in data:
             _refuse(
                 f"'{other_member}' belongs to the grant type '{other}'; '{grant_type}' takes '{member}'. "
                 "Send one of both."
             )
-    if unknown:
-        _refuse(unknown_name_message(unknown[0], ["grant_type", member]))
     credential = data.get(member)
     if not isinstance(credential, str) or not credential:
         _refuse(f"'{member}' is missing: send the token's text.")

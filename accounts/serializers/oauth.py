@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
+from tenantadmin.lib.http.serializers import StrictCharField
 
 PAT_EXCHANGE = "pat_exchange"
 REFRESH = "refresh_token"
@@ -26,8 +26,8 @@ class TokenRefresh(serializers.Serializer[Any]):
     refresh_token = StrictCharField(help_text="The refresh token: `tas_refresh_…`.")
 
 
-class Introspection(StrictSerializer):
-    """The access token to describe."""
+class Introspection(serializers.Serializer[Any]):
+    """The access token to describe. Other members are ignored (RFC 7662, 2.1)."""
 
     token = StrictCharField(max_length=16_384)
     token_type_hint = StrictCharField(required=False, allow_blank=True, help_text="Accepted and ignored.")

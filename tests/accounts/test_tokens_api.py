@@ -148,9 +148,9 @@ def test_a_wrong_method_is_a_405_whatever_the_bearer(path: str, method: str, bea
             "'pat' is missing: send the token's text.",
         ),
         (
-            {"grant_type": "pat_exchange", "pta": "x"},
+            {"grant_type": "pat_exchange", "client_id": "x"},
             "invalid_request",
-            "Unknown property 'pta'. Did you mean 'pat'?",
+            "'pat' is missing: send the token's text.",
         ),
         (
             {"grant_type": "refresh_token", "pat": "x"},

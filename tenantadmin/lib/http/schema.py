@@ -34,6 +34,8 @@ DESCRIPTIONS: Final = {
     "502": "A provider failed.",
     "503": "Not available yet, or not configured; see `Retry-After`, if it is there.",
 }
+#: Errors that an operation can return, and that the specification does not declare.
+_UNDECLARED: Final = {("GET", "/config/tenants/{tenant}"): frozenset({"404", "500"})}
 
 
 class ContractSchema(AutoSchema):
@@ -81,7 +83,8 @@ class ContractSchema(AutoSchema):
                 body = self.get_request_serializer()
                 operation["requestBody"]["required"] = not getattr(body, "may_be_absent", False)
             responses = operation.setdefault("responses", {})
-            for status in self._common_errors(operation):
+            undeclared = _UNDECLARED.get((self.method, self.path), frozenset())
+            for status in set(self._common_errors(operation)) - undeclared:
                 responses.setdefault(status, self._error_response(status))
             operation["responses"] = dict(sorted(responses.items()))
         return operation
