@@ -22,6 +22,7 @@ PRETTIER := .cache/prettier
 SPARK := .cache/spark
 PYTHON_CLIENT := .cache/python-client
 CONTRACT := tenantadmin/lib/http/openapi.json
+SQLALCHEMY := .cache/sqlalchemy
 SUPERSET := .cache/superset
 IMAGE := .cache/image
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
@@ -113,7 +114,7 @@ contract: .venv/dev.stamp ## Write the text of the contract, and the generated p
 	$(BIN)/python -m scripts.queries docs/analytics.md docs/savings.md
 	$(BIN)/python -m logs.sql.reference docs/sql.md
 
-clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
+clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(SQLALCHEMY)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
 		--max-problems 1000 --config tests/clients/scripts/redocly.yaml $(CONTRACT)
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
@@ -168,6 +169,13 @@ $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/
 	@for version in 3.10 3.13; do \
 		python=$$(PYENV_VERSION=$$version python$$version -c 'import sys, venv; print(sys.executable)' 2>&-) || continue; \
 		$(call install_client,$$python,$(PYTHON_CLIENT)-$$version,cli$(comma)sqlalchemy) || exit 1; done
+	@touch $@
+
+# The figures of clients/python/README.md are those of these releases.
+$(SQLALCHEMY)/stamp: .venv/base.stamp
+	@for version in 1.4.54 2.0.58 2.1.9; do \
+		$(PYTHON) -m venv $(SQLALCHEMY)/$${version%.*} && \
+		$(SQLALCHEMY)/$${version%.*}/bin/python -m pip install --quiet "sqlalchemy==$$version" httpx pytest || exit 1; done
 	@touch $@
 
 # Superset 6.1 does not start with a newer Flask-Caching, and does not name cachetools among its requirements.

@@ -13,7 +13,14 @@ from django.core.management import call_command
 from accounts.access.scopes import Scope
 from tenantadmin.celery import app
 from tests import factories
-from tests.clients.programs import NODE_MODULES, OPENAPI_GENERATOR, PYTHON_CLIENT, SUPERSET, Service
+from tests.clients.programs import (
+    NODE_MODULES,
+    OPENAPI_GENERATOR,
+    PYTHON_CLIENT,
+    SQLALCHEMY,
+    SUPERSET,
+    Service,
+)
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
@@ -35,6 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "node": shutil.which("node") is not None and NODE_MODULES.is_dir(),
         "java": shutil.which("java") is not None and OPENAPI_GENERATOR.is_dir(),
         "installed": PYTHON_CLIENT.is_dir(),
+        "sqlalchemy": SQLALCHEMY.is_dir(),
         "superset": SUPERSET.is_dir(),
     }
     left_out = [

@@ -24,6 +24,8 @@ PYTHON_CLIENT_WHEEL: Final = _CACHE / "python-client-wheel"
 PYTHON_CLIENTS: Final = sorted(path.parents[1] for path in _CACHE.glob("python-client*/bin/tenantctl")) or [
     PYTHON_CLIENT
 ]
+#: Environments of several versions of SQLAlchemy, which `make clients` installs.
+SQLALCHEMY: Final = _CACHE / "sqlalchemy"
 #: The environment of Apache Superset, which `make test-superset` installs.
 SUPERSET: Final = _CACHE / "superset"
 

@@ -148,7 +148,7 @@ class _TypeCompiler(compiler.GenericTypeCompiler):
         return "DOUBLE"
 
     def visit_NUMERIC(self, type_: Any, **_: Any) -> str:
-        """Return a DECIMAL. Without a precision, DuckDB's has 18 digits, and only 3 of them after the point."""
+        """Return a DECIMAL. Without a precision, DuckDB's has 18 digits, and 3 of them after the point."""
         if type_.precision is None:
             return (
                 f"DECIMAL(38, {type_._default_decimal_return_scale if type_.scale is None else type_.scale})"

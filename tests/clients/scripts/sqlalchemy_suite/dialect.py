@@ -25,6 +25,7 @@ class WritingDialect(TenantadminDialect):
 
     supports_statement_cache = True
     ddl_compiler = _Tables
+    postfetch_lastrowid = False
     dbapi = TenantadminDialect.dbapi
     import_dbapi = TenantadminDialect.import_dbapi
 
@@ -40,7 +41,8 @@ class WritingDialect(TenantadminDialect):
 
     def _names(self, connection: Any, kind: str, schema: str | None) -> list[str]:
         statement = text(
-            "SELECT table_name FROM information_schema.tables WHERE table_type = :kind AND table_schema = :schema"
+            "SELECT table_name FROM information_schema.tables"
+            " WHERE table_type = :kind AND table_schema = :schema"
         )
         found = connection.execute(statement, {"kind": kind, "schema": schema or "main"})
         return [name for (name,) in found]
