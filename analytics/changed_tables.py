@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING, Final
 
 import re2
 
-from analytics.statement_text import without_text, without_text_sql
 from logs.quoting import quote_text
 from rules.conditions.request import read_table_names
+from rules.dialects.text import TABLE_NAME, without_text, without_text_sql
 from rules.tables.names import compare, read_name
 from rules.tables.names_sql import may_be_sql, name_sql, names_sql
 
 if TYPE_CHECKING:
     from rules.tables.names import TableName
 
-#: A name of up to four parts. Each part may be quoted.
-_PART: Final = r'(?:"[^"]+"|`[^`]+`|\[[^\]]+\]|[\pL\pN_$#@-]+)'
-_NAME: Final = rf"{_PART}(?:\s*\.\s*{_PART}){{0,3}}"
 _WITH: Final = r"\s*(?:with\s.*?\)\s*)?"
 #: What creates, alters or drops a table or view, up to its name.
 _DEFINED: Final = (
@@ -39,23 +36,33 @@ _TARGET: Final = "".join(
         r"|merge\s+(?:with\s+schema\s+evolution\s+)?(?:into\s+)?)",
         r"|\s*(?:replace\s+(?:into\s+)?|copy\s+(?:into\s+)?|load\s+data.*?\sinto\s+table\s+",
         r"|truncate\s+(?:table\s+)?(?:if\s+exists\s+)?(?:only\s+)?",
-        rf"|(?:create|alter|drop|undrop|refresh){_DEFINED}))({_NAME})",
+        rf"|(?:create|alter|drop|undrop|refresh){_DEFINED}))({TABLE_NAME})",
+        # Behind another character, the name goes on in a way that is not known here.
+        r"(?:[\s(,;]|$)",
     )
 )
+#: The beginning of a statement that changes data, and of others that may.
+_CHANGES: Final = r"(?:insert|update|delete|merge|truncate)\s"
+_STATEMENTS: Final = (
+    r"(?:create|alter|drop|undrop|replace|copy|load|refresh|rename|with|begin|declare|call|execute)\s"
+)
 #: Statements that may change another table too: a list of names, another statement, an exchange, an insert
-#: into several tables, a change in a WITH, CASCADE; and texts whose end is unclear.
+#: into several tables, a change in a WITH, CASCADE, a flow; and texts whose end is unclear.
 _SEVERAL: Final = "|".join(
     (
         r"(?is)'|\$\w*\$|/\*|;[\s;]*[^\s;]",
-        r"\(\s*(?:insert|update|delete|merge|truncate)\s",
+        rf"\(\s*{_CHANGES}",
+        # A change in a WITH that has a WITH of its own.
+        rf"(?:^|[()])\s*{_CHANGES}.*[()]\s*{_CHANGES}",
+        rf"->>\s*(?:{_CHANGES}|{_STATEMENTS})",
         r"\binto\b.*\binto\b|\binsert\s+overwrite\s.*\binsert\s",
         r"^\s*insert\s+(?:overwrite\s+)?(?:all|first)\s",
         r"^\s*(?:drop|undrop|truncate)\s.*(?:,|\scascade\b)|^\s*alter\s.*\scascade\b",
-        rf"^{_WITH}delete\s+(?:from\s+)?(?:only\s+)?{_NAME}\s*(?:,|\.\s*\*)",
+        rf"^{_WITH}delete\s+(?:from\s+)?(?:only\s+)?{TABLE_NAME}\s*(?:,|\.\s*\*)",
         rf"^{_WITH}(?:(?:delete|update)\s|merge\s.*\soutput\s).*\sinto\s",
         # Before SET, MySQL also has hints and partitions in parentheses.
-        rf"^{_WITH}update\s+(?:only\s+)?{_NAME}(?:[^=(]|\b(?:index|key|partition)\s*\([^)]*\))*?(?:,|\s\w*join\s)",
-        rf"^\s*alter{_DEFINED}{_NAME}\s*,",
+        rf"^{_WITH}update\s+(?:only\s+)?{TABLE_NAME}(?:[^=(]|\b(?:index|key|partition)\s*\([^)]*\))*?(?:,|\s\w*join\s)",
+        rf"^\s*alter{_DEFINED}{TABLE_NAME}\s*,",
         r"^\s*alter\s.*\s(?:swap|rename|exchange|append|inherit|move|switch|attach|detach)\b",
         r"^\s*alter\s.*\s(?:replace\s+(?:partition|with)|set\s+schema)\b",
     )

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import re2
 
-from analytics.statement_text import without_text, without_text_sql
 from logs.quoting import quote_text
+from rules.dialects.text import TABLE_NAME, without_text, without_text_sql
 from rules.tables.names import read_name
 from rules.tables.names_sql import name_sql
 from rules.tables.views import Views
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from rules.tables.names import TableName
     from rules.tables.warehouse import WarehouseTables
 
-_PART: Final = r'(?:"(?:[^"]|"")+"|`[^`]+`|\[[^\]]+\]|[\pL\pN_$#@-]+)'
 #: Group 1 is the name of the view. In the syntax of RE2, for DuckDB.
 _VIEW: Final = (
     r"(?is)^\s*(?:create|alter)\s+(?:or\s+(?:replace|alter|refresh)\s+)?"
     r"(?:(?:global|local|temp|temporary|secure|recursive|materialized|live|streaming|force)\s+)*"
-    rf"view\s+(?:if\s+not\s+exists\s+)?({_PART}(?:\s*\.\s*{_PART}){{0,3}})\s.*\bas\b"
+    rf"view\s+(?:if\s+not\s+exists\s+)?({TABLE_NAME})\s.*\bas\b"
 )
 _DEFINES: Final = r"(?i)^\s*(?:create|alter|drop|undrop|refresh|rename)\b"
 _COMPILED_DEFINES: Final = re2.compile(_DEFINES)

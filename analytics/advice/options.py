@@ -102,7 +102,7 @@ def find_options(current: Current) -> Iterator[Option]:
 
 
 def find_scopes(current: Current) -> list[Scope]:
-    """Return the scopes without per-user statements, the most warehouse time first."""
+    """Return the scopes without statements that depend on who asks or when, the most warehouse time first."""
     spent: dict[int, int] = defaultdict(int)
     statements: dict[int, Statement] = {}
     for series in current.series_of(NO_RULE):
@@ -144,7 +144,7 @@ def find_scopes(current: Current) -> list[Scope]:
         scope
         for scope in scopes
         if first_by_statements[scope.statements] is scope
-        and not any(statement.is_per_user for statement in scope.statements)
+        and not any(statement.word or statement.time_word for statement in scope.statements)
     ][:MAX_SCOPES]
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from analytics.advice.requests import Statement
 
 _MAX_EXAMPLES: Final = 3
+_MAX_WORDS: Final = 10
 
 REASONS: Final = {
     "per-user": "The result depends on who asks. A cache would serve one user's result to another.",
@@ -43,6 +44,10 @@ class NotProposed(JsonStruct):
     requests: Count
     warehouse_ms: Count
     examples: Annotated[list[str], Meta(description="The dearest statements.")]
+    words: Annotated[
+        tuple[str, ...],
+        Meta(description="The words on which their results depend, such as `CURRENT_USER`, at most 10."),
+    ] = ()
 
 
 @dataclass
@@ -53,11 +58,14 @@ class Refusal:
     requests: int = 0
     warehouse_ms: int = 0
     by_statement: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    words: set[str] = field(default_factory=set)
 
-    def add(self, statement: str, *, requests: int, ms: int) -> None:
+    def add(self, statement: str, *, requests: int, ms: int, word: str | None = None) -> None:
         self.requests += requests
         self.warehouse_ms += ms
         self.by_statement[statement] += ms
+        if word is not None:
+            self.words.add(word)
 
     def describe(self) -> NotProposed:
         dearest = sorted(self.by_statement.items(), key=lambda found: (-found[1], found[0]))
@@ -68,6 +76,7 @@ class Refusal:
             requests=self.requests,
             warehouse_ms=self.warehouse_ms,
             examples=[text for text, _ in dearest[:_MAX_EXAMPLES]],
+            words=tuple(sorted(self.words)[:_MAX_WORDS]),
         )
 
 
@@ -86,7 +95,8 @@ def find_refusals(
         if statement.number in proposed:
             continue
         code = _find_reason(statement, is_unsafe=statement.number in unsafe)
-        refusals[code].add(statement.text, requests=series.answered, ms=sum(series.works))
+        word = {"per-user": statement.word, "non-deterministic": statement.time_word}.get(code)
+        refusals[code].add(statement.text, requests=series.answered, ms=sum(series.works), word=word)
     for text, requests, ms in _find_decided(current):
         refusals["decided-not-to-cache"].add(text, requests=requests, ms=ms)
     return [refusal.describe() for refusal in refusals.values() if refusal.by_statement]
@@ -94,11 +104,11 @@ def find_refusals(
 
 def _find_reason(statement: Statement, *, is_unsafe: bool) -> str:
     request = statement.request
-    if statement.is_per_user:
+    if statement.word:
         return "per-user"
     if request["isReadOnly"] is not True:
         return "not-read-only"
-    if request["hasNonDeterministicFunctions"] is not False:
+    if request["hasNonDeterministicFunctions"] is not False or statement.time_word:
         return "non-deterministic"
     if not is_candidate(statement):
         return "no-tables"

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.changed_tables import find_changed_tables, read_tables
 from analytics.learned_views import defines, learn_views
 from analytics.replay.arrays import read_numbers
-from analytics.reports.per_user import is_per_user
 from rules.conditions import Request, matches, read_request
 from rules.conditions.globs import glob_matches
+from rules.dialects.depends import find_time, find_word
+from rules.dialects.tables import names_schema
 from rules.tables.names import NameIndex, TableName
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 
@@ -62,9 +63,19 @@ class Statement:
         return find_changed_tables(self.text, self.tables, database=self.database)
 
     @cached_property
-    def is_per_user(self) -> bool:
-        """True if the statement calls a function whose result depends on the user or the session."""
-        return is_per_user(self.text)
+    def word(self) -> str | None:
+        """The word on which its result depends by who asks or by the session."""
+        return find_word(self.text)
+
+    @cached_property
+    def time_word(self) -> str | None:
+        """The word on which its result depends by the time."""
+        return find_time(self.text)
+
+    @cached_property
+    def names_no_schema(self) -> bool:
+        """True if it names a table without a schema, which the session decides."""
+        return not all(map(names_schema, self.names))
 
     def fits(self, condition: Condition) -> bool:
         """Return True if a condition, which reads only `STATEMENT_COLUMNS` and the statement, matches."""

@@ -6,6 +6,8 @@ import datetime as dt
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from rules.dialects.tables import WITHOUT_SCHEMA
+
 if TYPE_CHECKING:
     from analytics.replay.calibration import ReplayGrade
     from analytics.replay.job import Gateway, Job
@@ -24,6 +26,7 @@ class Caveat(StrEnum):
     CALIBRATION_FAIR = "calibration-fair"
     CALIBRATION_POOR = "calibration-poor"
     CACHE_DISABLED = "cache-disabled"
+    WITHOUT_SCHEMA = WITHOUT_SCHEMA
 
 
 #: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
@@ -38,12 +41,19 @@ _CAVEATS: Final = {
     Caveat.CACHE_DISABLED: "The configuration switches caching off: the Gateway declines every cache rule.",
     Caveat.CALIBRATION_FAIR: "The replay of the rules in force differs a little from the log.",
     Caveat.CALIBRATION_POOR: "The replay of the rules in force differs much from the log: do not trust this.",
+    Caveat.WITHOUT_SCHEMA: "Tables are named without a schema: with another search path, they are others.",
     "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
 }
 
 
 def find_caveats(
-    job: Job, loaded: LoadedRequests, gateway: Gateway, grade: ReplayGrade, *, is_gateway_unknown: bool
+    job: Job,
+    loaded: LoadedRequests,
+    gateway: Gateway,
+    grade: ReplayGrade,
+    *,
+    is_gateway_unknown: bool,
+    shares_without_schema: bool = False,
 ) -> list[str]:
     """Return the codes of what limits the result. Contract: docs/replay.md."""
     caveats = {
@@ -58,6 +68,7 @@ def find_caveats(
         Caveat.CALIBRATION_FAIR: grade == "fair",
         Caveat.CALIBRATION_POOR: grade == "poor",
         Caveat.CACHE_DISABLED: not job.cache_enabled,
+        Caveat.WITHOUT_SCHEMA: shares_without_schema,
     }
     return [caveat.value for caveat, applies in caveats.items() if applies]
 

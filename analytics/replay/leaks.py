@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta
 
-from analytics.reports.per_user import is_per_user_sql, reads_tables_sql
+from analytics.reports.per_user import reads_tables_sql
+from rules.dialects.depends import word_sql
+from rules.dialects.tables import names_no_schema_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from rules.tables.warehouse import WarehouseTables
 
 
+_MAX_WORDS: Final = 10
+
+
 class ReplayLeak(JsonStruct):
     """A rule under which several users get the same result of a statement that depends on the user."""
 
@@ -23,6 +28,10 @@ class ReplayLeak(JsonStruct):
     rule_name: str
     statements: Count
     users: Annotated[Count, Meta(description="The most users who get the results of one statement.")]
+    words: Annotated[
+        tuple[str, ...],
+        Meta(description="The words on which these results depend, such as `CURRENT_USER`, at most 10."),
+    ] = ()
 
 
 class ReplayLeaks(JsonStruct):
@@ -41,14 +50,14 @@ def compare_leaks(
         connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE leak_of_{outcome.table} AS
-            WITH personal AS (
-                SELECT statement.statement, table_list.table_list
+            WITH worded AS (SELECT statement, {word_sql("text")} AS word FROM statement), personal AS (
+                SELECT statement, table_list, word
                 FROM (SELECT DISTINCT statement, table_list FROM {outcome.table} WHERE is_cached)
-                JOIN statement USING (statement)
+                JOIN worded USING (statement)
                 JOIN (SELECT table_list, text AS tables FROM table_list) AS table_list USING (table_list)
-                WHERE {is_per_user_sql("statement.text")} OR {differs}
+                WHERE word IS NOT NULL OR {differs}
             ), shared AS (
-                SELECT rule, statement, list(DISTINCT user_name) AS users
+                SELECT rule, statement, any_value(word) AS word, list(DISTINCT user_name) AS users
                 FROM {outcome.table} AS outcome JOIN personal USING (statement, table_list)
                 JOIN request USING (n)
                 WHERE outcome.is_counted AND is_cached AND outcome.identity IS NOT NULL
@@ -56,7 +65,8 @@ def compare_leaks(
                 GROUP BY rule, outcome.restart, vary, outcome.identity, statement
                 HAVING count(DISTINCT user_name) > 1
             )
-            SELECT rule, statement, len(list_distinct(flatten(list(users)))) AS users
+            SELECT rule, statement, any_value(word) AS word,
+                len(list_distinct(flatten(list(users)))) AS users
             FROM shared GROUP BY rule, statement
             """  # noqa: S608
         )
@@ -65,17 +75,40 @@ def compare_leaks(
     )
 
 
+def shares_without_schema(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
+    """Return True if a rule shares results of a table that is named without a schema."""
+    shared = [index for index, rule in enumerate(outcome.decisions.rules) if rule.is_shared]
+    found = connection.execute(
+        f"""
+        SELECT 1 FROM table_list WHERE {names_no_schema_sql("text")} AND table_list IN (
+            SELECT table_list FROM {outcome.table}
+            WHERE is_counted AND is_cached AND list_contains($shared::BIGINT[], rule)
+        ) LIMIT 1
+        """,  # noqa: S608
+        {"shared": shared},
+    ).fetchone()
+    return found is not None
+
+
 def _leaks_without(connection: DuckDBPyConnection, of: Outcome, without: Outcome) -> list[ReplayLeak]:
     """Return the leaks of statements that leak under one outcome and not under the other."""
     rows = connection.execute(
         f"""
-        SELECT rule, count(*), max(users) FROM leak_of_{of.table}
+        SELECT rule, count(*), max(users),
+            coalesce(list_sort(list(DISTINCT word) FILTER (word IS NOT NULL))[:{_MAX_WORDS}], [])
+        FROM leak_of_{of.table}
         WHERE statement NOT IN (SELECT statement FROM leak_of_{without.table})
         GROUP BY rule ORDER BY rule
         """  # noqa: S608
     ).fetchall()
     rules = of.decisions.rules
     return [
-        ReplayLeak(rule_id=rules[index].id, rule_name=rules[index].name, statements=statements, users=users)
-        for index, statements, users in rows
+        ReplayLeak(
+            rule_id=rules[index].id,
+            rule_name=rules[index].name,
+            statements=statements,
+            users=users,
+            words=tuple(words),
+        )
+        for index, statements, users, words in rows
     ]

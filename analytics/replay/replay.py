@@ -11,6 +11,7 @@ from analytics.replay.calibration import calibrate
 from analytics.replay.caveats import find_caveats
 from analytics.replay.comparing import compare_rulesets
 from analytics.replay.job import Ruleset
+from analytics.replay.leaks import shares_without_schema
 from analytics.replay.player import Player
 from analytics.replay.result import describe_input
 from analytics.replay.shapes import find_columns
@@ -58,6 +59,7 @@ def replay(
         player.gateway,
         calibration.grade,
         is_gateway_unknown=any(it.is_gateway_unknown for it in (in_force, current, subject)),
+        shares_without_schema=shares_without_schema(connection, subject.outcome),
     )
     return compare_rulesets(
         connection,

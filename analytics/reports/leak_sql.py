@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.reports.per_user import is_per_user_sql, reads_tables_sql
+from analytics.reports.per_user import reads_tables_sql
+from logs.quoting import quote_value
+from rules.dialects.depends import is_certain_sql, word_sql
+from rules.dialects.tables import names_no_schema_sql
 from rules.tables.warehouse import ANY_TABLES
 
 if TYPE_CHECKING:
@@ -31,43 +34,67 @@ _SERVED: Final = f"""
 WITH {{personal}}served AS (
     SELECT cacheKey, matchedRule, standardizedSql, count(*) AS served, count(DISTINCT userName) AS users,
         list(DISTINCT userName) AS names, bool_or(hasNonDeterministicFunctions) AS nonDeterministic,
-        bool_or({{differs}}) AS differs
+        bool_or({{differs}}) AS differs, any_value(adapterType) AS adapterType, any_value(tables) AS tables
     FROM proxy_logs
     WHERE {_ROWS}
     GROUP BY cacheKey, matchedRule, standardizedSql
 )
 """
-_TOTALS: Final = _SERVED + "SELECT count(*) AS keys, count(*) FILTER (users > 1) AS sharedKeys FROM served"
+_TOTALS: Final = (
+    _SERVED
+    + f"""
+SELECT
+    count(*) AS keys, count(*) FILTER (users > 1) AS sharedKeys,
+    count(*) FILTER (users > 1 AND {names_no_schema_sql("tables")}) AS withoutSchema
+FROM served"""
+)
 _FINDINGS: Final = (
     _SERVED
     + f"""
-, graded AS (
-    SELECT *, CASE WHEN {is_per_user_sql("standardizedSql")} OR differs THEN 'certain'
-        WHEN nonDeterministic THEN 'likely' END AS grade
-    FROM served WHERE users > 1
+, depending AS (
+    SELECT standardizedSql, {word_sql("standardizedSql")} AS word
+    FROM (SELECT DISTINCT standardizedSql FROM served WHERE users > 1)
+), graded AS (
+    SELECT *, CASE WHEN differs OR word IS NOT NULL AND {is_certain_sql("word", "adapterType")} THEN 'certain'
+        WHEN word IS NOT NULL OR nonDeterministic THEN 'likely' END AS grade
+    FROM served LEFT JOIN depending USING (standardizedSql) WHERE users > 1
 )
 SELECT
-    grade, matchedRule AS ruleId, standardizedSql AS statement, count(*) AS keys, sum(served) AS served,
-    list_sort(list_distinct(flatten(list(names)))) AS users
+    grade, matchedRule AS ruleId, standardizedSql AS statement, any_value(word) AS word, count(*) AS keys,
+    sum(served) AS served, list_sort(list_distinct(flatten(list(names)))) AS users
 FROM graded WHERE grade IS NOT NULL
 GROUP BY grade, matchedRule, standardizedSql
 ORDER BY grade, served DESC, ruleId, statement LIMIT {_MAX_FINDINGS}"""
+)
+_COUNTS: Final = (
+    _SERVED
+    + """
+SELECT
+    count(*) AS keys, sum(served) AS served, len(list_distinct(flatten(list(names)))) AS users
+FROM served WHERE users > 1 AND"""
 )
 #: The query of `leak_findings_sql` of a tenant without ``perUserTables``, with ``$first`` and ``$last``.
 LEAK_FINDINGS: Final = _FINDINGS.replace("{personal}", "").replace("{differs}", "false").strip()
 
 
 def leak_findings_sql(*, first: date, last: date, warehouse: WarehouseTables) -> str:
-    """Return the query of ``grade``, ``ruleId``, ``statement``, ``keys``, ``served`` and ``users``."""
+    """Return the query of the report's findings, with all ``users``."""
     return _fill(_FINDINGS, first=first, last=last, warehouse=warehouse)
 
 
 def leak_totals_sql(*, first: date, last: date) -> str:
-    """Return the query of ``keys`` and ``sharedKeys``."""
-    return _fill(_TOTALS, first=first, last=last, warehouse=ANY_TABLES)
+    """Return the query of ``keys``, ``sharedKeys`` and ``withoutSchema``."""
+    return _fill(_TOTALS, first=first, last=last)
 
 
-def _fill(sql: str, *, first: date, last: date, warehouse: WarehouseTables) -> str:
+def leak_counts_sql(*, first: date, last: date, rule_id: str | None, statement_hash: str) -> str:
+    """Return the query of ``keys``, ``served`` and ``users``, a count, of a statement with this MD5."""
+    counts = _fill(_COUNTS, first=first, last=last)
+    rule = f"matchedRule IS NOT DISTINCT FROM {quote_value(rule_id)}"
+    return f"{counts} {rule} AND md5(standardizedSql) = '{statement_hash}'"
+
+
+def _fill(sql: str, *, first: date, last: date, warehouse: WarehouseTables = ANY_TABLES) -> str:
     personal = warehouse.personal
     # Lists of tables repeat, so each is read once.
     lists = _PERSONAL if personal else ""

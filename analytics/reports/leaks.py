@@ -10,6 +10,7 @@ from msgspec import Meta
 from accounts.models.history import RevisionKind
 from analytics.reports.leak_sql import leak_findings_sql, leak_totals_sql
 from analytics.reports.reading import ReportHead, ReportQuery
+from rules.dialects.tables import WITHOUT_SCHEMA
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -32,11 +33,19 @@ class LeakFinding(JsonStruct):
         LeakGrade,
         Meta(
             description="`certain`: it calls a function of the user or session, or reads a table of "
-            "`warehouse.perUserTables`. `likely`: it calls a non-deterministic function."
+            "`warehouse.perUserTables`. `likely`: it has a word that may be such a function or a column, "
+            "such as `USER`, reads a system catalogue, or calls a non-deterministic function."
         ),
     ]
     rule_id: str | None
     statement: str | None
+    word: Annotated[
+        str | None,
+        Meta(
+            description="The word on which its result depends by who asks or by the session, such as "
+            "`CURRENT_USER`; null if there is none."
+        ),
+    ]
     keys: Annotated[Count, Meta(description="Cache keys that several users shared.")]
     served: Count
     users: Annotated[list[str], Meta(description="The first 10 in order.")]
@@ -47,6 +56,13 @@ class LeaksReport(ReportHead):
     keys: Annotated[Count, Meta(description="All cache keys that were served.")]
     shared_keys: Annotated[Count, Meta(description="Those served to several users, of any statement.")]
     findings: list[LeakFinding]
+    caveats: Annotated[
+        list[str],
+        Meta(
+            description="`tables-without-schema`: several users shared results of a table that its statement "
+            "names without a schema. In sessions with different search paths, it is another table."
+        ),
+    ]
     text: Annotated[str, Meta(description="What was found, in a sentence without a full stop.")]
     closed_by: Annotated[
         int | None,
@@ -104,8 +120,8 @@ def leaks_report(
     """Return statements whose cached results depend on the user and were served to several users.
 
     ``certain``: the statement calls a function whose result depends on the user, or reads a table whose name
-    is or may be one of ``perUserTables``. ``likely``: it calls a
-    non-deterministic function. Sharing alone is normal for a cache: ``sharedKeys`` of ``keys`` are shared.
+    is or may be one of ``perUserTables``. ``likely``: it has a word that may be such a function, or calls a
+    non-deterministic one. Sharing alone is normal for a cache: of ``keys``, ``sharedKeys`` are.
     ``closed`` is what the digests of these days know to be closed. A finding that they do not know is open.
 
     Raises:
@@ -122,6 +138,7 @@ def leaks_report(
             grade=row["grade"],
             rule_id=row["ruleId"],
             statement=row["statement"],
+            word=row["word"],
             keys=row["keys"],
             served=row["served"],
             users=row["users"][:_MAX_USERS],
@@ -137,6 +154,7 @@ def leaks_report(
         keys=totals["keys"],
         shared_keys=totals["sharedKeys"],
         findings=findings,
+        caveats=[WITHOUT_SCHEMA] if totals["withoutSchema"] else [],
         text=_say(findings),
         queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
         closed_by=closing.rules if closing else None,

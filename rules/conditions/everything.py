@@ -43,8 +43,13 @@ def matches_everything(condition: Condition) -> bool:
 
     A test that holds for every value but null counts as none.
     """
+    return without_presence(condition) == ALWAYS
+
+
+def without_presence(condition: Condition) -> Normal:
+    """Return the normal form without tests that hold for every value but null, as nobody means them."""
     meant = {test.key.name for test, _ in iterate_tests(condition) if test.operator is Operator.EXISTS}
-    return _without_presence(normalize(condition), meant) == ALWAYS
+    return _without_presence(normalize(condition), meant)
 
 
 def _without_presence(normal: Normal, meant: set[str]) -> Normal:

@@ -27,6 +27,8 @@ class Finding:
         message: what is wrong, and what was probably meant.
         suggestion: what was probably meant, for programs.
         subject: the id that the finding is about. It is not published.
+        caused_by: the id of the rule that causes it, if another one does.
+        hurts: publishing the rule may give wrong results, or those of another user.
     """
 
     code: str
@@ -36,6 +38,8 @@ class Finding:
     message: str
     suggestion: str | None = None
     subject: str | None = None
+    hurts: bool = False
+    caused_by: str | None = None
 
 
 def encodable(text: str) -> str:

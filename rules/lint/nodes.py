@@ -28,6 +28,13 @@ if TYPE_CHECKING:
     from rules.conditions.model import All, Test
     from rules.json_text import JsonObject, Path
 
+#: The operators that name what a statement has.
+_NAMING: Final = {
+    *(Operator.EQ, Operator.IN, Operator.CONTAINS, Operator.STARTS_WITH, Operator.ENDS_WITH),
+    *(Operator.CONTAINS_ANY, Operator.CONTAINS_ALL),
+}
+#: What comes before an operand of a condition key in a statement.
+_BEFORE_WORDS: Final = {"standardizedSql": "", "tables": "FROM "}
 RULE_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ACTIONS: Final = {action.value: action for action in Action}
 
@@ -67,9 +74,14 @@ class RuleNode:
         return self.fields.get("invalidateRules", []) == []
 
     @property
+    def shares_results(self) -> bool:
+        """True if the rule, when it is enabled, can serve the result of one user to another."""
+        return self.action is Action.CACHE and USER_COLUMNS.isdisjoint(self.columns)
+
+    @property
     def is_shared(self) -> bool:
         """True if the rule can serve the result of one user to another."""
-        return self.enabled and self.action is Action.CACHE and USER_COLUMNS.isdisjoint(self.columns)
+        return self.enabled and self.shares_results
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -229,6 +241,16 @@ class ValidRule:
             if test.key.name in names and accepts(Literal(test, negated))
         )
         return list(dict.fromkeys(paths))
+
+    def find_words(self, find: Callable[[str], str | None]) -> Iterator[tuple[Path, str]]:
+        """Yield the paths of tests that select statements with a word that ``find`` finds, with the word."""
+        for test, negated in iterate_tests(self.condition):
+            before = _BEFORE_WORDS.get(test.key.name)
+            if before is not None and test.operator in _NAMING and not negated:
+                # One search for all is quick, however many they are.
+                word = find(" ;".join(f"{before}{text}" for text in test.texts))
+                if word is not None:
+                    yield self.key_path(test), word
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ class Problem:
     message: str
     suggestion: str | None = None
     subject: str | None = None
+    caused_by: str | None = None
 
 
 @dataclass(slots=True)
@@ -70,11 +71,15 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class FindingKind:
-    """One kind of finding. docs/rules.md has the same ``meaning``; a test compares both."""
+    """One kind of finding. docs/rules.md has the same ``meaning``; a test compares both.
+
+    ``hurts``: publishing such a rule may give wrong results, or those of another user.
+    """
 
     code: str
     severity: Severity
     meaning: str
+    hurts: bool = False
 
     def check(
         self, node_type: type[Node]
@@ -96,11 +101,13 @@ class FindingKind:
         return Finding(
             code=self.code,
             severity=self.severity,
+            hurts=self.hurts,
             rule_id=rule_id,
             path=problem.path,
             message=problem.message,
             suggestion=problem.suggestion,
             subject=problem.subject,
+            caused_by=problem.caused_by,
         )
 
 
@@ -108,7 +115,7 @@ _CHECKS: Final[dict[type, list[tuple[FindingKind, Callable[[Any, Context], Itera
 FINDING_KINDS: Final[dict[str, FindingKind]] = {}
 
 
-def declare(code: str, severity: Severity, meaning: str) -> FindingKind:
+def declare(code: str, severity: Severity, meaning: str, *, hurts: bool = False) -> FindingKind:
     """Declare a kind of finding.
 
     Raises:
@@ -116,7 +123,7 @@ def declare(code: str, severity: Severity, meaning: str) -> FindingKind:
     """
     if code in FINDING_KINDS:
         raise ValueError(f"the finding {code} is declared twice")
-    FINDING_KINDS[code] = FindingKind(code, severity, meaning)
+    FINDING_KINDS[code] = FindingKind(code, severity, meaning, hurts)
     return FINDING_KINDS[code]
 
 

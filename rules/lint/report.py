@@ -26,6 +26,16 @@ class FindingDocument(JsonStruct):
     path: Annotated[str, Meta(description="JSON Pointer.")]
     message: str
     suggestion: str | None = None
+    hurts: Annotated[
+        bool,
+        Meta(
+            description="Publishing the rule may give wrong results, or those of another user. A program in "
+            "which people publish should have them confirm it."
+        ),
+    ] = False
+    caused_by: Annotated[
+        str | None, Meta(description="The id of the other rule that causes it, if one rule does.")
+    ] = None
 
 
 class RuleLintResult(JsonStruct):

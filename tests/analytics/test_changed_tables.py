@@ -48,7 +48,31 @@ TABLES = frozenset(map(read_name, ("s.a", "b", "my table", "ä.ö")))
         ("TRUNCATE TABLE IF EXISTS b", {"b"}),
         ("ALTER TABLE b ADD COLUMN x INT, ADD COLUMN y INT", {"b"}),
         ("CREATE TEMP TABLE b AS WITH x AS (SELECT * FROM s.a) SELECT * FROM x", {"b"}),
+        # A comment in a comment.
+        ("/* a /* b */ c */ DELETE FROM b", {"b"}),
+        ("/* a /* b /* c */ */ d */ -- e\rDELETE FROM b", {"b"}),
+        ("/* a /* b */ DELETE FROM b", {"b"}),
+        ("UPDATE s.a/**/SET x = ?", {"s.a"}),
+        # A flow whose other statements change nothing, and the operator of JSON.
+        ("UPDATE b SET x = ? ->> SELECT * FROM $1", {"b"}),
+        ("UPDATE b SET x = j ->> ?", {"b"}),
         # It may change other tables too.
+        ("UPDATE s.a SET x = ? ->> DELETE FROM b", TABLES),
+        ("UPDATE s.a SET x = ?\n->>\nWITH x AS (SELECT ?) DELETE FROM b", TABLES),
+        ("SELECT ? ->> DELETE FROM b", TABLES),
+        (
+            "WITH x AS (WITH y AS (SELECT ?) DELETE FROM s.a RETURNING *) INSERT INTO b SELECT * FROM x",
+            TABLES,
+        ),
+        (
+            "WITH x AS (WITH y AS (SELECT ?), z AS (SELECT ?) UPDATE s.a SET q = ?) DELETE FROM b",
+            TABLES,
+        ),
+        # The name goes on behind a character that the pattern does not know.
+        ("DELETE FROM b!c", TABLES),
+        ("UPDATE b\u0301 SET x = ?", TABLES),
+        ("UPDATE s.a%b SET x = ?", TABLES),
+        ("DELETE FROM s.a.b.c.d", TABLES),
         ("ALTER TABLE s.a SWAP WITH b", TABLES),
         ("ALTER TABLE s.a /* now */ RENAME TO b", TABLES),
         ("ALTER TABLE b EXCHANGE PARTITION (x) WITH TABLE s.a", TABLES),
@@ -112,6 +136,19 @@ def test_the_target_may_be_spelled_otherwise_than_in_the_tables(
 ) -> None:
     text = json.dumps(tables)
     assert find_changed_tables(statement, read_tables(text)) == in_sql(statement, text) == changed
+
+
+@pytest.mark.parametrize("name", ['"a""b"', "`a``b`", 's."a""b"', '"a"".""b"'])
+def test_a_name_may_have_quotes_in_it(name: str) -> None:
+    tables = json.dumps([name, "b"])
+    changed = read_tables(json.dumps([name]))
+    for statement in (
+        f"UPDATE {name} SET x = ?",
+        f"DELETE FROM {name}",
+        f"INSERT INTO {name} SELECT * FROM b",
+    ):
+        assert find_changed_tables(statement, read_tables(tables)) == changed
+        assert in_sql(statement, tables) == changed
 
 
 NAMES = st.sampled_from(["s", "S", '"s"', "`a b`", "[x]", "ä", "a$b", "1", '"', ".", "x.y", "-"])

@@ -13,6 +13,7 @@ from analytics.advice.evidence import changes_evidence, statements_evidence
 from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, Variant, describe_seconds
 from analytics.advice.requests import NO_RULE
+from rules.dialects.tables import WITHOUT_SCHEMA
 from rules.language import complete_rule
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -81,9 +82,14 @@ def propose_option(current: Current, option: Option, value: int, taken: set[str]
     """
     shared, keyed = (_propose(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
     proposal = next((one for one in (shared, keyed) if current.is_clean(one.edits)), None)
-    if proposal is shared and current.tables.per_user is None:
-        return replace(shared, caveats=(SECURITY_INVISIBLE,), others=(keyed,))
-    return proposal
+    if proposal is not shared:
+        return proposal
+    caveats: tuple[str, ...] = ()
+    if any(statement.names_no_schema for statement in option.scope.statements):
+        caveats += (WITHOUT_SCHEMA,)
+    if current.tables.per_user is None:
+        return replace(shared, caveats=(SECURITY_INVISIBLE, *caveats), others=(keyed,))
+    return replace(shared, caveats=caveats)
 
 
 def _propose(

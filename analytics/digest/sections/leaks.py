@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.digest.facts import LEAKS, FactQuery, Name, NameKind, Section, Unit
-from analytics.reports.leak_sql import leak_findings_sql
-from logs.quoting import quote_value
+from analytics.reports.leak_sql import leak_counts_sql, leak_findings_sql
 from rules.conditions import CONDITION_KEYS
 from tenantadmin.lib.core.rendering import dump_json
 
@@ -31,7 +30,7 @@ _COLUMNS: Final = tuple(
 )
 _REASONS: Final = {
     "certain": "depends on the user",
-    "likely": "calls a non-deterministic function",
+    "likely": "may depend on the user",
 }
 
 
@@ -70,15 +69,15 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
         prefix = f"leak-{number}"
-        own = (
-            f"FROM ({findings}) WHERE md5(statement) = '{row['hash']}' "
-            f"AND ruleId IS NOT DISTINCT FROM {quote_value(row['ruleId'])}"
+        sql = leak_counts_sql(
+            first=period.first, last=period.last, rule_id=row["ruleId"], statement_hash=row["hash"]
         )
+        own = f"FROM ({sql})"
         facts += log.read_facts(
             [
                 FactQuery(f"{prefix}-keys", Unit.COUNT, f"SELECT keys {own}"),
                 FactQuery(f"{prefix}-served", Unit.COUNT, f"SELECT served {own}"),
-                FactQuery(f"{prefix}-users", Unit.COUNT, f"SELECT len(users) {own}"),
+                FactQuery(f"{prefix}-users", Unit.COUNT, f"SELECT users {own}"),
             ]
         )
         names.append(

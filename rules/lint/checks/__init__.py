@@ -30,6 +30,7 @@ from rules.lint.checks import (  # noqa: F401, I001 - imported to register, in t
     rule_removed_still_referenced,
     rule_removed_active_marker,
     shared_across_users,
+    shares_everything,
     matches_everything,
     unreachable_rule,
     duplicate_conditions,

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from rules.conditions.normal import Literal
 
 CACHES_WRITES = declare(
-    "caches-writes", Severity.WARNING, "A cache rule selects statements that change data or the schema."
+    "caches-writes",
+    Severity.WARNING,
+    "A cache rule selects statements that change data or the schema.",
+    hurts=True,
 )
 
 #: By key, the value of a statement that writes.
@@ -45,11 +48,9 @@ _WRITING_TYPES: Final = frozenset(
 def check_rule(node: ValidRule, _context: Context) -> Iterator[Problem]:
     """Warn about caching statements that write: from the cache, they would have no effect."""
     if node.rule.action is Action.CACHE:
-        for path in node.find_keys(_KEYS, _selects_writes):
-            yield Problem(
-                path,
-                "A statement that writes has no effect if it is served from the cache.",
-            )
+        selecting = node.find_keys(_KEYS, _selects_writes)
+        for path in [node.path] if node.matches_everything else selecting:
+            yield Problem(path, "A statement that writes has no effect if it is served from the cache.")
 
 
 def _selects_writes(literal: Literal) -> bool:

@@ -43,6 +43,7 @@ def check_ruleset(node: RuleList, context: Context) -> Iterator[Problem]:
                 rule.rule.path,
                 f"{_name(earlier)} comes before this rule and matches everything that it matches"
                 + ("; its invalidations still fire." if still_fires else "."),
+                caused_by=earlier.id,
             )
 
 

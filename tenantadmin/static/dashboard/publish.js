@@ -1,6 +1,7 @@
 // Publish rules or restore a revision: one dialog for both, and Undo afterwards.
 
 import { ApiError, call, configOf, hasStatus, rulesOf } from "./api.js";
+import { confirmDangers, dangersOf } from "./danger.js";
 import { changesIn, compareRules, ruleDiff } from "./diff.js";
 import { addDays, ago, count, yesterday } from "./format.js";
 import { commentInput } from "./forms.js";
@@ -15,7 +16,7 @@ import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } fro
  * warnings; the comment is beside the button.
  * @param
  *   {{context: Context, kind?: Kind, title: string, action: string, warning?: Child,
- *   difference: Child, lint: Contract.RuleLintResult | null, rules?: any[],
+ *   difference: Child, lint: Contract.RuleLintResult | null, rules?: any[], touched?: string[],
  *   isReplayOf?: (replay: Contract.ReplaySummary) => boolean, prediction?: Child, replay?: () =>
  *   Promise<any>, run: (comment: string) => Promise<{seq: number}>, then: () => any}}
  *   publication
@@ -29,6 +30,7 @@ export async function askToPublish({
   difference,
   lint,
   rules,
+  touched,
   isReplayOf,
   prediction,
   replay,
@@ -38,11 +40,17 @@ export async function askToPublish({
   const { tenant } = context;
   const comment = commentInput();
   const isRules = kind === "rules";
-  const figures =
+  const predicted =
     isRules &&
-    (await predict(tenant, isReplayOf, prediction, replay).catch((error) =>
-      fine(`The last replay could not be read: ${sentence(error)}`),
-    ));
+    (await predict(tenant, isReplayOf, prediction, replay).catch((error) => ({
+      figures: fine(`The last replay could not be read: ${sentence(error)}`),
+      isReplayed: false,
+    })));
+  const dangers = lint && isRules ? dangersOf(lint, rules ?? [], touched) : [];
+  const { panel, missing } = confirmDangers(
+    dangers,
+    dangers.length > 0 && predicted && !predicted.isReplayed && replay,
+  );
   let seq = 0;
   // The user has left the page meanwhile.
   if (!context.isShown()) return;
@@ -50,13 +58,16 @@ export async function askToPublish({
     title,
     wide: true,
     action,
+    danger: dangers.length > 0,
+    missing,
     beside: comment.field,
     body: h(
       "div",
       warning,
+      panel,
       h("div.changes", { tabindex: 0, role: "region", "aria-label": "What changes" }, difference),
       lint && findings(lint, rules),
-      figures,
+      predicted && predicted.figures,
     ),
     run: async () => {
       ({ seq } = await run(comment.value()));
@@ -123,7 +134,7 @@ async function predict(tenant, isOf, prediction, replay) {
   ]);
   const [judgement, tiles] =
     own && run && !run.judgement?.isAgainstEarlier ? shown.outcome(run) : [];
-  return h(
+  const figures = h(
     "div",
     judgement,
     tiles ??
@@ -135,6 +146,7 @@ async function predict(tenant, isOf, prediction, replay) {
       ),
     run ? shown.publishCost(run, !!own) : fine("Publishing empties the cache."),
   );
+  return { figures, isReplayed: !!own };
 }
 
 /** @type {(tenant: string, kind: Kind, seq: number, comment: string) => Promise<{seq: number}>} */
@@ -172,6 +184,7 @@ export async function reviewRules(context, stored, rules, saved) {
     difference: ruleDiff({ ...difference, changed: lint.changed ?? [] }),
     lint,
     rules,
+    touched: [...difference.added, ...difference.changed].map((one) => one.id),
     replay: async () => {
       const { draftId } = await makeDraft(tenant, stored, rules);
       saved();

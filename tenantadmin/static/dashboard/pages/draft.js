@@ -97,6 +97,7 @@ export async function show(context) {
       action: isBehind ? `Publish over revision ${difference.from}` : "Publish",
       lint: stored.lint,
       rules: stored.rules,
+      touched: [...difference.added, ...difference.changed].map((one) => one.id),
       isReplayOf: (one) =>
         one.subject.draftId === draft &&
         Date.parse(one.requestedAt) >= Date.parse(stored.modifiedAt),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.rules.lint.helpers import find_places, rule_with
+from tests.rules.lint.helpers import find_one, find_places, rule_with
 
 CODE = "caches-writes"
 
@@ -53,3 +53,10 @@ def test_other_conditions_are_not_reported(conditions: dict[str, Any]) -> None:
 
 def test_a_bypass_rule_is_not_reported() -> None:
     assert find_places(CODE, rule_with({"isDataChange": True}, action="bypass")) == []
+
+
+@pytest.mark.parametrize("conditions", [{}, {"userName": {"contains": ""}}, {"any": [{}, {"isDDL": True}]}])
+def test_a_rule_that_matches_everything_matches_writes(conditions: dict[str, Any]) -> None:
+    assert find_places(CODE, rule_with(conditions)) == ["/rules/0/conditions"]
+    assert find_one(CODE, rule_with(conditions)).hurts
+    assert find_places(CODE, rule_with(conditions, action="bypass")) == []

@@ -12,7 +12,10 @@ CODE = "matches-everything"
 
 
 def test_a_rule_without_conditions_is_reported() -> None:
-    assert find_codes({"id": "a", "varyBy": []}) == [CODE]
+    assert find_codes({"id": "a", "varyBy": []}) == [
+        *("shares-everything", CODE, "caches-non-deterministic", "caches-writes")
+    ]
+    assert find_codes({"id": "a", "action": "bypass"}) == [CODE]
     assert find_places(CODE, {"id": "a"}) == ["/rules/0"]
 
 
