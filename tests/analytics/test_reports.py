@@ -256,9 +256,10 @@ class TestLeaks:
         assert (body["keys"], body["sharedKeys"]) == (6, 4)
         common = {"ruleId": "r", "keys": 1, "served": 2, "users": ["Ana", "Bo"], "userCount": 2}
         assert body["findings"] == [
-            {"grade": "certain", "statement": own, **common},
-            {"grade": "likely", "statement": random, **common},
+            {"grade": "certain", "statement": own, "word": "CURRENT_USER()", **common},
+            {"grade": "likely", "statement": random, "word": None, **common},
         ]
+        assert body["caveats"] == []
         assert body["text"] == (
             "1 statement depends on the user and was served to 2 users, 2 times; "
             "1 statement may depend on the user and was served to 2 users, 2 times"
@@ -289,6 +290,33 @@ class TestLeaks:
         assert self.report(world)["text"] == (
             "2 statements depend on the user and were served to up to 2 users, 4 times"
         )
+
+    @pytest.mark.parametrize(
+        ("statement", "adapter", "grade", "word"),
+        [
+            ("SELECT x FROM s.t WHERE owner = USER", "postgresql", "certain", "USER"),
+            ("SELECT x FROM s.t WHERE owner = USER", "databricks", "likely", "USER"),
+            ("SELECT x FROM s.t WHERE owner = USER", None, "likely", "USER"),
+            ("SELECT x FROM s.t WHERE owner = $me", "snowflake", "certain", "$me"),
+            ("SELECT `current_user`()", "databricks", "certain", "current_user()"),
+            ("SELECT * FROM information_schema.tables", "snowflake", "certain", "information_schema"),
+            ("SELECT count(*) FROM app.user (x)", "postgresql", None, None),
+        ],
+    )
+    def test_a_word_makes_a_leak_and_is_named(
+        self, world: World, statement: str, adapter: str | None, grade: str | None, word: str | None
+    ) -> None:
+        put(world, *(self.entry("k", user, statement, adapterType=adapter) for user in ("Ana", "Bo")))
+        found = [(leak["grade"], leak["word"]) for leak in self.report(world)["findings"]]
+        assert found == ([(grade, word)] if grade else [])
+
+    def test_a_table_without_a_schema_is_a_caveat_where_users_share_results(self, world: World) -> None:
+        entries = {"k1": ('["s.t"]', "Bo"), "k2": ('["t"]', "Ana"), "k3": ('["\\"s\\".\\"t\\""]', "Bo")}
+        for key, (tables, other) in entries.items():
+            put(world, *(self.entry(key, user, f"SELECT {key}", tables=tables) for user in ("Ana", other)))
+            assert self.report(world)["caveats"] == []
+        put(world, *(self.entry("k4", user, "SELECT k4", tables='["s.t", "t"]') for user in ("Ana", "Bo")))
+        assert self.report(world)["caveats"] == ["tables-without-schema"]
 
     def test_at_most_ten_users_are_named(self, world: World) -> None:
         put(world, *(self.entry("k", f"u{number:02}", "SELECT SESSION_USER") for number in range(12)))

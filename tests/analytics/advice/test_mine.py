@@ -175,6 +175,8 @@ def test_each_refusal_has_its_reason(tmp_path: Path) -> None:
         "changes-too-often": "SELECT * FROM k.stock WHERE id = ?",
         "decided-not-to-cache": "SELECT a FROM live.x",
     }
+    words = {row.code: row.words for row in advice.report.not_proposed if row.words}
+    assert words == {"per-user": ("current_user",), "non-deterministic": ("now()",)}
     assert not [
         row
         for row in advice.recommendations

@@ -50,7 +50,7 @@ def find_leaks(directory: Path, *, subject: dict[str, Any], current: dict[str, A
 
 
 def test_a_leak_ends_where_results_vary_by_user_and_begins_where_they_are_shared(tmp_path: Path) -> None:
-    leak = {"ruleId": "c", "ruleName": "Customers", "statements": 2, "users": 3}
+    leak = {"ruleId": "c", "ruleName": "Customers", "statements": 2, "users": 3, "words": ["current_user()"]}
     assert find_leaks(tmp_path / "1", subject=OWN, current=SHARED) == {"ended": [leak], "begun": []}
     assert find_leaks(tmp_path / "2", subject=SHARED, current=OWN) == {"ended": [], "begun": [leak]}
 
@@ -58,3 +58,29 @@ def test_a_leak_ends_where_results_vary_by_user_and_begins_where_they_are_shared
 def test_a_leak_that_stays_neither_ends_nor_begins(tmp_path: Path) -> None:
     longer = SHARED | {"ttlSeconds": 10}
     assert find_leaks(tmp_path, subject=longer, current=SHARED) == {"ended": [], "begun": []}
+
+
+def test_results_of_a_table_without_a_schema_have_a_caveat_where_users_share_them(tmp_path: Path) -> None:
+    """Sessions with other search paths read another table."""
+
+    def caveats(rule: dict[str, Any], tables: str, folder: str) -> list[str]:
+        rows = [
+            make_row(
+                at=DAY_MS + at,
+                standardizedSql="SELECT a FROM t",
+                tables=tables,
+                isReadOnly=True,
+                userName=name,
+            )
+            for at, name in enumerate(("ann", "bob"))
+        ]
+        job = Job(
+            write_days(rows, tmp_path / folder), DAYS[1], DAYS[1], read_rules([rule]), read_rules([rule])
+        )
+        with duckdb.connect(config={"threads": 1}) as connection:
+            found: list[str] = run_replay(connection, job)["caveats"]
+        return found
+
+    assert "tables-without-schema" in caveats(SHARED, '["t"]', "1")
+    assert "tables-without-schema" not in caveats(SHARED, '["s.t"]', "2")
+    assert "tables-without-schema" not in caveats(OWN, '["t"]', "3")

@@ -95,9 +95,12 @@ def test_all_findings_are_reported_in_document_order() -> None:
         ("matches-everything", "/rules/2"),
         ("unreachable-rule", "/rules/3"),
         ("duplicate-conditions", "/rules/3/conditions"),
+        ("shares-everything", "/rules/4"),
         ("matches-everything", "/rules/4"),
         ("unreachable-rule", "/rules/4"),
         ("duplicate-conditions", "/rules/4"),
+        ("caches-non-deterministic", "/rules/4"),
+        ("caches-writes", "/rules/4"),
     ]
     assert result.normalized is None
 
@@ -243,7 +246,7 @@ def test_a_published_finding_has_no_unpaired_surrogate() -> None:
 
 
 def test_the_number_of_findings_is_limited() -> None:
-    rules = [{"id": "a", "varyBy": []}] * (MAX_FINDINGS + 6)
+    rules = [{"id": "a", "action": "bypass"}] * (MAX_FINDINGS + 6)
     result = lint_ruleset({"rules": rules})
     *errors, more_errors = result.errors
     assert len(errors) == MAX_FINDINGS
