@@ -651,9 +651,8 @@ class TestPreview:
         named = {"id": "named", "conditions": {"tables": {"containsAny": ["sales.orders", "raw.*"]}}}
         rules = [named, {"id": "r", "conditions": {"isReadOnly": True}}]
         write_ruleset(tenant_id=world.tenant.pk, document={"rules": rules}, actor="x", confirm_deletes=["s"])
-        (first, second) = preview_tables(log, tables=["ORDERS"], now=self.NOW).targets
-        assert (first.rule_id, first.suggested, first.table_entries) == ("r", True, 1)
-        assert (second.rule_id, second.suggested) == ("named", True)
+        targets = preview_tables(log, tables=["ORDERS"], now=self.NOW).targets
+        assert [(target.rule_id, target.suggested) for target in targets] == [("named", True), ("r", True)]
 
     def test_a_marker_ends_earlier_results(self, world: World, log: LogReader) -> None:
         eleven = 11 * HOUR
