@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlalchemy
 from sqlalchemy.testing import exclusions
 from sqlalchemy.testing.requirements import SuiteRequirements
 
@@ -19,7 +20,7 @@ TRIED = """
     supports_bitwise_or supports_bitwise_shift supports_bitwise_xor supports_distinct_on
     supports_is_distinct_from table_value_constructor timestamp_microseconds
     timestamp_microseconds_implicit_bound tuple_in tuple_in_w_empty unicode_ddl uuid_data_type
-    window_functions window_range window_range_non_numeric window_range_numeric
+    window_functions window_range_non_numeric
     """.split()  # noqa: SIM905
 
 #: What the log lacks, and why.
@@ -41,6 +42,7 @@ CLOSED = {
         ["autocommit", "isolation_level"], "there are no transactions, so AUTOCOMMIT is the only level"
     ),
     "infinity_floats": "the JSON of the service has null for an infinite number",
+    **dict.fromkeys(["window_range", "window_range_numeric"], "the tests expect an order, and ask for none"),
     **dict.fromkeys(["fetch_percent", "fetch_ties"], "DuckDB has neither"),
 }
 
@@ -58,20 +60,23 @@ EXCLUDED = {
     "LongNameBlowoutTest": _REFLECTION,
     "NormalizedNameTest": _REFLECTION,
     "QuotedNameArgumentTest": _REFLECTION,
+    "TableViaSelectTest::test_without_metadata": _REFLECTION,
     "UnicodeSchemaTest": _REFLECTION,
     "IdentityAutoincrementTest": _WRITES,
     "InsertBehaviorTest": _WRITES,
     "ReturningGuardsTest": _WRITES,
     "JSONTest::test_eval_none_flag_orm": "the log has no keys that it makes itself",
-    **dict.fromkeys(
-        [f"JSONTest::test_{name}[_decimal1]" for name in ("index_typed_access", "index_typed_comparison")],
-        _JSON,
-    ),
-    "JSONTest::test_path_typed_comparison[_decimal1]": _JSON,
     "TrueDivTest::test_truediv_divisor[numeric_38_digit_divisor": _DIVISION,
     "TrueDivTest::test_truediv_divisor[numeric_many_decimals": _DIVISION,
     "TrueDivTest::test_truediv_numeric": _DIVISION,
 }
+if sqlalchemy.__version__.startswith("1.4."):
+    # Later releases try decimals that a DOUBLE holds.
+    EXCLUDED |= {
+        "JSONTest::test_index_typed_access[_decimal1]": _JSON,
+        "JSONTest::test_index_typed_comparison[_decimal1]": _JSON,
+        "JSONTest::test_path_typed_comparison[_decimal1]": _JSON,
+    }
 
 
 class Requirements(SuiteRequirements):
