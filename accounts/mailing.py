@@ -45,13 +45,21 @@ class MailNotSent(ApiError):
     message: ClassVar[str] = "The mail could not be sent. Try again later."
 
 
-def send_mail(*, to: str, subject: str, template: str, context: Mapping[str, Any]) -> None:
+def send_mail(
+    *,
+    to: str,
+    subject: str,
+    template: str,
+    context: Mapping[str, Any],
+    headers: Mapping[str, str] | None = None,
+) -> None:
     """Send the templates ``mail/<template>.txt`` and ``.html``. No header may hold the line breaks of a name.
 
     Raises:
         MailNotSent: the mail server failed.
     """
     message = compose(to=to, subject=subject, template=template, context=context)
+    message.extra_headers |= headers or {}
     try:
         message.send()
     except (OSError, smtplib.SMTPException) as error:

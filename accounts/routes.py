@@ -74,7 +74,7 @@ def url_patterns(*viewsets: type[AppViewSet]) -> list[URLPattern]:
 
 
 def _patterns_of(viewset: type[AppViewSet]) -> Iterator[URLPattern]:
-    actions: dict[str, dict[str, str]] = {}
+    actions: dict[str, dict[str, Any]] = {}
     names: dict[str, str] = {}
     for action, found in viewset.routes().items():
         actions.setdefault(found.path, {})[found.method.lower()] = action
@@ -97,6 +97,7 @@ def _iterate_views(patterns: list[URLPattern | URLResolver]) -> Iterator[tuple[A
     for pattern in patterns:
         if isinstance(pattern, URLResolver):
             yield from _iterate_views(pattern.url_patterns)
-        elif hasattr(view := pattern.callback, "actions"):
+        elif hasattr(pattern.callback, "actions"):
+            view: Any = pattern.callback
             # DRF adds HEAD with the action of GET.
             yield view.cls, list(view.actions.values())

@@ -8,7 +8,8 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from analytics.changed_tables import find_changed_tables, plain_name
+from analytics.changed_tables import find_changed_tables
+from rules.tables.names import TableName, read_name
 
 DIALECTS = ("postgres", "snowflake", "databricks")
 QUOTE = {"postgres": '"', "snowflake": '"', "databricks": "`"}
@@ -67,7 +68,7 @@ DOUBTS = {
 }
 
 
-def judge(statement: str, dialect: str) -> tuple[frozenset[str], frozenset[str]] | None:
+def judge(statement: str, dialect: str) -> tuple[frozenset[TableName], frozenset[TableName]] | None:
     """Return what sqlglot finds: the changed tables, and all; None if it does not read the statement."""
     try:
         trees = [tree for tree in sqlglot.parse(statement, dialect=dialect) if tree is not None]
@@ -91,8 +92,8 @@ def judge(statement: str, dialect: str) -> tuple[frozenset[str], frozenset[str]]
     return frozenset(changed), tables
 
 
-def name_of(table: exp.Table) -> str:
-    return plain_name(".".join(part.name for part in table.parts))
+def name_of(table: exp.Table) -> TableName:
+    return read_name(".".join(part.name for part in table.parts))
 
 
 def written(names: tuple[str, ...], dialect: str) -> dict[str, str]:

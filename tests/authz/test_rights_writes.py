@@ -11,10 +11,11 @@ from django.conf import settings
 from django.db import connection, transaction
 
 from accounts import readers
-from accounts.access.policy import POLICIES, Level
+from accounts.access.policy import Level
 from accounts.models import Membership, PermissionGrant
 from tenantadmin.lib.core.timestamps import now
 from tests.authz.callers import TARGET, Stage, set_stage
+from tests.authz.requests import POLICIES
 from tests.authz.sending import OPERATIONS, send
 from tests.rights_guard import require_readers, rights_written
 
