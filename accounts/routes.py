@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from accounts.access.scopes import Scope
-    from accounts.viewsets import AppViewSet
 
     Action = TypeVar("Action", bound=Callable[..., Any])
 
@@ -68,12 +67,12 @@ def route(
     return decorate
 
 
-def url_patterns(*viewsets: type[AppViewSet]) -> list[URLPattern]:
-    """Return a pattern for each path of the viewsets, in the order of their actions."""
+def url_patterns(*viewsets: Any) -> list[URLPattern]:
+    """Return a pattern for each path of classes of `AppViewSet`, in the order of their actions."""
     return [pattern for viewset in viewsets for pattern in _patterns_of(viewset)]
 
 
-def _patterns_of(viewset: type[AppViewSet]) -> Iterator[URLPattern]:
+def _patterns_of(viewset: Any) -> Iterator[URLPattern]:
     actions: dict[str, dict[str, Any]] = {}
     names: dict[str, str] = {}
     for action, found in viewset.routes().items():
