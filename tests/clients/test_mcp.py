@@ -129,7 +129,7 @@ def test_an_agent_looks_and_drafts(service: Service) -> None:
         *("list_tenants", "overview", "savings", "traffic", "sql", "explain", "recommendations"),
         *("draft_rules", "replay_draft", "diff_draft"),
     }
-    assert answers["list_tenants"]["tenants"] == [{"id": service.tenant, "name": "Acme"}]
+    assert answers["list_tenants"] == {"tenants": [{"id": service.tenant, "name": "Warehouse"}]}
     assert answers["overview"]["rules"]["rules"] == []
     assert [day["day"] for day in answers["savings"]["days"]] == ["2026-03-01"]
     assert [request["logId"] for request in answers["traffic"]["requests"]] == ["log-2", "log-1", "log-0"]

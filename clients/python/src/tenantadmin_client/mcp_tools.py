@@ -91,7 +91,7 @@ class Tools:
 
         def run(client: Client) -> Any:
             items = client.pages("/config/tenants", "items")
-            return {"tenants": [{"id": item["name"], "name": item["tenantName"]} for item in items]}
+            return {"tenants": [{"id": item["name"], "name": item.get("tenantName")} for item in items]}
 
         return self._ask(ctx, run, start)
 
