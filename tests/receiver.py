@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -120,3 +121,12 @@ def write_certificate(directory: Path) -> None:
             serialization.NoEncryption(),
         )
     )
+
+
+@pytest.fixture
+def receiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[Receiver]:
+    """Run a receiver that the settings allow."""
+    settings.WEBHOOK_EXCEPTIONS = ["127.0.0.0/8"]
+    with running_receiver(tmp_path) as stub:
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
+        yield stub

@@ -19,7 +19,7 @@ from msgspec import Meta
 
 from accounts.access.assurance import UNPROVEN, Assurance
 from accounts.access.principal import WILDCARD, Rights
-from accounts.access.rights import rights_of, rights_on_session
+from accounts.access.rights import LAST_USE_STEP, rights_of, rights_on_session
 from accounts.access.scopes import PAT_ONLY, Scope
 from accounts.access.tokens import mint_access_token
 from accounts.events import record_event, record_refused_token
@@ -362,7 +362,11 @@ def exchange_refresh_token(text: str) -> IssuedToken:
     issued = mint_for_sign_in(row)
     moment = now()
     with transaction.atomic():
-        RefreshToken.objects.filter(pk=row.pk).update(last_used_at=moment)
+        used = RefreshToken.objects.filter(pk=row.pk)
+        # Locked, so that two exchanges at once do not both leave an event.
+        last = used.select_for_update(no_key=True).values_list("last_used_at", flat=True).first()
+        if last is None or moment - last >= LAST_USE_STEP:
+            used.update(last_used_at=moment)
         minted = {"session": row.pk, "scopes": issued.scope.split(), **marked(row)}
         _record_minted(row.user, minted, {"after__session": row.pk})
     return issued

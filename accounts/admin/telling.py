@@ -56,6 +56,8 @@ EVENTS: Final[Mapping[str, str]] = {
     EventKind.INVITATION_ACCEPTED: "accepted the invitation as {role}|of",
     EventKind.INVITATION_DECLINED: "declined the invitation|of",
     EventKind.INVITATION_WITHDRAWN: "withdrew the invitation of {subject}|to",
+    EventKind.RIGHTS_PROPOSED: "asked a second platform admin for new rights of {subject}|on",
+    EventKind.RIGHTS_CONFIRMED: "confirmed new rights of {subject}|on",
     EventKind.GRANT_CREATED: "gave {subject} permissions|on",
     EventKind.GRANT_REVOKED: "revoked permissions of {subject}|on",
     EventKind.DOMAIN_ADDED: "registered the domain {subject}|for",

@@ -134,7 +134,7 @@ class TestAsking:
         [asked] = mail.outbox
         assert (asked.to, asked.subject) == (
             ["owner@example.org"],
-            "sue@example.org asks for access to Warehouse",
+            "sue@example.org asks for access to “Warehouse”",
         )
         link = f"https://dash.example.org/#/t/{world.tenant.pk}/members"
         for part in (link, "for 2 h", "Reason:\n\n> ticket 7\n", format_timestamp(request.expires_at)):
@@ -162,8 +162,8 @@ class TestAsking:
         assert ends is not None
         assert dt.timedelta(0) <= ends - begun - dt.timedelta(hours=2) < dt.timedelta(minutes=1)
         assert [(it.to, it.subject) for it in mail.outbox[1:]] == [
-            (["owner@example.org"], "sue@example.org has access to Warehouse"),
-            (["sue@example.org"], "Your access to Warehouse is approved"),
+            (["owner@example.org"], "sue@example.org has access to “Warehouse”"),
+            (["sue@example.org"], "Your access to “Warehouse” is approved"),
         ]
         assert "Approved by owner@example.org." in mail.outbox[1].body
         events = Event.objects.filter(tenant_id=world.tenant.pk, subject="sue@example.org").order_by(
@@ -181,12 +181,14 @@ class TestAsking:
         owner: ApiClient,
         sue: User,
     ) -> None:
-        request = ask(sue, world.tenant)
+        with sending():
+            request = ask(sue, world.tenant)
+        mail.outbox.clear()
         with sending():
             declined = owner.post(answer(request, "decline")).json()
         assert (declined["state"], declined["decidedBy"]) == ("declined", "owner@example.org")
         assert [(it.to, it.subject) for it in mail.outbox] == [
-            (["sue@example.org"], "Your access to Warehouse is declined")
+            (["sue@example.org"], "Your access to “Warehouse” is declined")
         ]
         assert "approved" not in mail.outbox[0].body
         assert not Membership.objects.filter(user=sue).exists()
@@ -349,7 +351,9 @@ class TestEmergency:
         world: factories.World,
         sue: User,
     ) -> None:
-        request = ask(sue, world.tenant)
+        with sending():
+            request = ask(sue, world.tenant)
+        mail.outbox.clear()
         with sending(), acting_for("outage 9"):
             approve_for_owners(world.platform_admin, tenant_id=world.tenant.pk, request_id=request.pk)
         assert ends_at(sue, world.tenant) is not None

@@ -59,6 +59,7 @@ def outbox(django_capture_on_commit_callbacks: Any) -> Callable[..., Any]:
     """Return what calls a function and returns its answer and the mails that it sends."""
 
     def call(act: Callable[[], Any]) -> tuple[Any, list[Any]]:
+        send_all()
         mail.outbox.clear()
         with django_capture_on_commit_callbacks(execute=True):
             answer = act()
@@ -274,7 +275,7 @@ class TestElsewhere:
         done, mails = outbox(partial(admin.patch, path, body))
         assert outcome(done) == 200
         assert [it.to for it in mails] == [["owner@example.org"]]
-        assert mails[0].subject == "Staff changed who can read your tenant Warehouse"
+        assert mails[0].subject == "Staff changed who can read your tenant “Warehouse”"
         # Owners are not told what they do themselves, nor of what changes nothing.
         _, mails = outbox(partial(signed_in(world.owner).put, path, entry(world.tenant, "member")))
         assert mails == []

@@ -582,8 +582,8 @@ class TestPreview:
         unknown = "It is not limited to certain tables, so it may have results of these tables."
         assert [(target.entries, target.table_entries, target.why) for target in uncounted] == [
             (2, None, None),
-            (2, None, unknown),
-            (3, None, unknown),
+            (2, 0, f"{unknown} By the log, it has no result of these tables, only 2 others."),
+            (3, 0, f"{unknown} By the log, it has no result of these tables, only 3 others."),
         ]
 
     def test_rules_that_name_the_tables_are_suggested(self, world: World, log: LogReader) -> None:

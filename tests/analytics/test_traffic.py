@@ -123,7 +123,7 @@ def test_the_newest_comes_first_and_nulls_last(world: World) -> None:
         {"timestamp": START + 1, "userName": "nameless"},
         {"logId": "b", "timestamp": START + 1},
         {"logId": "late", "timestamp": START + 2},
-        {},
+        {"userName": "untimed"},
     )
     assert [row["logId"] for row in get(world)["requests"]] == ["late", "b", "a", None, "untimed", None]
 

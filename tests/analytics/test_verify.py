@@ -221,7 +221,7 @@ def test_a_rebuild_mends_a_stored_document_that_verify_found_wrong(
 
 def redis_keys() -> list[str]:
     client = cache._cache.get_client()  # type: ignore[attr-defined]
-    return [key.decode().split(":", 2)[2] for key in client.keys("*")]
+    return [key.decode().split(":", 2)[-1] for key in client.keys("*")]
 
 
 def test_a_build_that_moves_once_is_read_again(tenant: UUID, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,6 @@ def test_each_status_has_one_name_and_meaning(client: Client) -> None:
     )
     documented = {status: (name, meaning) for name, status, meaning in rows}
     assert documented == STATUSES
-    colours = re.search(r"^const COLOURS = {(.*)};$", SCRIPT.read_text(), re.MULTILINE)
+    colours = re.search(r"^const COLOURS = {(.*?)^};$", SCRIPT.read_text(), re.MULTILINE | re.DOTALL)
     assert colours is not None
     assert re.findall(r"(\w+):", colours[1]) == [*documented]

@@ -12,8 +12,10 @@ from django.core.cache import cache
 
 from accounts.access.credentials import create_refresh_token
 from accounts.access.rights import authenticate_token
-from accounts.models import RefreshToken, User
+from accounts.deletion import delete_user
+from accounts.models import RefreshToken
 from accounts.models.events import Event
+from accounts.readers import Author
 from tenantadmin.lib.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in
@@ -313,7 +315,7 @@ class TestAcknowledge:
         get = current.get
 
         def gone(*, fresh: bool = False) -> Any:
-            User.objects.filter(pk=world.member.pk).delete()
+            delete_user(world.member.email, author=Author("tests"))
             return get(fresh=fresh)
 
         monkeypatch.setattr(current, "get", gone)

@@ -64,7 +64,7 @@ class TestAccess:
             ["second@example.org"],
         ]
         message = mail.outbox[0]
-        assert message.subject == "support@example.org has access to Warehouse"
+        assert message.subject == "support@example.org has access to “Warehouse”"
         ends_at = Membership.objects.get(user__email="support@example.org").ends_at
         assert ends_at is not None
         assert format_timestamp(ends_at) in message.body

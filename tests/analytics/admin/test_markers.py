@@ -161,9 +161,6 @@ class TestMarkers:
         assert (marker.target_rule_id, marker.metadata) == ("orders", {"reason": "backfill"})
         event = Event.objects.get(kind="staff.acted")
         assert (event.after or {})["tables"] == ["SALES.orders", "sales.items"]
-        html = support.get(address, {"tables": "orders"}).content.decode()
-        assert 'href="?tables=sales.orders">Preview sales.orders</a>' in html
-        assert text_of(html).count("Did you mean sales.orders?") == 1
         write_ruleset(tenant_id=tenant.pk, document={"rules": []}, actor="x", confirm_deletes=["orders"])
         shown = page_text(support, address, tables="sales.orders")
         assert "No rule can have cached results of these tables" in shown

@@ -2,20 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from tests.receiver import receiver
 
-import pytest
-
-from tests.receiver import Receiver, running_receiver
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
-
-@pytest.fixture
-def receiver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[Receiver]:
-    settings.WEBHOOK_EXCEPTIONS = ["127.0.0.0/8"]
-    with running_receiver(tmp_path) as stub:
-        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "cert.pem"))
-        yield stub
+__all__ = ["receiver"]

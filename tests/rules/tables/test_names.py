@@ -116,7 +116,7 @@ def test_a_pattern_in_the_configured_database() -> None:
 
 def test_names_of_a_json_text() -> None:
     text = r'["A.b", "a.\"B\"", 5, null, "c"]'
-    assert in_sql(f"list_sort({names_sql('v1')})", text) == ["a.b", 'a."b"', "c"]
+    assert in_sql(f"list_sort({names_sql('v1')})", text) == ["a.b", "c"]
     assert [in_sql(names_sql("v1"), text) for text in ("{", '{"a": "b"}', "5", "[]")] == [
         None,
         None,

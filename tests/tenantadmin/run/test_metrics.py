@@ -98,6 +98,7 @@ def test_the_state_of_the_service() -> None:
         "tenantadmin_queue_length": 0,
         "tenantadmin_pending_days": 2,
         "tenantadmin_failing_builds": 1,
+        "tenantadmin_failing_jobs": 0,
         "tenantadmin_running_builds": 1,
     }
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.analytics.alerts.conftest import receiver
+from tests.receiver import receiver
 
 __all__ = ["receiver"]

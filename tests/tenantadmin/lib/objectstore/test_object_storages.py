@@ -184,7 +184,7 @@ def test_builds_are_uploaded_and_deleted_through_the_storage(
 ) -> None:
     prefix = f"{world.tenant.pk}/"
     assert Tenant.objects.filter(pk=world.tenant.pk).exists()
-    save_object(default_store(), f"{prefix}logs/2026/03/01/07/a.json", b"{}")
+    save_object(default_store(), f"{prefix}logs/2026/03/01/07/a.json", b'{"logId": "a"}')
     calls.clear()
     call_command("rebuild", tenant=world.tenant.pk)
     listed = {entry.key for entry in default_store().list(prefix) if "/logs/" not in entry.key}
