@@ -33,6 +33,7 @@ from accounts.access.scopes import (
     MEMBERS_ONLY,
     NOT_IN_MEMBERS_PATS,
     PLATFORM_ADMIN_SCOPES,
+    SUPPORT_SCOPES,
     Scope,
 )
 from accounts.limits import count_use
@@ -259,7 +260,7 @@ def require_grantable(owner: Rights, wanted: PatRequest) -> None:
         raise ValidationFailed.at("/expiresAt", "too-late", message)
     if wanted.has_wildcard and not owner.is_platform_admin:
         raise Forbidden("Only a platform admin may own tokens with a wildcard.")
-    if not owner.is_platform_admin:
+    if not owner.is_platform_admin and not owner.is_support:
         _require_members(owner, wanted)
     elif WILDCARD not in wanted.tenants and (unknown := _unknown_tenants(wanted)):
         raise ValidationFailed.at("/tenants", "unknown-tenant", f"There is no tenant {unknown[0]}.")
@@ -290,7 +291,8 @@ def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
         allowed = PLATFORM_ADMIN_SCOPES | of_named
     else:
         any_tenant = bool(wanted.accounts) or not named
-        allowed = (role_scopes(owner) if any_tenant else of_named) - NOT_IN_MEMBERS_PATS
+        by_role = SUPPORT_SCOPES if owner.is_support else NO_SCOPES
+        allowed = (role_scopes(owner) if any_tenant else of_named | by_role) - NOT_IN_MEMBERS_PATS
     if excess := sorted(wanted.scopes - allowed):
         raise Forbidden(f"The owner's role and memberships do not give the scope '{excess[0]}'.")
 
@@ -332,8 +334,8 @@ def _require_of_staff_session(principal: Principal, wanted: PatRequest) -> None:
     """
     if len(wanted.tenants) != 1 or wanted.has_wildcard or wanted.accounts:
         raise Forbidden("A session that staff began makes only tokens that name one tenant and no account.")
-    member = principal.rights.from_membership(UUID(wanted.tenants[0]))
-    if excess := sorted(wanted.scopes & ABOUT_USERS - member):
+    is_member = UUID(wanted.tenants[0]) in principal.rights.memberships
+    if not is_member and (excess := sorted(wanted.scopes & ABOUT_USERS)):
         raise Forbidden(
             f"The scope '{excess[0]}' is for members of the tenant. Take access for a limited time."
         )

@@ -47,6 +47,7 @@ def route(
     before_terms: bool = False,
     needs_fresh_proof: bool = False,
     members_only: bool = False,
+    needs_no_reason: bool = False,
     notes: str = "",
 ) -> Callable[[Action], Action]:
     """Declare where an action of an `AppViewSet` is found, and who may call it: see `Route` and `Policy`."""
@@ -58,6 +59,7 @@ def route(
         also=also,
         needs_fresh_proof=needs_fresh_proof,
         members_only=members_only,
+        needs_no_reason=needs_no_reason,
     )
 
     def decorate(action: Action) -> Action:

@@ -18,7 +18,12 @@ from django.conf import settings
 from django.urls import reverse
 from rest_framework.permissions import BasePermission
 
-from accounts.access.assurance import REASON_HEADER, SecondFactorRequired, require_fresh_proof
+from accounts.access.assurance import (
+    REASON_HEADER,
+    SecondFactorRequired,
+    require_fresh_proof,
+    require_reason,
+)
 from accounts.access.policy import Level
 from accounts.access.principal import Principal
 from accounts.access.resources import require_account_scope
@@ -86,6 +91,11 @@ class OperationPermission(BasePermission):
             # The rights may be seconds old. Where the user has just created the tenant, that must not refuse.
             request.auth = latest_rights(request.auth)
             require(principal=request.auth)
+        principal = request.auth
+        if isinstance(principal, Principal) and principal.claims.is_staff and not viewset.only_reads:
+            policy = viewset.policy(viewset.action)
+            if policy.level in {Level.TENANT, Level.ACCOUNT} and not policy.needs_no_reason:
+                require_reason()
         return True
 
 

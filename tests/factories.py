@@ -40,8 +40,10 @@ def make_tenant(account: Account, name: str = "Warehouse", **members: User) -> T
     return tenant
 
 
-def sign_in(user: User, *, proven_at: float | None = None) -> str:
+def sign_in(user: User, *, proven_at: float | None = None, is_staff: bool = False) -> str:
     """Return the access token of a new session, as signing in mints it.
+
+    ``is_staff`` makes it one of staff in the dashboard.
 
     ``proven_at`` is the time in epoch seconds at which a second factor was proven, if one was.
     """
@@ -50,7 +52,8 @@ def sign_in(user: User, *, proven_at: float | None = None) -> str:
     if proven_at is not None:
         ways["totp"] = proven_at
         factor = Authenticator.objects.get_or_create(user=user, type="totp", defaults={"data": {}})[0].pk
-    session, _ = create_refresh_token(user=user, assurance=Assurance(amr=ways, second_factor=factor))
+    assurance = Assurance(amr=ways, second_factor=factor)
+    session, _ = create_refresh_token(user=user, assurance=assurance, is_staff=is_staff)
     return mint_for_sign_in(session).access_token
 
 

@@ -100,6 +100,15 @@ def require_fresh_proof(principal: Principal) -> None:
             "This needs a proof of your second factor that is at most "
             f"{settings.ACCOUNT_REAUTHENTICATION_TIMEOUT // 60} minutes old: GET /auth/step-up."
         )
+    require_reason()
+
+
+def require_reason() -> None:
+    """Refuse an act without a reason.
+
+    Raises:
+        SecondFactorRequired: the reason is missing.
+    """
     if not current_reason():
         raise SecondFactorRequired(
             f"Say why you do this, percent-encoded in the header {REASON_HEADER}.",

@@ -61,6 +61,7 @@ class IssuedToken(JsonStruct, rename=None):
     token_type: Literal["Bearer"]
     expires_in: int
     scope: Annotated[str, Meta(description="Space separated.")]
+    refresh_token: Annotated[str | None, Meta(description="Of a code alone.")] = None
 
 
 def digest_of(text: str) -> bytes:
@@ -250,14 +251,18 @@ def create_refresh_token(
     """Store a new session and return it with the text of its refresh token. The text is not stored.
 
     ``provider``, ``address`` and ``user_agent`` say how, from where and with what the user signed in.
-    ``is_staff`` marks a session that staff begin to look at a customer's tenant.
+    ``is_staff`` marks a session that staff begin to look at a customer's tenant. It lasts no longer than one
+    of the admin site.
     """
     text = _new_text(REFRESH_PREFIX)
+    lifetime: dt.timedelta = settings.REFRESH_TOKEN_LIFETIME
+    if is_staff:
+        lifetime = min(lifetime, dt.timedelta(seconds=settings.STAFF_SESSION_SECONDS))
     row = RefreshToken.objects.create(
         user=user,
         digest=digest_of(text),
         prefix=text[: len(REFRESH_PREFIX) + _VISIBLE_CHARACTERS],
-        expires_at=now() + settings.REFRESH_TOKEN_LIFETIME,
+        expires_at=now() + lifetime,
         provider=provider,
         address=address[:_MAX_ADDRESS],
         user_agent=user_agent.replace("\0", "")[:_MAX_USER_AGENT],

@@ -35,7 +35,8 @@ class Policy:
     checks of the service function itself, for the documentation. ``also`` is a second scope that a caller
     must have. ``needs_fresh_proof`` asks a caller with the right for its second factor and a reason
     (`accounts.access.assurance`). ``members_only`` asks for the scope from a membership, and of a PAT that it
-    names the tenant, as raw logs and SQL do.
+    names the tenant, as raw logs and SQL do. Staff in the dashboard give a reason with each write on a tenant
+    or an account; ``needs_no_reason`` says that the operation changes nothing, although it is not a GET.
     """
 
     level: Level
@@ -45,6 +46,7 @@ class Policy:
     also: Scope | None = None
     needs_fresh_proof: bool = False
     members_only: bool = False
+    needs_no_reason: bool = False
 
     @property
     def scopes(self) -> tuple[Scope, ...]:

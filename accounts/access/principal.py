@@ -20,6 +20,7 @@ from accounts.access.scopes import (
     PAT_ONLY,
     PLATFORM_ADMIN_SCOPES,
     READ_SCOPES,
+    SUPPORT_SCOPES,
     Scope,
 )
 from accounts.models.users import PrimaryRole
@@ -80,6 +81,8 @@ class Rights:
     is_held_back: bool = field(default=False, kw_only=True)
     #: True for a token minted from a PAT of a session that staff began to look at a customer's tenant.
     is_of_staff_session: bool = field(default=False, kw_only=True)
+    #: True for support in such a session: `SUPPORT_SCOPES` on every tenant.
+    is_support: bool = field(default=False, kw_only=True)
     #: ``[{methods, path}]`` of the PAT behind the token; empty means every endpoint.
     endpoints: tuple[Mapping[str, Any], ...]
 
@@ -102,14 +105,19 @@ class Rights:
     def own_on_accounts(self) -> Reach:
         """The scopes on accounts from role and ownership. Owning an account gives no scope on its tenants."""
         return Reach(
-            everywhere=self._everywhere,
+            everywhere=self._everywhere if self.is_platform_admin else NO_SCOPES,
             accounts=dict.fromkeys(self.owned_accounts, self._limit(ACCOUNT_OWNER_SCOPES)),
         )
 
     @cached_property
     def on_tenants(self) -> Reach:
         """The scopes on tenants, grants included."""
-        return self.own_on_tenants | self.granted
+        reach = self.own_on_tenants | self.granted
+        if self.is_platform_admin and self.is_of_staff_session:
+            # The role tells of users while the user is a member, also for a limited time.
+            of_role = PLATFORM_ADMIN_SCOPES & ABOUT_USERS
+            reach |= Reach(tenants=dict.fromkeys(self.memberships, of_role))
+        return reach
 
     @cached_property
     def on_accounts(self) -> Reach:
@@ -118,9 +126,9 @@ class Rights:
 
     @property
     def _everywhere(self) -> frozenset[Scope]:
-        if not self.is_platform_admin:
-            return NO_SCOPES
-        return PLATFORM_ADMIN_SCOPES - (ABOUT_USERS if self.is_of_staff_session else NO_SCOPES)
+        if self.is_platform_admin:
+            return PLATFORM_ADMIN_SCOPES - (ABOUT_USERS if self.is_of_staff_session else NO_SCOPES)
+        return SUPPORT_SCOPES if self.is_support else NO_SCOPES
 
     def _limit(self, scopes: frozenset[Scope]) -> frozenset[Scope]:
         """Return ``scopes``; for a guest only the scopes that read."""
@@ -182,7 +190,8 @@ class Principal:
         A sign-in token names scopes, tenants and accounts for verifiers that are offline. They do not limit
         what its user may do here, so that a new tenant or membership counts at once.
         """
-        everywhere = allowed.everywhere if self.is_platform_admin else NO_SCOPES
+        is_staff = self.is_platform_admin or self.rights.is_support
+        everywhere = allowed.everywhere if is_staff else NO_SCOPES
         return Access(Reach(everywhere=scopes), replace(allowed, everywhere=everywhere))
 
     @property

@@ -45,6 +45,12 @@ _IN_FORCE: Final = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > a
 #: PostgreSQL takes to answer it.
 _RIGHTS: Final = f"""
     SELECT u.id, u.email, u.role, u.scopes,
+           u.is_support AND EXISTS (
+              SELECT FROM accounts_refreshtoken r
+               WHERE r.is_staff AND {_IN_FORCE}
+                     AND r.id = coalesce(asked.session, (SELECT p.session_id
+                                                           FROM accounts_personalaccesstoken p
+                                                          WHERE p.id = asked.pat))),
            (SELECT coalesce(json_object_agg(m.tenant_id, m.role), '{{}}'::json)
               FROM accounts_membership m
              WHERE m.user_id = u.id AND (m.ends_at IS NULL OR m.ends_at > asked.at)),
@@ -187,7 +193,8 @@ def _fetch_one(sql: str, *parameters: Any) -> tuple[Any, ...] | None:
 
 def _read(row: tuple[Any, ...], *, is_session: bool = False) -> Rights:
     """Return the rights in a row. A session that is not proven enough holds the role of an admin back."""
-    user_id, email, role, extra_scopes, memberships, account_ids, grants, second_factor, _, pat = row
+    user_id, email, role, extra_scopes, is_support, memberships, account_ids, grants, *rest = row
+    second_factor, _, pat = rest
     granted: dict[str, dict[UUID, frozenset[Scope]]] = {kind.value: {} for kind in GrantResource}
     for resource, text, permissions in grants:
         by_id, resource_id = granted[resource], UUID(text)
@@ -201,6 +208,7 @@ def _read(row: tuple[Any, ...], *, is_session: bool = False) -> Rights:
         email=email,
         role=PrimaryRole.USER if is_held_back else role,
         is_held_back=is_held_back,
+        is_support=is_support and opens_admin,
         memberships={UUID(tenant): its_role for tenant, its_role in memberships.items()},
         owned_accounts=frozenset(account_ids),
         granted=Reach(tenants=granted[GrantResource.TENANT], accounts=granted[GrantResource.ACCOUNT]),

@@ -75,6 +75,9 @@ ACCOUNT_OWNER_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.CONFIG_WRITE})
 #: The scopes of a platform admin on every account, and on every tenant without being a member.
 PLATFORM_ADMIN_SCOPES: Final = ALL_SCOPES - MEMBERS_ONLY
 
+#: What support may do on every tenant while it looks at one in the dashboard.
+SUPPORT_SCOPES: Final = frozenset({Scope.CONFIG_READ, Scope.ANALYTICS_READ, Scope.CACHE_ADMIN})
+
 #: A guest's memberships and accounts give only these scopes.
 READ_SCOPES: Final = frozenset(
     {Scope.CONFIG_READ, Scope.LOGS_READ, Scope.LOGS_QUERY, Scope.ANALYTICS_READ, Scope.USERS_READ}

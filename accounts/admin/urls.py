@@ -9,6 +9,7 @@ from accounts.admin.pages import (
     creating,
     engine,
     offboarding,
+    opening,
     people,
     person,
     review,
@@ -21,6 +22,7 @@ _DOMAIN = f"{_ACCOUNT}domains/<str:domain>/"
 _PERSON = "people/<int:person>/"
 
 urlpatterns = [
+    opening.OpenPage.at(f"{_TENANT}open/", "tenant-open"),
     people.PeoplePage.at(f"{_TENANT}people/", "tenant-people"),
     people.TenantRevokePage.at(f"{_TENANT}people/revoke/", "tenant-revoke"),
     people.MemberPage.at(f"{_TENANT}people/member/", "tenant-member"),

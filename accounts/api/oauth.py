@@ -16,13 +16,18 @@ from accounts.access.credentials import IssuedToken, exchange_pat, exchange_refr
 from accounts.access.policy import Level
 from accounts.routes import route
 from accounts.serializers.oauth import (
+    CODE,
     PAT_EXCHANGE,
     REFRESH,
+    CodeExchange,
     LogoutRequest,
     PatExchange,
     TokenRefresh,
 )
+from accounts.signin.flow import Device
+from accounts.signin.staff.opening import redeem_code
 from accounts.viewsets import AppViewSet
+from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.core.structs import JsonStruct, one_of
@@ -32,7 +37,7 @@ from tenantadmin.lib.http.serializers import unknown_name_message
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rest_framework.request import Request
 
@@ -67,9 +72,11 @@ class OAuthError(ApiError):
         )
 
 
-_GRANT_TYPES: Mapping[str, tuple[str, Callable[[str], IssuedToken]]] = {
-    PAT_EXCHANGE: ("pat", exchange_pat),
-    REFRESH: ("refresh_token", exchange_refresh_token),
+#: The members of each grant type.
+_GRANT_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    PAT_EXCHANGE: ("pat",),
+    REFRESH: ("refresh_token",),
+    CODE: ("code", "code_verifier"),
 }
 
 
@@ -80,11 +87,11 @@ class OAuthViewSet(AppViewSet):
 
     @route("POST", "oauth/token", Level.PUBLIC, name="token")
     @operation(
-        summary="Exchange a personal access token or a refresh token for an access token",
+        summary="Exchange a personal access token, a refresh token or a code for an access token",
         description="The body may also be a form (`application/x-www-form-urlencoded`).",
         document=PolymorphicProxySerializer(
             component_name="Token",
-            serializers={PAT_EXCHANGE: PatExchange, REFRESH: TokenRefresh},
+            serializers={PAT_EXCHANGE: PatExchange, REFRESH: TokenRefresh, CODE: CodeExchange},
             resource_type_field_name="grant_type",
         ),
         parsers=(StrictJsonParser, StrictFormParser),
@@ -98,8 +105,14 @@ class OAuthViewSet(AppViewSet):
         ],
     )
     def exchange_token(self, request: Request) -> Response:
-        grant_type, credential = _read_token_request(request.data)
-        return Response(_GRANT_TYPES[grant_type][1](credential), headers=NO_STORE)
+        grant_type, given = _read_token_request(request.data)
+        if grant_type == PAT_EXCHANGE:
+            issued = exchange_pat(given["pat"])
+        elif grant_type == REFRESH:
+            issued = exchange_refresh_token(given["refresh_token"])
+        else:
+            issued = redeem_code(given["code"], verifier=given["code_verifier"], device=device_of(request))
+        return Response(issued, headers=NO_STORE)
 
     @route("POST", "auth/logout", Level.PUBLIC, name="logout")
     @operation(
@@ -125,8 +138,13 @@ class OAuthViewSet(AppViewSet):
         return super().handle_exception(exc)
 
 
-def _read_token_request(data: Any) -> tuple[str, str]:
-    """Return the grant type and the credential of a token request.
+def device_of(request: Request) -> Device:
+    """Return from where a request signs in."""
+    return Device(address=client_address(request._request), user_agent=request.headers.get("User-Agent", ""))
+
+
+def _read_token_request(data: Any) -> tuple[str, dict[str, str]]:
+    """Return the grant type and the members that it takes of a token request.
 
     Raises:
         OAuthError: ``invalid_request`` or ``unsupported_grant_type``, with what to send instead.
@@ -137,19 +155,20 @@ def _read_token_request(data: Any) -> tuple[str, str]:
     if not isinstance(grant_type, str) or not grant_type:
         _refuse("'grant_type' is missing: send 'pat_exchange' or 'refresh_token'.")
     if grant_type not in _GRANT_TYPES:
-        raise OAuthError("unsupported_grant_type", "'grant_type' is 'pat_exchange' or 'refresh_token'.")
-    member, _ = _GRANT_TYPES[grant_type]
+        names = ", ".join(f"'{name}'" for name in _GRANT_TYPES)
+        raise OAuthError("unsupported_grant_type", f"'grant_type' is one of {names}.")
+    members = _GRANT_TYPES[grant_type]
     # Others are ignored (RFC 6749, 3.2): libraries send `client_id` and `scope`.
-    for other, (other_member, _) in _GRANT_TYPES.items():
-        if other != grant_type and other_member in data:
+    for other, others in _GRANT_TYPES.items():
+        if other != grant_type and (wrong := next((name for name in others if name in data), None)):
             _refuse(
-                f"'{other_member}' belongs to the grant type '{other}'; '{grant_type}' takes '{member}'. "
+                f"'{wrong}' belongs to the grant type '{other}'; '{grant_type}' takes '{members[0]}'. "
                 "Send one of both."
             )
-    credential = data.get(member)
-    if not isinstance(credential, str) or not credential:
-        _refuse(f"'{member}' is missing: send the token's text.")
-    return grant_type, credential
+    for member in members:
+        if not isinstance(data.get(member), str) or not data[member]:
+            _refuse(f"'{member}' is missing: send the token's text.")
+    return grant_type, {member: data[member] for member in members}
 
 
 def _read_token(data: Any) -> str:

@@ -16,7 +16,7 @@ from msgspec import Meta
 from rest_framework.response import Response
 
 from accounts.access.policy import Level
-from accounts.api.oauth import NO_STORE
+from accounts.api.oauth import NO_STORE, device_of
 from accounts.routes import route
 from accounts.serializers.signin import (
     CallbackParameters,
@@ -27,7 +27,7 @@ from accounts.serializers.signin import (
     StepUpParameters,
 )
 from accounts.signin.callback import finish_sign_in, take_sign_in
-from accounts.signin.flow import Device, SignIn
+from accounts.signin.flow import SignIn
 from accounts.signin.links import InvalidLink, look_at_link, request_link, require_links, verify_link
 from accounts.signin.providers import SignInProvider, authorization_url, choose_provider, list_providers
 from accounts.signin.redirects import with_parameters
@@ -160,7 +160,7 @@ class SignInViewSet(AppViewSet):
         refused = bool(parameters.get("error"))
         if pending.purpose != Purpose.TOKENS:
             return finish_at_provider(request._request, pending, refused=refused)
-        sign_in = finish_sign_in(request._request, pending, refused=refused, device=_device_of(request))
+        sign_in = finish_sign_in(request._request, pending, refused=refused, device=device_of(request))
         return _redirect_with_tokens(pending.redirect, sign_in, status=302)
 
     @route("GET", "auth/step-up", Level.PUBLIC, name="step-up")
@@ -179,7 +179,7 @@ class SignInViewSet(AppViewSet):
         },
     )
     def step_up(self, request: Request) -> HttpResponse:
-        answer = step_up(request._request, device=_device_of(request))
+        answer = step_up(request._request, device=device_of(request))
         if isinstance(answer, HttpResponse):
             return answer
         return _redirect_with_tokens(return_address(self.query["redirect"]), answer, status=302)
@@ -253,7 +253,7 @@ class SignInViewSet(AppViewSet):
         if _is_form(request) and not _is_from_own_page(request):
             raise Forbidden("The form was not sent by the page of the link.")
         sign_in, target = verify_link(
-            token=self.body["token"], return_to=self.body.get("return_to"), device=_device_of(request)
+            token=self.body["token"], return_to=self.body.get("return_to"), device=device_of(request)
         )
         if _is_form(request):
             return _redirect_with_tokens(target, sign_in, status=303)
@@ -288,10 +288,6 @@ def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpR
             "Location": with_parameters(target, parameters),
         },
     )
-
-
-def _device_of(request: Request) -> Device:
-    return Device(address=client_address(request._request), user_agent=request.headers.get("User-Agent", ""))
 
 
 def _is_from_own_page(request: Request) -> bool:

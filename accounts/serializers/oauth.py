@@ -10,6 +10,7 @@ from tenantadmin.lib.http.serializers import StrictCharField
 
 PAT_EXCHANGE = "pat_exchange"
 REFRESH = "refresh_token"
+CODE = "authorization_code"
 
 
 class PatExchange(serializers.Serializer[Any]):
@@ -24,6 +25,14 @@ class TokenRefresh(serializers.Serializer[Any]):
 
     grant_type = serializers.ChoiceField(choices=[REFRESH])
     refresh_token = StrictCharField(help_text="The refresh token: `tas_refresh_…`.")
+
+
+class CodeExchange(serializers.Serializer[Any]):
+    """The code by which the admin site signs staff in to the dashboard, with its secret (RFC 7636)."""
+
+    grant_type = serializers.ChoiceField(choices=[CODE])
+    code = StrictCharField(help_text="Valid once, for a minute.")
+    code_verifier = StrictCharField(help_text="The secret of the challenge that the code was made for.")
 
 
 class Introspection(serializers.Serializer[Any]):

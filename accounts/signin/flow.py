@@ -36,6 +36,9 @@ from tenantadmin.lib.core.timestamps import now
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
+    from uuid import UUID
+
+    from accounts.access.credentials import IssuedToken
 
 _FIRST_TENANT: Final = "Default"
 _MAX_NAME: Final = 100
@@ -132,6 +135,33 @@ def start_session(
     marks the session as begun by staff to look at a customer's tenant: its tokens and events say so, and the
     PATs that it makes name one tenant and end with it.
     """
+    grant, refresh_token = open_session(
+        user,
+        device,
+        provider=provider,
+        assurance=assurance,
+        ways=ways,
+        is_step_up=is_step_up,
+        is_staff=is_staff,
+    )
+    return SignIn(access_token=grant.access_token, refresh_token=refresh_token, expires_in=grant.expires_in)
+
+
+def open_session(
+    user: User,
+    device: Device,
+    *,
+    provider: str = "",
+    assurance: Assurance,
+    ways: Mapping[str, str],
+    is_step_up: bool = False,
+    is_staff: bool = False,
+    tenant_id: UUID | None = None,
+) -> tuple[IssuedToken, str]:
+    """Start a session as `start_session` does; return its first access token and its refresh token.
+
+    ``tenant_id`` is the customer's tenant that staff look at in the session, for its event.
+    """
     with transaction.atomic():
         repeats = None
         if is_step_up:
@@ -147,10 +177,14 @@ def start_session(
         )
         after = {**ways, "session": session.pk, **marked(session)}
         record_event(
-            EventKind.SIGN_IN_SUCCEEDED, actor=user.email, subject=user.email, after=after, repeats=repeats
+            EventKind.SIGN_IN_SUCCEEDED,
+            actor=user.email,
+            subject=user.email,
+            tenant_id=tenant_id,
+            after=after,
+            repeats=repeats,
         )
-        grant = mint_for_sign_in(session)
-    return SignIn(access_token=grant.access_token, refresh_token=refresh_token, expires_in=grant.expires_in)
+        return mint_for_sign_in(session), refresh_token
 
 
 def check_identity(identity: Identity) -> str:

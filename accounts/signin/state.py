@@ -92,7 +92,7 @@ def save_pending(pending: PendingSignIn, *, browser: str) -> str:
         RedisError: it cannot be stored.
     """
     handle = secrets.token_urlsafe(24)
-    _redis(settings.REDIS_URL).set(
+    redis_of(settings.REDIS_URL).set(
         _key(handle, browser), json.dumps(asdict(pending)), ex=settings.SIGNIN_STATE_SECONDS
     )
     return encode_state(redirect=pending.redirect, timestamp_ms=int(time.time() * 1000), nonce=handle)
@@ -108,7 +108,7 @@ def take_pending(state: str, *, browser: str) -> PendingSignIn:
     handle = decode_state(state, max_age_seconds=settings.SIGNIN_STATE_SECONDS)
     if not is_browser_id(browser):
         raise InvalidState("The sign-in was pending in another browser.")
-    stored: Any = _redis(settings.REDIS_URL).getdel(_key(handle, browser))
+    stored: Any = redis_of(settings.REDIS_URL).getdel(_key(handle, browser))
     if stored is None:
         raise InvalidState("The sign-in was pending in another browser, or is over.")
     return PendingSignIn(**json.loads(stored))
@@ -155,5 +155,6 @@ def _key(handle: str, browser: str) -> str:
 
 
 @lru_cache(maxsize=8)
-def _redis(url: str) -> Redis:
+def redis_of(url: str) -> Redis:
+    """Return a client of the server that holds what sign-ins wait for."""
     return Redis.from_url(url, socket_timeout=_TIMEOUT_SECONDS, socket_connect_timeout=_TIMEOUT_SECONDS)

@@ -204,7 +204,9 @@ class AlertViewSet(AppViewSet):
 
     @property
     def _may_write(self) -> bool:
-        """True if the caller may see URLs and the secret of webhooks."""
+        """True if the caller may see URLs and the secret of webhooks. Staff in the dashboard may not."""
+        if self.principal.claims.is_staff:
+            return False
         try:
             require_tenant_scope(self.principal, tenant_id=self.kwargs["tenant"], scope=Scope.CONFIG_WRITE)
         except Forbidden:

@@ -61,6 +61,7 @@ class VerificationViewSet(AppViewSet):
         also=Scope.LOGS_QUERY,
         notes="documents about users need `analytics:users` too",
         name="verifications",
+        needs_no_reason=True,
     )
     @operation(
         summary="Compare a document with the published queries",

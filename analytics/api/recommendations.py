@@ -98,7 +98,7 @@ class RecommendationViewSet(AppViewSet):
             )
         )
 
-    @route("POST", "", Level.TENANT, Scope.ANALYTICS_READ)
+    @route("POST", "", Level.TENANT, Scope.ANALYTICS_READ, needs_no_reason=True)
     @operation(
         summary="Search for recommendations now",
         queue="REPLAY_LIMIT",

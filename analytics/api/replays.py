@@ -70,7 +70,7 @@ class ReplayViewSet(AppViewSet):
             )
         )
 
-    @route("POST", "", Level.TENANT, Scope.CONFIG_WRITE)
+    @route("POST", "", Level.TENANT, Scope.CONFIG_WRITE, needs_no_reason=True)
     @operation(
         summary="Replay a ruleset over the log",
         budget=LINT,
@@ -128,7 +128,7 @@ class ReplayViewSet(AppViewSet):
             describe_replay(run, outdated, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}
         )
 
-    @route("DELETE", "/<uuid:replayId>", Level.TENANT, Scope.CONFIG_WRITE)
+    @route("DELETE", "/<uuid:replayId>", Level.TENANT, Scope.CONFIG_WRITE, needs_no_reason=True)
     @operation(summary="Cancel a replay, or remove one that has ended", responses={200: Success})
     def cancel_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
         """A running replay ends within seconds."""

@@ -184,6 +184,7 @@ class ReportViewSet(AppViewSet):
         Level.TENANT,
         Scope.CACHE_ADMIN,
         name="invalidations-preview",
+        needs_no_reason=True,
     )
     @operation(
         summary="What invalidating the targets of a rule would end",
@@ -194,7 +195,12 @@ class ReportViewSet(AppViewSet):
         return Response(preview_invalidation(self._log(tenant), rule_id=rule, now=now()))
 
     @route(
-        "POST", "/invalidations/preview", Level.TENANT, Scope.CACHE_ADMIN, name="table-invalidations-preview"
+        "POST",
+        "/invalidations/preview",
+        Level.TENANT,
+        Scope.CACHE_ADMIN,
+        name="table-invalidations-preview",
+        needs_no_reason=True,
     )
     @operation(
         summary="What invalidating tables would end",

@@ -36,6 +36,7 @@ class ExplainViewSet(AppViewSet):
         Level.TENANT,
         Scope.CONFIG_READ,
         name="rules-explain",
+        needs_no_reason=True,
     )
     @operation(
         summary="Explain which rule decides a request",

@@ -75,7 +75,6 @@ class RulesetViewSet(AppViewSet):
     @operation(
         summary="Replace a tenant's rules",
         budget=LINT,
-        only_reads=True,
         query=WriteRulesParameters,
         headers=[IF_MATCH, ETAG],
         document=TenantRulesBody,
@@ -98,6 +97,7 @@ class RulesetViewSet(AppViewSet):
     @operation(
         summary="Check a ruleset without writing it",
         budget=LINT,
+        only_reads=True,
         description="The dry run: lint without any tenant. `compareWith`: also what changes in those rules.",
         document=CheckedRulesBody,
         responses={

@@ -193,8 +193,10 @@ CONTENT_SECURITY_POLICY = {
     }
 }
 #: What the pages of the admin site need beside that: the scripts of django-unfold contain expressions of
-#: Alpine, which evaluates them.
+#: Alpine, which evaluates them. The form that opens a tenant leads to the dashboard, wherever that is.
 STAFF_SECURITY_POLICY = {"script-src": [UNSAFE_EVAL]}
+if not DASHBOARD_URL.startswith(f"{PUBLIC_BASE_URL}/"):
+    STAFF_SECURITY_POLICY["form-action"] = ["{0.scheme}://{0.netloc}".format(urlsplit(DASHBOARD_URL))]
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = PUBLIC_BASE_URL.startswith("https://")
 if SESSION_COOKIE_SECURE:
     # Browsers take cookies of such a name from this host by HTTPS alone.

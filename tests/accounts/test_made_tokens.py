@@ -193,11 +193,12 @@ class TestOfSessionsOfStaff:
         address = method, f"/tenants/{world.tenant.pk}/{path}"
         client = self.exchange(made)
         sent: Any = {"prefixes": []} if scope == "logs:notify" else None
-        assert client.request(*address, sent).status_code != 403
+        reason = {"X-Reason": "ticket%207"}
+        assert client.request(*address, sent, headers=reason).status_code != 403
         membership.ends_at = now()
         membership.save()
         clear_principal_cache()
-        assert client.request(*address, sent).status_code == 403
+        assert client.request(*address, sent, headers=reason).status_code == 403
         # Its other scopes stay.
         assert client.get(f"/config/tenants/{world.tenant.pk}/config").status_code == 200
 

@@ -139,7 +139,7 @@ def test_a_wrong_method_is_a_405_whatever_the_bearer(path: str, method: str, bea
         (
             {"grant_type": "password"},
             "unsupported_grant_type",
-            "'grant_type' is 'pat_exchange' or 'refresh_token'.",
+            "'grant_type' is one of 'pat_exchange', 'refresh_token', 'authorization_code'.",
         ),
         ({"grant_type": "pat_exchange"}, "invalid_request", "'pat' is missing: send the token's text."),
         (

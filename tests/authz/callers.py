@@ -76,8 +76,26 @@ def set_stage() -> Stage:
             **ended,
         )
     callers = {name: Caller(user.email, factories.sign_in(user)) for name, user in people.items()}
-    callers |= _token_callers(account, tenant) | _gone_callers()
+    callers |= _staff_callers(tenant) | _token_callers(account, tenant) | _gone_callers()
     return Stage(account, tenant, callers)
+
+
+def _staff_callers(tenant: Tenant) -> dict[str, Caller]:
+    """Sessions of staff in the dashboard, with access to the tenant's log for an hour and without."""
+    callers = {}
+    for name, role, has_access in (
+        ("staff", "admin", False),
+        ("staff with access", "admin", True),
+        ("support", "user", False),
+        ("support with access", "user", True),
+    ):
+        email = f"dashboard-{name.replace(' ', '-')}@example.org"
+        user = factories.make_user(email, role=role, is_support=role == "user")
+        if has_access:
+            ends_at = now() + dt.timedelta(hours=1)
+            Membership.objects.create(user=user, tenant=tenant, role="member", ends_at=ends_at)
+        callers[name] = Caller(email, factories.sign_in(user, is_staff=True))
+    return callers
 
 
 def _token_callers(account: Account, tenant: Tenant) -> dict[str, Caller]:

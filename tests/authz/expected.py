@@ -8,6 +8,7 @@ SIGNED_IN: Final = frozenset(
     {
         *("guest", "user", "member", "tenant admin", "owner", "guest owner", "platform admin"),
         *("grant", "expired grant", "revoked grant"),
+        *("staff", "staff with access", "support", "support with access"),
     }
 )
 SCOPED: Final = frozenset(
@@ -61,13 +62,13 @@ _GROUPS: Final = {
     "introspectToken": LISTS,
     "endSession (own) endSessions (own)": OWN_WRITE,
     "listSessions getSession endSession endSessions getPersonalAccessToken": ADMINS,
-    "createPersonalAccessToken (own)": MEMBERS | ADMINS,
+    "createPersonalAccessToken (own)": MEMBERS | ADMINS | {"support"},
     "replaceUser listPersonalAccessTokens createPersonalAccessToken revokePersonalAccessToken": ADMINS,
     "rotatePersonalAccessToken": ADMINS,
     "deleteUser deleteUser (own) replaceRoles replaceRoles (own) mergeRoles mergeRoles (own)": ADMINS,
     "appendMemberships": pat("users:write") | {"owner", "platform admin"},
-    # A platform admin does not make itself a member.
-    "appendMemberships (own)": pat("users:write") | {"owner"},
+    # A platform admin does not make itself a member. To append what is there changes nothing.
+    "appendMemberships (own)": pat("users:write") | {"owner", "staff with access"},
     "replaceMemberships": pat("users:write") | {"owner", "platform admin"},
     "replaceMemberships (own)": pat("users:write") | ELSEWHERE | {"owner", "platform admin"},
     # A guest who owns a tenant only reads, and invitations are for owners who may write.
@@ -144,9 +145,43 @@ def _labels(group: str) -> list[str]:
     return group.replace(" (own)", "(own)").split()
 
 
+def _and_staff(callers: frozenset[str]) -> frozenset[str]:
+    """Add staff in the dashboard: they may do what a platform admin may, and with access what a member may.
+
+    Support there reads configuration, rules and history.
+    """
+    staff = set[str]()
+    if "platform admin" in callers:
+        staff |= {"staff", "staff with access"}
+    if "member" in callers:
+        staff |= {"staff with access", "support with access"}
+    if callers >= TENANT_READ:
+        staff |= {"support", "support with access"}
+    return callers | staff
+
+
+#: What staff in the dashboard do only with a reason: each write on a tenant or an account.
+WITH_REASON: Final = frozenset(
+    {
+        *("createInvitation", "withdrawInvitation", "deleteTenant", "restoreTenant", "replaceTenantConfig"),
+        *("replaceTenantRules", "restoreConfig", "restoreRules", "createDraft", "replaceDraft"),
+        *("deleteDraft", "publishDraft", "createAlert", "replaceAlert", "deleteAlert", "testAlert"),
+        *(
+            "notifyLogs",
+            "approveAccess",
+            "declineAccess",
+            "replaceAccount",
+            "registerDomain",
+            "deleteDomain",
+            "verifyDomain",
+        ),
+    }
+)
+
+
 #: Operation, with ``(own)`` where the caller asks about itself, to the callers whom it lets through.
 EXPECTED: Final = {
-    label.replace("(own)", " (own)"): callers
+    label.replace("(own)", " (own)"): _and_staff(callers)
     for group, callers in _GROUPS.items()
     for label in _labels(group)
 }

@@ -10,7 +10,7 @@ from django.db import transaction
 
 from accounts.access.policy import Level
 from tests.authz.callers import GONE, Stage, set_stage
-from tests.authz.expected import EXPECTED
+from tests.authz.expected import EXPECTED, WITH_REASON
 from tests.authz.requests import POLICIES
 from tests.authz.sending import OPERATIONS, PROTECTED, REFUSED, send
 
@@ -46,6 +46,14 @@ def test_lets_exactly_the_callers_of_the_table_through(operation: Operation, sta
     assert allowed == EXPECTED[operation.label]
     assert {caller for caller, status in statuses.items() if status == HTTPStatus.UNAUTHORIZED} == GONE
     assert not {caller for caller in allowed if statuses[caller] == HTTPStatus.INTERNAL_SERVER_ERROR}
+
+
+@pytest.mark.parametrize("operation", PROTECTED, ids=lambda operation: operation.label)
+def test_staff_in_the_dashboard_write_with_a_reason(operation: Operation, stage: Stage) -> None:
+    answer = send(operation, stage, "staff", headers={})
+    details = answer.json().get("details", []) if answer.status_code == HTTPStatus.FORBIDDEN else []
+    is_refused = [it["code"] for it in details] == ["missing-reason"]
+    assert is_refused == (operation.label in WITH_REASON)
 
 
 @pytest.mark.parametrize("operation", PUBLIC, ids=lambda operation: operation.label)

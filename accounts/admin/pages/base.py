@@ -226,7 +226,7 @@ class ActPage(StaffPage):
         return self.show(self.template_name, {"form": self.form(), **self.read()})
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
-        if self.is_dangerous and is_reauthentication_required(request, app="allauth.mfa"):
+        if self.asks_for_proof() and is_reauthentication_required(request, app="allauth.mfa"):
             return _ask_for_proof(request)
         form = self.form(request.POST)
         if not form.is_valid():
@@ -237,11 +237,16 @@ class ActPage(StaffPage):
             with acting_for(form.cleaned_data["reason"]):
                 error.settle()
             return self.refused(form, error)
-        messages.success(request, with_moments(message))
+        if message:
+            messages.success(request, with_moments(message))
         return HttpResponseRedirect(self.done_at())
 
+    def asks_for_proof(self) -> bool:
+        """Return True if the request needs a proof of the last minutes."""
+        return self.is_dangerous
+
     def perform(self, values: dict[str, Any]) -> str:
-        """Act and record the event in one transaction. Return the message for the user."""
+        """Act and record the event in one transaction. Return the message for the user, if any."""
         with acting_for(values["reason"]), transaction.atomic():
             message, after = self.act(values)
             record_event(

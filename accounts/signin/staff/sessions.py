@@ -62,6 +62,11 @@ def second_factors(user: Any) -> set[str]:
     return set(authenticators_of(user).values_list("type", flat=True))
 
 
+def second_factor_held(user: User, factor: int | None) -> bool:
+    """Return True if the user still has the second factor of this id; None stands for none."""
+    return factor is None or Authenticator.objects.filter(user_id=user.pk, pk=factor).exists()
+
+
 @transaction.atomic
 def reset_second_factor(user: User, *, actor: str, reason: str = "") -> bool:
     """Remove the user's second factors and recovery codes; return False if there are none.

@@ -2,6 +2,7 @@
 
 import { call } from "./api.js";
 import { ROLES } from "./people.js";
+import { staff } from "./staff.js";
 import { field, go, h, input, notify, select, sentence } from "./ui.js";
 
 /** @param {string} text names or patterns, on lines or behind commas */
@@ -13,12 +14,14 @@ export const names = (text) =>
 
 /** A field for the comment on a change, and a function that returns what it says. */
 export function commentInput(text = "") {
-  const given = input("comment", text, {
+  const opened = staff();
+  const given = input("comment", text || opened?.reason, {
     maxlength: 500,
     autocomplete: "off",
     placeholder: "Why it changes, for the history",
+    required: opened !== null,
   });
-  return { field: field("Comment", given), value: () => given.value };
+  return { field: field(opened ? "Reason" : "Comment", given), value: () => given.value.trim() };
 }
 
 /** @param {string} tenant the fields of an invitation, and a function that sends it */

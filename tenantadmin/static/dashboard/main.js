@@ -36,6 +36,7 @@ startRouter(
     page("/", "Tenants", "tenants"),
     page("/signin", "Sign in"),
     page("/terms", "Terms of service"),
+    page("/open", "Open"),
     page("/invitations", "Invitations"),
     page("/account", "Your account"),
     ofTenant("setup", "First steps"),

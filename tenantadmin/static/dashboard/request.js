@@ -2,6 +2,7 @@
 
 import { API, HOME } from "./config.js";
 import { beginSignIn, expiry, session, store } from "./session.js";
+import { staff } from "./staff.js";
 
 /** What the service refused, or that it did not answer (status 0). */
 export class ApiError extends Error {
@@ -56,10 +57,13 @@ export const USER = {
 /** @type {Contract.Send} an answer that succeeded */
 export const request = async (operation, input, options = {}, credential = USER) => {
   let replaced = options.anonymous;
+  // What staff write as a comment is the reason that the audit asks for.
+  const { comment, body } = /** @type {Record<string, any>} */ (input);
+  const given = (staff() && (comment || body?.reason)) || undefined;
   for (let attempt = 1; ; attempt += 1) {
     const token = options.anonymous ? "" : await credential.token();
     /** @type {Response} */
-    const response = await fetchOnce(operation, input, options, token);
+    const response = await fetchOnce(operation, input, { reason: given, ...options }, token);
     if (response.ok) return response;
     const error = await asError(response);
     if (response.status === 401 && !replaced) {
@@ -109,7 +113,7 @@ function prove(error, waiting) {
 
 /** @param {ApiError} error @returns {string} the reason that is missing */
 function askReason(error) {
-  const reason = prompt("Why do you do this? The audit log shows it.")?.trim();
+  const reason = prompt("Why do you do this? The audit log shows it.", staff()?.reason)?.trim();
   if (!reason) throw error;
   return reason;
 }

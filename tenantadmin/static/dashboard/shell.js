@@ -1,17 +1,21 @@
 // The frame around pages: navigation by tenant, loading and failing.
 
-import { ApiError, SignedOut, call, hasStatus, mustAcceptTerms } from "./api.js";
+import { ApiError, SignedOut, call, hasStatus, mustAcceptTerms, signOut } from "./api.js";
 import { fill, h } from "./dom.js";
 import { knownSetup, readSetup } from "./firsthour.js";
 import { drawSide, rightFor, side } from "./menu.js";
+import { when } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person, tenants } from "./people.js";
-import { NotLoaded, go } from "./router.js";
+import { NotLoaded, go, to } from "./router.js";
 import { keepTenant, session } from "./session.js";
-import { a, empty, failure, forgetNotices, notify, skeleton } from "./ui.js";
+import { adminPage, openingPage, staff } from "./staff.js";
+import { a, button, empty, failure, forgetNotices, notify, skeleton } from "./ui.js";
 
 const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 const view = h("main", { id: "view", tabindex: -1 });
-const OPEN = ["/signin", "/terms"];
+const OPEN = ["/signin", "/terms", "/open"];
+const bar = h("aside.staff", { "aria-label": "Staff" });
+app.before(bar);
 
 /** @type {{route: Route | null}} the page before */
 const before = { route: null };
@@ -22,10 +26,13 @@ export const shell = {
   /** @param {Route | null} route @param {Context} context @param {() => Promise<Child>} load */
   async open(route, context, load) {
     const { tenant, signal } = context;
-    if (!session() && route?.pattern !== "/signin") return askToSignIn();
+    if (!session() && !["/signin", "/open"].includes(route?.pattern ?? "")) return askToSignIn();
+    const opened = staff();
+    if (opened && route?.pattern === "/") return go(to(opened.tenant, "overview"));
     const isPlain = OPEN.includes(route?.pattern ?? "");
     if (session() && mustAcceptTerms() && !isPlain) return go(withTarget("/terms"));
     app.className = isPlain ? "plain" : "";
+    await drawBar();
     if (isPlain) {
       forgetNotices();
       fill(app, view);
@@ -93,6 +100,34 @@ async function refused(tenant, route) {
         : "Ask an owner of the tenant for another role.",
     ),
   );
+}
+
+/** Say whose tenant staff look at, as whom, why, and whether they may read its log. */
+async function drawBar() {
+  const opened = staff();
+  bar.hidden = opened === null;
+  if (!opened) return fill(bar);
+  const { email, roles } = await person();
+  const { tenant, name, reason, until } = opened;
+  fill(
+    bar,
+    h(
+      "p",
+      h("strong", `You look at ${name}, a customer’s tenant,`),
+      ` as ${email}: ${reason}. `,
+      roles.has(tenant)
+        ? `You may read its log${until ? ` until ${when(until)}` : ""}.`
+        : a(openingPage(tenant, location.hash.split("/").slice(3).join("/")), "Read its log, too"),
+    ),
+    button("Leave", leave, "small"),
+  );
+}
+
+/** End the session of staff, and go back to the admin site. */
+async function leave() {
+  const page = adminPage(/** @type {Staff} */ (staff()).tenant);
+  await signOut().catch(() => {});
+  location.assign(page);
 }
 
 /** What stands in place of a tenant that the user may not open. */

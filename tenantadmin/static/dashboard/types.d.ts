@@ -101,7 +101,15 @@ type TokenSource = {
   replace: (refused: string) => void | Promise<void>;
 };
 type Pat = { id: number; token: string; access: string; expiresAt: number; scopes: string };
-type Session = { access: string; refresh: string; expiresAt: number; pats: Record<string, Pat> };
+// What staff look at (staff.js). `until`: the end of their access to the log; empty without.
+type Staff = { tenant: string; name: string; reason: string; until: string };
+type Session = {
+  access: string;
+  refresh: string;
+  expiresAt: number;
+  pats: Record<string, Pat>;
+  staff?: Staff;
+};
 // A request that needs a new proof first.
 type Interrupted = { operation: any; input: any; options: { ifMatch?: string } };
 
