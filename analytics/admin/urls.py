@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from analytics.admin.pages import (
-    alerts,
     builds,
     drafts,
     insights,
     markers,
     restore,
     rules,
-    savings,
     sql,
     tenant,
     trace,
@@ -41,9 +39,7 @@ urlpatterns = [
     insights.ReopenPage.at(f"{_ADVICE}reopen/", "tenant-advice-reopen"),
     insights.DigestsPage.at(f"{_TENANT}insights/digests/", "tenant-digests"),
     insights.ReportsPage.at(f"{_TENANT}insights/reports/", "tenant-reports"),
-    savings.SavingsPage.at(f"{_TENANT}insights/savings/", "tenant-savings"),
     insights.VerifyPage.at(f"{_TENANT}insights/verify/", "tenant-verify"),
-    alerts.AlertsPage.at(f"{_TENANT}alerts/", "tenant-alerts"),
     sql.SqlPage.at(f"{_TENANT}sql/", "tenant-sql"),
     sql.CancelQueryPage.at(f"{_TENANT}sql/running/<int:run>/cancel/", "tenant-sql-cancel"),
     builds.BuildsPage.at(f"{_TENANT}builds/", "tenant-builds"),

@@ -13,6 +13,7 @@ from unfold.dataclasses import SearchResult
 from accounts.admin.finding import find_accounts, find_domains, find_fqdns, find_people, find_tenants
 from accounts.admin.names import names_of
 from accounts.admin.tabs import TABS
+from accounts.dashboard import PAGES, in_dashboard
 from accounts.models import Tenant, User
 from tenantadmin.backoffice.navigation import find_pages
 
@@ -39,6 +40,8 @@ _OF_PERSON: Final = (
     ("End sessions", "person"),
 )
 _OF_ACCOUNT: Final = (_AUDIT, ("Change plan or owners", "account-change"))
+#: Before the path of a page of the dashboard.
+_DASHBOARD: Final = "dashboard:"
 #: A shorter word means no act.
 _LEAST: Final = 3
 #: Of each such page, at most this many tenants, people or accounts.
@@ -82,9 +85,10 @@ def _find_acts(term: str) -> list[Any]:
     Without a name, the result is the list to choose from.
     """
     tabs = [title_and_page for _, title_and_page in sorted(TABS.items())]
+    pages = [(title, f"{_DASHBOARD}{page}") for title, page in PAGES]
     found: list[Any] = []
     kinds: tuple[tuple[tuple[tuple[str, str], ...], Callable[[str], Sequence[Any]], str, str], ...] = (
-        ((*_OF_TENANT, *tabs), find_tenants, "a tenant", "accounts_tenant_changelist"),
+        ((*_OF_TENANT, *tabs, *pages), find_tenants, "a tenant", "accounts_tenant_changelist"),
         (_OF_PERSON, find_people, "a person", "accounts_user_changelist"),
         (_OF_ACCOUNT, find_accounts, "an account", "accounts_account_changelist"),
     )
@@ -122,6 +126,8 @@ def _find_acts(term: str) -> list[Any]:
 
 
 def _address(page: str, row: Tenant | User | Account) -> str:
+    if isinstance(row, Tenant) and page.startswith(_DASHBOARD):
+        return in_dashboard(row.pk, page.removeprefix(_DASHBOARD))
     if page != "audit":
         return reverse(f"admin:{page}", args=[row.pk])
     if isinstance(row, User):

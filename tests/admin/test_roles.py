@@ -23,7 +23,7 @@ def every_page(tenant: Tenant) -> dict[str, str]:
     names = [name for _, name in TABS.values()]
     more = (
         *("tenant-access", "tenant-rules-trace", "tenant-rebuild"),
-        *("tenant-digests", "tenant-reports", "tenant-savings", "tenant-verify"),
+        *("tenant-digests", "tenant-reports", "tenant-verify"),
     )
     return {
         **{name: reverse(f"admin:{name}") for name in ("index", "system", "terms")},

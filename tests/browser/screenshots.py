@@ -41,7 +41,6 @@ _LOOKS: Final[dict[str, tuple[ViewportSize, Literal["light", "dark"]]]] = {
 #: Pages that both products have, under the names of their pictures.
 _SHEET: Final = {
     "Overview": ("tenant", "overview"),
-    "Savings": ("tenant-savings", "savings"),
     "Rules": ("tenant-rules", "rules"),
     "Invalidate": ("tenant-markers", "invalidate"),
     "History": ("tenant-history", "history"),

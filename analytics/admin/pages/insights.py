@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 #: Titles and names of the pages below the tab *Insights*.
 INSIGHTS: Final = (
     ("Recommendations", "admin:tenant-insights"),
-    ("Savings", "admin:tenant-savings"),
     ("Digests", "admin:tenant-digests"),
     ("Stale risk and leaks", "admin:tenant-reports"),
     ("Verify summaries", "admin:tenant-verify"),

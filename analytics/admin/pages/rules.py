@@ -16,7 +16,7 @@ from accounts.models.users import StaffRole
 from analytics.admin.completion import log_words, rule_words
 from analytics.admin.effects import RuleEffect, read_effects
 from analytics.admin.pages.base import LogPage, say_published
-from analytics.admin.pages.savings import savings_of
+from analytics.admin.savings import savings_of
 from analytics.admin.tenants import DEFAULT_RANGE
 from analytics.reports.reading import LogReader
 from rules.admin.forms import RemovalsField

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from accounts.admin.pages.base import PART
 from analytics.admin.facets import Facets, Grouping, write_sql
 from analytics.admin.pages.base import LogPage
-from analytics.admin.pages.savings import savings_of
+from analytics.admin.savings import savings_of
 from analytics.admin.tenants import (
     DEFAULT_RANGE,
     RANGES,

@@ -12,6 +12,7 @@ from django.urls import reverse
 from django.utils.html import format_html, json_script
 from django.utils.safestring import mark_safe
 
+from accounts.dashboard import in_dashboard
 from analytics.advice.wording import figures_of_kind, purpose_of, show_rows
 from analytics.replay.caveats import say_caveat
 from logs.statuses import STATUSES, say_status
@@ -76,6 +77,7 @@ def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
     ]
 
 
+register.simple_tag(in_dashboard)
 register.filter(moment)
 register.filter(ago)
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 DAYS = {"first": DAY.isoformat(), "last": DAY.isoformat()}
 #: Pages with a row of the rule, and what one asks of them.
 PAGES: list[tuple[str, dict[str, Any]]] = [
-    ("tenant-savings", DAYS),
     ("tenant-reports", DAYS),
     ("tenant-history", {}),
     ("tenant-markers", {}),
@@ -63,7 +62,7 @@ def test_a_rule_that_is_gone_has_its_id(access: Client, named: Tenant) -> None:
     write_ruleset(
         tenant_id=named.pk, document={"rules": []}, actor="owner@example.org", confirm_deletes=["orders"]
     )
-    shown = access.get(to("tenant-savings", named), DAYS).content.decode()
+    shown = access.get(to("tenant-reports", named), DAYS).content.decode()
     assert '<th><span title="orders">orders</span></th>' in shown
 
 

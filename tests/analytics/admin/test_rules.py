@@ -182,7 +182,7 @@ class TestRuleForm:
         # As on the page of savings: of the statement that was spared.
         assert "1 orders cache uses sales.orders 1 min 3 33.3% 1 s" in text_of(html)
         assert "estimated" not in html
-        unread = patch("analytics.admin.pages.savings.read_savings", side_effect=StoreError("no answer"))
+        unread = patch("analytics.admin.savings.read_savings", side_effect=StoreError("no answer"))
         for fault in (override_settings(REPLAY_MAX_ROWS=2), unread):
             with fault:
                 html = staff.get(to("tenant-rules", tenant), {"part": "list"}).content.decode()

@@ -219,12 +219,10 @@ class TestTenant:
             "tenant-history": 12,
             "tenant-markers": 12,
             "tenant-builds": 14,
-            "tenant-alerts": 12,
             "tenant-rules": 12,
             "tenant-insights": 12,
             "tenant-digests": 12,
             "tenant-reports": 12,
-            "tenant-savings": 12,
             "tenant-verify": 12,
         }.items():
             with CaptureQueriesContext(connection) as captured:

@@ -144,6 +144,10 @@ class TestFinding:
         found = staff.get("/admin/search/", {"s": said}).content.decode()
         assert f'href="{reverse(f"admin:{name}", args=[key])}"' in found
 
+    def test_a_page_of_the_dashboard_is_found(self, staff: Client, tenant: Tenant) -> None:
+        found = staff.get("/admin/search/", {"s": "savings ware"}).content.decode()
+        assert f'href="{reverse("admin:tenant-open", args=[tenant.pk])}?to=savings"' in found
+
     def test_the_audit_of_a_person_is_found(self, staff: Client, world: factories.World) -> None:
         User.objects.filter(pk=world.member.pk).update(display_name="Olu Bankole")
         found = staff.get("/admin/search/", {"s": "audit olu"}).content.decode()
