@@ -8,6 +8,7 @@ import { chooseUtc, zone } from "./format.js";
 import { can, forgetPerson, listed, mayOpen, person } from "./people.js";
 import { go, to } from "./router.js";
 import { keptTenant } from "./session.js";
+import { staff } from "./staff.js";
 import { a, button, fine, notify, select, sentence } from "./ui.js";
 
 /** @type {[string, [string, string, Right?][]][]} */
@@ -240,7 +241,7 @@ function tenantMenu(tenant, page) {
 /** @param {string} tenant @returns {[string, string][]} values and names of the menu of tenants */
 function choices(tenant) {
   const names = new Map(listed().map(({ id, name }) => [id, name]));
-  if (!names.has(tenant)) names.set(tenant, tenant.slice(0, 8));
+  if (!names.has(tenant)) names.set(tenant, staff()?.name || tenant.slice(0, 8));
   return [...names, ["", "All tenants…"]];
 }
 

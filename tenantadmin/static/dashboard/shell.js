@@ -32,7 +32,8 @@ export const shell = {
     const isPlain = OPEN.includes(route?.pattern ?? "");
     if (session() && mustAcceptTerms() && !isPlain) return go(withTarget("/terms"));
     app.className = isPlain ? "plain" : "";
-    await drawBar();
+    // No page waits for it. A fault of signing in shows on the page.
+    drawBar().catch(() => {});
     if (isPlain) {
       forgetNotices();
       fill(app, view);

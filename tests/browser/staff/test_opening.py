@@ -48,7 +48,7 @@ def test_open_write_and_leave(chromium: str, service: str, world: factories.Worl
         page.click("main button:has-text('Restore')")
         reason = page.locator("dialog [name=comment]")
         expect(reason).to_have_value("ticket 7")
-        page.click("dialog button.primary, dialog button.danger")
+        page.click("dialog .foot button:has-text('Restore')")
         page.wait_for_selector(".notice.revision")
         seq = Ruleset.objects.get(pk=tenant.pk).seq
         written = Revision.objects.get(tenant_id=tenant.pk, kind="rules", seq=seq)
