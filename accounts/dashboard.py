@@ -11,7 +11,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 #: Title and path of each page that the palette finds.
-PAGES: Final = (("Alerts", "alerts"), ("Savings", "savings"))
+PAGES: Final = (
+    ("Alerts", "alerts"),
+    ("Savings", "savings"),
+    ("History: compare and restore rules or configuration", "history"),
+)
 
 
 def in_dashboard(tenant_id: UUID, page: str, **query: Any) -> str:

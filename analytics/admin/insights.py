@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 from django.urls import reverse
 
+from accounts.dashboard import in_dashboard
 from analytics.admin.facets import Facets, Grouping, hash_statement, write_sql
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.effects import list_effects
@@ -118,11 +119,9 @@ def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] 
     digest = read_digest(tenant=tenant_id, period=period or periods[0])
     sql = reverse("admin:tenant-sql", args=[tenant_id])
 
-    history = reverse("admin:tenant-history", args=[tenant_id])
-
     def link_name(name: Mapping[str, Any]) -> str | None:
         if revision := revision_of(name):
-            return f"{history}?kind=rules&to={revision}"
+            return in_dashboard(tenant_id, "history", kind="rules", seq=revision)
         if name["kind"] == NameKind.RULE and name["value"] in editable:
             form = reverse("admin:tenant-rule", args=[tenant_id])
             return f"{form}?{urlencode({'rule': name['value']})}"

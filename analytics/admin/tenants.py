@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import duckdb
 from django.db.models import Count, Q
 
+from accounts.dashboard import in_dashboard
 from accounts.models import Fqdn, Revision
 from accounts.models.history import RevisionKind
 from analytics.digest.verdict.sentences import VerdictState
@@ -148,10 +149,10 @@ def _change_of(
     )
 
 
-def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
+def chart_of(overview: Overview, *, tenant_id: UUID) -> dict[str, Any]:
     """Return the data of the chart: requests by outcome and hit rate by day, and a line for each change.
 
-    ``history`` is the address of the tenant's history, to which lines link.
+    Lines link to the tenant's history.
     """
     by_day = {day.day: day for day in overview.activity.days}
     labels = [overview.range.first + dt.timedelta(days=number) for number in range(overview.range.days)]
@@ -175,7 +176,7 @@ def chart_of(overview: Overview, *, history: str) -> dict[str, Any]:
             {
                 "at": change.changed_at.date().isoformat(),
                 "text": f"{change.kind} revision {change.seq}: {change.text}",
-                "href": f"{history}?kind={change.kind}&to={change.seq}",
+                "href": in_dashboard(tenant_id, "history", kind=change.kind, seq=change.seq),
             }
             for change in overview.changes
             # The log of today, and perhaps of earlier days, has not arrived yet.

@@ -1,6 +1,3 @@
 """Staff pages of this app. Django imports this package, which registers models and tabs."""
 
-from accounts.admin.tabs import add_tab
 from rules.admin import model_admins  # noqa: F401
-
-add_tab(30, "History", page="tenant-history")

@@ -9,9 +9,9 @@ from uuid import UUID
 from django.urls import reverse
 
 from accounts.admin.telling import group_requests, rank_event, tell_changes, tell_event
+from accounts.dashboard import in_dashboard
 from accounts.models.history import RevisionKind, beside
 from logs.audit import REQUEST_KEY, REQUESTS_KEY
-from rules.admin.history import sentence
 from tenantadmin.backoffice.audit.kinds import Source
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def href_of(entry: Entry) -> str:
     """Return the address of a record, or of the difference that a revision made."""
     row = entry.row
     if entry.source is Source.REVISION and row.tenant_id:
-        return f"{reverse('admin:tenant-history', args=[row.tenant_id])}?kind={row.kind}&to={row.seq}"
+        return in_dashboard(row.tenant_id, "history", kind=row.kind, seq=row.seq)
     return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
 
 
@@ -127,7 +127,8 @@ def phrase_of(entry: Entry) -> tuple[str, str]:
 
 def tell_revision(row: Revision) -> str:
     """Return a change of a document in words, for a row that names the document's tenant or account."""
-    said = sentence(row)
+    comment = row.summary.get("comment")
+    said = f"{row.text} (“{comment}”)" if comment else row.text
     if not beside(row.done, row.text):
         return row.done + said.removeprefix(row.text)
     return f"{row.document_name}: {said}"

@@ -28,7 +28,6 @@ _AUDIT: Final = ("Audit", "audit")
 _OF_TENANT: Final = (
     _AUDIT,
     ("Replay and publish a draft", "tenant-rules"),
-    ("Restore rules or configuration", "tenant-history"),
     ("Build days again", "tenant-rebuild"),
     ("Take access for a limited time", "tenant-access"),
     ("Add a member or change a role", "tenant-member"),

@@ -15,6 +15,5 @@ urlpatterns = [
     audit.AuditListPage.at("audit/", "audit"),
     path("", include("accounts.admin.urls")),
     path("", include("tosapp.admin.urls")),
-    path("", include("rules.admin.urls")),
     path("", include("analytics.admin.urls")),
 ]

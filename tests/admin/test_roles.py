@@ -40,7 +40,6 @@ def of_admins(tenant: Tenant) -> dict[str, str]:
         "terms-edit": reverse("admin:terms-edit"),
         "tenant-rules-add": to("tenant-rules-add", tenant),
         "tenant-rule": f"{to('tenant-rule', tenant)}?rule=orders",
-        "tenant-restore": to("tenant-restore", tenant, kind="rules", seq=0),
         "tenant-draft-publish": to("tenant-draft-publish", tenant, draft=draft.pk),
         "tenant-draft-delete": to("tenant-draft-delete", tenant, draft=draft.pk),
     }

@@ -8,6 +8,7 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
+from rules.drafts import create_draft
 from tests.admin.logs import to
 from tests.admin.reading import labels, text_of
 
@@ -67,8 +68,9 @@ def test_labels_have_no_colon_and_say_what_is_optional(staff: Client, tenant: Te
 
 
 def test_what_ends_for_good_is_red(staff: Client, tenant: Tenant) -> None:
-    html = staff.get(to("tenant-restore", tenant, kind="rules", seq=0)).content.decode()
-    assert '<button type="submit" class="button danger">Restore</button>' in html
+    draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
+    html = staff.get(to("tenant-draft-delete", tenant, draft=draft.pk)).content.decode()
+    assert '<button type="submit" class="button danger">Delete</button>' in html
     assert (
         '<button type="submit" class="button">Build again</button>'
         in staff.get(to("tenant-rebuild", tenant)).content.decode()

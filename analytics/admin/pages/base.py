@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.html import format_html
 
+from accounts.dashboard import in_dashboard
 from analytics.models import TenantHealth
 from logs.audit import Reader
 from rules.admin.names import NamesRules
@@ -38,11 +39,10 @@ class LogPage(NamesRules):
 
 def say_published(page: TenantPage, said: str, seq: int) -> SafeString:
     """Return the message on rules that are in force now, with links to take them back and to compare them."""
-    undo = page.to("tenant-restore", kind="rules", seq=seq - 1)
-    history = f"{page.to('tenant-history')}?kind=rules&to={seq}"
+    undo, changed = (in_dashboard(page.tenant.pk, "history", kind="rules", seq=at) for at in (seq - 1, seq))
     return format_html(
         '{} <a class="quiet-link" href="{}">Undo</a> <a class="quiet-link" href="{}">What changed</a>',
         said,
         undo,
-        history,
+        changed,
     )

@@ -63,7 +63,7 @@ class OverviewPage(LogPage):
             "overview": overview,
             "range": overview.range,
             "ranges": RANGES,
-            "chart_data": chart_of(overview, history=self.to("tenant-history")),
+            "chart_data": chart_of(overview, tenant_id=self.tenant.pk),
         }
 
     def _read_savings(self, chosen: Range) -> Mapping[str, Any]:

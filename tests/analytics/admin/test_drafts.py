@@ -323,7 +323,7 @@ class TestPublishing:
         staff.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "x"})
         draft = draft_of(tenant, ADS)
         publish = page_of(draft, "-publish")
-        for address in (page_of(draft), publish, to("tenant-restore", tenant, kind="rules", seq=0)):
+        for address in (page_of(draft), publish):
             text = page_text(staff, address)
             assert "tick it under “Remove these rules although they have active markers”." in text
             assert "confirmDeletes" not in text
@@ -436,40 +436,6 @@ class TestReplays:
         assert loss in text
         send(staff, page_of(draft), rules=json.dumps([LONGER]))
         assert "The draft was not replayed as it is now." in page_text(staff, publish)
-
-    def test_restoring_shows_the_replay_of_the_draft_that_the_revision_was(
-        self, access: Client, staff: Client, draft: RuleDraft
-    ) -> None:
-        restore = to("tenant-restore", draft.tenant, kind="rules", seq=2)
-        replay(access, draft)
-        send(staff, page_of(draft, "-publish"))
-        # Nothing to restore.
-        assert "would have done" not in page_text(staff, restore)
-        write(draft.tenant, ADS)
-        # The replay is against revision 1, and other rules are in force.
-        none = "No replay compares these rules with the rules in force."
-        assert none in page_text(staff, restore)
-        assert main_buttons(staff, restore) == ["Replay the last 7 days"]
-        assert staff.post(restore, {"replay": "yes"})["Location"] == f"{restore}#replays"
-        [run] = ReplayRun.objects.filter(subject={"seq": 2})
-        polled = f"{restore}?part=replays&run={run.pk}"
-        assert f'hx-get="{polled.replace("&", "&amp;")}"' in staff.get(restore).content.decode()
-        assert run_next(default_store(), tenant_id=draft.tenant.pk)
-        shown = staff.get(polled)
-        assert shown["HX-Retarget"] == "#replays"
-        assert shown.content.decode().startswith('<section class="panel" id="replays"')
-        assert "These rules would answer" in text_of(shown.content.decode())
-        assert main_buttons(staff, restore) == []
-        write(draft.tenant, RULE)
-        text = page_text(staff, restore)
-        assert "would answer 1 more request from the cache (of 2 on 1 of 7 days) and spare" in text
-        assert "Warehouse time 2 s less Hits 1 more Hits at risk of being stale no change" in text
-        assert ("It costs the least warehouse time at" in text) != ("No hour costs less" in text)
-        assert none not in text
-        configured = page_text(staff, to("tenant-restore", draft.tenant, kind="config", seq=0))
-        assert "would have done" not in configured
-        config = to("tenant-restore", draft.tenant, kind="config", seq=0)
-        assert staff.post(config, {"replay": "yes"}).status_code == 404
 
     def test_a_rule_that_the_draft_removes_is_shown(self, access: Client, draft: RuleDraft) -> None:
         RuleDraft.objects.update(rules=[ADS])

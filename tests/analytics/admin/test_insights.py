@@ -373,7 +373,7 @@ class TestDigests:
         form = f"{to('tenant-rule', tenant)}?rule=orders"
         assert f'<a href="{form}">{rule}</a>' in staff.get(address).content.decode()
         assert f"md5%28standardizedSql%29+%3D+%27{hashlib.md5(b'<i>').hexdigest()}%27" in found[1]  # noqa: S324
-        revision = f'<a href="{to("tenant-history", tenant)}?kind=rules&amp;to=2">'
+        revision = f'<a href="{to("tenant-open", tenant)}?to=history%3Fkind%3Drules%26seq%3D2">'
         assert f"{revision}<code>revision 2 (2026-03-01)</code></a>" in html
         assert 'id="sql-total-hits"' in html
         assert "day = &#x27;2026-03-01&#x27;" in html

@@ -21,7 +21,6 @@ DAYS = {"first": DAY.isoformat(), "last": DAY.isoformat()}
 #: Pages with a row of the rule, and what one asks of them.
 PAGES: list[tuple[str, dict[str, Any]]] = [
     ("tenant-reports", DAYS),
-    ("tenant-history", {}),
     ("tenant-markers", {}),
     ("tenant-rules-trace", {"log_id": "log-1", "day": DAY.isoformat()}),
 ]
@@ -53,7 +52,7 @@ def test_a_rule_has_its_name(access: Client, named: Tenant, name: str, query: di
 
 
 def test_the_name_leads_admins_to_the_form_of_the_rule(staff: Client, named: Tenant) -> None:
-    shown = staff.get(to("tenant-history", named)).content.decode()
+    shown = staff.get(to("tenant-markers", named)).content.decode()
     address = f"{to('tenant-rule', named)}?rule=orders"
     assert f'<a href="{address}" title="orders">All &lt;orders&gt;</a>' in shown
 

@@ -42,7 +42,7 @@ class TestRules:
         answer = staff.post(to("tenant-rules", tenant), self.form(tenant), follow=True)
         shown = answer.content.decode()
         assert "Saved as revision 2. Undo What changed" in text_of(shown)
-        assert to("tenant-restore", tenant, kind="rules", seq=1) in shown
+        assert f"{to('tenant-open', tenant)}?to=history%3Fkind%3Drules%26seq%3D1" in shown
         assert [rule["id"] for rule in Ruleset.objects.get(pk=tenant.pk).rules] == ["new"]
         revision = Revision.objects.get(kind="rules", tenant_id=tenant.pk, seq=2)
         assert (revision.user, revision.summary["comment"]) == ("admin@example.org", "ticket 9")

@@ -75,7 +75,7 @@ class TestTenant:
     def test_the_chart_has_lines_up_to_its_last_day(self, staff: Client, tenant: Tenant) -> None:
         today = now().date()
         health = TenantHealth.objects.create(tenant_id=tenant.pk, last_day=today)
-        at = {"history": "/history/"}
+        at = {"tenant_id": tenant.pk}
         marks = tenants.chart_of(tenants.read_overview(tenant.pk, days=7), **at)["marks"]
         assert {mark["at"] for mark in marks} == {today.isoformat()}
         assert marks[0]["text"] == "rules revision 1: added orders"
@@ -216,7 +216,6 @@ class TestTenant:
     def test_it_costs_a_constant_number_of_queries(self, staff: Client, tenant: Tenant) -> None:
         for name, limit in {
             "tenant": 16,
-            "tenant-history": 12,
             "tenant-markers": 12,
             "tenant-builds": 14,
             "tenant-rules": 12,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.cache import cache
@@ -18,6 +18,11 @@ from tests.browser.staff.tasks import RULE
 
 if TYPE_CHECKING:
     from accounts.models import Tenant
+
+
+@pytest.fixture(autouse=True)
+def _dashboard(service: str, settings: Any) -> None:
+    settings.DASHBOARD_URL = f"{service}/dashboard/"
 
 
 @pytest.fixture

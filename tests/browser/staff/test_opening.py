@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from tests import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture(autouse=True)
-def _dashboard(service: str, settings: Any) -> None:
-    settings.DASHBOARD_URL = f"{service}/dashboard/"
 
 
 def test_open_write_and_leave(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:

@@ -72,14 +72,16 @@ def test_the_cause_of_a_fallen_hit_rate_is_restored(
     with signed_in(chromium, service, world) as (page, clicks):
         clicks.click("#drops a")
         clicks.click("text=rules revision 2: ")
-        page.wait_for_selector("#compared .added >> text=ttlSeconds")
-        clicks.click("text=Restore revision 1")
-        page.wait_for_selector("text=This will empty the cache.")
         page.fill("[name=reason]", "the hit rate fell")
-        clicks.click("button.button:has-text('Restore')")
-        page.wait_for_selector("text=Restored revision 1 as revision 3.")
-        assert clicks.count <= 6
-    assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 3600
+        clicks.click("button.button:has-text('Open')")
+        page.wait_for_selector("h2:has-text('Revision 2')")
+        clicks.click("#seq-1 button")
+        clicks.click("main button:has-text('Restore')")
+        clicks.click("dialog .foot button:has-text('Restore')")
+        page.wait_for_selector("text=Revision 3 is in force.")
+        assert clicks.count <= 7
+    ruleset = Ruleset.objects.get(pk=tenant.pk)
+    assert (ruleset.seq, ruleset.rules[0]["ttlSeconds"]) == (3, 3600)
 
 
 def test_a_rule_is_edited_with_lint_as_one_types(

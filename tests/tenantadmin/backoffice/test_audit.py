@@ -260,7 +260,7 @@ class TestPage:
             f"/admin/logs/queryrun/{query.pk}/change/",
             f"/admin/logs/logread/{read.pk}/change/",
             f"/admin/accounts/revision/{account.pk}/change/",
-            f"/admin/tenants/{world.tenant.pk}/history/?kind=rules&amp;to=0",
+            f"/admin/tenants/{world.tenant.pk}/open/?to=history%3Fkind%3Drules%26seq%3D0",
             "/admin/people/of/?email=ada%40example.org",
         ):
             assert address in html, address
@@ -285,7 +285,7 @@ class TestPage:
         told = [text_of(row).partition(ADA)[2] for row in rows if ADA in row]
         act = "published a draft of the rules of Warehouse changed 2 rules"
         assert told == [f" {act} and 1 more deleted a draft of the rules of Warehouse Ticket 7"]
-        assert f"/admin/tenants/{world.tenant.pk}/history/?kind=rules&amp;to=3" in html
+        assert f"/admin/tenants/{world.tenant.pk}/open/?to=history%3Fkind%3Drules%26seq%3D3" in html
 
     def test_values_are_told_by_name_and_without_ids(self, staff: Client, world: factories.World) -> None:
         token = {"pat": 7, "name": "CI", "scopes": ["logs:query"], "tenants": [str(world.tenant.pk), "*"]}

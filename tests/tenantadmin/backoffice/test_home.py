@@ -54,7 +54,7 @@ class TestHome:
         assert "Warehouse 2026 failed no such file" in shown
         assert "Warehouse stale 2 days" in shown
         assert "waits.example Acme" in shown
-        for name in ("tenant", "tenant-builds", "tenant-history"):
+        for name in ("tenant", "tenant-builds", "tenant-open"):
             assert f'href="{to(name, tenant)}' in html
 
     def test_a_finding_is_listed_while_it_is_open(self, staff: Client, tenant: Tenant) -> None:
@@ -304,7 +304,7 @@ class TestHome:
 
     def test_a_change_leads_to_its_difference(self, staff: Client, tenant: Tenant) -> None:
         html = staff.get("/admin/").content.decode()
-        assert f'href="{to("tenant-history", tenant)}?kind=rules&amp;to=1"' in html
+        assert f'href="{to("tenant-open", tenant)}?to=history%3Fkind%3Drules%26seq%3D1"' in html
 
     def test_changes_name_their_account(self, staff: Client, tenant: Tenant) -> None:
         Revision.objects.create(

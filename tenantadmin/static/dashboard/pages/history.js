@@ -29,19 +29,25 @@ export async function show(context) {
   const kind = query.get("kind") === "config" ? "config" : "rules";
   const page = await load(tenant, kind);
   const detail = h("div");
+  const seq = query.get("seq");
+  // An old revision is not on the first page of the list.
   const wanted =
-    page.changes.find((one) => String(one.seq) === query.get("seq")) ?? page.changes[0];
+    page.changes.find((one) => String(one.seq) === seq) ??
+    (seq === null ? page.changes[0] : await readRevision(tenant, kind, Number(seq)));
+  /** @type {Contract.Change[]} */
+  const listed = [];
   const list = h("ul.findings", { "aria-label": "Revisions" });
   const choose = (/** @type {Contract.Change} */ change) => {
     context.address(to(tenant, "history", { kind, seq: change.seq }));
     for (const entry of list.children)
       entry.classList.toggle("chosen", entry.id === `seq-${change.seq}`);
-    showRevision(context, kind, change, page.changes[0].seq, detail);
+    showRevision(context, kind, change, listed, detail);
   };
   const isInForce = (/** @type {Contract.Change} */ change) =>
     change.seq === page.changes[0].seq && change.action !== "delete";
   const more = h("div.more");
   const add = (/** @type {Contract.ChangeHistoryPage} */ last) => {
+    listed.push(...last.changes);
     list.append(
       ...last.changes.map((change) =>
         h(
@@ -91,23 +97,27 @@ const load = (tenant, kind, cursor) =>
     { tenant, cursor },
   );
 
+/** @param {string} tenant @param {Kind} kind @param {number} seq */
+const readRevision = (tenant, kind, seq) =>
+  call(
+    /** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (
+      `GET /config/tenants/{tenant}/${kind}/history/{seq}`
+    ),
+    { tenant, seq },
+  );
+
 /**
  * @param {Context} context
  * @param {Kind} kind
  * @param {Contract.Change} change
- * @param {number} newest
+ * @param {Contract.Change[]} listed the revisions that are listed, newest first
  * @param {HTMLElement} detail
  */
-function showRevision(context, kind, change, newest, detail) {
+function showRevision(context, kind, change, listed, detail) {
   const { tenant } = context;
   const { seq } = change;
-  const read = () =>
-    call(
-      /** @type {"GET /config/tenants/{tenant}/rules/history/{seq}"} */ (
-        `GET /config/tenants/{tenant}/${kind}/history/{seq}`
-      ),
-      { tenant, seq },
-    );
+  const newest = listed[0].seq;
+  const read = () => readRevision(tenant, kind, seq);
   const difference = async (/** @type {number} */ from, /** @type {number} */ last) => {
     const range = { tenant, from, to: last };
     if (kind === "rules") {
@@ -157,13 +167,19 @@ function showRevision(context, kind, change, newest, detail) {
         "aria-label": "Compare with",
         onchange: () =>
           showIn(
-            async () => (against.value ? (await difference(seq, newest)).shown : own && own.shown),
+            async () =>
+              against.value
+                ? (await difference(seq, Number(against.value))).shown
+                : own && own.shown,
             body,
           ),
       },
       own && h("option", { value: "" }, "What it changed"),
       !isNewest &&
-        h("option", { value: "now" }, `What has changed since, up to revision ${newest}`),
+        h("option", { value: newest }, `What has changed since, up to revision ${newest}`),
+      listed
+        .filter((one) => one.seq !== seq && one.seq !== newest)
+        .map((one) => h("option", { value: one.seq }, `From this to revision ${one.seq}`)),
     );
     const text = h("div");
     const whole = h("details.pad", h("summary.muted.small", "The whole document"), text);
@@ -179,7 +195,7 @@ function showRevision(context, kind, change, newest, detail) {
         isNewest
           ? badge("in force", "good")
           : later && later.isSame && badge("same as in force", "good"),
-        own && !isNewest && against,
+        own && listed.length > 1 && against,
         later && !later.isSame && can(tenant, "write") && button("Restore", ask),
       ],
       h("p.pad.muted", `By ${change.userId}, ${f.when(change.changedAt)}`),
