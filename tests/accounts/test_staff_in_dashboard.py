@@ -165,7 +165,8 @@ class TestRights:
         self, world: factories.World, settings: Any
     ) -> None:
         caller = enter(signed_in(world.platform_admin), world)
-        for more in ({"tenants": []}, {"tenants": ["*"]}, {"accounts": [str(world.account.pk)]}):
+        wider: list[dict[str, Any]] = [{"tenants": []}, {"tenants": ["*"]}]
+        for more in (*wider, {"accounts": [str(world.account.pk)]}):
             assert make_pat(caller, world, "config:read", **more).status_code == 403
         made = make_pat(caller, world, "config:read").json()
         session = RefreshToken.objects.get(is_staff=True)

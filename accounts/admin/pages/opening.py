@@ -32,7 +32,6 @@ class OpenForm(ReasonForm):
         label="Read its log, run SQL, see names of users",
         required=False,
         coerce=int,
-        empty_value=0,
         choices=[("", "no"), *((hours, f"for {hours} h") for hours in range(1, MAX_HOURS + 1))],
     )
     field_order = ("reason", "hours")
@@ -78,7 +77,7 @@ class OpenPage(TenantActPage):
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         user = User.objects.get(email=self.actor)
-        hours = values.get("hours", 0)
+        hours = values.get("hours") or 0
         after: dict[str, Any] = {}
         if hours and needs_approval(self.tenant.pk):
             after["request"] = str(request_access(user, tenant_id=self.tenant.pk, hours=hours).pk)
