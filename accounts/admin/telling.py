@@ -97,6 +97,7 @@ ACTS: Final[Mapping[str, str]] = {
     "access.withdrawn": "withdrew the request for access|to",
     "access.approved": "approved the access of {person} for the owners|of",
     "access.ended": "ended the own access|to",
+    "dashboard.opened": "opened the dashboard|of",
     "config.saved": "changed the configuration|of",
     "engine.chosen": "chose the engine of SQL|of",
     "rights.revoked": "revoked rights[ of {subject}]|on",
