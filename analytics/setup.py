@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta
@@ -11,7 +12,12 @@ from accounts.models import Fqdn, Membership, PersonalAccessToken, Revision
 from accounts.models.history import RevisionKind
 from accounts.tenants.config import read_config
 from analytics.models import DayRollup
+from analytics.reports.stale import TableSpellings
+from analytics.reports.stale_sql import MAX_SPELLED
+from logs.table_names import read_table_names
 from rules.ruleset import read_ruleset
+from rules.tables.logged import LoggedNames
+from rules.tables.warehouse import WarehouseTables
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp
 
@@ -38,6 +44,16 @@ class Setup(JsonStruct):
     steps: list[SetupStep]
     ready: Annotated[
         bool, Meta(description="True when every step but `people` is done: a tenant may have one user.")
+    ]
+    spellings: Annotated[
+        list[TableSpellings],
+        Meta(
+            description="Tables that the log of the last 28 days names in several ways, at most 100. "
+            "Conditions of rules compare the text."
+        ),
+    ]
+    spellings_complete: Annotated[
+        bool, Meta(description="False if the log has more names of tables, or more spellings, than are kept.")
     ]
 
 
@@ -83,7 +99,15 @@ def read_setup(tenant_id: UUID) -> Setup:
         SetupStep(id="first-hit", done=days.filter(hits__gt=0).exists()),
         SetupStep(id="people", done=members.count() > 1),
     ]
-    return Setup(steps=steps, ready=all(step.done for step in steps if step.id != "people"))
+    names = read_table_names(tenant_id)
+    tables = replace(WarehouseTables.of(config.document), logged=tuple(names.counts))
+    found = LoggedNames(tables).spelled_otherwise()
+    return Setup(
+        steps=steps,
+        ready=all(step.done for step in steps if step.id != "people"),
+        spellings=[TableSpellings(table=name, spellings=texts) for name, texts in found[:MAX_SPELLED]],
+        spellings_complete=names.complete and len(found) <= MAX_SPELLED,
+    )
 
 
 def _step(name: StepId, at: dt.datetime | None, *, done: bool | None = None) -> SetupStep:

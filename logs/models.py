@@ -38,6 +38,8 @@ class Partition(models.Model):
     quarantined = models.PositiveBigIntegerField()
     #: By hour of the prefix (as text) a `logs.compaction.previous.HourState`; empty in old rows.
     hours = models.JSONField(default=dict, db_default={})
+    #: A `logs.compaction.table_names.TableNames`; null if an earlier release built the day.
+    table_names = models.JSONField(null=True)
     built_at = models.DateTimeField(default=now)
 
     class Meta:

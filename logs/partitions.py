@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from logs.compaction.table_names import TableNames
     from logs.listing import DayListing
     from tenantadmin.lib.objectstore import ObjectStore
 
@@ -44,6 +45,7 @@ class BuiltPartition:
     duplicates: int
     quarantined: Sequence[InvalidEntry]
     hours: Mapping[int, HourState]
+    table_names: TableNames
 
 
 def describe_longest_window(rows: Mapping[date, int], *, last: date, before: int, most: int) -> str:
@@ -84,6 +86,7 @@ def publish_partition(listing: DayListing, built: BuiltPartition) -> None:
                 "duplicates": built.duplicates,
                 "quarantined": len(built.quarantined),
                 "hours": {str(hour): asdict(state) for hour, state in built.hours.items()},
+                "table_names": asdict(built.table_names),
                 "built_at": now(),
             },
         )

@@ -24,7 +24,7 @@ from rules.diff import RuleChange, RulesDiff, complete_rules, diff_rules
 from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.models import RuleDraft, Ruleset
-from rules.ruleset import RulesetState, read_ruleset
+from rules.ruleset import RulesetState, read_ruleset, with_log
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
@@ -312,7 +312,7 @@ def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
         active_marker_targets=active_marker_targets(current.tenant_id),
         confirmed=(),
         caching=current.caching,
-        tables=current.tables,
+        tables=with_log(current.tables, current.tenant_id),
     )
     return dict(msgspec.to_builtins(report_lint(result)))
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from cachetools import LRUCache
+from django.conf import settings
 from django.db import connection
+from django.utils.module_loading import import_string
 from msgspec import Meta
 
 from accounts.history import append_revision
@@ -166,6 +168,14 @@ def read_tables(tenant_id: UUID) -> WarehouseTables:
     return WarehouseTables.of(document or {})
 
 
+def with_log(tables: WarehouseTables, tenant_id: UUID) -> WarehouseTables:
+    """Return the tables of a tenant with the names in its log, in one query.
+
+    This app must not import the logs app, so a setting names the function.
+    """
+    return replace(tables, logged=import_string(settings.LOGGED_TABLES)(tenant_id))
+
+
 class RulesetDocument:
     """Creates, deletes and restores rulesets with their tenants (``settings.TENANT_DOCUMENTS``)."""
 
@@ -215,7 +225,7 @@ class RulesetDocument:
         shared = [
             finding
             for finding in lint_ruleset(
-                {"rules": rules}, tables=replace(new, per_user=added, views=())
+                {"rules": rules}, tables=with_log(replace(new, per_user=added, views=()), tenant)
             ).errors
             if finding.code in {PER_USER_TABLE_SHARED.code, TOO_COMPLEX.code}
         ]

@@ -28,7 +28,7 @@ from rules.markers import (
     save_markers,
 )
 from rules.models import Marker
-from rules.ruleset import read_tables
+from rules.ruleset import read_tables, with_log
 from rules.tables.names import is_any
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
 from tenantadmin.lib.core.errors import ValidationFailed
@@ -52,7 +52,8 @@ def find_rules(
 ) -> list[dict[str, Any]]:
     """Return the enabled cache rules, in order, that can decide a statement which reads one of the tables.
 
-    A statement may read a table through a view. A condition excludes a table by its spelling, as in lint.
+    A statement may read a table through a view. A condition excludes a table by its spelling, as in lint:
+    each spelling in the log counts as a table of its own.
 
     Args:
         rules: stored rules.
@@ -101,7 +102,7 @@ def invalidate_tables(
         ValidationFailed: a rule in ``only`` is not one of `find_rules`.
     """
     with transaction.atomic():
-        rules = find_rules(lock_ruleset(tenant_id), tables, read_tables(tenant_id))
+        rules = find_rules(lock_ruleset(tenant_id), tables, with_log(read_tables(tenant_id), tenant_id))
         if only is not None:
             chosen = dict.fromkeys(only)
             rules = [rule for rule in rules if rule["id"] in chosen]

@@ -21,7 +21,7 @@ from rules.language import CachingDefaults
 from rules.lint import GrosslyMalformed, LintResult, lint_ruleset, lint_write
 from rules.markers import active_marker_targets
 from rules.models import Ruleset
-from rules.ruleset import RulesetState, cache_bust, read_ruleset, read_tables
+from rules.ruleset import RulesetState, cache_bust, read_ruleset, read_tables, with_log
 from tenantadmin.lib.core.errors import Conflict, Detail, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag
 
@@ -147,7 +147,7 @@ def _validate(
             active_marker_targets=active_marker_targets(stored.tenant_id),
             confirmed=confirm_deletes,
             caching=stored.caching,
-            tables=stored.tables,
+            tables=with_log(stored.tables, stored.tenant_id),
         )
     except GrosslyMalformed as error:
         raise malformed_ruleset(error) from error

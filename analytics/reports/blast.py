@@ -17,7 +17,7 @@ from logs.statuses import COUNTED
 from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
-from rules.ruleset import read_ruleset
+from rules.ruleset import read_ruleset, with_log
 from rules.table_invalidation import find_rules, names_table
 from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -180,7 +180,7 @@ def preview_tables(log: LogReader, *, tables: Sequence[str], now: dt.datetime) -
         ApiError: a query failed.
     """
     ruleset = read_ruleset(log.tenant)
-    rules = find_rules(ruleset.rules, tables, ruleset.tables)
+    rules = find_rules(ruleset.rules, tables, with_log(ruleset.tables, log.tenant))
     return preview_rules(log, rule_ids=[rule["id"] for rule in rules], now=now, tables=tables)
 
 

@@ -28,7 +28,7 @@ LOOK_BACK_DAYS: Final = 7
 #: ``cacheAgeSeconds`` is rounded down, so the result may be this many milliseconds older.
 _ROUNDING_MS: Final = 999
 _MAX_FINDINGS: Final = 1_000
-_MAX_SPELLED: Final = 100
+MAX_SPELLED: Final = 100
 _PLACE: Final = re.compile(r"\{(changed|defines|view|name|names|views|viewed)\}")
 _CHANGES: Final = """
 WITH RECURSIVE changes AS MATERIALIZED (
@@ -63,7 +63,7 @@ SELECT longest.name AS "table", list(DISTINCT named.text ORDER BY named.text) AS
 FROM (SELECT DISTINCT name FROM named) AS longest JOIN named ON {may_be_sql("longest.name", "named.name")}
 GROUP BY longest.name
 HAVING max(length(named.name)) = length(longest.name) AND count(DISTINCT named.text) > 1
-ORDER BY len(spellings) DESC, "table" LIMIT {_MAX_SPELLED}"""
+ORDER BY len(spellings) DESC, "table" LIMIT {MAX_SPELLED}"""
 _STALE: Final = (
     _CHANGES
     + f"""hits AS MATERIALIZED (

@@ -37,6 +37,7 @@ from logs.compaction.spans import (
     write_repeats,
     write_span,
 )
+from logs.compaction.table_names import TableNames
 from logs.listing import day_digest, list_day
 from logs.models import DayPart
 from logs.parts import drop_parts, lock_files, lock_part, mark_damaged, part_key, read_parts, save_part
@@ -71,6 +72,7 @@ class HourlyDay:
         files: the keys of the spans' Parquet files, in the order of the rows.
         rollups: a local file for each table of the rollups; empty if there are no rows.
         spans: the build of each span, by number.
+        table_names: how its objects spell the names of tables.
     """
 
     listing: DayListing
@@ -82,6 +84,7 @@ class HourlyDay:
     quarantined: Sequence[InvalidEntry]
     rollups: Mapping[str, Path]
     spans: Mapping[int, str]
+    table_names: TableNames
 
     def require_current(self) -> None:
         """Lock the files until the transaction ends.
@@ -140,6 +143,8 @@ def compact_by_hours(
         [InvalidEntry(*item) for fact in facts for item in fact["quarantined"]],
         rollups,
         {number: part.build for number, part in spans.items()},
+        # An hour that an earlier release built has none.
+        TableNames.merge(fact.get("tableNames") for fact in facts),
     )
 
 
@@ -227,6 +232,7 @@ def _build_hour(store: ObjectStore, part: DayPart, *, previous: str, directory: 
         "quarantined": [
             (item.key, item.position, item.reason.replace("\0", "�")) for item in compacted.quarantined
         ],
+        "tableNames": asdict(compacted.table_names),
         "spans": {str(number): asdict(span) for number, span in spans.items()},
     }
     _store_part(store, part, files)

@@ -235,6 +235,7 @@ def _upload_file(store: ObjectStore, compacted: CompactedDay) -> _BuiltDay:
         duplicates=compacted.duplicates,
         quarantined=compacted.quarantined,
         hours=compacted.hours,
+        table_names=compacted.table_names,
     )
     file = compacted.file
     if file is None:
@@ -259,6 +260,7 @@ def _build_by_hours(
         duplicates=hourly.duplicates,
         quarantined=hourly.quarantined,
         hours={},
+        table_names=hourly.table_names,
     )
     rollup = _make_rollup(hourly.rollups, directory=directory) if hourly.rollups else None
     return _BuiltDay(hourly.listing, partition, rollup=rollup, hourly=hourly)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from logs.compaction.convert import SCHEMA
 from logs.compaction.previous import HourState, PreviousBuild, hours_to_read, write_reused_rows
 from logs.compaction.rows import InvalidEntry, read_rows
+from logs.compaction.table_names import TableNames, count_table_names
 from logs.compaction.writer import WrittenFile, write_day
 from logs.layout import hour_of, hour_of_any
 from logs.listing import mark_as_changed
@@ -44,6 +45,7 @@ class CompactedDay:
         listing: its objects.
         hours: the state of each hour, for the next build.
         read_count: how many of the objects were read.
+        table_names: how its rows spell the names of tables.
     """
 
     file: Path | None
@@ -52,6 +54,7 @@ class CompactedDay:
     listing: DayListing
     hours: Mapping[int, HourState]
     read_count: int
+    table_names: TableNames
 
     @property
     def duplicates(self) -> int:
@@ -170,6 +173,7 @@ def _compacted_day(
         listing,
         _hour_states(listing, written, previous=previous, read_hours=read_hours),
         sum(len(objects.entries) for hour, objects in listing.hours.items() if hour in read_hours),
+        TableNames() if written is None else count_table_names(written.path),
     )
 
 

@@ -13,7 +13,7 @@ from rules.diff import diff_rules
 from rules.language import complete_rule
 from rules.lint import GrosslyMalformed, lint_deletions, lint_write, report_lint
 from rules.markers import active_marker_targets
-from rules.ruleset import read_ruleset
+from rules.ruleset import read_ruleset, with_log
 from rules.wording import say
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.http.difference import diff_texts
@@ -110,7 +110,7 @@ def check_text(tenant_id: UUID, text: str, *, confirmed: Collection[str] = ()) -
             active_marker_targets=targets,
             confirmed=confirmed,
             caching=stored.caching,
-            tables=stored.tables,
+            tables=with_log(stored.tables, tenant_id),
         )
     except GrosslyMalformed as error:
         return TextCheck([LineFinding(0, "error", "wrong-type", str(error))], lines=None)

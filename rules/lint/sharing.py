@@ -3,24 +3,28 @@
 A rule is safe for a table if it varies by user, if its conditions exclude every statement that reads the
 table, or if an earlier rule certainly decides all such statements that it matches, without sharing a result.
 A condition excludes a table by its spelling, as Gateways compare it, and only if it ignores case, as
-warehouses do. The tables that a rule is for (``eq``, ``in``) are compared in the normal form of names.
+warehouses do. So each spelling in the log counts as a table of its own. The tables that a rule is for
+(``eq``, ``in``) are compared in the normal form of names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.casefold import fold_case
+from rules.conditions.globs import glob_matches
 from rules.conditions.implication import implies
 from rules.conditions.keys import CONDITION_KEYS, Kind
 from rules.conditions.model import Test
 from rules.conditions.normal import Choice, Literal
 from rules.conditions.operators import Operator
 from rules.language import Action
+from rules.tables.logged import LoggedNames
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from rules.conditions.normal import Conjunction
     from rules.lint.nodes import ValidRule
@@ -33,16 +37,14 @@ _MAX_NAMED: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """A pattern of tables, what it means, and the test for statements that read a table of this spelling."""
+    """A pattern of tables or a spelling in the log, and the test for statements that read such a name.
+
+    ``may_be`` returns True if a name in a condition is such a table or may be.
+    """
 
     pattern: str
-    meant: TablePattern
-    warehouse: WarehouseTables
+    may_be: Callable[[str], bool]
     reads: Literal
-
-    def may_be(self, name: str) -> bool:
-        """Return True if a name, however it is spelled, is such a table or may be."""
-        return self.meant.compare(self.warehouse.read(name)).counts
 
 
 def find_shared(
@@ -52,7 +54,7 @@ def find_shared(
 
     The last value is False if there was no time to be sure. A rule that is not yielded is safe.
     """
-    tables = _read(warehouse.personal, warehouse)
+    tables = _read(warehouse.personal, warehouse, is_late)
     safe: list[Conjunction] = []
     for rule in rules:
         if not tables:
@@ -76,16 +78,24 @@ def find_shared(
 def find_deciding(
     rules: Sequence[ValidRule],
     patterns: Sequence[str],
-    warehouse: WarehouseTables,
+    warehouse: WarehouseTables | None,
     *,
+    actions: Collection[Action] = (Action.CACHE,),
     is_late: Callable[[], bool] = lambda: False,
 ) -> Iterator[ValidRule]:
-    """Yield the enabled cache rules that can decide a statement which reads a table with such a name.
+    """Yield the enabled rules with such an action that can decide a statement which reads a table.
 
-    When it is late, further cache rules are yielded without looking. A rule that is not yielded certainly
-    decides no such statement.
+    When it is late, further rules are yielded without looking. A rule that is not yielded certainly decides
+    no such statement.
+
+    Args:
+        warehouse: says what names mean. None: the patterns are the names in the statement, but for case.
     """
-    tables = _read(patterns, warehouse)
+    tables = (
+        [_Table(name, partial(_equal, name), _reading(name)) for name in patterns]
+        if warehouse is None
+        else _read(patterns, warehouse, is_late)
+    )
     earlier: list[Conjunction] = []
     for rule in rules:
         if not tables:
@@ -93,7 +103,7 @@ def find_deciding(
         if not rule.rule.enabled or rule.normal is None:
             continue
         condition = _without_case(rule.normal)
-        if rule.rule.action is Action.CACHE and (
+        if rule.rule.action in actions and (
             is_late() or _find_tables(condition, tables, earlier, is_late)[0]
         ):
             yield rule
@@ -107,6 +117,8 @@ def _find_tables(
     """Return the first patterns that a rule shares, and whether there was no time for a certain answer."""
     shared: list[str] = []
     for table in tables:
+        if is_late():
+            return [*shared, table.pattern], True
         if _excludes(condition, table):
             continue
         narrow = condition | {table.reads}
@@ -122,11 +134,27 @@ def _find_tables(
     return shared, False
 
 
-def _read(patterns: Iterable[str], warehouse: WarehouseTables) -> list[_Table]:
-    return [
-        _Table(pattern, warehouse.pattern(pattern), warehouse, _reading(pattern))
-        for pattern in dict.fromkeys(patterns)
-    ]
+def _read(patterns: Iterable[str], warehouse: WarehouseTables, is_late: Callable[[], bool]) -> list[_Table]:
+    """Return the patterns, then the spellings in the log that they mean or may mean and do not match."""
+
+    def table(text: str, meant: TablePattern) -> _Table:
+        return _Table(text, lambda name: meant.compare(warehouse.read(name)).counts, _reading(text))
+
+    meant = {pattern: warehouse.pattern(pattern) for pattern in patterns}
+    tables = [table(*item) for item in meant.items()]
+    logged = LoggedNames(warehouse)
+    for pattern, means in meant.items():
+        if is_late():
+            break
+        folded = fold_case(pattern)
+        tables += [
+            table(text, means) for text in logged.find(means) if not glob_matches(folded, fold_case(text))
+        ]
+    return tables
+
+
+def _equal(one: str, other: str) -> bool:
+    return fold_case(one) == fold_case(other)
 
 
 def _reading(pattern: str) -> Literal:

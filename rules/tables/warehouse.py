@@ -1,4 +1,4 @@
-"""What a tenant's configuration says of the tables of its warehouse. Contract: TenantConfig. No Django."""
+"""What is known of the tables of a tenant's warehouse. Contract: TenantConfig. No Django."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WarehouseTables:
-    """``database``, ``perUserTables`` and ``views`` of ``warehouse``.
+    """``database``, ``perUserTables`` and ``views`` of ``warehouse``, and the names in the log.
 
     Attributes:
         database: the normal form of the database of names with a schema alone; empty if none is configured.
         per_user: patterns of the tables that differ per user; None if the tenant does not say.
         views: each view with the tables that it reads, as they are spelled.
+        logged: how the log of the last 28 days spells names of tables; empty where no log is known.
     """
 
     database: str = ""
     per_user: tuple[str, ...] | None = None
     views: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    logged: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, config: Mapping[str, Any]) -> WarehouseTables:

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Membership, PersonalAccessToken
 from accounts.models.users import MembershipRole
 from rules.write import write_ruleset
+from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_entries
@@ -89,3 +90,16 @@ def test_it_takes_the_same_number_of_queries(world: World) -> None:
         write_ruleset(tenant_id=world.tenant.pk, document={"rules": [{"id": f"r{number}"}]}, actor="x")
         factories.pat_token(world.owner, "config:read", tenants=[str(world.tenant.pk)])
     assert count() == before
+
+
+def test_it_says_in_how_many_ways_the_log_names_a_table(world: World) -> None:
+    client = ApiClient(factories.sign_in(world.owner))
+    address = f"/tenants/{world.tenant.pk}/setup"
+    assert (body := client.get(address).json())["spellings"] == []
+    assert body["spellingsComplete"]
+    entries = [{"logId": name, "tables": [name]} for name in ("s.a", '"p".s.a', "p.s.a", "s.b")]
+    save_entries(world.tenant.pk, now().date(), entries)
+    call_command("rebuild", tenant=world.tenant.pk)
+    body = client.get(address).json()
+    assert body["spellings"] == [{"table": "p.s.a", "spellings": ['"p".s.a', "p.s.a", "s.a"]}]
+    assert body["spellingsComplete"]

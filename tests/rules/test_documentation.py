@@ -20,6 +20,7 @@ SECTIONS = dict(re.findall(r"^### ([a-z-]+)\n(.*?)(?=^### |\Z)", FINDINGS, re.DO
 DELETIONS = {"rule-removed-still-referenced", "rule-removed-active-marker"}
 #: The finding that depends on the configuration of the tenant.
 SHARED = "per-user-table-shared"
+SPELLED = "table-spelled-otherwise"
 #: Findings about rulesets that are too large for an example.
 LIMITS = {"too-complex", "more-errors", "warnings-incomplete", "more-warnings"}
 
@@ -84,7 +85,7 @@ def test_examples_of_the_language_have_no_findings(example: dict[str, Any]) -> N
     assert report_lint(lint_ruleset(example)) == RuleLintResult(valid=True, errors=[], warnings=[])
 
 
-@pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS - LIMITS - {SHARED}))
+@pytest.mark.parametrize("code", sorted(FINDING_KINDS.keys() - DELETIONS - LIMITS - {SHARED, SPELLED}))
 def test_the_example_of_a_finding_causes_it(code: str) -> None:
     (example,) = examples(SECTIONS[code])
     caching = CachingDefaults(enabled=code != "cache-disabled")
@@ -127,3 +128,16 @@ def test_the_example_of_a_shared_table_causes_its_finding_and_the_cures_cure_it(
     excluding = json.loads(re.findall(r"`(\{\"not.*?\})`", SECTIONS[SHARED])[0])
     for cured in (rule | {"varyBy": ["userName"]}, rule | {"conditions": excluding}):
         assert lint_ruleset({"rules": [cured]}, tables=tables).valid
+
+
+def test_the_example_of_another_spelling_causes_its_finding_and_the_cure_cures_it() -> None:
+    (example,) = examples(SECTIONS[SPELLED])
+    logged = json.loads(re.findall(r"`(\{\"tables.*?\})`", SECTIONS[SPELLED])[0])["tables"]
+    tables = WarehouseTables(logged=tuple(logged))
+    assert [it.code for it in lint_ruleset(example, tables=tables).warnings] == [SPELLED]
+    assert not lint_ruleset(example).warnings
+    bypass, cache = example["rules"]
+    cured = bypass | {
+        "conditions": {"tables": json.loads(re.findall(r"`(\{\"containsAny.*?\})`", SECTIONS[SPELLED])[0])}
+    }
+    assert not lint_ruleset({"rules": [cured, cache]}, tables=tables).warnings

@@ -32,6 +32,7 @@ from rules.lint.checks import (  # noqa: F401, I001 - imported to register, in t
     shared_across_users,
     shares_everything,
     matches_everything,
+    table_spelled_otherwise,
     unreachable_rule,
     duplicate_conditions,
     contradictory_conditions,
