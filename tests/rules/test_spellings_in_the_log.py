@@ -74,7 +74,7 @@ def test_a_bypass_does_not_make_another_spelling_safe_to_share() -> None:
 @pytest.mark.django_db
 def test_a_tenant_whose_log_has_another_spelling(world: World) -> None:
     client = ApiClient(factories.sign_in(world.owner))
-    rules, drafts = (f"/config/tenants/{world.tenant.pk}/{it}" for it in ("rules", "drafts"))
+    rules, drafts = (f"/config/tenants/{world.tenant.pk}/{it}" for it in ("rules", "rules/drafts"))
     log(world, QUOTED, "hr.people")
     document = {"rules": [BYPASS, {**READS, "varyBy": ["userName"]}]}
     assert client.put(rules, document).status_code == 200
