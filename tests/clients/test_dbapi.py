@@ -95,7 +95,7 @@ def _tokens_around(statement: str, values: list[Any]) -> list[tuple[int, object]
     for place, value in zip(dbapi._places(statement), values, strict=True):
         start = place + sum(end - start - 1 for start, end in spans)
         spans.append((start, start + len(dbapi.with_parameters("?", [value]))))
-    found = []
+    found: list[tuple[int, object]] = []
     for offset, kind in duckdb.tokenize(text):
         at = len(text.encode()[:offset].decode())
         if not any(start < at < end for start, end in spans):

@@ -13,6 +13,7 @@ from sqlalchemy.engine import default
 from sqlalchemy.exc import CompileError, NoSuchTableError
 from sqlalchemy.sql import compiler
 from sqlalchemy.sql import sqltypes as types
+from sqlalchemy.sql.type_api import NativeForEmulated
 
 from tenantadmin_client import dbapi
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from sqlalchemy.engine import URL
+    from sqlalchemy.engine.interfaces import IsolationLevel
 
 #: The only table.
 TABLE = "proxy_logs"
@@ -68,7 +70,7 @@ class _Compiler(compiler.SQLCompiler):
             f"\n {word} {self.process(clause, **options)}" for word, clause in clauses if clause is not None
         )
 
-    def fetch_clause(self, select: Any, **options: Any) -> str:
+    def fetch_clause(self, select: Any, *_: Any, **options: Any) -> str:
         """Return FETCH FIRST as LIMIT: DuckDB takes no expression there, and neither a share nor ties."""
         if any(select._fetch_clause_options.values()):
             raise CompileError("The log has no FETCH FIRST with PERCENT or WITH TIES.")
@@ -115,8 +117,8 @@ class _Compiler(compiler.SQLCompiler):
             arguments.append(dbapi.literal(text))
         return f"{name}({', '.join(arguments)})"
 
-    def visit_aggregate_strings_func(self, function: Any, **options: Any) -> str:
-        return f"string_agg{self.function_argspec(function, **options)}"
+    def visit_aggregate_strings_func(self, fn: Any, **options: Any) -> str:
+        return f"string_agg{self.function_argspec(fn, **options)}"
 
     def visit_json_getitem_op_binary(self, binary: Any, operator: Any, **options: Any) -> str:
         """Return a part of a JSON document: as JSON, or in the type that ``as_string()`` asks for."""
@@ -175,7 +177,7 @@ class _TypeCompiler(compiler.GenericTypeCompiler):
         return "UUID"
 
 
-class _Interval(types.NativeForEmulated, types._AbstractInterval):
+class _Interval(NativeForEmulated, types._AbstractInterval):
     """A timedelta. SQLAlchemy's own Interval is a time since 1970 where a database lacks the type."""
 
     __visit_name__ = "INTERVAL"
@@ -274,11 +276,11 @@ class TenantadminDialect(default.DefaultDialect):
     def _get_default_schema_name(self, _: Any) -> str:
         return _SCHEMA
 
-    def get_isolation_level_values(self, _: Any) -> list[str]:
+    def get_isolation_level_values(self, _: Any) -> list[IsolationLevel]:
         """Return the only level: there are no transactions."""
         return ["AUTOCOMMIT"]
 
-    def get_isolation_level(self, _: Any) -> str:
+    def get_isolation_level(self, _: Any) -> IsolationLevel:
         """Return the only level."""
         return "AUTOCOMMIT"
 
