@@ -90,8 +90,9 @@ class Tools:
         """List the tenants that the token reaches: id and name of each."""
 
         def run(client: Client) -> Any:
-            items = client.pages("/config/tenants", "items")
-            return {"tenants": [{"id": item["name"], "name": item.get("tenantName")} for item in items]}
+            # The list of tenants has no names.
+            items = client.pages("/config/tenants/manifest", "items")
+            return {"tenants": [{"id": item["name"], "name": item["tenantName"]} for item in items]}
 
         return self._ask(ctx, run, start)
 
