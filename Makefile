@@ -22,14 +22,15 @@ PRETTIER := .cache/prettier
 SPARK := .cache/spark
 PYTHON_CLIENT := .cache/python-client
 CONTRACT := tenantadmin/lib/http/openapi.json
-SQLALCHEMY := .cache/sqlalchemy
+# The figures of clients/python/README.md are those of these releases.
+SQLALCHEMY := $(addprefix .cache/sqlalchemy/,1.4.54 2.0.58 2.1.9)
 SUPERSET := .cache/superset
 IMAGE := .cache/image
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
 DEV_REQUIREMENTS := $(RUN_REQUIREMENTS) requirements-dev.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow test-image test-sail test-spark test-superset test-providers test-ceph browser coverage mutants lint format bench fuzz contract screenshots clients lock clean
+.PHONY: help run test test-slow test-image test-sail test-spark test-sqlalchemy test-superset test-providers test-ceph browser coverage mutants lint format bench fuzz contract screenshots clients lock clean
 
 help: ## Say what can be made
 	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -71,6 +72,9 @@ test-sail: $(SPARK)/stamp ## Compare SQL on Spark Connect with DuckDB, on Sail, 
 test-spark: $(SPARK)/stamp ## The same on the Apache Spark that TEST_SPARK_URL names: sc://localhost:15002
 	@test -n "$$TEST_SPARK_URL" || { echo "Set TEST_SPARK_URL. docs/scaling.md says how to start a server."; exit 1; }
 	@$(SPARK)/bin/python -m pytest tests/logs/sql/test_spark.py -q -p no:cacheprovider $(ARGS)
+
+test-sqlalchemy: .venv/dev.stamp $(SQLALCHEMY:=/stamp) ## Run SQLAlchemy's own tests of dialects on each version that the client supports
+	@$(BIN)/pytest -q tests/clients/test_sqlalchemy_suite.py $(ARGS)
 
 test-superset: .venv/dev.stamp $(SUPERSET)/stamp ## Let Apache Superset, which is installed for it, draw a chart of the log
 	@$(BIN)/pytest -q tests/clients/test_superset.py
@@ -114,7 +118,7 @@ contract: .venv/dev.stamp ## Write the text of the contract, and the generated p
 	$(BIN)/python -m scripts.queries docs/analytics.md docs/savings.md
 	$(BIN)/python -m logs.sql.reference docs/sql.md
 
-clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(SQLALCHEMY)/stamp ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
+clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(filter .cache/sqlalchemy/2.0.%,$(SQLALCHEMY:=/stamp)) ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
 		--max-problems 1000 --config tests/clients/scripts/redocly.yaml $(CONTRACT)
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
@@ -171,11 +175,9 @@ $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/
 		$(call install_client,$$python,$(PYTHON_CLIENT)-$$version,cli$(comma)sqlalchemy) || exit 1; done
 	@touch $@
 
-# The figures of clients/python/README.md are those of these releases.
-$(SQLALCHEMY)/stamp: .venv/base.stamp
-	@for version in 1.4.54 2.0.58 2.1.9; do \
-		$(PYTHON) -m venv $(SQLALCHEMY)/$${version%.*} && \
-		$(SQLALCHEMY)/$${version%.*}/bin/python -m pip install --quiet "sqlalchemy==$$version" httpx pytest || exit 1; done
+.cache/sqlalchemy/%/stamp: .venv/base.stamp
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet sqlalchemy==$* httpx pytest
 	@touch $@
 
 # Superset 6.1 does not start with a newer Flask-Caching, and does not name cachetools among its requirements.

@@ -17,7 +17,7 @@ from tests.clients.programs import (
     NODE_MODULES,
     OPENAPI_GENERATOR,
     PYTHON_CLIENT,
-    SQLALCHEMY,
+    SQLALCHEMIES,
     SUPERSET,
     Service,
 )
@@ -42,7 +42,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "node": shutil.which("node") is not None and NODE_MODULES.is_dir(),
         "java": shutil.which("java") is not None and OPENAPI_GENERATOR.is_dir(),
         "installed": PYTHON_CLIENT.is_dir(),
-        "sqlalchemy": SQLALCHEMY.is_dir(),
+        "sqlalchemy": SQLALCHEMIES[0].is_dir(),
         "superset": SUPERSET.is_dir(),
     }
     left_out = [

@@ -24,8 +24,10 @@ PYTHON_CLIENT_WHEEL: Final = _CACHE / "python-client-wheel"
 PYTHON_CLIENTS: Final = sorted(path.parents[1] for path in _CACHE.glob("python-client*/bin/tenantctl")) or [
     PYTHON_CLIENT
 ]
-#: Environments of several versions of SQLAlchemy, which `make clients` installs.
-SQLALCHEMY: Final = _CACHE / "sqlalchemy"
+#: Environments of releases of SQLAlchemy: one that `make clients` installs, all after `make test-sqlalchemy`.
+SQLALCHEMIES: Final = sorted(path.parent for path in _CACHE.glob("sqlalchemy/*/stamp")) or [
+    _CACHE / "sqlalchemy/none"
+]
 #: The environment of Apache Superset, which `make test-superset` installs.
 SUPERSET: Final = _CACHE / "superset"
 
