@@ -20,8 +20,20 @@ if TYPE_CHECKING:
 
 #: The whole environment of the server: it does not get the caller's locale or PG* variables.
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "PATH": os.defpath}
+#: The server ends if its log (WAL) needs a new file, or a checkpoint writes the state of replication, and the
+#: disk is full. So the files of the log are used again, not removed, and there is no replication.
+_DURABLE = {"min_wal_size": "128MB", "max_wal_size": "128MB", "max_active_replication_origins": "0"}
 #: Settings for tests, which do not keep the data: the server does not wait for the disk, and vacuums nothing.
 _NOT_DURABLE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "autovacuum": "off"}
+#: Makes all files of the log at once, unless data are not kept.
+_MAKE_LOG_FILES = """
+DO $$ BEGIN
+    FOR number IN 1..8 LOOP
+        EXIT WHEN NOT current_setting('fsync')::boolean;
+        PERFORM pg_logical_emit_message(true, '', ''), pg_switch_wal();
+    END LOOP;
+END $$
+"""
 
 
 def prepare_data(layout: Layout, *, identity: Identity, durable: bool) -> None:
@@ -64,7 +76,7 @@ def server_command(layout: Layout, *, durable: bool) -> list[str]:
         "shared_buffers": "128MB",
         "timezone": "UTC",
         "log_timezone": "UTC",
-        **({} if durable else _NOT_DURABLE),
+        **(_DURABLE if durable else _NOT_DURABLE),
     }
     return [
         *(str(postgresql_program("postgres")), "-D", str(layout.postgresql_data)),
@@ -81,6 +93,9 @@ def is_ready(layout: Layout) -> bool:
             row = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone()
             if row is None:
                 connection.execute(f"CREATE DATABASE {DATABASE}")
+                connection.execute(_MAKE_LOG_FILES)
+                # Gives them free.
+                connection.execute("CHECKPOINT")
     except psycopg.OperationalError:
         return False
     return True

@@ -182,6 +182,16 @@ def test_data_survive_a_kill_of_both_servers(tmp_path: Path) -> None:
             assert client.get("kept") == b"value"
 
 
+def test_postgresql_has_the_space_of_its_log_from_the_first_start(tmp_path: Path) -> None:
+    """On a full disk it goes on with these files."""
+    with embedded.running(tmp_path, redis=False), connect(tmp_path) as connection:
+        for _ in range(2):
+            row = connection.execute("SELECT count(*), sum(size) FROM pg_ls_waldir()").fetchone()
+            assert row is not None
+            assert row[0] >= 6, row
+            connection.execute("CHECKPOINT")
+
+
 def test_data_of_redis_6_are_kept(tmp_path: Path) -> None:
     """Until release 0.2, the server was Redis 6.2, which appends to one file. Valkey has a folder of them."""
     (tmp_path / "redis").mkdir()
