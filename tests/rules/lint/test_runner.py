@@ -97,10 +97,10 @@ def test_all_findings_are_reported_in_document_order() -> None:
         ("duplicate-conditions", "/rules/3/conditions"),
         ("shares-everything", "/rules/4"),
         ("matches-everything", "/rules/4"),
-        ("unreachable-rule", "/rules/4"),
-        ("duplicate-conditions", "/rules/4"),
         ("caches-non-deterministic", "/rules/4"),
         ("caches-writes", "/rules/4"),
+        ("unreachable-rule", "/rules/4"),
+        ("duplicate-conditions", "/rules/4"),
     ]
     assert result.normalized is None
 
