@@ -186,9 +186,8 @@ def test_postgresql_has_the_space_of_its_log_from_the_first_start(tmp_path: Path
     """On a full disk it goes on with these files."""
     with embedded.running(tmp_path, redis=False), connect(tmp_path) as connection:
         for _ in range(2):
-            row = connection.execute("SELECT count(*), sum(size) FROM pg_ls_waldir()").fetchone()
-            assert row is not None
-            assert row[0] >= 6, row
+            files = connection.execute("SELECT name FROM pg_ls_waldir()").fetchall()
+            assert len(files) >= 6, files
             connection.execute("CHECKPOINT")
 
 
