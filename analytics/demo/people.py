@@ -6,7 +6,8 @@ The functions may be called again. They do not change existing rows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from accounts.billing.accounts import create_account
 from accounts.models import Account, Tenant, User
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from accounts.models.billing import Plan
     from analytics.demo.reading import People, Person
 
+_AGE: Final = timedelta(days=60)
+
 
 @dataclass(frozen=True, slots=True)
 class DemoUsers:
@@ -39,7 +42,10 @@ class DemoUsers:
 
 
 def ensure_users(people: People) -> DemoUsers:
-    """Create the missing users, without a password. Those in whose name the demo acts have signed in."""
+    """Create the missing users, without a password. Those in whose name the demo acts have signed in.
+
+    They are older than the logs of the demo.
+    """
     return DemoUsers(
         admin=_ensure_user(people.admin, role=PrimaryRole.ADMIN),
         owner=_ensure_user(people.owner, last_login=now()),
@@ -88,4 +94,7 @@ def ensure_tenant(document: Mapping[str, Any], *, account_id: UUID, owner: User,
 
 def _ensure_user(person: Person, **more: Any) -> User:
     user = User.objects.filter(email=person.email).first()
-    return user or User.objects.create_user(person.email, display_name=person.name, **more)
+    created_at = now() - _AGE
+    return user or User.objects.create_user(
+        person.email, display_name=person.name, created_at=created_at, **more
+    )

@@ -98,8 +98,9 @@ def test_a_tenant_whose_log_has_another_spelling(world: World) -> None:
 
     path = f"/tenants/{world.tenant.pk}/invalidations"
     tables = {"tables": ["hr.people"]}
-    assert client.post(f"{path}/preview", tables).json()["ruleIds"] == []
+    gateway = ApiClient(factories.pat_token(world.owner, "cache-admin", tenants=[str(world.tenant.pk)]))
+    assert gateway.post(f"{path}/preview", tables).json()["ruleIds"] == []
     Partition.objects.update(table_names={"counts": {"people": 1}, "complete": True})
-    assert client.post(f"{path}/preview", tables).json()["ruleIds"] == ["reads"]
-    markers = client.post(path, tables).json()["markers"]
+    assert gateway.post(f"{path}/preview", tables).json()["ruleIds"] == ["reads"]
+    markers = gateway.post(path, tables).json()["markers"]
     assert [it["targetRuleId"] for it in markers] == ["reads"]

@@ -15,7 +15,6 @@ const app = /** @type {HTMLElement} */ (document.getElementById("app"));
 const view = h("main", { id: "view", tabindex: -1 });
 const OPEN = ["/signin", "/terms", "/open"];
 const bar = h("aside.staff", { "aria-label": "Staff" });
-app.before(bar);
 
 /** @type {{route: Route | null}} the page before */
 const before = { route: null };
@@ -106,8 +105,8 @@ async function refused(tenant, route) {
 /** Say whose tenant staff look at, as whom, why, and whether they may read its log. */
 async function drawBar() {
   const opened = staff();
-  bar.hidden = opened === null;
-  if (!opened) return fill(bar);
+  if (!opened) return bar.remove();
+  if (!bar.isConnected) app.before(bar);
   const { email, roles } = await person();
   const { tenant, name, reason, until } = opened;
   fill(

@@ -210,7 +210,7 @@ def test_tokens_of_a_sign_in_from_elsewhere_are_asked_about(
         tab.goto(f"{home}?{sign_in(demo.member)}#/")
         tab.click(f"text=Stay {demo.owner.email}")
         tab.wait_for_selector("tbody tr")
-        assert demo.owner.display_name in tab.inner_text("aside")
+        assert demo.owner.display_name in tab.inner_text("aside.side")
 
 
 def test_an_act_that_needs_a_second_factor_leads_to_it_and_asks_why(

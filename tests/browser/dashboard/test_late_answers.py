@@ -97,7 +97,7 @@ def test_the_newer_of_two_answers_stays(demo: Demo, own_origin: str, open_as: Ca
         own = shown.inner_text()
         with held(page, "**/rules/history/diff?*") as asked:
             with page.expect_request("**/rules/history/diff?*"):
-                against.select_option("now")
+                against.select_option(str(before.seq + 2))
             against.select_option("")
             expect(shown).to_have_text(own, use_inner_text=True)
             assert len(asked) == 1

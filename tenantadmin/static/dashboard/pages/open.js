@@ -20,7 +20,11 @@ export async function show({ query }) {
   const secret = takeSecret();
   // The code does not stay in the address.
   history.replaceState(null, "", "#/open");
-  if (!secret) return empty("This was not begun in this tab.", a(openingPage(id), "Open it again"));
+  if (!secret)
+    return [
+      h("h1", "Open a tenant"),
+      empty("This was not begun in this tab.", id && a(openingPage(id), "Open it again")),
+    ];
   const answer = await call(
     "POST /oauth/token",
     {
