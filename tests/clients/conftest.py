@@ -13,6 +13,7 @@ from django.core.management import call_command
 from accounts.access.scopes import Scope
 from tenantadmin.celery import app
 from tests import factories
+from tests.beat import starting_jobs
 from tests.clients.programs import (
     NODE_MODULES,
     OPENAPI_GENERATOR,
@@ -73,7 +74,7 @@ def worker() -> Iterator[None]:
 
 
 @pytest.fixture
-def service(live_server: LiveServer) -> Service:
+def service(live_server: LiveServer) -> Iterator[Service]:
     world = factories.make_world()
     cache.clear()
     entries = [
@@ -91,4 +92,5 @@ def service(live_server: LiveServer) -> Service:
     save_entries(world.tenant.pk, date(2026, 3, 1), entries, name="07/a.json")
     call_command("rebuild", tenant=world.tenant.pk, verbosity=0)
     pat = factories.pat_secret(world.owner, *_SCOPES, tenants=[str(world.tenant.pk)])
-    return Service(str(live_server.url), pat, str(world.tenant.pk))
+    with starting_jobs():
+        yield Service(str(live_server.url), pat, str(world.tenant.pk))
