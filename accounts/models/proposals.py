@@ -35,7 +35,7 @@ class Proposal(Pending):
     effect = models.CharField(max_length=40)
     #: A tenant or an account.
     resource_id = models.UUIDField()
-    #: The email of whom it is about.
+    #: The email of the person whose rights would change.
     person = models.CharField(max_length=320)
     #: The permissions of a grant.
     detail = models.CharField(max_length=400, blank=True, default="")
