@@ -12,7 +12,7 @@ registry.register("tenantadmin", "dialect", "WritingDialect")
 registry.register("tenantadmin.rest", "dialect", "WritingDialect")
 pytest.register_assert_rewrite("sqlalchemy.testing.assertions")
 
-from requirements import EXCLUDED  # noqa: E402
+from offered import EXCLUDED  # noqa: E402
 from sqlalchemy.testing.plugin import pytestplugin  # noqa: E402
 from sqlalchemy.testing.plugin.pytestplugin import *  # noqa: E402, F403
 
