@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.job import Job
+    from rules.tables.warehouse import WarehouseTables
 
 #: The most proposals that are kept. Each is replayed.
 MAX_PROPOSALS: Final = 6
@@ -81,6 +82,7 @@ def mine(
     job: Job,
     documents: Sequence[Mapping[str, Any]],
     *,
+    tables: WarehouseTables,
     dismissed: Mapping[str, int],
     report: Callable[[float], None] = lambda _: None,
 ) -> Advice:
@@ -89,6 +91,7 @@ def mine(
     Args:
         connection: a DuckDB of the caller alone; temporary tables are left in it.
         documents: the current rules as they are stored.
+        tables: what the tenant says of its tables, with the names in its log, as lint has them.
         dismissed: the estimates (ms saved) of dismissed recommendations, by fingerprint. A recommendation
             comes back when it would save twice as much.
         report: called with the progress, 0 to 1. It may raise an exception to end the mining.
@@ -102,7 +105,7 @@ def mine(
         outcome,
         gateway=measurer.gateway,
         counted_from=day_start_ms(job.first_day),
-        warehouse=job.tables,
+        warehouse=tables,
     )
     current = Current(
         connection,
@@ -114,7 +117,7 @@ def mine(
         measurer.warehouse_ms,
         job.first_day,
         job.last_day,
-        job.tables,
+        tables,
     )
     cached = cache.mine(current)
     sleeping, suspending = sleep.propose(current, job, cached)

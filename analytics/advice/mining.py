@@ -28,7 +28,7 @@ from analytics.replay.priority import run_at_low_priority
 from analytics.summaries.engine import replay_engine
 from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
-from rules.ruleset import read_ruleset
+from rules.ruleset import read_ruleset, with_log
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import build_lock
 
@@ -158,6 +158,7 @@ def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
             engine.connection,
             collected.as_job(store),
             collected.current,
+            tables=with_log(collected.tables, tenant_id),
             dismissed={fingerprint: estimate for fingerprint, _, estimate in dismissed},
             report=report,
         )

@@ -108,7 +108,7 @@ class Current:
         lifetimes: by the index of the rule, with the rule's markers in the log.
         risk: by rule id, the low and the high count of hits at risk, and the count of all hits.
         warehouse_ms: the warehouse time in the window under these rules.
-        tables: what the tenant says of its tables.
+        tables: what the tenant and its log say of its tables.
     """
 
     connection: DuckDBPyConnection
@@ -145,7 +145,7 @@ class Current:
 
     @cached_property
     def _warnings(self) -> set[tuple[str, str | None]]:
-        result = lint_ruleset({"rules": list(self.documents)})
+        result = lint_ruleset({"rules": list(self.documents)}, tables=self.tables)
         return {(finding.code, finding.rule_id) for finding in result.warnings}
 
     def is_clean(self, edits: Sequence[RuleEdit]) -> bool:

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from rules.conditions.casefold import fold_case
-from rules.conditions.globs import glob_matches
 from rules.conditions.implication import implies
 from rules.conditions.keys import CONDITION_KEYS, Kind
 from rules.conditions.model import Test
@@ -146,10 +145,7 @@ def _read(patterns: Iterable[str], warehouse: WarehouseTables, is_late: Callable
     for pattern, means in meant.items():
         if is_late():
             break
-        folded = fold_case(pattern)
-        tables += [
-            table(text, means) for text in logged.find(means) if not glob_matches(folded, fold_case(text))
-        ]
+        tables += [table(text, means) for text in logged.find_missed(pattern, means)]
     return tables
 
 

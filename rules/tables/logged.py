@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from rules.conditions.casefold import fold_case
+from rules.conditions.globs import glob_matches
 from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:
@@ -29,6 +31,11 @@ class LoggedNames:
             means = sorted(name for name in candidates if pattern.compare(name).counts)
             self._found[pattern] = [text for name in means for text in self._texts[name]]
         return self._found[pattern]
+
+    def find_missed(self, text: str, pattern: TablePattern) -> list[str]:
+        """Return the spellings of these tables that the text of a pattern does not match."""
+        folded = fold_case(text)
+        return [name for name in self.find(pattern) if not glob_matches(folded, fold_case(name))]
 
     def spelled_otherwise(self) -> list[tuple[TableName, list[str]]]:
         """Return the tables with several spellings, those with most first.

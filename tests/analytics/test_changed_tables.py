@@ -129,6 +129,8 @@ def test_the_target_of_a_statement_has_changed(statement: str, changed: set[str]
         ("UPDATE prod.public.orders SET x = ?", ["orders", "b"], {"prod.public.orders"}),
         ("UPDATE orders SET x = ?", ["a.orders", "b.orders", "c"], {"a.orders", "b.orders"}),
         ('DELETE FROM "a.orders"', ["a.orders", "b"], {"a.orders", "b"}),
+        ("DELETE FROM db..orders", ["db.public.orders", "b"], {"db.public.orders"}),
+        ('UPDATE "db" . . orders SET x = ?', ["db..orders", "b"], {"db.public.orders"}),
     ],
 )
 def test_the_target_may_be_spelled_otherwise_than_in_the_tables(

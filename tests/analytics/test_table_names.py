@@ -41,6 +41,7 @@ COLUMNS: dict[str, pa.DataType] = {
     "cacheKey": pa.string(),
     "userName": pa.string(),
     "hasNonDeterministicFunctions": pa.bool_(),
+    "adapterType": pa.string(),
 }
 SCHEMA = pa.schema(list(COLUMNS.items()))
 
@@ -59,13 +60,13 @@ def make_log(rows: Iterable[tuple[object, ...]]) -> duckdb.DuckDBPyConnection:
 
 def hit(rule: str, tables: Sequence[str], user: str = "ann") -> tuple[object, ...]:
     text = json.dumps(tables)
-    return (str(DAY), 60_000, 0, rule, "SELECT", text, False, False, "HIT", 30, rule, rule, user, False)
+    return (str(DAY), 60_000, 0, rule, "SELECT", text, False, False, "HIT", 30, rule, rule, user, False, "duckdb")
 
 
 def change(statement: str, tables: Sequence[str], *, is_ddl: bool = False) -> tuple[object, ...]:
     text = json.dumps(tables)
     own = (str(DAY), 50_000, 0, "w", statement, text, not is_ddl, is_ddl)
-    return (*own, "BYPASS", None, "w", None, "w", False)
+    return (*own, "BYPASS", None, "w", None, "w", False, "duckdb")
 
 
 def find_stale(rows: Iterable[tuple[object, ...]], warehouse: WarehouseTables = ANY_TABLES) -> set[str]:

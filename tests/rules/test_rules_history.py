@@ -147,8 +147,8 @@ def test_the_queries_of_each_operation(
     for path, expected in (("", 2), ("/history", 2), ("/history/1", 3), ("/history/diff?from=0&to=1", 2)):
         with django_assert_num_queries(expected):
             assert client.get(address + path).status_code == 200
-    with django_assert_num_queries(11):
-        # Rights, the ruleset, active markers; in one transaction: announce, stamp, update, the tables that
+    with django_assert_num_queries(12):
+        # Rights, the ruleset, active markers, names of tables in the log; in one transaction: announce, stamp, update, the tables that
         # differ per user, append.
         assert client.put(address, {"rules": [rule("x"), rule("r1")]}).status_code == 200
 

@@ -17,6 +17,7 @@ from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_text
 from rules.conditions import parse_conditions
 from rules.language import complete_rule
+from rules.tables.logged import LoggedNames
 from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
@@ -129,7 +130,11 @@ def _find_part(current: Current, index: int, leaks: Sequence[_Leak]) -> Mapping[
     leaking = {series.statement for series in current.series_of(index) if series.statement.text in texts}
     parts: list[dict[str, Any]] = []
     if personal := current.tables.personal:
-        tables = {"tables": {"containsAny": list(personal), "ignoreCase": True}}
+        logged = LoggedNames(current.tables)
+        missed = {
+            name for text in personal for name in logged.find_missed(text, current.tables.pattern(text))
+        }
+        tables = {"tables": {"containsAny": [*personal, *sorted(missed)], "ignoreCase": True}}
         condition = parse_conditions(tables)
         others = {statement for statement in leaking if not statement.fits(condition)}
         parts += [tables] if others != leaking else []

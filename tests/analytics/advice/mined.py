@@ -47,7 +47,7 @@ def run(
 ) -> Advice:
     job = replace(make_job(files, rules), tables=tables, pricing=Pricing.of(prices))
     with duckdb.connect(config={"threads": 1}) as connection:
-        return mine(connection, job, rules, **{"dismissed": {}, **options})
+        return mine(connection, job, rules, **{"tables": tables, "dismissed": {}, **options})
 
 
 def run_log(

@@ -166,6 +166,22 @@ def test_a_rule_that_shares_a_table_that_differs_per_user(tmp_path: Path) -> Non
     check_promises(files, rules, advice, tables)
 
 
+def test_a_cure_names_a_table_as_the_log_spells_it(tmp_path: Path) -> None:
+    """Lint refuses what shares such a table by another spelling, so no cure may."""
+    given = [cached("all", "hr.*", '"hr".*', "s.orders", varyBy=[])]
+    log = own_reads('SELECT name FROM "hr"."people"', '"hr"."people"') + own_reads()
+    tables = WarehouseTables(per_user=("hr.people",), logged=("s.orders", '"hr"."people"'))
+    files, rules, advice = run_log(tmp_path, log, given, tables=tables)
+    found = the(advice, "leak-fix")
+    (bypass,) = [other for other in found["alternatives"] if other["variant"] == "bypass"]
+    part = {"tables": {"containsAny": ["hr.people", '"hr"."people"'], "ignoreCase": True}}
+    assert bypass["rules"][0]["conditions"] == {"all": [rules[0]["conditions"], part]}
+    for variant in (found, *found["alternatives"]):
+        lint = lint_ruleset({"rules": with_it(rules, variant)}, tables=tables)
+        assert (lint.errors, lint.warnings) == ((), ())
+    check_promises(files, rules, advice, tables)
+
+
 def test_more_statements_than_a_rule_names_are_cured_by_varying(tmp_path: Path) -> None:
     many = [
         arrival

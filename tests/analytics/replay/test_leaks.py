@@ -50,7 +50,7 @@ def find_leaks(directory: Path, *, subject: dict[str, Any], current: dict[str, A
 
 
 def test_a_leak_ends_where_results_vary_by_user_and_begins_where_they_are_shared(tmp_path: Path) -> None:
-    leak = {"ruleId": "c", "ruleName": "Customers", "statements": 2, "users": 3, "words": ["current_user()"]}
+    leak = {"ruleId": "c", "ruleName": "Customers", "statements": 2, "users": 3, "words": ("current_user()",)}
     assert find_leaks(tmp_path / "1", subject=OWN, current=SHARED) == {"ended": [leak], "begun": []}
     assert find_leaks(tmp_path / "2", subject=SHARED, current=OWN) == {"ended": [], "begun": [leak]}
 

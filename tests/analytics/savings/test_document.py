@@ -169,11 +169,12 @@ def test_the_order_of_the_log_does_not_matter() -> None:
 
 
 def test_entries_of_clocks_apart_are_awake_when_they_say_and_busy_on_the_day_of_their_object() -> None:
-    """The Gateway's clock was a day and an hour early, two hours late, and three days late."""
-    rows = [miss(-25 * HOUR, MINUTE), miss(26 * HOUR, MINUTE), miss(72 * HOUR, MINUTE)]
+    """The Gateway's clock was off by -25, 2, 47 and 48 hours. The last is too far."""
+    rows = [miss(hours * HOUR, MINUTE) for hours in (-25, 26, 71, 72)]
     body = savings(rows, first=DAY - timedelta(2), last=DAY + timedelta(1))
     assert [day["withCache"]["billedMs"] for day in body["days"]] == [6 * MINUTE, 0, 0, 6 * MINUTE]
     assert [day["withCache"]["busyMs"] for day in body["days"]] == [0, 0, 3 * MINUTE, 0]
+    assert body["unmeasured"] == 1
 
 
 def test_days_without_a_log_bill_what_reaches_into_them() -> None:

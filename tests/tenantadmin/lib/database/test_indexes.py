@@ -78,7 +78,7 @@ def test_partitions_get_their_index_before_the_table_takes_it_over(sample: Proje
     run(ADD_INDEX, state)
     assert read_indexes() == complete
 
-    at = now().replace(year=2001, month=2)
+    at = now().replace(year=2001, month=2, day=1)
     ensure_month("logs_sample", at)
     assert read_indexes() == {**complete, "logs_sample_2001_02_size_idx": (True, "sample_small")}
 
