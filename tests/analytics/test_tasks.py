@@ -24,7 +24,7 @@ from analytics.summaries.days import rebuild_day
 from analytics.summaries.rebuild import rebuild_period
 from logs.models import LogSweep, Partition, PendingBuild, SupersededFile
 from logs.partitions import GRACE, delete_superseded
-from logs.pending import ATTEMPTS_TO_WAIT_FOR, GATHER, RETRY, finish_day, mark_days, read_mark
+from logs.pending import ATTEMPTS_TO_WAIT_FOR, GATHER, LONGEST_RETRY, RETRY, finish_day, mark_days, read_mark
 from tenantadmin.celery import app
 from tenantadmin.lib.core.queues import queue_length
 from tenantadmin.lib.core.timestamps import now
@@ -132,6 +132,7 @@ def test_the_length_of_a_queue() -> None:
 
 
 def test_days_that_end_together_share_one_rebuild_of_their_periods(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("logs.pending.GATHER", LONGEST_RETRY)
     runs: list[str] = []
     days = [date(2026, 1, number) for number in range(1, 6)]
     for day in days:
