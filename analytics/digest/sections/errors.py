@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from analytics.digest.changes import find_last_write
 from analytics.digest.facts import FactQuery, Section, Unit, name_time
 from logs.columns import MAX_TIMESTAMP
+from logs.definitions import ERROR, REQUEST
 from logs.layout import HOUR_MS
-from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,8 +28,8 @@ FACTOR: Final = 3
 #: The usual number is the mean over the hours of this many days before. Days without entries do not count.
 _BASE_DAYS: Final = 7
 _MOST: Final = 5
-_ERRORS: Final = "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))"
-_REQUESTS: Final = f"count(*) FILTER ({COUNTED})"
+_ERRORS: Final = f"count(*) FILTER ({ERROR})"
+_REQUESTS: Final = f"count(*) FILTER ({REQUEST})"
 
 
 def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.digest.changes import find_coincidence
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from analytics.digest.periods import LOOK_BACK_DAYS
+from logs.definitions import CACHED, HIT
 from logs.layout import HOUR_MS
 from logs.quoting import quote_value
 
@@ -32,8 +33,8 @@ _MOST: Final = 5
 #: The fewest hits and misses of an hour that can be the start of a move.
 _MIN_HOUR: Final = 5
 
-_TOTAL: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS'))"
-_HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
+_TOTAL: Final = f"count(*) FILTER ({CACHED})"
+_HITS: Final = f"count(*) FILTER ({HIT})"
 _RATE: Final = percent_sql(_HITS, _TOTAL)
 
 
@@ -136,10 +137,10 @@ def _find_moves(log: DigestLog, period: DigestPeriod, told: Mapping[str, date]) 
         f"""
         SELECT
             matchedRule AS ruleId,
-            count(*) FILTER (cacheStatus = 'HIT' AND {period.sql}) AS hits,
-            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {period.sql}) AS total,
-            count(*) FILTER (cacheStatus = 'HIT' AND {earlier}) AS hitsBefore,
-            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {earlier}) AS totalBefore
+            count(*) FILTER ({HIT} AND {period.sql}) AS hits,
+            count(*) FILTER ({CACHED} AND {period.sql}) AS total,
+            count(*) FILTER ({HIT} AND {earlier}) AS hitsBefore,
+            count(*) FILTER ({CACHED} AND {earlier}) AS totalBefore
         FROM proxy_logs WHERE ({period.sql} OR {period.earlier_sql}) AND matchedRule IS NOT NULL
         GROUP BY matchedRule HAVING total >= {MIN_REQUESTS} AND totalBefore >= {MIN_REQUESTS}"""
     )

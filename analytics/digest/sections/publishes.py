@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Section, Unit
+from logs.definitions import CACHED, STORED_MISS
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
@@ -72,11 +73,11 @@ def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date
         "SELECT again.ms FROM ("
         "SELECT matchedRule, queryHash, min(timestamp) AS at, "
         "arg_min_null(warehouseExecutionTimeMs, timestamp) AS ms FROM proxy_logs "
-        f"WHERE day BETWEEN '{written_on}' AND '{last}' AND cacheStatus = 'MISS' "
+        f"WHERE day BETWEEN '{written_on}' AND '{last}' AND {STORED_MISS} "
         f"AND timestamp >= {write.at}{until} GROUP BY matchedRule, queryHash) AS again "
         "JOIN (SELECT matchedRule, queryHash, max(cacheExpiresAt) AS expiresAt FROM proxy_logs "
         f"WHERE day BETWEEN '{days_before(written_on, _STORES_DAYS)}' AND '{written_on}' "
-        f"AND cacheStatus IN ('HIT', 'MISS') AND timestamp < {write.at} "
+        f"AND {CACHED} AND timestamp < {write.at} "
         "GROUP BY matchedRule, queryHash) AS stored USING (matchedRule, queryHash) "
         "WHERE again.at < stored.expiresAt"
     )

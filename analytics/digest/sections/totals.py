@@ -19,7 +19,7 @@ from analytics.digest.facts import (
     percent_sql,
 )
 from analytics.digest.sections.moved import find_start
-from logs.statuses import COUNTED
+from logs.definitions import ERROR, HIT, REQUEST, TIMED, WAREHOUSE_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,24 +32,14 @@ if TYPE_CHECKING:
 #: Totals but the hit rate are unusual if they differ from the median by more than this share of it.
 _PART: Final = 0.3
 
-_HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
-_COUNTED: Final = f"count(*) FILTER ({COUNTED})"
+_HITS: Final = f"count(*) FILTER ({HIT})"
+_REQUESTS: Final = f"count(*) FILTER ({REQUEST})"
 _MEASURES: Final = (
-    ("requests", Unit.COUNT, 0, _COUNTED),
-    (
-        "hit-rate",
-        Unit.PERCENT,
-        1,
-        percent_sql(_HITS, _COUNTED),
-    ),
-    ("warehouse", Unit.SECONDS, 1, "round(coalesce(sum(warehouseExecutionTimeMs), 0) / 1000.0, 1)"),
-    ("response", Unit.MILLISECONDS, 0, "round(avg(responseTimeMs) FILTER (responseTimeMs > 0))::BIGINT"),
-    (
-        "errors",
-        Unit.COUNT,
-        0,
-        "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))",
-    ),
+    ("requests", Unit.COUNT, 0, _REQUESTS),
+    ("hit-rate", Unit.PERCENT, 1, percent_sql(_HITS, _REQUESTS)),
+    ("warehouse", Unit.SECONDS, 1, f"round(coalesce({WAREHOUSE_TIME}, 0) / 1000.0, 1)"),
+    ("response", Unit.MILLISECONDS, 0, f"round(avg({TIMED.column}) FILTER ({TIMED}))::BIGINT"),
+    ("errors", Unit.COUNT, 0, f"count(*) FILTER ({ERROR})"),
 )
 _SENTENCES: Final = (
     ("requests", "Requests: {requests}"),
@@ -74,7 +64,7 @@ def fell_section(
         )
     ]
     names: list[Name] = []
-    start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_COUNTED)
+    start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_REQUESTS)
     write = _find_write(log, period, changes, middle=(rate + usual) / 200)
     if write is None and start is not None:
         write = find_last_write(changes, start=start)
@@ -101,8 +91,8 @@ def _find_write(
         if not period.first <= write.day <= period.last:
             continue
         rows = log.rows(
-            f"SELECT timestamp >= {write.at} AS isAfter, {_HITS} / {_COUNTED} AS rate FROM proxy_logs "
-            f"WHERE {period.sql} AND timestamp IS NOT NULL GROUP BY isAfter HAVING {_COUNTED} > 0"
+            f"SELECT timestamp >= {write.at} AS isAfter, {_HITS} / {_REQUESTS} AS rate FROM proxy_logs "
+            f"WHERE {period.sql} AND timestamp IS NOT NULL GROUP BY isAfter HAVING {_REQUESTS} > 0"
         )
         rates = {row["isAfter"]: row["rate"] for row in rows}
         after = rates.get(True, 1.0)
