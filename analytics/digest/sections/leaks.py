@@ -14,7 +14,7 @@ from rules.conditions import CONDITION_KEYS
 from tenantadmin.lib.core.rendering import dump_json
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -65,7 +65,7 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -90,11 +90,8 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             rule = f"by {{{prefix}-rule}}"
         reason = _REASONS[row["grade"]]
         counts = f"results: {{{prefix}-keys}}, users: {{{prefix}-users}}, times served: {{{prefix}-served}}"
-        name = f"{{{prefix}-statement}}"
         sentences.append(
-            (
-                f"Several users shared results of a statement that {reason}, {rule}; {counts}. {name}",
-                f"Results of a statement that {reason} reached several users, {rule} ({counts}): {name}",
-            )
+            f"Several users shared results of a statement that {reason}, {rule}; {counts}. "
+            f"{{{prefix}-statement}}"
         )
     return Section(LEAKS, "Leaks", sentences, facts, names)

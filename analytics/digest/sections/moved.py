@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analytics.digest.changes import Changes
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -43,7 +43,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
     moved = _find_moves(log, period, _find_told(log, period, changes))
     if not moved:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, rule in enumerate(moved, start=1):
@@ -54,12 +54,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
         has_risen = rule["now"] > rule["before"]
         direction = "rose" if has_risen else "fell"
         change = f"{direction} from {{{prefix}-before}} to {{{prefix}-rate}}"
-        sentences.append(
-            (
-                f"The hit rate of {{{prefix}-rule}} {change}, over {{{prefix}-requests}} requests.",
-                f"Over {{{prefix}-requests}} requests, the hit rate of {{{prefix}-rule}} {change}.",
-            )
-        )
+        sentences.append(f"The hit rate of {{{prefix}-rule}} {change}, over {{{prefix}-requests}} requests.")
         start = find_start(
             log,
             period,
@@ -90,14 +85,13 @@ def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float
 
 def _last_change(
     changes: Changes, rule_id: str, told: date | None, prefix: str
-) -> tuple[list[Wordings], list[Name]]:
+) -> tuple[list[str], list[Name]]:
     """Return the sentence about the last change of the rule that no earlier digest has told, and its name."""
     own = [it for it in changes.earlier if rule_id in it.added | it.changed]
     if not own or (told is not None and own[-1].day <= told):
         return [], []
     name = own[-1].as_name(f"{prefix}-write")
-    last = f"this rule was last changed with {{{name.id}}}"
-    return [(f"Before, {last}.", f"Note that {last}.")], [name]
+    return [f"Before, this rule was last changed with {{{name.id}}}."], [name]
 
 
 def _find_told(log: DigestLog, period: DigestPeriod, changes: Changes) -> Mapping[str, date]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datetime import date
 
     from analytics.digest.changes import Changes, RulesWrite
-    from analytics.digest.facts import Fact, Name, Wordings
+    from analytics.digest.facts import Fact, Name
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -29,7 +29,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
     writes = [write for write in changes.writes if period.first <= write.day <= period.last]
     if not writes:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     shown = writes[-_MOST:]
@@ -51,17 +51,15 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
         told, changed = write.describe(prefix)
         names += [write.as_name(f"{prefix}-write"), *changed]
         effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
-        rules = f"{{{prefix}-write}}"
         again = (
             f"That cost {{{prefix}-time}} of warehouse time, because results that were still valid had to be "
             f"made again; results: {{{prefix}-misses}}."
             if read[0].value
             else "That cost nothing: no result that was still valid had to be made again."
         )
-        published = f"Rules were published with {rules}", f"{rules} was published"
-        sentences.append(tuple(f"{said}: {effect}. {again}" for said in published))
+        sentences.append(f"Rules were published with {{{prefix}-write}}: {effect}. {again}")
     if len(writes) > len(shown):
-        sentences.append(("Rules were published more often.", "The history has earlier publications."))
+        sentences.append("Rules were published more often.")
     return Section("publishes", "Published rules", sentences, facts, names)
 
 

@@ -13,7 +13,7 @@ from logs.definitions import REQUEST, WAREHOUSE_TIME, hash_sql
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -49,7 +49,7 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     rows = [row for row in heavy if row["statement"] not in known][:_MOST]
     if not rows:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -70,12 +70,8 @@ def statements_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         names.append(
             Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
         )
-        took = f"took {{{prefix}-time}} of the warehouse, {{{prefix}-share}} of its time"
-        runs, name = f"requests: {{{prefix}-runs}}", f"{{{prefix}-statement}}"
         sentences.append(
-            (
-                f"A statement that is new in the log {took}; {runs}. {name}",
-                f"A new statement in the log {took} ({runs}): {name}",
-            )
+            f"A statement that is new in the log took {{{prefix}-time}} of the warehouse, {{{prefix}-share}} "
+            f"of its time; requests: {{{prefix}-runs}}. {{{prefix}-statement}}"
         )
     return Section("new-statements", "New heavy statements", sentences, facts, names)
