@@ -14,6 +14,7 @@ from msgspec import Meta
 from analytics.miss_reasons import MissExplanation, explain_miss
 from logs.audit import REQUEST_KEY, record_read, storable
 from logs.columns import CACHE_STATUSES
+from logs.definitions import DECIDED, STORED_MISS
 from logs.models import Partition
 from logs.queries import query_rows
 from logs.quoting import quote_value
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 
 #: The number of days with a log in which an entry is searched whose day is not given.
 SEARCHED_DAYS: Final = 31
-#: The statuses that rules decide.
-_DECIDED: Final = frozenset(
-    {"HIT", "MISS", "BYPASS", "PASSTHROUGH", "BLOCKED", "HOLD", "ERROR", "INVALIDATION_ERROR"}
-)
 
 
 class LoggedRequestNotFound(NotFound):
@@ -114,7 +111,7 @@ def explain_logged(
     moment = time_of(entry["timestamp"])
     chosen = choose_rules(tenant, seq=seq, draft_id=draft_id, at=moment)
     miss = None
-    if entry["cacheStatus"] == "MISS" and moment is not None:
+    if entry["cacheStatus"] in STORED_MISS and moment is not None:
         of_log = chosen if seq is None and draft_id is None else choose_rules(tenant, at=moment)
         varying = [rule.vary_by or () for rule in read_rules(of_log.rules) if rule.id == entry["matchedRule"]]
         key = ("queryHash", *(varying[0] if varying else ()))
@@ -122,7 +119,7 @@ def explain_logged(
     explanation = explain(read_rules(chosen.rules), entry)
     traced, logged = explanation.decision.rule_id, entry["matchedRule"]
     disagreement = None
-    if entry["cacheStatus"] in _DECIDED and logged != traced:
+    if entry["cacheStatus"] in DECIDED and logged != traced:
         disagreement = Disagreement(logged=logged, traced=traced)
     return LoggedExplanationAnswer(
         ruleset=chosen.ruleset,

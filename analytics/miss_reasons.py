@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import md5
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -11,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from analytics.misses import say_reason
+from logs.definitions import FAILED, STORED_MISS, Statuses, hash_sql, hash_statement
 from logs.queries import query_rows
 from logs.quoting import quote_value
 from rules.models import Marker
@@ -132,7 +132,7 @@ def _find_reason(
 ) -> MissExplanation:
     """Return the reason of a MISS with its evidence, from the entries of `_earlier_entries`."""
     own = [row for row in earlier if row["isOwn"]]
-    stored = next((row for row in own if row["cacheStatus"] == "MISS"), None)
+    stored = next((row for row in own if row["cacheStatus"] in STORED_MISS), None)
     logged = entry["missReason"]
     findings: dict[MissReason, MissExplanation | None] = {}
     if stored is not None:
@@ -143,7 +143,7 @@ def _find_reason(
             "invalidation-marker": _find_marker(tenant, entry, born=born, moment=moment),
         }
     findings["not-stored"] = None
-    if own and own[0]["cacheStatus"] == "ERROR":
+    if own and own[0]["cacheStatus"] in FAILED:
         findings["not-stored"] = MissExplanation(
             reason="not-stored", reconstructed=logged is None, last_execution=_reference(own[0])
         )
@@ -180,7 +180,7 @@ def _earlier_entries(entry: Mapping[str, Any], key: Sequence[str], *, day: dt.da
         f"SELECT {_ENTRY_COLUMNS}, {is_own} AS isOwn FROM proxy_logs"  # noqa: S608  # quoted values
         f" WHERE day BETWEEN '{first}' AND '{day}'"
         f" AND timestamp BETWEEN {timestamp - _HISTORY_MS} AND {timestamp - 1}"
-        f" AND cacheStatus IN ('MISS', 'ERROR') AND {_has_statement(entry['standardizedSql'])}"
+        f" AND {Statuses(*STORED_MISS, *FAILED)} AND {_has_statement(entry['standardizedSql'])}"
         f" AND matchedRule IS NOT DISTINCT FROM {quote_value(entry['matchedRule'])}"
         " QUALIFY row_number() OVER"
         f" (PARTITION BY {is_own}, cacheStatus ORDER BY timestamp DESC, logId) = 1"
@@ -192,11 +192,10 @@ def _has_statement(statement: str | None) -> str:
     """Return the SQL condition for entries with this statement."""
     if statement is None:
         return "standardizedSql IS NULL"
-    text = statement.encode()
-    if len(text) <= _MAX_QUOTED_BYTES:
+    if len(statement.encode()) <= _MAX_QUOTED_BYTES:
         return f"standardizedSql = {quote_value(statement)}"
     # This is slower, but a query may not be as long as a statement.
-    return f"md5(standardizedSql) = '{md5(text, usedforsecurity=False).hexdigest()}'"
+    return f"{hash_sql()} = '{hash_statement(statement)}'"
 
 
 def _find_restart(

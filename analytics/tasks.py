@@ -25,7 +25,7 @@ from analytics.alerts.delivering import ALERT_MAILS, ALERT_WEBHOOKS, delete_old_
 from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
 from analytics.digest.mailing import DIGEST_MAILS
 from analytics.digest.making import make_due_digests
-from analytics.digest.model_text import delete_old_exchanges
+from analytics.digest.model_exchanges import delete_old_exchanges
 from analytics.models import Build
 from analytics.queues import ALERTS, DIGESTS, MININGS
 from analytics.replay.execution import run_next

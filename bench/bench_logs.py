@@ -27,6 +27,7 @@ from bench.harness import Compared, medians_in_turn, show, time_of
 from logs.columns import COLUMNS
 from logs.compaction.build import CompactedDay, compact_day
 from logs.compaction.engine import ROW_GROUP_ROWS, connect
+from logs.definitions import HIT, MISS, REQUEST, SIZED, TIMED, WAREHOUSE_TIME, hash_sql
 from logs.layout import day_prefix
 from logs.listing import list_day
 from logs.models import Partition
@@ -42,7 +43,6 @@ TENANT, LARGE, ONE_HOUR = (UUID(int=number) for number in (1, 2, 3))
 USER = "user-7@example.net"
 NEW_HOUR = 12
 #: What counts as a request.
-_STATUSES = ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
 #: The format of compaction's files.
 _COPY_OPTIONS = f"FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 3, ROW_GROUP_SIZE {ROW_GROUP_ROWS}"
 
@@ -207,10 +207,10 @@ def _scan(logs: Sequence[Path]) -> str:
 
 
 def _raw_statements(logs: Sequence[Path]) -> str:
-    statuses = ", ".join(f"count(*) FILTER (cacheStatus = '{name}')" for name in _STATUSES)
+    statuses = ", ".join(f"count(*) FILTER (cacheStatus = '{name}')" for name in REQUEST)
     return f"""
         SELECT standardizedSql, count(*), {statuses}, avg(responseTimeMs),
-            sum(warehouseExecutionTimeMs) AS ms, arg_max_null(matchedRule, timestamp),
+            {WAREHOUSE_TIME} AS ms, arg_max_null(matchedRule, timestamp),
             arg_max_null(cacheStatus, timestamp),
             arg_max_null(responseSize, timestamp), min(timestamp), max(timestamp)
         FROM read_parquet({quote_texts(logs)}) GROUP BY ALL ORDER BY ms DESC NULLS LAST LIMIT 100
@@ -218,15 +218,15 @@ def _raw_statements(logs: Sequence[Path]) -> str:
 
 
 def _raw_records(log: Path) -> str:
-    statuses = ", ".join(f"count(*) FILTER (cacheStatus = '{name}')" for name in _STATUSES)
+    statuses = ", ".join(f"count(*) FILTER (cacheStatus = '{name}')" for name in REQUEST)
     latest = ", ".join(
         f"arg_max_null({name}, file_row_number)"
         for name in ("cacheKey", "matchedRule", "cacheStatus", "statusCode", "responseSize")
     )
     return f"""
-        SELECT md5(standardizedSql), any_value(standardizedSql), count(*), {statuses}, {latest},
-            sum(responseTimeMs) FILTER (responseTimeMs > 0), count(*) FILTER (responseTimeMs > 0),
-            sum(warehouseExecutionTimeMs), min(timestamp), max(timestamp), count(DISTINCT userName),
+        SELECT {hash_sql()}, any_value(standardizedSql), count(*), {statuses}, {latest},
+            sum(responseTimeMs) FILTER ({TIMED}), count(*) FILTER ({TIMED}),
+            {WAREHOUSE_TIME}, min(timestamp), max(timestamp), count(DISTINCT userName),
             bit_or(1::INTEGER << _hour::INTEGER)
         FROM read_parquet({quote_text(log)}, file_row_number = true) GROUP BY standardizedSql
     """
@@ -234,17 +234,15 @@ def _raw_records(log: Path) -> str:
 
 def _raw_hours(log: Path) -> str:
     """Return the query for the 24 hours and the totals, with distinct counts, from the rows."""
-    hit, miss = "cacheStatus = 'HIT'", "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
     times = ", ".join(
-        f"sum(responseTimeMs) FILTER (responseTimeMs > 0 AND {which}), "
-        f"count(*) FILTER (responseTimeMs > 0 AND {which})"
-        for which in ("true", hit, miss)
+        f"sum(responseTimeMs) FILTER ({TIMED} AND {which}), count(*) FILTER ({TIMED} AND {which})"
+        for which in ("true", HIT, MISS)
     )
     return f"""
-        SELECT _hour, count(*), count(*) FILTER ({hit}), count(*) FILTER ({miss}), {times},
-            sum(responseSize) FILTER (responseSize > 0 AND {hit}),
-            sum(responseSize) FILTER (responseSize > 0 AND cacheStatus IS DISTINCT FROM 'HIT'),
-            min(responseTimeMs) FILTER (responseTimeMs > 0), max(responseTimeMs),
+        SELECT _hour, count(*), count(*) FILTER ({HIT}), count(*) FILTER ({MISS}), {times},
+            sum(responseSize) FILTER ({SIZED} AND {HIT}),
+            sum(responseSize) FILTER ({SIZED} AND {HIT.others}),
+            min(responseTimeMs) FILTER ({TIMED}), max(responseTimeMs),
             count(DISTINCT userName), count(DISTINCT standardizedSql)
         FROM read_parquet({quote_text(log)}) GROUP BY GROUPING SETS ((_hour), ())
     """

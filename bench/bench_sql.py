@@ -37,6 +37,7 @@ from bench.harness import (
     times_in_turn,
 )
 from logs import columns
+from logs.definitions import HIT
 from logs.models import Partition
 from tests import factories
 
@@ -63,8 +64,8 @@ QUERIES = {
         SELECT timestamp // 3600000 AS h, quantile_cont(responseTimeMs, 0.95) FROM proxy_logs
         WHERE day = '{_ONE}' GROUP BY 1 ORDER BY 1""",
     "p95 by day": "SELECT day, quantile_cont(responseTimeMs, 0.95) FROM proxy_logs GROUP BY 1 ORDER BY 1",
-    "hit rate per rule": """
-        SELECT matchedRule, count(*) FILTER (WHERE cacheStatus = 'HIT') / count(*) AS rate FROM proxy_logs
+    "hit rate per rule": f"""
+        SELECT matchedRule, count(*) FILTER (WHERE {HIT}) / count(*) AS rate FROM proxy_logs
         GROUP BY 1 ORDER BY 1""",
     "json_extract, week": f"""
         SELECT json_extract_string(tables, '$[0]') AS t, count(*) FROM proxy_logs WHERE {_WEEK}

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from logs.definitions import NOT_CACHED
 from logs.statuses import STATUSES
 
 #: The last millisecond (epoch) of the year 9999. Later timestamps are read as null, and so are negative ones.
@@ -96,9 +97,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "no-cache-entry, ttl-expired or invalidation-marker; null when not a miss",
         example="ttl-expired",
     ),
-    Column(
-        "cacheKey", _V, _CACHE, "computed key; null for BYPASS and PASSTHROUGH", example="3f8a9c52d0b14e67"
-    ),
+    Column("cacheKey", _V, _CACHE, f"computed key; null for {NOT_CACHED.text}", example="3f8a9c52d0b14e67"),
     Column("cacheKeyVersion", _I, _CACHE, "version of the key scheme", example=1),
     Column("matchedRule", _V, _CACHE, "stable id of the matched rule", example="sales-dashboards"),
     Column("matchedRuleName", _V, _CACHE, "human-readable rule name", example="Sales dashboards"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from logs.definitions import REQUEST
+
 #: Name and meaning of the twelve values of ``cacheStatus``, in the contract's order. The dashboard's page
 #: has them as JSON.
 STATUSES: Final[dict[str, tuple[str, str]]] = {
@@ -29,13 +31,9 @@ STATUSES: Final[dict[str, tuple[str, str]]] = {
     "HOLD": ("Waited", "The same statement was already running. This request waited for its result."),
     "BLOCKED": ("Blocked", "A rule refuses this statement. It did not reach the warehouse."),
 }
-#: The statuses of log entries that count as requests, wherever requests are counted.
-COUNTED_STATUSES: Final = ("HIT", "MISS", "BYPASS", "PASSTHROUGH")
-#: The same as SQL.
-COUNTED: Final = f"cacheStatus IN {COUNTED_STATUSES}"
 #: What the rows of ``proxy_logs`` are.
 ROWS_MEANING: Final = (
-    f"One row for each log entry. Entries with {COUNTED} are requests; "
+    f"One row for each log entry. Entries with {REQUEST} are requests; "
     "the others waited, failed, were refused, report progress or were answered by the Gateway itself."
 )
 

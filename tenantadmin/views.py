@@ -15,6 +15,7 @@ from drf_spectacular.views import SpectacularSwaggerSplitView
 from accounts.access.policy import Level
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
+from logs.definitions import PAGE_DEFINITIONS
 from logs.statuses import STATUSES
 from tenantadmin.guides import GUIDES
 from tenantadmin.lib.http.etags import not_modified
@@ -59,6 +60,7 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
         "mail_folder": settings.EMAIL_FILE_PATH if is_in_files else "",
         "staff_pages": reverse("admin:index"),
         "statuses": STATUSES,
+        "definitions": PAGE_DEFINITIONS,
     }
     page = render(request, "dashboard/index.html", context)
     page["Referrer-Policy"] = "no-referrer"

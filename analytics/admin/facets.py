@@ -4,15 +4,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from logs.definitions import HIT, REQUEST, STORED_MISS, WAREHOUSE_TIME, hash_sql
 from logs.quoting import quote_text
-from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -39,20 +38,20 @@ SHOWN: Final = (
     (Grouping.HOURS.value, "By hour"),
     (Grouping.STATUSES.value, "By status"),
 )
-_COUNTS: Final = f"""count(*) FILTER ({COUNTED}) AS requests,
-  count(*) FILTER (cacheStatus = 'HIT') AS hits,
-  count(*) FILTER (cacheStatus = 'MISS') AS misses,
-  count(*) FILTER (NOT {COUNTED}) AS others,
-  sum(warehouseExecutionTimeMs) AS warehouseMs"""
+_COUNTS: Final = f"""count(*) FILTER ({REQUEST}) AS requests,
+  count(*) FILTER ({HIT}) AS hits,
+  count(*) FILTER ({STORED_MISS}) AS misses,
+  count(*) FILTER (NOT {REQUEST}) AS others,
+  {WAREHOUSE_TIME} AS warehouseMs"""
 _SELECTED: Final = {
     Grouping.ENTRIES: """epoch_ms(timestamp) AS atUtc, day, logId, userName, cacheStatus, missReason,
   matchedRule, warehouseExecutionTimeMs, standardizedSql""",
     Grouping.STATEMENTS: f"standardizedSql,\n  {_COUNTS}",
     Grouping.USERS: f"userName,\n  {_COUNTS}",
     Grouping.HOURS: f"date_trunc('hour', epoch_ms(timestamp)) AS hourUtc,\n  {_COUNTS}",
-    Grouping.STATUSES: """cacheStatus, missReason,
+    Grouping.STATUSES: f"""cacheStatus, missReason,
   count(*) AS entries,
-  sum(warehouseExecutionTimeMs) AS warehouseMs""",
+  {WAREHOUSE_TIME} AS warehouseMs""",
 }
 _ENDS: Final = {
     Grouping.ENTRIES: "ORDER BY timestamp DESC\nLIMIT 200",
@@ -84,15 +83,10 @@ def write_sql(facets: Facets) -> str:
         # The column holds a JSON array of names.
         conditions.append(f"contains(tables, {quote_text(json.dumps(facets.table, ensure_ascii=False))})")
     if facets.statement:
-        conditions.append(f"md5(standardizedSql) = {quote_text(facets.statement)}")
+        conditions.append(f"{hash_sql()} = {quote_text(facets.statement)}")
     where = "\n  AND ".join(conditions)
     end = _ENDS.get(facets.show, _MOST_FIRST)
     return f"SELECT {_SELECTED[facets.show]}\nFROM proxy_logs\nWHERE {where}\n{end}"
-
-
-def hash_statement(statement: str) -> str:
-    """Return the hash of a standardized statement, as `Facets` has it."""
-    return hashlib.md5(statement.encode(), usedforsecurity=False).hexdigest()
 
 
 def names_day(statement: str) -> bool:

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from accounts.dashboard import in_dashboard
-from analytics.admin.facets import Facets, Grouping, hash_statement, write_sql
+from analytics.admin.facets import Facets, Grouping, write_sql
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.effects import list_effects
 from analytics.advice.mining import read_mining
@@ -21,6 +21,7 @@ from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
 from analytics.digest.verdict.leaks import find_closing_of_all
 from analytics.models import Mining, Recommendation
+from logs.definitions import hash_statement
 from rules.admin.rules import diff_lines
 from rules.diff import diff_rules
 from rules.ruleset import read_ruleset

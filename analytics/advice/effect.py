@@ -12,6 +12,7 @@ from analytics.replay.placing import NUMBER_OF
 from analytics.replay.publish_cost import round_half_up
 from analytics.replay.replay import replay
 from analytics.replay.window import load_requests
+from logs.definitions import EXECUTED, HIT, MEASURED_MISS
 from logs.quoting import quote_texts
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -24,26 +25,26 @@ if TYPE_CHECKING:
     from analytics.replay.billed import BilledRange
     from analytics.replay.job import DayFile, Job
 
-_LOGGED: Final = """
-    SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND logged = 'HIT'
-"""
+_LOGGED: Final = f"""
+    SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND {HIT.of("logged")}
+"""  # noqa: S608
 _LOGGED_EXECUTIONS: Final = f"""
     SELECT 'logged' AS scope, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts,
         took_ms AS took
-    FROM request WHERE took_ms IS NOT NULL AND logged IN ('MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR')
+    FROM request WHERE took_ms IS NOT NULL AND {EXECUTED.of("logged")}
     UNION ALL SELECT 'logged', host, day, starts, took FROM outside_execution
 """  # noqa: S608
-_BEFORE: Final = """
+_BEFORE: Final = f"""
     WITH log AS (
-        SELECT * FROM read_parquet({files}) WHERE timestamp IS NOT NULL AND standardizedSql IS NOT NULL
+        SELECT * FROM read_parquet({{files}}) WHERE timestamp IS NOT NULL AND standardizedSql IS NOT NULL
     ), mean AS (
         SELECT standardizedSql, floor(avg(warehouseExecutionTimeMs))::BIGINT AS mean_ms FROM log
-        WHERE cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0
+        WHERE {MEASURED_MISS}
         GROUP BY standardizedSql
     )
     SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM log LEFT JOIN mean USING (standardizedSql)
-    WHERE cacheStatus = 'HIT'
-"""
+    WHERE {HIT}
+"""  # noqa: S608
 
 
 class EffectMeasure(JsonStruct):

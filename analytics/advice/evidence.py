@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from analytics.replay.evidence import EvidenceQuery
+from logs.definitions import BLOCKED, ERROR, HIT, REQUEST, WAREHOUSE_TIME, Statuses
 from logs.quoting import quote_text
-from logs.statuses import COUNTED
 from rules.conditions import compile_sql
 
 if TYPE_CHECKING:
@@ -23,9 +23,9 @@ def statements_evidence(days: str, conditions: Mapping[str, Any], *, where: str)
     """Select the statements that match the conditions and ``where``, the most warehouse time first."""
     return EvidenceQuery(
         name="statements",
-        sql=f"SELECT standardizedSql, count(*) FILTER ({COUNTED}) AS requests,"
-        " count(DISTINCT parameterValues) AS differentValues, count(*) FILTER (cacheStatus = 'HIT') AS hits,"
-        " sum(warehouseExecutionTimeMs) AS warehouseMs"
+        sql=f"SELECT standardizedSql, count(*) FILTER ({REQUEST}) AS requests,"
+        f" count(DISTINCT parameterValues) AS differentValues, count(*) FILTER ({HIT}) AS hits,"
+        f" {WAREHOUSE_TIME} AS warehouseMs"
         f" FROM proxy_logs WHERE {days} AND {where} AND {compile_sql(conditions)}"
         " GROUP BY standardizedSql ORDER BY warehouseMs DESC NULLS LAST, standardizedSql LIMIT 20",
     )
@@ -38,7 +38,7 @@ def changes_evidence(days: str, tables: Sequence[str]) -> EvidenceQuery:
         name="changes",
         sql=f"SELECT standardizedSql, count(*) AS runs FROM proxy_logs WHERE {days}"
         f" AND (isDataChange OR isDDL) AND {condition}"
-        " AND cacheStatus NOT IN ('BLOCKED', 'ERROR', 'INVALIDATION_ERROR')"
+        f" AND {Statuses(*BLOCKED, *ERROR).not_of('cacheStatus')}"
         " GROUP BY standardizedSql ORDER BY runs DESC, standardizedSql LIMIT 20",
     )
 
@@ -48,7 +48,7 @@ def rule_evidence(days: str, rule_id: str) -> EvidenceQuery:
     return EvidenceQuery(
         name="statuses",
         sql="SELECT cacheStatus, missReason, count(*) AS entries,"
-        " sum(warehouseExecutionTimeMs) AS warehouseMs"
+        f" {WAREHOUSE_TIME} AS warehouseMs"
         f" FROM proxy_logs WHERE {days} AND matchedRule = {quote_text(rule_id)}"
         " GROUP BY cacheStatus, missReason ORDER BY entries DESC, cacheStatus, missReason",
     )

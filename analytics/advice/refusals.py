@@ -10,6 +10,7 @@ from msgspec import Meta
 
 from analytics.advice.options import is_candidate
 from analytics.advice.requests import NO_RULE
+from logs.definitions import BYPASSED
 from rules.language import Action
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
@@ -133,11 +134,11 @@ def _find_decided(current: Current) -> Sequence[tuple[str, int, int]]:
         if rule.enabled and rule.action in {Action.BYPASS, Action.DENY}
     ]
     return current.connection.execute(
-        """
-        SELECT statement.text, count(*) FILTER (status = 'BYPASS'), sum(work_ms)::BIGINT
+        f"""
+        SELECT statement.text, count(*) FILTER ({BYPASSED.of("status")}), sum(work_ms)::BIGINT
         FROM current JOIN statement USING (statement)
         WHERE is_counted AND NOT is_change AND list_contains($rules::BIGINT[], rule)
         GROUP BY statement.text ORDER BY statement.text
-        """,
+        """,  # noqa: S608
         {"rules": rules},
     ).fetchall()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.changed_tables import find_changed_tables, read_tables
 from analytics.learned_views import defines, learn_views
 from analytics.replay.arrays import read_numbers
+from logs.definitions import FAILED, NOT_RECORDED, PASSED, REFUSED, Statuses
 from rules.conditions import Request, matches, read_request
 from rules.conditions.globs import glob_matches
 from rules.dialects.depends import find_time, find_word
@@ -276,7 +277,7 @@ def _load_series(
             AND played.shape = statement_shape.shape
         WHERE played.is_cached
             OR (played.rule < 0 AND NOT played.is_change AND NOT {declined}
-                AND played.status IN ('PASSTHROUGH', 'ERROR'))
+                AND {Statuses(*PASSED, *FAILED).of("played.status")})
         ORDER BY key, played.n
         """  # noqa: S608
     ).to_arrow_table()
@@ -309,8 +310,7 @@ def _load_writes(
         f"""
         SELECT number, list(played.requested_at + played.work_ms ORDER BY n)
         FROM {outcome.table} AS played JOIN statement_shape USING (statement, shape)
-        WHERE is_change AND NOT is_failing AND logged <> 'INVALIDATION_ERROR'
-            AND status NOT IN ('BLOCKED', 'INVALIDATION_ERROR')
+        WHERE is_change AND NOT is_failing AND {NOT_RECORDED.not_of("logged")} AND {REFUSED.not_of("status")}
         GROUP BY number ORDER BY number
         """  # noqa: S608
     ).fetchall()

@@ -11,12 +11,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from analytics.published.pieces import HIT, MISS
 from analytics.published.queries import PublishedQuery
 from analytics.reports.leak_sql import LEAK_FINDINGS, leak_findings_sql
 from analytics.reports.stale_sql import STALE_TOTALS, stale_totals_sql
+from logs.definitions import ERROR, HIT, MEASURED_MISS, REQUEST
 from logs.layout import DAY_MS, HOUR_MS
-from logs.statuses import COUNTED
 from rules.tables.warehouse import ANY_TABLES
 
 if TYPE_CHECKING:
@@ -45,8 +44,7 @@ entries AS (
     FROM log
 )
 """
-_RATE: Final = f"count(*) FILTER ({HIT} AND {{part}}) / nullif(count(*) FILTER ({COUNTED} AND {{part}}), 0)"
-_ERROR: Final = "cacheStatus IN ('ERROR', 'INVALIDATION_ERROR')"
+_RATE: Final = f"count(*) FILTER ({HIT} AND {{part}}) / nullif(count(*) FILTER ({REQUEST} AND {{part}}), 0)"
 
 _HIT_RATE_FELL: Final = (
     _ENTRIES
@@ -56,8 +54,8 @@ SELECT
         - {_RATE.format(part="isRecent")}), 1) AS value,
     round(100.0 * {_RATE.format(part="NOT isRecent")}, 1) AS before
 FROM entries
-HAVING count(*) FILTER ({COUNTED} AND isRecent) >= {MIN_REQUESTS}
-    AND count(*) FILTER ({COUNTED} AND NOT isRecent) >= {MIN_REQUESTS}"""
+HAVING count(*) FILTER ({REQUEST} AND isRecent) >= {MIN_REQUESTS}
+    AND count(*) FILTER ({REQUEST} AND NOT isRecent) >= {MIN_REQUESTS}"""
 )
 _LOG_LATE: Final = """
 SELECT ($now - max(timestamp)) // 60000 AS value
@@ -66,8 +64,8 @@ _ERRORS: Final = (
     _ENTRIES
     + f"""
 SELECT
-    CASE WHEN count(*) FILTER ({_ERROR}) < {MIN_ERRORS} THEN 0.0
-        ELSE round(100.0 * count(*) FILTER ({_ERROR}) / count(*), 1) END AS value
+    CASE WHEN count(*) FILTER ({ERROR}) < {MIN_ERRORS} THEN 0.0
+        ELSE round(100.0 * count(*) FILTER ({ERROR}) / count(*), 1) END AS value
 FROM entries WHERE isRecent HAVING count(*) > 0"""
 )
 _SAVINGS_FELL: Final = (
@@ -75,7 +73,7 @@ _SAVINGS_FELL: Final = (
     + f""",
 costs AS (
     SELECT standardizedSql, avg(warehouseExecutionTimeMs) AS ms
-    FROM entries WHERE {MISS} AND warehouseExecutionTimeMs >= 0
+    FROM entries WHERE {MEASURED_MISS}
     GROUP BY standardizedSql
 ),
 saved AS (

@@ -20,7 +20,7 @@ from accounts.api.oauth import NO_STORE
 from accounts.invitations import refuse_invitations, refused_address
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
-from analytics.digest.model_text import ModelExchangeDocument, list_exchanges
+from analytics.digest.model_exchanges import ModelExchangeDocument, list_exchanges
 from analytics.digest.preferences import (
     DigestPreferenceDocument,
     InvalidUnsubscribeLink,

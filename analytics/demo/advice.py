@@ -18,6 +18,7 @@ from analytics.advice.proposal import Kind, Proposal
 from analytics.demo.writer import compact_days
 from analytics.models import Recommendation
 from analytics.replay.job import Job
+from logs.definitions import PASSED
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
 from tenantadmin.lib.core.timestamps import from_epoch_ms
@@ -98,6 +99,6 @@ def _propose(advised: DecidedAdvice, rules: Sequence[Mapping[str, Any]], *, wind
     if rule["id"] in {other["id"] for other in rules}:
         edit, evidence = RuleEdit.replace(rule), rule_evidence(window, rule["id"])
     else:
-        where = "cacheStatus = 'PASSTHROUGH'"
-        edit, evidence = RuleEdit.insert(rule), statements_evidence(window, rule["conditions"], where=where)
+        evidence = statements_evidence(window, rule["conditions"], where=str(PASSED))
+        edit = RuleEdit.insert(rule)
     return Proposal(Kind(advised.kind), advised.subject, advised.title, advised.why, (edit,), (evidence,))

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import date
 
-    from analytics.digest.facts import Wordings
 
 #: A finding may coincide with a change that is at most this much older, in milliseconds.
 COINCIDENCE_MS: Final = 6 * HOUR_MS
@@ -113,7 +112,7 @@ _Change = TypeVar("_Change", RulesWrite, HandMarker)
 
 def find_coincidence(
     changes: Changes, *, rule_id: str, has_risen: bool, start: int, prefix: str
-) -> tuple[list[Wordings], list[Name]]:
+) -> tuple[list[str], list[Name]]:
     """Return the sentence about a change that coincides with a move of a rule's hit rate, and its names.
 
     It names the newest change in the hour of ``start`` (epoch ms) or up to six hours before it that can
@@ -141,12 +140,7 @@ def find_coincidence(
         name = name_time(f"{prefix}-marker", marker.at)
         marked = f"an invalidation marker made by hand at {{{name.id}}}"
         mechanism = "a marker ends all older results of its rule"
-        return [
-            (
-                f"Coincides with {marked}: {mechanism}.",
-                f"This coincides with {marked}. Note that {mechanism}.",
-            )
-        ], [name]
+        return [f"Coincides with {marked}: {mechanism}."], [name]
     if write is None:
         return [], []
     name = write.as_name(f"{prefix}-write")
@@ -156,12 +150,7 @@ def find_coincidence(
         mechanism = "it changed this rule"
     else:
         mechanism = "publishing rules empties the cache"
-    return [
-        (
-            f"Coincides with the rules of {{{name.id}}}: {mechanism}.",
-            f"This coincides with the rules of {{{name.id}}}. Note that {mechanism}.",
-        )
-    ], [name]
+    return [f"Coincides with the rules of {{{name.id}}}: {mechanism}."], [name]
 
 
 def _fits(moment: int, start: int) -> bool:

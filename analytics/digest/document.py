@@ -63,10 +63,8 @@ class StoredDigest(DigestHead):
     leaking: list[dict[str, Any]] = []  # noqa: RUF012 - msgspec copies it
 
 
-def make_document(
-    log: DigestLog, period: DigestPeriod, changes: Changes
-) -> tuple[StoredDigest, list[Section]]:
-    """Return the digest of a period that has entries, and its sections with all their wordings.
+def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> StoredDigest:
+    """Return the digest of a period that has entries.
 
     A quiet period has one section with one sentence.
     """
@@ -89,7 +87,7 @@ def make_document(
     # A recommendation may stay open for weeks, so it does not make a period remarkable.
     if not quiet and (recommended := recommendations_section(changes)):
         sections.append(recommended)
-    document = StoredDigest(
+    return StoredDigest(
         kind=period.kind,
         period=period.name,
         from_=period.first,
@@ -103,7 +101,6 @@ def make_document(
         ],
         leaking=find_leaking(log, period) if any(it.id == LEAKS for it in sections) else [],
     )
-    return document, sections
 
 
 def _label_rules(log: DigestLog, period: DigestPeriod, names: list[Name]) -> list[Name]:

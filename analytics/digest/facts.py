@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -16,8 +16,6 @@ from tenantadmin.lib.core.timestamps import from_epoch_ms
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-#: The same sentence in several wordings. A language model may choose one of them.
-Wordings: TypeAlias = tuple[str, ...]
 #: The section of a hit rate that fell. The verdict tells it too.
 FELL: Final = "fell"
 LEAKS: Final = "leaks"
@@ -121,19 +119,18 @@ def name_time(name_id: str, at: int) -> Name:
 class Section:
     """A part of a digest.
 
-    Each sentence is given in wordings that say the same, the usual one first. They have ``{id}`` in place of
-    facts and names, and no digits.
+    Sentences have ``{id}`` in place of facts and names, and no digits.
     """
 
     id: str
     heading: str
-    sentences: Sequence[Wordings]
+    sentences: Sequence[str]
     facts: Sequence[Fact] = ()
     names: Sequence[Name] = field(default=())
 
     @property
     def text(self) -> str:
-        return "\n".join(wordings[0] for wordings in self.sentences)
+        return "\n".join(self.sentences)
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:

@@ -63,7 +63,6 @@ def _pack(mail: DigestMail) -> Parcel:
             digest.document, digest.texts, link_name=lambda name: _link_statement(digest, name)
         ),
         "text": as_text(digest.document, digest.texts, tenant=name),
-        "is_rewritten": digest.rewritten is not None,
         "unsubscribe": link,
         "service": settings.PUBLIC_BASE_URL,
     }

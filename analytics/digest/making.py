@@ -22,7 +22,6 @@ from analytics.advice.outdated import find_outdated
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails
-from analytics.digest.model_text import choose_texts
 from analytics.digest.periods import LOOK_BACK_DAYS, DigestPeriod
 from analytics.digest.reading import LogDay, open_log
 from analytics.digest.verdict.judging import note_findings
@@ -148,10 +147,8 @@ def make_digest(
             warehouse=read_tables(tenant),
             prices=read_prices(tenant),
         ) as log:
-            made, sections = make_document(log, period, _read_changes(tenant, period))
-        document = make_storable(made)
-        texts = choose_texts(tenant, period.name, sections)
-        return _save(stored, tenant=tenant, period=period, source=source, document=document, texts=texts)
+            document = make_document(log, period, _read_changes(tenant, period))
+        return _save(stored, tenant=tenant, period=period, source=source, document=make_storable(document))
 
 
 def _save(
@@ -161,10 +158,10 @@ def _save(
     period: DigestPeriod,
     source: str,
     document: Mapping[str, Any],
-    texts: Sequence[str] | None,
 ) -> Digest:
-    etag = strong_etag(tenant, dump_json(document), dump_json(texts))
-    fields: dict[str, Any] = {"source": source, "document": document, "rewritten": texts, "etag": etag}
+    etag = strong_etag(tenant, dump_json(document))
+    # Processes of the previous release show the texts of an earlier document if there are some.
+    fields: dict[str, Any] = {"source": source, "document": document, "rewritten": None, "etag": etag}
     if stored is None or stored.etag != etag:
         fields["made_at"] = now()
     with transaction.atomic():

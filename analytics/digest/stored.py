@@ -38,7 +38,7 @@ class DigestLinks(JsonStruct):
 class DigestSection(SectionText):
     template: Annotated[
         str,
-        Meta(description="The usual wording. `text` differs from it where a language model chose another."),
+        Meta(description="The same as `text`."),
     ]
     closed_by: Annotated[
         int | None,
@@ -55,7 +55,7 @@ class DigestDocument(DigestHead):
 
     links: DigestLinks = msgspec.field(name="_links")
     tenant_id: UUID
-    rewritten: Annotated[bool, Meta(description="A language model chose the wordings.")]
+    rewritten: Annotated[bool, Meta(description="Always false.")]
     made_at: Timestamp
     facts: list[ShownFact]
     sections: list[DigestSection]
@@ -110,18 +110,18 @@ def digest_document(digest: Digest, closing: Closing | None) -> DigestDocument:
         facts=facts,
         links=DigestLinks(self_=link(href), parent=link(reverse("tenant", kwargs=own))),
         tenant_id=digest.tenant_id,
-        rewritten=digest.rewritten is not None,
+        rewritten=False,
         made_at=format_timestamp(digest.made_at),
         sections=[
             DigestSection(
                 id=section["id"],
                 heading=section["heading"],
-                text=text,
+                text=section["text"],
                 template=section["text"],
                 closed_by=closing.rules if closing and section["id"] == LEAKS else None,
                 closed_by_config=closing.config if closing and section["id"] == LEAKS else None,
             )
-            for section, text in zip(digest.document["sections"], digest.texts, strict=True)
+            for section in digest.document["sections"]
         ],
     )
 

@@ -21,7 +21,7 @@ class Digest(models.Model):
     source = models.CharField(max_length=64)
     #: ``{kind, period, from, to, quiet, facts, names, sections}``. The texts of sections are templates.
     document = models.JSONField()
-    #: The texts of the sections in the wordings that a language model chose. Null: the templates are shown.
+    #: Only the previous release reads it.
     rewritten = models.JSONField(null=True)
     etag = models.CharField(max_length=40)
     made_at = models.DateTimeField(default=now)
@@ -34,15 +34,9 @@ class Digest(models.Model):
         return f"digest {self.period} of {self.tenant_id}"
 
     @property
-    def templates(self) -> list[str]:
-        """The texts of the sections as this service wrote them."""
-        return [section["text"] for section in self.document["sections"]]
-
-    @property
     def texts(self) -> list[str]:
-        """The texts of the sections to show."""
-        texts: list[str] = self.templates if self.rewritten is None else self.rewritten
-        return texts
+        """The texts of the sections."""
+        return [section["text"] for section in self.document["sections"]]
 
 
 class ModelExchange(models.Model):

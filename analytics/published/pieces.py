@@ -9,38 +9,43 @@ from typing import Final
 
 from analytics.summaries.documents.opportunities import LIST_LENGTH
 from analytics.summaries.numbers import FIRST_MS, LAST_MS
-from logs.quoting import quote_text
-from logs.statuses import COUNTED
+from logs.definitions import (
+    HIT,
+    HOUR,
+    MISS,
+    NOT_CACHED,
+    REQUEST,
+    SIZED,
+    STORED,
+    STORED_MISS,
+    TIMED,
+    WAREHOUSE_TIME,
+    hash_sql,
+)
 
-HIT: Final = "cacheStatus = 'HIT'"
-MISS: Final = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')"
-UNCACHED: Final = "cacheStatus IN ('BYPASS', 'PASSTHROUGH')"
-STORED: Final = "cacheStatus = 'MISS' AND cacheKey IS NOT NULL"
-TIMED: Final = "responseTimeMs > 0"
 IN_PERIOD: Final = "WHERE day BETWEEN $first AND $last"
 
-#: The hour that an entry counts for, and the order that decides which of several entries is the latest.
-HOUR: Final = "(timestamp % 86400000 + 86400000) % 86400000 // 3600000"
+#: The order that decides which of several entries is the latest.
 LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''))"
-#: The same, but exact: from two columns that only a verification reads.
+#: The hour of an entry and this order, but exact: from two columns that only a verification reads.
 EXACT_HOUR: Final = "_hour"
 EXACT_LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''), DATE '1970-01-01' - day::DATE, _row)"
 
 
-def count(condition: str) -> str:
+def count(condition: object) -> str:
     """Return SQL for the number of entries that fulfil a condition."""
     return f"count(*) FILTER ({condition})"
 
 
-def sum_bytes(condition: str) -> str:
+def sum_bytes(condition: object) -> str:
     """Return SQL for the sum of response sizes of entries that fulfil a condition."""
-    return f"coalesce(sum(responseSize) FILTER ({condition} AND responseSize > 0), 0)"
+    return f"coalesce(sum({SIZED.column}) FILTER ({condition} AND {SIZED}), 0)"
 
 
-def mean_time(condition: str = TIMED) -> str:
+def mean_time(condition: object = TIMED) -> str:
     """Return SQL for the mean response time, rounded half up; null without data."""
     times = count(condition)
-    total = f"sum(responseTimeMs) FILTER ({condition})"
+    total = f"sum({TIMED.column}) FILTER ({condition})"
     return f"(2 * {total}\n        + {times})\n        // (2 * nullif({times}, 0))"
 
 
@@ -68,7 +73,7 @@ MEAN_MISS_TIME: Final = mean_time(f"{TIMED} AND {MISS}")
 
 #: The sizes of stored results: the last MISS of each cache key and day.
 STORED_SIZES: Final = f"""
-        SELECT day, greatest(arg_max(responseSize, {LATEST}), 0) AS size
+        SELECT day, greatest(arg_max({SIZED.column}, {LATEST}), 0) AS size
         FROM proxy_logs
         {IN_PERIOD} AND {STORED}
         GROUP BY day, cacheKey"""
@@ -83,14 +88,14 @@ def totals(
         f"count(DISTINCT userName) AS {users}",
         f"{count(HIT)} AS {hits}",
         f"{count(MISS)} AS {misses}",
-        f"{count(COUNTED)} AS {total}",
+        f"{count(REQUEST)} AS {total}",
         f"{sum_bytes(HIT)} AS {hit_bytes}",
-        f"{sum_bytes('cacheStatus IS DISTINCT FROM ' + quote_text('HIT'))} AS {other_bytes}",
+        f"{sum_bytes(HIT.others)} AS {other_bytes}",
         f"coalesce({mean_time()}, 0) AS averageResponseTime",
         f"coalesce({MEAN_HIT_TIME}, 0) AS cacheHitAverageResponseTime",
         f"coalesce({MEAN_MISS_TIME}, 0) AS cacheMissAverageResponseTime",
-        f"coalesce(min(responseTimeMs) FILTER ({TIMED}), 0) AS minResponseTime",
-        f"coalesce(max(responseTimeMs) FILTER ({TIMED}), 0) AS maxResponseTime",
+        f"coalesce(min({TIMED.column}) FILTER ({TIMED}), 0) AS minResponseTime",
+        f"coalesce(max({TIMED.column}) FILTER ({TIMED}), 0) AS maxResponseTime",
     ]
     return "SELECT\n    " + ",\n    ".join(columns) + f"\nFROM proxy_logs {IN_PERIOD}"
 
@@ -105,11 +110,11 @@ WITH entries AS (
 SELECT
     hours.hour,
     count(DISTINCT standardizedSql) AS queries,
-    {count(COUNTED)} AS totalHits,
+    {count(REQUEST)} AS totalHits,
     {count(HIT)} AS cacheHits,
     {count(MISS)} AS cacheMisses,
     {sum_bytes(HIT)} AS cachedBytes,
-    {sum_bytes("cacheStatus IS DISTINCT FROM 'HIT'")} AS passThroughBytes,
+    {sum_bytes(HIT.others)} AS passThroughBytes,
     {hit_mean} AS cacheHitAverageResponseTime,
     {miss_mean} AS cacheMissAverageResponseTime,
     count(DISTINCT userName) AS users
@@ -117,14 +122,14 @@ FROM range(24) AS hours(hour) LEFT JOIN entries ON entries.hour = hours.hour
 GROUP BY hours.hour ORDER BY hours.hour"""
 
 
-def opportunities(*, executions: str, missed: str, time: str, condition: str, action: str) -> str:
+def opportunities(*, executions: object, missed: object, time: str, condition: str, action: str) -> str:
     """Return the query for one list. ``action`` is SQL for the sentence, over its fields, hits and misses."""
     return f"""
 SELECT
     * EXCLUDE (hits, misses, ruleName),
     {action} AS suggestedAction
 FROM (SELECT
-    md5(standardizedSql) AS queryHash,
+    {hash_sql()} AS queryHash,
     standardizedSql AS statement,
     {count(executions)} AS executionCount,
     {count(missed)} AS cacheMisses,
@@ -132,7 +137,7 @@ FROM (SELECT
     {latest("matchedRule")} AS matchedRule,
     {latest("matchedRuleName")} AS ruleName,
     {count(HIT)} AS hits,
-    {count("cacheStatus = 'MISS'")} AS misses
+    {count(STORED_MISS)} AS misses
 FROM proxy_logs {IN_PERIOD} AND standardizedSql IS NOT NULL
 GROUP BY standardizedSql
 HAVING {condition})
@@ -142,8 +147,8 @@ ORDER BY totalWarehouseTimeMs DESC, queryHash LIMIT {LIST_LENGTH}"""
 _NAME: Final = "if(matchedRule IS NULL, NULL, coalesce('“' || ruleName || '”', matchedRule))"
 _RULE: Final = f"coalesce('rule ' || {_NAME}, 'the rule that caches it')"
 _SAVED: Final = f"{_mean('totalWarehouseTimeMs', 'cacheMisses')} || ' ms of warehouse time.'"
-WAREHOUSE: Final = "coalesce(sum(warehouseExecutionTimeMs), 0)"
-UNCACHED_WAREHOUSE: Final = f"coalesce(sum(warehouseExecutionTimeMs) FILTER ({UNCACHED}), 0)"
+WAREHOUSE: Final = f"coalesce({WAREHOUSE_TIME}, 0)"
+NOT_CACHED_WAREHOUSE: Final = f"coalesce({WAREHOUSE_TIME} FILTER ({NOT_CACHED}), 0)"
 
 REPEAT_MISSES: Final = f"""'Raise the TTL of ' || {_RULE}
         || ', or invalidate it less often: it had ' || misses || ' misses and ' || hits

@@ -17,20 +17,14 @@ from analytics.published.pieces import (
     EXACT_HOUR,
     EXACT_LATEST,
     HIGH_COST,
-    HIT,
-    HOUR,
     IN_PERIOD,
     LATEST,
     LOW_HIT_RATE,
     MEAN_HIT_TIME,
     MEAN_MISS_TIME,
-    MISS,
+    NOT_CACHED_WAREHOUSE,
     REPEAT_MISSES,
-    STORED,
     STORED_SIZES,
-    TIMED,
-    UNCACHED,
-    UNCACHED_WAREHOUSE,
     WAREHOUSE,
     count,
     hours,
@@ -43,8 +37,21 @@ from analytics.published.pieces import (
 )
 from analytics.savings.sql import SAVINGS_ABOUT, SAVINGS_FIELDS, SAVINGS_SQL
 from analytics.summaries.documents.year import ACTIVITY_DAYS
+from logs.definitions import (
+    BYPASSED,
+    HIT,
+    HOUR,
+    MISS,
+    NOT_CACHED,
+    PASSED,
+    REQUEST,
+    STORED,
+    STORED_MISS,
+    TIMED,
+    WAREHOUSE_TIME,
+    hash_sql,
+)
 from logs.quoting import quote_value
-from logs.statuses import COUNTED
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -158,7 +165,7 @@ def _queries() -> Iterator[PublishedQuery]:
         "outside of the years 0001 to 9999 is null.",
         f"""
 SELECT
-    md5(standardizedSql) AS queryHash,
+    {hash_sql()} AS queryHash,
     standardizedSql AS statement,
     {latest("cacheKey")} AS cacheKey,
     {latest("matchedRule")} AS matchedRule,
@@ -169,7 +176,7 @@ SELECT
     coalesce({mean_time()}, 0) AS averageResponseTime,
     {latest("responseSize")} AS responseSize,
     count(*) AS count,
-    sum(warehouseExecutionTimeMs) AS warehouseExecutionTimeMs,
+    {WAREHOUSE_TIME} AS warehouseExecutionTimeMs,
     {iso("min(timestamp)")} AS firstRequestTime,
     {iso("max(timestamp)")} AS lastRequestTime
 FROM proxy_logs {IN_PERIOD} AND standardizedSql IS NOT NULL
@@ -214,7 +221,7 @@ SELECT
         {HIT} OR ({STORED})
     ) AS totalQueries,
     {count(HIT)} AS totalCacheHits,
-    {count(COUNTED)} AS totalHits,
+    {count(REQUEST)} AS totalHits,
     (SELECT coalesce(sum(size), 0) FROM ({STORED_SIZES}
     )) AS cacheSize,
     count(DISTINCT (day, cacheKey)) FILTER ({STORED}) AS cacheElements
@@ -237,7 +244,7 @@ SELECT
     count(DISTINCT standardizedSql) AS queries,
     count(DISTINCT userName) AS users,
     {count(HIT)} AS cacheHits,
-    {count(COUNTED)} AS totalHits,
+    {count(REQUEST)} AS totalHits,
     {sum_bytes(HIT)} AS dataTransfer,
     coalesce(any_value(stored.size), 0) AS cacheSize,
     coalesce(any_value(stored.elements), 0) AS cacheElements
@@ -253,8 +260,8 @@ ORDER BY day""",
         f"""
 SELECT
     count(DISTINCT standardizedSql) AS totalQueries,
-    count(DISTINCT standardizedSql) FILTER (cacheStatus = 'PASSTHROUGH') AS uncachedQueries,
-    count(DISTINCT standardizedSql) FILTER (cacheStatus = 'BYPASS') AS bypassedQueries
+    count(DISTINCT standardizedSql) FILTER ({PASSED}) AS uncachedQueries,
+    count(DISTINCT standardizedSql) FILTER ({BYPASSED}) AS bypassedQueries
 FROM proxy_logs {IN_PERIOD}""",
         ("totalQueries", "uncachedQueries", "bypassedQueries"),
     )
@@ -274,19 +281,19 @@ FROM (SELECT
     matchedRule AS ruleId,
     {latest("matchedRuleName")} AS ruleName,
     count(DISTINCT standardizedSql) AS queriesMatched,
-    {count(COUNTED)} AS totalExecutions,
+    {count(REQUEST)} AS totalExecutions,
     {count(HIT)} AS cacheHits,
     {count(MISS)} AS cacheMisses,
     coalesce((20000 * {count(HIT)}
-        + {count(COUNTED)})
-        // (2 * nullif({count(COUNTED)}, 0)), 0)
+        + {count(REQUEST)})
+        // (2 * nullif({count(REQUEST)}, 0)), 0)
         / 10000 AS hitRate,
     2 * {count(HIT)}
-        * sum(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS')
-        + count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS') AS saved,
-    2 * nullif(count(warehouseExecutionTimeMs) FILTER (cacheStatus = 'MISS'), 0) AS parts,
+        * {WAREHOUSE_TIME} FILTER ({STORED_MISS})
+        + count(warehouseExecutionTimeMs) FILTER ({STORED_MISS}) AS saved,
+    2 * nullif(count(warehouseExecutionTimeMs) FILTER ({STORED_MISS}), 0) AS parts,
     count(*) AS requests,
-    {count(UNCACHED)} AS notCached
+    {count(NOT_CACHED)} AS notCached
 FROM proxy_logs {IN_PERIOD} AND matchedRule IS NOT NULL
 GROUP BY matchedRule)
 ORDER BY totalExecutions DESC, ruleId""",
@@ -296,7 +303,7 @@ ORDER BY totalExecutions DESC, ruleId""",
         "opportunities.repeatMisses",
         "Three or more MISS, and more MISS than hits.",
         opportunities(
-            executions=COUNTED,
+            executions=REQUEST,
             missed=MISS,
             time=WAREHOUSE,
             condition="misses >= 3 AND misses > hits",
@@ -308,9 +315,9 @@ ORDER BY totalExecutions DESC, ruleId""",
         "opportunities.highCostUncached",
         "Two or more PASSTHROUGH or BYPASS. Counts and times are of these entries only.",
         opportunities(
-            executions=UNCACHED,
-            missed=UNCACHED,
-            time=UNCACHED_WAREHOUSE,
+            executions=NOT_CACHED,
+            missed=NOT_CACHED,
+            time=NOT_CACHED_WAREHOUSE,
             condition="executionCount >= 2",
             action=HIGH_COST,
         ),
@@ -320,7 +327,7 @@ ORDER BY totalExecutions DESC, ruleId""",
         "opportunities.lowHitRate",
         "20 or more executions, at least one HIT or MISS, and less than 20 percent hits.",
         opportunities(
-            executions=COUNTED,
+            executions=REQUEST,
             missed=MISS,
             time=WAREHOUSE,
             condition="executionCount >= 20 AND hits + misses >= 1 AND 5 * hits < executionCount",
@@ -342,10 +349,10 @@ SELECT
     userName AS userId,
     count(DISTINCT standardizedSql) AS uniqueQueries,
     {count(HIT)} AS cacheHits,
-    {count(COUNTED)} AS totalHits,
+    {count(REQUEST)} AS totalHits,
     coalesce({mean_time()}, 0) AS averageResponseTime,
-    coalesce(min(responseTimeMs) FILTER ({TIMED}), 0) AS minResponseTime,
-    coalesce(max(responseTimeMs) FILTER ({TIMED}), 0) AS maxResponseTime
+    coalesce(min({TIMED.column}) FILTER ({TIMED}), 0) AS minResponseTime,
+    coalesce(max({TIMED.column}) FILTER ({TIMED}), 0) AS maxResponseTime
 FROM proxy_logs {IN_PERIOD} AND userName IS NOT NULL
 GROUP BY userName ORDER BY totalHits DESC, userId""",
         _USER_FIELDS,

@@ -11,6 +11,7 @@ from analytics.replay.outcome import OPEN_MERGED
 from analytics.replay.placing import NUMBER_OF
 from analytics.savings.bill import Bill, bill_days, days_between
 from analytics.savings.sql import fill_savings, join_overlaps, split_by
+from logs.definitions import EXECUTED
 from logs.layout import DAY_MS
 from tenantadmin.lib.core.structs import JsonStruct
 
@@ -66,7 +67,7 @@ def execution_sql(table: str, *, is_exact: bool) -> str:
     execution is there for each scope that has it.
     """
     scopes = [APART] if is_exact else [APART, MERGED]
-    executes = "({0}.status IN ('MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR') OR {0}.is_revalidation)".format
+    executes = f"({EXECUTED.of('{0}.status')} OR {{0}}.is_revalidation)".format
     return f"""
         SELECT scope, n, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts, took_ms AS took
         FROM (

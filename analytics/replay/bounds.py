@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from analytics.replay.arrays import make_schema, read_numbers, registered
 from analytics.replay.outcome import KNOWN_MERGED, OPEN_MERGED
+from logs.definitions import HIT, STORED_MISS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,6 +48,7 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
     that results vary by, and pair.
     """
     certain = _count_certain_misses(connection, table, lifetimes)
+    is_hit, is_miss = HIT.of("status"), STORED_MISS.of("status")
     with registered(connection, certain=certain):
         connection.execute(
             f"""
@@ -56,13 +58,13 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
                     count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
                     count(*) FILTER (lane = {KNOWN_MERGED}) AS known_misses
                 FROM played JOIN {table} AS whole USING (n)
-                WHERE lane <> 0 AND played.status = 'MISS' AND whole.is_counted
+                WHERE lane <> 0 AND {STORED_MISS.of("played.status")} AND whole.is_counted
                 GROUP BY rule, restart, vary, pair
             ), grouped AS (
                 SELECT rule, restart, vary, pair, any_value(mean_ms) AS mean_ms,
                     count(*) FILTER (is_counted) AS requests,
-                    count(*) FILTER (is_counted AND status = 'HIT') AS hits,
-                    count(*) FILTER (is_counted AND status = 'MISS' AND kind = 'known') AS own_misses,
+                    count(*) FILTER (is_counted AND {is_hit}) AS hits,
+                    count(*) FILTER (is_counted AND {is_miss} AND kind = 'known') AS own_misses,
                     bool_or(kind = 'open') AS has_open
                 FROM {table} WHERE is_cached AND kind <> 'exact'
                 GROUP BY rule, restart, vary, pair
@@ -83,7 +85,7 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
         CREATE OR REPLACE TEMP TABLE chance_of_{table} AS
         SELECT n, least((high - hits) / count(*) OVER (PARTITION BY rule, restart, vary, pair), 1) AS chance
         FROM {table} JOIN bounded_group USING (rule, restart, vary, pair)
-        WHERE has_open AND high > hits AND is_cached AND is_counted AND kind = 'open' AND status = 'MISS'
+        WHERE has_open AND high > hits AND is_cached AND is_counted AND kind = 'open' AND {is_miss}
         """  # noqa: S608
     )
     rows = connection.execute(

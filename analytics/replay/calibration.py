@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
+from logs.definitions import BYPASSED, FAILED, HIT, REQUEST, SHARED, SPARED, STORED_MISS, Statuses
 from logs.quoting import quote_texts
-from logs.statuses import COUNTED_STATUSES
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ _FAIR: Final = 0.98
 _SERVES_STALE: Final = 0.01
 
 #: The cause of a difference between the replayed and the logged status: the first that applies.
-_WHY: Final = """
+_WHY: Final = f"""
     CASE WHEN logged_rule IS DISTINCT FROM replayed_rule THEN 'other-rule'
-    WHEN logged = 'ERROR' THEN 'not-executed'
+    WHEN {FAILED.of("logged")} THEN 'not-executed'
     WHEN is_stale THEN if($serves_stale, 'stale-result', 'gateway-never-stale')
-    WHEN logged = 'BYPASS' OR status = 'BYPASS' THEN 'gateway-declines'
+    WHEN {BYPASSED.of("logged")} OR {BYPASSED.of("status")} THEN 'gateway-declines'
     WHEN kind = 'open' THEN 'literals-hidden'
-    WHEN is_cached AND reason = 0 AND logged IN ('HIT', 'HOLD') THEN 'cached-before'
+    WHEN is_cached AND reason = 0 AND {SPARED.of("logged")} THEN 'cached-before'
     WHEN is_later THEN 'differed-before'
     WHEN n IN (FROM simultaneous) THEN 'same-millisecond'
     WHEN is_cached THEN 'other-cache-state'
@@ -144,11 +144,14 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     order = {rule_id: index for index, rule_id in enumerate(ids)}
     share = equal / rows if rows else None
 
-    def count_status(rule_id: str, status: str) -> LoggedReplayed:
-        return LoggedReplayed(logged=logged[rule_id, status], replayed=replayed[rule_id, status])
+    def count_statuses(rule_id: str, statuses: Statuses) -> LoggedReplayed:
+        return LoggedReplayed(
+            logged=sum(logged[rule_id, status] for status in statuses),
+            replayed=sum(replayed[rule_id, status] for status in statuses),
+        )
 
     def count_requests(side: Counter[tuple[str | None, str]]) -> int:
-        return sum(count for (_, status), count in side.items() if status in COUNTED_STATUSES)
+        return sum(count for (_, status), count in side.items() if status in REQUEST)
 
     return Calibration(
         rows=rows,
@@ -157,7 +160,9 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
         grade=_grade(share),
         rules=[
             CalibratedRule(
-                rule_id=rule_id, hits=count_status(rule_id, "HIT"), misses=count_status(rule_id, "MISS")
+                rule_id=rule_id,
+                hits=count_statuses(rule_id, HIT),
+                misses=count_statuses(rule_id, STORED_MISS),
             )
             for rule_id in sorted(rule_ids, key=lambda rule_id: (order.get(rule_id, len(order)), rule_id))
         ],
@@ -173,8 +178,8 @@ def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
     """Return True if the log has HIT for some requests that the replay serves with a stale result."""
     share = connection.execute(
         f"""
-        SELECT count(*) FILTER (logged = 'HIT') / nullif(count(*), 0) FROM {outcome.table}
-        WHERE is_counted AND is_stale AND logged IN ('HIT', 'MISS', 'HOLD')
+        SELECT count(*) FILTER ({HIT.of("logged")}) / nullif(count(*), 0) FROM {outcome.table}
+        WHERE is_counted AND is_stale AND {SHARED.of("logged")}
         """  # noqa: S608
     ).fetchall()[0][0]
     return share is not None and share > _SERVES_STALE
@@ -207,8 +212,8 @@ def find_moved(
             WHERE new.is_counted
         ), part AS (
             SELECT n, log_id, was, becomes, 1 AS least, 1 - greatest(a, b) AS most FROM request_of_both
-            UNION ALL SELECT n, NULL, was, 'HIT', 0, b - a FROM request_of_both WHERE b > a
-            UNION ALL SELECT n, NULL, 'HIT', becomes, 0, a - b FROM request_of_both WHERE a > b
+            UNION ALL SELECT n, NULL, was, '{HIT[0]}', 0, b - a FROM request_of_both WHERE b > a
+            UNION ALL SELECT n, NULL, '{HIT[0]}', becomes, 0, a - b FROM request_of_both WHERE a > b
         )
         SELECT was, becomes, sum(least)::BIGINT AS count, sum(most)::DOUBLE,
             list_slice(list(log_id ORDER BY n) FILTER (log_id IS NOT NULL), 1, 3)

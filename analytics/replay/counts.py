@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from analytics.replay.billed import bill_outcome
 from analytics.replay.bounds import find_bounds
 from analytics.replay.risk import find_risk
+from logs.definitions import BLOCKED, BYPASSED, FAILED, HIT, MISS, NOT_RECORDED, PASSED, STORED_MISS, WAITED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,27 +20,27 @@ if TYPE_CHECKING:
     from analytics.replay.outcome import Outcome
     from analytics.savings.bill import Bill
 
-_STATUS_COUNTS: Final = {
-    "hits": "HIT",
-    "misses": "MISS",
-    "holds": "HOLD",
-    "bypassed": "BYPASS",
-    "blocked": "BLOCKED",
-    "passed": "PASSTHROUGH",
-    "errors": "ERROR",
-    "invalidation_errors": "INVALIDATION_ERROR",
+STATUS_COUNTS: Final = {
+    "hits": HIT,
+    "misses": STORED_MISS,
+    "holds": WAITED,
+    "bypassed": BYPASSED,
+    "blocked": BLOCKED,
+    "passed": PASSED,
+    "errors": FAILED,
+    "invalidation_errors": NOT_RECORDED,
 }
 MISS_REASONS: Final = ("no-cache-entry", "ttl-expired", "invalidation-marker")
 
-_EXECUTES: Final = "(status IN ('MISS', 'BYPASS', 'PASSTHROUGH') OR is_revalidation)"
+_EXECUTES: Final = f"({MISS.of('status')} OR is_revalidation)"
 _COUNTS: Final = {
     "requests": "count(*)",
-    **{name: f"count(*) FILTER (status = '{status}')" for name, status in _STATUS_COUNTS.items()},
+    **{name: f"count(*) FILTER ({statuses.of('status')})" for name, statuses in STATUS_COUNTS.items()},
     "stale_hits": "count(*) FILTER (is_stale)",
     "revalidations": "count(*) FILTER (is_revalidation)",
     **{name: f"count(*) FILTER (reason = {number})" for number, name in enumerate(MISS_REASONS)},
-    "hit_bytes": "coalesce(sum(bytes) FILTER (status = 'HIT'), 0)::HUGEINT",
-    "saved_ms": "coalesce(sum(mean_ms) FILTER (status = 'HIT'), 0)::HUGEINT",
+    "hit_bytes": f"coalesce(sum(bytes) FILTER ({HIT.of('status')}), 0)::HUGEINT",
+    "saved_ms": f"coalesce(sum(mean_ms) FILTER ({HIT.of('status')}), 0)::HUGEINT",
     "spent_ms": f"coalesce(sum(work_ms) FILTER ({_EXECUTES}), 0)::HUGEINT",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from logs.definitions import MEASURED_MISS
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ def replay_evidence(first_day: date, last_day: date) -> list[EvidenceQuery]:
         EvidenceQuery(
             name="statement-means",
             sql="SELECT standardizedSql, floor(avg(warehouseExecutionTimeMs)) AS meanMs FROM proxy_logs"  # noqa: S608
-            " WHERE cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0"
-            f" AND {days} GROUP BY ALL ORDER BY ALL",
+            f" WHERE {MEASURED_MISS} AND {days} GROUP BY ALL ORDER BY ALL",
         ),
     ]

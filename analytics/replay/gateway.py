@@ -13,6 +13,7 @@ import pyarrow as pa
 from analytics.replay.arrays import make_schema, registered
 from analytics.replay.job import Gateway
 from analytics.replay.placing import make_placed
+from logs.definitions import BYPASSED
 from rules.language import Action
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _share_per_user(
 
 
 def _share(flag: str) -> str:
-    return f"count(*) FILTER ({flag} AND logged = 'BYPASS') / nullif(count(*) FILTER ({flag}), 0)"
+    return f"count(*) FILTER ({flag} AND {BYPASSED.of('logged')}) / nullif(count(*) FILTER ({flag}), 0)"
 
 
 def _read_share(share: float | None) -> bool | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from logs.definitions import MEASURED_MISS, WAREHOUSE_TIME
 from logs.quoting import quote_text
 
 if TYPE_CHECKING:
@@ -30,15 +31,14 @@ def load_identities(connection: DuckDBPyConnection) -> None:
     ``mean_ms`` is the statement's mean time in the warehouse, rounded down; 0 if the log has no time, and
     then ``is_measured`` is false.
     """
-    measured = "cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0"
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP TABLE statement AS
         SELECT row_number() OVER () AS statement, standardizedSql AS text,
             coalesce(
-                sum(warehouseExecutionTimeMs) FILTER ({measured}) // count(*) FILTER ({measured}), 0
+                {WAREHOUSE_TIME} FILTER ({MEASURED_MISS}) // count(*) FILTER ({MEASURED_MISS}), 0
             )::BIGINT AS mean_ms,
-            count(*) FILTER ({measured}) > 0 AS is_measured,
+            count(*) FILTER ({MEASURED_MISS}) > 0 AS is_measured,
             len(regexp_extract_all(standardizedSql, {quote_text(_PLACEHOLDER)})) AS placeholders
         FROM log GROUP BY standardizedSql
         """  # noqa: S608

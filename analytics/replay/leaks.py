@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from msgspec import Meta
 
 from analytics.reports.per_user import reads_tables_sql
+from logs.definitions import SHARED
 from rules.dialects.depends import word_sql
 from rules.dialects.tables import names_no_schema_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -61,7 +62,7 @@ def compare_leaks(
                 FROM {outcome.table} AS outcome JOIN personal USING (statement, table_list)
                 JOIN request USING (n)
                 WHERE outcome.is_counted AND is_cached AND outcome.identity IS NOT NULL
-                    AND outcome.status IN ('HIT', 'MISS', 'HOLD') AND user_name IS NOT NULL
+                    AND {SHARED.of("outcome.status")} AND user_name IS NOT NULL
                 GROUP BY rule, outcome.restart, vary, outcome.identity, statement
                 HAVING count(DISTINCT user_name) > 1
             )

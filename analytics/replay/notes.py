@@ -8,6 +8,7 @@ from analytics.replay.caveats import Caveat, say_caveat
 from analytics.replay.changes import pair_rules
 from analytics.replay.judgement import count_others, count_requests, middle, say_about
 from analytics.replay.left_out import say_left_out
+from logs.definitions import HIT, STORED_MISS
 from tenantadmin.lib.core.formats import count, number, percent
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
         "Results that are stored at other times expire at other times: so some hits become misses, also "
         "where results stay fresh for longer."
     )
-    loses = any((it["from"], it["to"]) == ("HIT", "MISS") for it in result["moved"])
+    loses = any(it["from"] in HIT and it["to"] in STORED_MISS for it in result["moved"])
     return [
         _say_agreement(result),
         counted,

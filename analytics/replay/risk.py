@@ -12,6 +12,7 @@ import pyarrow as pa
 from analytics.changed_tables import find_changed_tables, read_tables
 from analytics.learned_views import defines, learn_views
 from analytics.replay.arrays import make_schema, registered
+from logs.definitions import HIT, REFUSED
 from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def find_risk(
             ), hit AS (
                 SELECT n, rule, requested_at, started, born, name
                 FROM {table} JOIN read_table USING (table_list)
-                WHERE is_counted AND status = 'HIT'
+                WHERE is_counted AND {HIT.of("status")}
             ), risk AS (
                 SELECT n, rule, bool_or(changed_at > born) AS is_low, bool_or(changed_at > started) AS is_high
                 FROM hit ASOF JOIN change ON hit.name = change.name AND hit.requested_at >= change.changed_at
@@ -79,8 +80,6 @@ def find_risk(
     return {rule: (low, high) for rule, low, high in rows}
 
 
-_IS_CHANGE: Final = (
-    "outcome.is_change AND NOT outcome.is_failing AND outcome.status NOT IN ('BLOCKED', 'INVALIDATION_ERROR')"
-)
+_IS_CHANGE: Final = f"outcome.is_change AND NOT outcome.is_failing AND {REFUSED.not_of('outcome.status')}"
 _CHANGED: Final = make_schema(statement=pa.int64(), table_list=pa.int64(), name=pa.string())
 _READ: Final = make_schema(table_list=pa.int64(), name=pa.string())

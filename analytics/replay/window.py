@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.replay.identity import load_identities
 from analytics.replay.placing import NUMBER_OF
+from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS
 from logs.quoting import quote_name, quote_text, quote_texts
 from rules.conditions.keys import CONDITION_KEYS
 
@@ -23,21 +24,9 @@ if TYPE_CHECKING:
 
     from analytics.replay.job import DayFile
 
-#: The statuses of requests that a ruleset decides. Other rows are only counted.
-DECIDABLE: Final = (
-    "HIT",
-    "MISS",
-    "BYPASS",
-    "PASSTHROUGH",
-    "BLOCKED",
-    "HOLD",
-    "ERROR",
-    "INVALIDATION_ERROR",
-)
-
+#: The rows that a ruleset decides. Other rows are only counted.
 _IS_DECIDABLE: Final = (
-    '"timestamp" IS NOT NULL AND standardizedSql IS NOT NULL'
-    f" AND coalesce(cacheStatus IN ({', '.join(map(quote_text, DECIDABLE))}), false)"
+    f'"timestamp" IS NOT NULL AND standardizedSql IS NOT NULL AND coalesce({DECIDED}, false)'
 )
 
 
@@ -224,11 +213,11 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
             log.timestamp AS requested_at, is_counted, logId AS log_id, cacheStatus AS logged,
             matchedRule AS logged_rule, cacheKeyVersion AS key_version, shape.shape,
             statement.statement, pair.pair, table_list.table_list, statement.mean_ms,
-            CASE WHEN cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH') AND warehouseExecutionTimeMs >= 0
+            CASE WHEN {MEASURED_MISS}
                 THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
-            CASE WHEN cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR')
-                    AND warehouseExecutionTimeMs >= 0 THEN warehouseExecutionTimeMs
-                WHEN cacheStatus <> 'ERROR' AND statement.is_measured THEN statement.mean_ms END AS took_ms,
+            CASE WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
+                WHEN {FAILED.not_of("cacheStatus")} AND statement.is_measured THEN statement.mean_ms
+                END AS took_ms,
             day,
             CASE WHEN pair.is_exact THEN 'exact' WHEN cacheKey IS NOT NULL THEN 'known' ELSE 'open' END
                 AS kind,
@@ -260,8 +249,8 @@ def _load_outside_executions(connection: DuckDBPyConnection) -> None:
         CREATE OR REPLACE TEMP TABLE outside_execution AS
         SELECT {number} AS host, day, entry.timestamp AS starts, warehouseExecutionTimeMs::BIGINT AS took
         FROM entry LEFT JOIN text_of_{number} ON text_of_{number}.text = entry.serverHostname
-        WHERE entry.timestamp IS NOT NULL AND standardizedSql IS NULL AND warehouseExecutionTimeMs >= 0
-            AND cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH', 'ERROR')
+        WHERE entry.timestamp IS NOT NULL AND standardizedSql IS NULL AND {MEASURED}
+            AND {EXECUTED}
         """  # noqa: S608
     )
 

@@ -11,9 +11,9 @@ from msgspec import Meta
 from analytics.reports.blast_tables import name_tables, say_why
 from analytics.reports.per_user import reads_tables_sql
 from analytics.reports.reading import ReportQuery
+from logs.definitions import ENDED_AT, HOUR, REQUEST, STORED
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_value
-from logs.statuses import COUNTED
 from rules.language import read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
@@ -56,13 +56,13 @@ FROM (
     FROM (
         SELECT
             max(timestamp) AS startedAt,
-            arg_max(timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0), timestamp) AS bornAt,
+            arg_max({ended_at}, timestamp) AS bornAt,
             arg_max(responseSize, timestamp) AS responseSize,
             coalesce(arg_max_null(warehouseExecutionTimeMs, timestamp), 0) AS spent,
             any_value(tables) AS tables,
             any_value(standardizedSql) AS statement
         FROM proxy_logs
-        WHERE day BETWEEN '{first}' AND '{last}' AND cacheStatus = 'MISS' AND cacheKey IS NOT NULL
+        WHERE day BETWEEN '{first}' AND '{last}' AND {stored}
             AND matchedRule = {rule} AND timestamp <= {now}
         GROUP BY cacheKey
     )
@@ -82,7 +82,7 @@ _SAME_HOUR: Final = """
 SELECT day, count(DISTINCT cacheKey) AS keys, count(*) FILTER ({counted}) AS requests
 FROM proxy_logs
 WHERE day IN ({days}) AND matchedRule = {rule} AND cacheKey IS NOT NULL
-    AND (timestamp % 86400000 + 86400000) % 86400000 // 3600000 = {hour}
+    AND {hour_of} = {hour}
 GROUP BY day ORDER BY day DESC"""
 
 _END: Final = "SELECT max(timestamp) AS at FROM proxy_logs WHERE day = '{day}' AND timestamp <= {now}"
@@ -291,6 +291,8 @@ def _preview(
         written=epoch_ms(ruleset.modified_at),
         marker=0 if last_marker is None else epoch_ms(last_marker),
         ttl=1000 * rule.ttl_seconds,
+        ended_at=ENDED_AT,
+        stored=STORED,
         counted=_COUNTED.format(reads=reads) if reads else "",
     ).strip()
     weekdays = [now.date() - dt.timedelta(weeks=week) for week in range(1, _WEEKS + 1)]
@@ -298,7 +300,8 @@ def _preview(
         days=", ".join(f"'{day}'" for day in weekdays),
         rule=quote_value(rule.id),
         hour=now.hour,
-        counted=COUNTED,
+        counted=REQUEST,
+        hour_of=HOUR,
     ).strip()
     queries += [
         ReportQuery(name=f"{rule.id} live", sql=live_sql),

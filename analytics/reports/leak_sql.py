@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.reports.per_user import reads_tables_sql
+from logs.definitions import SHARED, hash_sql
 from logs.quoting import quote_value
 from rules.dialects.depends import is_certain_sql, word_sql
 from rules.dialects.tables import names_no_schema_sql
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 _MAX_FINDINGS: Final = 1_000
 #: More than there can be. Without a limit, DuckDB would read the lists of all rows before it drops repeats.
 _MAX_LISTS: Final = 2**62
-_ROWS: Final = """day BETWEEN $first AND $last AND cacheKey IS NOT NULL AND userName IS NOT NULL
-        AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"""
+_ROWS: Final = f"""day BETWEEN $first AND $last AND cacheKey IS NOT NULL AND userName IS NOT NULL
+        AND {SHARED}"""
 #: The lists of tables of which one differs per user.
 _PERSONAL: Final = f"""personal AS (
     SELECT tables FROM (SELECT DISTINCT tables FROM proxy_logs WHERE {_ROWS} LIMIT {_MAX_LISTS})
@@ -91,7 +92,7 @@ def leak_counts_sql(*, first: date, last: date, rule_id: str | None, statement_h
     """Return the query of ``keys``, ``served`` and ``users``, a count, of a statement with this MD5."""
     counts = _fill(_COUNTS, first=first, last=last)
     rule = f"matchedRule IS NOT DISTINCT FROM {quote_value(rule_id)}"
-    return f"{counts} {rule} AND md5(standardizedSql) = '{statement_hash}'"
+    return f"{counts} {rule} AND {hash_sql()} = '{statement_hash}'"
 
 
 def _fill(sql: str, *, first: date, last: date, warehouse: WarehouseTables = ANY_TABLES) -> str:

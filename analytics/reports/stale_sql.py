@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.changed_tables import changed_sql
 from analytics.learned_views import defines_sql, view_sql
+from logs.definitions import ANSWERED, ENDED_AT, HIT
 from logs.quoting import quote_texts
 from rules.tables.names_sql import may_be_sql, name_sql, names_sql
 from rules.tables.warehouse import ANY_TABLES
@@ -30,21 +31,21 @@ _ROUNDING_MS: Final = 999
 _MAX_FINDINGS: Final = 1_000
 MAX_SPELLED: Final = 100
 _PLACE: Final = re.compile(r"\{(changed|defines|view|name|names|views|viewed)\}")
-_CHANGES: Final = """
+_CHANGES: Final = f"""
 WITH RECURSIVE changes AS MATERIALIZED (
     SELECT
-        timestamp + greatest(coalesce(warehouseExecutionTimeMs, 0), 0) AS changedAt,
+        {ENDED_AT} AS changedAt,
         matchedRule AS changedBy, coalesce(standardizedSql, '') AS statement, tables
     FROM proxy_logs
     WHERE day BETWEEN $earliest AND $last AND (isDataChange OR isDDL) AND timestamp IS NOT NULL
-        AND cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH', 'HOLD')
+        AND {ANSWERED}
 ),
 statements AS MATERIALIZED (
-    SELECT *, {changed} AS changed, {defines} AS defines, {view} AS defined
+    SELECT *, {{changed}} AS changed, {{defines}} AS defines, {{view}} AS defined
     FROM (SELECT DISTINCT statement, tables FROM changes)
 ),
-learned AS (SELECT defined AS view, unnest({names}) AS name FROM statements WHERE defined IS NOT NULL),
-configured AS (SELECT unnest({views}) AS view, unnest({viewed}) AS name),
+learned AS (SELECT defined AS view, unnest({{names}}) AS name FROM statements WHERE defined IS NOT NULL),
+configured AS (SELECT unnest({{views}}) AS view, unnest({{viewed}}) AS name),
 views AS MATERIALIZED (
     FROM configured UNION SELECT view, name FROM learned WHERE view NOT IN (SELECT view FROM configured)
 ),
@@ -71,7 +72,7 @@ _STALE: Final = (
         row_number() OVER () AS hit, timestamp AS servedAt,
         timestamp - 1000 * cacheAgeSeconds::BIGINT AS bornAt, matchedRule, logId, tables
     FROM proxy_logs
-    WHERE day BETWEEN $first AND $last AND cacheStatus = 'HIT' AND cacheAgeSeconds IS NOT NULL
+    WHERE day BETWEEN $first AND $last AND {HIT} AND cacheAgeSeconds IS NOT NULL
         AND timestamp IS NOT NULL
 ),
 lists AS MATERIALIZED (

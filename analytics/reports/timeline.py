@@ -12,6 +12,7 @@ from accounts.models import Revision
 from accounts.models.history import RevisionKind
 from analytics.reports.reading import ReportHead, ReportQuery
 from analytics.summaries.numbers import rate
+from logs.definitions import HIT, MISS, NOT_CACHED
 from rules.models import Marker
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, end_of_day, epoch_ms, format_timestamp
@@ -35,13 +36,13 @@ _STARTS: Final[dict[TimelineStep, str]] = {
     "hour": f"CASE WHEN timestamp // 86400000 * 86400000 = {_DAY} THEN timestamp // 3600000 * 3600000 END",
     "day": _DAY,
 }
-_COUNTS: Final = """
+_COUNTS: Final = f"""
 SELECT
-    {at} AS at,
-    count(*) FILTER (cacheStatus = 'HIT') AS hits,
-    count(*) FILTER (cacheStatus IN ('MISS', 'BYPASS', 'PASSTHROUGH')) AS misses,
-    count(*) FILTER (cacheStatus IN ('BYPASS', 'PASSTHROUGH')) AS notCached
-FROM proxy_logs WHERE day BETWEEN '{first}' AND '{last}' GROUP BY 1 ORDER BY 1"""
+    {{at}} AS at,
+    count(*) FILTER ({HIT}) AS hits,
+    count(*) FILTER ({MISS}) AS misses,
+    count(*) FILTER ({NOT_CACHED}) AS notCached
+FROM proxy_logs WHERE day BETWEEN '{{first}}' AND '{{last}}' GROUP BY 1 ORDER BY 1"""  # noqa: S608  # only constants
 
 
 class TimelineChange(JsonStruct):
@@ -56,8 +57,8 @@ class TimelineChange(JsonStruct):
 class TimelineBucket(JsonStruct):
     at: Timestamp
     hits: Count
-    misses: Annotated[Count, Meta(description="MISS, BYPASS and PASSTHROUGH.")]
-    not_cached: Annotated[Count, Meta(description="Of `misses`: BYPASS and PASSTHROUGH.")]
+    misses: Annotated[Count, Meta(description=f"{MISS.text}.")]
+    not_cached: Annotated[Count, Meta(description=f"Of `misses`: {NOT_CACHED.text}.")]
     hit_rate: Annotated[float, Meta(ge=0, le=1)] | None
     changes: list[TimelineChange]
     markers: Annotated[dict[str, int], Meta(description="Markers by target rule.")]

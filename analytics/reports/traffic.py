@@ -15,6 +15,7 @@ from analytics.misses import say_reasons
 from analytics.summaries.statements import NO_RULE
 from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
+from logs.definitions import STORED_MISS
 from logs.quoting import quote_value
 from rules.conditions.casefold import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
@@ -236,7 +237,9 @@ def list_traffic(
     following = None
     if len(rows) > limit:
         following = _place_of(page, after=place).cursor()
-    reasons = _count_reasons(log, found) if page and place is None and matching.status == "MISS" else UNSET
+    reasons = (
+        _count_reasons(log, found) if page and place is None and matching.status in STORED_MISS else UNSET
+    )
     return TrafficPage([_request(row) for row in page], f"{statement}{limit}{offset}", following, reasons)
 
 

@@ -12,6 +12,7 @@ from analytics.reports.reading import ReportQuery
 from analytics.savings.bill import bill_days, days_between
 from analytics.savings.sql import SUSPENDS
 from analytics.summaries.numbers import rate
+from logs.definitions import SPARED
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 
@@ -82,7 +83,7 @@ class SavingsOfRule(JsonStruct):
     """How much more would be billed without this rule. These do not add up to the total."""
 
     rule_id: Annotated[str | None, Meta(description="Null: hits without a rule.")]
-    hits: Annotated[Count, Meta(description="HIT and HOLD of statements whose time is known.")]
+    hits: Annotated[Count, Meta(description=f"{SPARED.text} of statements whose time is known.")]
     busy_ms: Count
     marginal_ms: int
     money: Money

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from logs.definitions import FAILED, MEASURED, MISS, SPARED, Statuses
 from logs.layout import DAY_MS, HOUR_MS, day_start_ms
 
 if TYPE_CHECKING:
@@ -80,15 +81,15 @@ SAVINGS_SQL: Final = f"""
 WITH entries AS NOT MATERIALIZED (
     SELECT
         day, timestamp AS started, standardizedSql AS statement, serverHostname AS host,
-        cacheStatus IN ('HIT', 'HOLD') AS spared,
-        CASE WHEN cacheStatus IN ('HIT', 'HOLD') THEN matchedRule END AS rule,
-        cacheStatus = 'ERROR' AS failed,
-        CASE WHEN cacheStatus NOT IN ('HIT', 'HOLD') AND warehouseExecutionTimeMs >= 0
+        {SPARED} AS spared,
+        CASE WHEN {SPARED} THEN matchedRule END AS rule,
+        {FAILED} AS failed,
+        CASE WHEN {SPARED.not_of("cacheStatus")} AND {MEASURED}
             THEN warehouseExecutionTimeMs END AS ms
     FROM proxy_logs
     WHERE day BETWEEN $before AND $last
-        AND (cacheStatus IN ('HIT', 'HOLD', 'MISS', 'BYPASS', 'PASSTHROUGH')
-            OR (cacheStatus = 'ERROR' AND warehouseExecutionTimeMs IS NOT NULL))
+        AND ({Statuses(*SPARED, *MISS)}
+            OR ({FAILED} AND warehouseExecutionTimeMs IS NOT NULL))
 ),
 means AS (
     SELECT statement, sum(ms) // count(*) AS mean

@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from analytics.models import DayRollup
 from analytics.summaries.periods import month_of, period_bounds, year_of
+from logs.definitions import NOT_CACHED, STORED_MISS
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import days_before, now
@@ -67,9 +68,9 @@ class ActivitySums(JsonStruct):
 
     hits: Count
     stored_misses: Annotated[
-        Count, Meta(description="MISS: the warehouse gave the result, which was stored.")
+        Count, Meta(description=f"{STORED_MISS.text}: the warehouse gave the result, which was stored.")
     ]
-    not_cached: Annotated[Count, Meta(description="BYPASS and PASSTHROUGH.")]
+    not_cached: Annotated[Count, Meta(description=f"{NOT_CACHED.text}.")]
     warehouse_ms: Count
 
     @property

@@ -27,6 +27,7 @@ from analytics.summaries.rollup_schema import (
     write_table,
 )
 from logs.compaction.engine import HOUR_COLUMN
+from logs.definitions import BYPASSED, HIT, MISS, NOT_CACHED, PASSED, SIZED, STORED_MISS, TIMED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analytics.summaries.grouping import Array, Measures, TextDictionary
+    from logs.definitions import Above, Statuses
 
 #: The columns of the log to read, apart from the statements.
 _COLUMNS: Final = (
@@ -170,26 +172,25 @@ def _add_measures(rows: DayRows, part: pa.Table) -> pa.Table:
     columns = {name: part[name].combine_chunks() for name in part.column_names}
     statuses = rows.texts["cacheStatus"]
 
-    def has_status(name: str) -> Array:
-        return pc.fill_null(pc.equal(columns["cacheStatus"], statuses.code(name)), fill_value=False)
+    def has(chosen: Statuses) -> Array:
+        codes = pa.array([statuses.code(name) for name in chosen], columns["cacheStatus"].type)
+        return pc.is_in(columns["cacheStatus"], value_set=codes)
 
-    def positive(name: str) -> Array:
-        return pc.if_else(pc.greater(columns[name], 0), columns[name], None)
+    def count_values(counted: Above) -> Array:
+        values = columns[counted.column]
+        return pc.if_else(pc.greater(values, counted.limit), values, None)
 
-    hit, miss = has_status("HIT"), has_status("MISS")
-    bypass, passthrough = has_status("BYPASS"), has_status("PASSTHROUGH")
-    uncached = pc.or_(bypass, passthrough)
-    counted_miss = pc.or_(miss, uncached)
+    hit, miss, counted_miss, uncached = has(HIT), has(STORED_MISS), has(MISS), has(NOT_CACHED)
     stored = pc.and_(miss, pc.is_valid(columns[_KEY]))
-    time_ms, warehouse = positive("responseTimeMs"), columns["warehouseExecutionTimeMs"]
-    time, size = _widen(time_ms), _widen(positive("responseSize"))
+    time_ms, warehouse = count_values(TIMED), columns["warehouseExecutionTimeMs"]
+    time, size = _widen(time_ms), _widen(count_values(SIZED))
     return pa.table(
         {
             **{name: columns[name] for name in (_USER, _SQL, _RULE, _KEY, HOUR_COLUMN, "timestamp", "row")},
             "hit": hit,
             "miss": miss,
-            "bypass": bypass,
-            "passthrough": passthrough,
+            "bypass": has(BYPASSED),
+            "passthrough": has(PASSED),
             "uncached": uncached,
             "counted_miss": counted_miss,
             "stored": stored,

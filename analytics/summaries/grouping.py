@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from logs.definitions import digest_statement
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -116,10 +117,7 @@ class StatementDictionary:
         texts = chunk.dictionary.cast(pa.large_string())
         # Buffers refer to Arrow's memory. Python strings would be copies.
         digests = pa.array(
-            [
-                hashlib.md5(text.as_buffer(), usedforsecurity=False).digest()
-                for text in texts.cast(pa.large_binary())
-            ],
+            [digest_statement(text.as_buffer()) for text in texts.cast(pa.large_binary())],
             pa.binary(16),
         )
         new = digests.filter(pc.invert(pc.is_in(digests, value_set=self.digests))).unique()

@@ -12,7 +12,7 @@ from django.db.models import Exists, Max, OuterRef, Q, Sum
 
 from analytics.models import Alert, DayRollup, TenantHealth
 from analytics.summaries.engine import new_engine
-from analytics.summaries.rollup_schema import HOURS, ROLLUP_VERSION, STATEMENTS
+from analytics.summaries.rollup_schema import HOURS, NOT_CACHED_SUM, ROLLUP_VERSION, STATEMENTS
 from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import table_uris
 from logs.models import Partition
@@ -35,10 +35,10 @@ _HOUR_SUMS: Final = f"""SELECT
     {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _HOUR_COUNTS)},
     {", ".join(f"coalesce(sum({name}), 0)::DOUBLE AS {name}" for name in _HOUR_AMOUNTS)}
 FROM <hours>"""  # noqa: S608  # only constants
-_STATEMENT_SUMS: Final = (
-    "SELECT coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms,"
-    " coalesce(sum(bypasses + passthroughs), 0)::BIGINT AS not_cached FROM <statements>"
-)
+_STATEMENT_SUMS: Final = f"""SELECT
+    coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms,
+    coalesce(sum({NOT_CACHED_SUM}), 0)::BIGINT AS not_cached
+FROM <statements>"""  # noqa: S608  # only constants
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.models import DayRollup
 from analytics.summaries.documents.rules import count_rules
 from analytics.summaries.periods import month_of, period_bounds
-from analytics.summaries.rollup_schema import LATEST_ORDER, ROLLUP_VERSION, STATEMENTS
+from analytics.summaries.rollup_schema import LATEST_ORDER, REQUEST_SUM, ROLLUP_VERSION, STATEMENTS
 from analytics.summaries.rollups import MAIN_RULES, Rollups
 from analytics.summaries.store import read_merged_rollups, table_uris
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MOST_REQUESTS: Final = f"""
     SELECT replace(statement::VARCHAR, '-', '') AS hash, top.* EXCLUDE statement, main_rule
     FROM (SELECT statement,
-        sum(hits + misses + bypasses + passthroughs)::BIGINT AS requests,
+        sum({REQUEST_SUM})::BIGINT AS requests,
         sum(hits)::BIGINT AS hits,
         coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms,
         arg_max_null(latest_rule, {LATEST_ORDER}) AS rule,

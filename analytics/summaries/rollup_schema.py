@@ -83,6 +83,9 @@ COLUMNS_OF: Final[Mapping[str, tuple[str, ...]]] = {
         "time_sum", "time_count", "time_min", "time_max", "stored_elements", "stored_size",
     ),
 }  # fmt: skip
+#: SQL over rows of statements: the requests that were not cached, and all requests.
+NOT_CACHED_SUM: Final = "bypasses + passthroughs"
+REQUEST_SUM: Final = f"hits + misses + {NOT_CACHED_SUM}"
 #: The types of columns. All others are 64-bit integers.
 TYPES: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("sql", "user_name", "rule", "latest_log_id", "latest_rule_name"), pa.string()),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from analytics.summaries.rollup_schema import ACTIVITY, HOURS, RULES, STATEMENTS, USERS
+from analytics.summaries.rollup_schema import ACTIVITY, HOURS, REQUEST_SUM, RULES, STATEMENTS, USERS
 from logs.quoting import quote_text, quote_texts
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 #: The main rule of each statement: it gave most of the hits, or without hits decided most of the requests.
 #: It is null if no rule decided most of them; a rule also decided what it blocked. The rule of the latest
 #: request may have given none of the hits.
-MAIN_RULES: Final = """(
+MAIN_RULES: Final = f"""(
     SELECT statement, arg_max_null(rule, row(hits, requests, coalesce(rule, ''))) AS main_rule FROM (
         SELECT statement, rule, sum(hits) AS hits, sum(requests) AS requests FROM (
             SELECT statement, rule, hits, entries AS requests FROM <rules>
-            UNION ALL SELECT statement, NULL, hits, hits + misses + bypasses + passthroughs FROM <statements>
+            UNION ALL SELECT statement, NULL, hits, {REQUEST_SUM} FROM <statements>
             UNION ALL SELECT statement, NULL, -hits, -hits - misses FROM <rules>
         ) GROUP BY ALL
     ) GROUP BY statement
-)"""
+)"""  # only constants
 _IS_USER = "WHERE user_name = getvariable('user_name')"
 
 

@@ -10,10 +10,11 @@ from msgspec import Meta
 
 from analytics.summaries.engine import shared_engine
 from analytics.summaries.ranges import find_range
-from analytics.summaries.rollup_schema import LATEST_ORDER, STATEMENTS
+from analytics.summaries.rollup_schema import LATEST_ORDER, NOT_CACHED_SUM, STATEMENTS
 from analytics.summaries.rollups import MAIN_RULES, Rollups
 from analytics.summaries.store import table_uris
 from logs.columns import CACHE_STATUSES
+from logs.definitions import NOT_CACHED, STORED_MISS
 from rules.conditions.casefold import fold_case, fold_case_sql
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, show_time
@@ -43,7 +44,7 @@ _QUERY: Final = f"""
             sum(entries)::BIGINT AS requests,
             sum(hits)::BIGINT AS hits,
             sum(misses)::BIGINT AS stored_misses,
-            sum(bypasses + passthroughs)::BIGINT AS not_cached,
+            sum({NOT_CACHED_SUM})::BIGINT AS not_cached,
             round(sum(time_mean::DOUBLE * entries) / sum(entries))::BIGINT AS response_ms,
             sum(warehouse_sum)::BIGINT AS warehouse_ms,
             arg_max_null(latest_rule, {LATEST_ORDER}) AS rule,
@@ -72,8 +73,8 @@ class StatementActivity(JsonStruct):
     last_day: Annotated[date, Meta(description="The last day (UTC) with a request.")]
     requests: Annotated[Count, Meta(description="Log entries of any status.")]
     hits: Count
-    stored_misses: Annotated[Count, Meta(description="MISS")]
-    not_cached: Annotated[Count, Meta(description="BYPASS and PASSTHROUGH.")]
+    stored_misses: Annotated[Count, Meta(description=STORED_MISS.text)]
+    not_cached: Annotated[Count, Meta(description=f"{NOT_CACHED.text}.")]
     average_response_time: Count
     warehouse_execution_time_ms: Annotated[
         int | None, Meta(description="Null if no request reached the warehouse.")

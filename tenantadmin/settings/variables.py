@@ -146,14 +146,6 @@ REPLAY_THREADS = env.int("REPLAY_THREADS", 1, validate=Range(1, 1024))
 REPLAY_QUEUE = env.int("REPLAY_QUEUE", 3, validate=Range(1, 1000))
 REPLAY_LIMIT = env.str("REPLAY_LIMIT", "10 per hour", validate=check_rate_limit)
 
-# Digests
-#: An endpoint that is compatible with OpenAI's ``/chat/completions``, below this address. Without it and a
-#: model, no digest is rewritten.
-LLM_URL: str = env.web_address("LLM_URL", "")
-LLM_MODEL = env.str("LLM_MODEL", "")
-LLM_API_KEY = env.str("LLM_API_KEY", "")
-LLM_TIMEOUT_SECONDS = env.float("LLM_TIMEOUT_SECONDS", 20.0, validate=Range(0.1, 600))
-
 # Alerts
 ALERT_TEST_LIMIT = env.str("ALERT_TEST_LIMIT", "20 per hour", validate=check_rate_limit)
 #: Hosts and networks that webhooks may reach although they are private.

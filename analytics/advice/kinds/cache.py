@@ -13,6 +13,7 @@ from analytics.advice.evidence import changes_evidence, statements_evidence
 from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, Variant, describe_seconds
 from analytics.advice.requests import NO_RULE
+from logs.definitions import PASSED
 from rules.dialects.tables import WITHOUT_SCHEMA
 from rules.language import complete_rule
 from tenantadmin.lib.core.formats import count
@@ -156,7 +157,7 @@ def _count(current: Current, scope: Scope) -> int:
 
 
 def _evidence(current: Current, scope: Scope, option: Option) -> tuple[EvidenceQuery, ...]:
-    evidence = [statements_evidence(current.days, scope.conditions, where="cacheStatus = 'PASSTHROUGH'")]
+    evidence = [statements_evidence(current.days, scope.conditions, where=str(PASSED))]
     if option.invalidator is not None:
         evidence.append(changes_evidence(current.days, option.invalidator.tables))
     return tuple(evidence)

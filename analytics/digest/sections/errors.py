@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 from analytics.digest.changes import find_last_write
 from analytics.digest.facts import FactQuery, Section, Unit, name_time
 from logs.columns import MAX_TIMESTAMP
+from logs.definitions import ERROR, REQUEST
 from logs.layout import HOUR_MS
-from logs.statuses import COUNTED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from analytics.digest.changes import Changes
-    from analytics.digest.facts import Fact, Name, Wordings
+    from analytics.digest.facts import Fact, Name
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -28,8 +28,8 @@ FACTOR: Final = 3
 #: The usual number is the mean over the hours of this many days before. Days without entries do not count.
 _BASE_DAYS: Final = 7
 _MOST: Final = 5
-_ERRORS: Final = "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))"
-_REQUESTS: Final = f"count(*) FILTER ({COUNTED})"
+_ERRORS: Final = f"count(*) FILTER ({ERROR})"
+_REQUESTS: Final = f"count(*) FILTER ({REQUEST})"
 
 
 def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
@@ -49,7 +49,7 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
     bursts = _join([(row["hour"], row["errors"]) for row in rows])
     if not bursts:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, (first, last, _) in enumerate(bursts, start=1):
@@ -62,38 +62,27 @@ def errors_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Se
                 FactQuery(f"{prefix}-requests", Unit.COUNT, f"SELECT {_REQUESTS} {own}"),
             ]
         )
-        failed, of = f"{{{prefix}-errors}}", f"beside {{{prefix}-requests}} requests"
         names += [
             name_time(f"{prefix}-start", start),
             # The last hour of the calendar ends with it.
             name_time(f"{prefix}-end", min(end, MAX_TIMESTAMP)),
         ]
         sentences.append(
-            (
-                f"Failed between {{{prefix}-start}} and {{{prefix}-end}}: {failed}, {of}.",
-                f"From {{{prefix}-start}} to {{{prefix}-end}}, {failed} failed {of}.",
-            )
+            f"Failed between {{{prefix}-start}} and {{{prefix}-end}}: {{{prefix}-errors}}, "
+            f"beside {{{prefix}-requests}} requests."
         )
         write = find_last_write(changes, start=start)
         if write is not None:
             name = write.as_name(f"{prefix}-write")
             names.append(name)
-            effect = "requests that the cache answered before go to the warehouse"
             sentences.append(
-                (
-                    f"Coincides with the rules of {{{name.id}}}: afterwards, {effect}.",
-                    f"The rules of {{{name.id}}} coincide with it. Afterwards, {effect}.",
-                )
+                f"Coincides with the rules of {{{name.id}}}: afterwards, requests that the cache answered "
+                "before go to the warehouse."
             )
     (mean,) = log.read_facts([FactQuery("errors-usual", Unit.COUNT, f"SELECT round(({usual}), 2)")])
     if mean.value is not None:
         facts.append(mean)
-        sentences.append(
-            (
-                "Usual in an hour of the week before: {errors-usual}.",
-                "In the week before, an hour had {errors-usual} of them on average.",
-            )
-        )
+        sentences.append("Usual in an hour of the week before: {errors-usual}.")
     return Section("errors", "Bursts of errors", sentences, facts, names)
 
 

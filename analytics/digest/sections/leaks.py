@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.digest.facts import LEAKS, FactQuery, Name, NameKind, Section, Unit
 from analytics.reports.leak_sql import leak_counts_sql, leak_findings_sql
+from logs.definitions import SHARED, hash_sql
 from rules.conditions import CONDITION_KEYS
 from tenantadmin.lib.core.rendering import dump_json
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -44,7 +45,7 @@ def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
     rows = log.connection.execute(
         f"SELECT {columns} FROM proxy_logs JOIN (SELECT DISTINCT statement FROM ({findings}))"
         " ON standardizedSql IS NOT DISTINCT FROM statement"
-        f" WHERE {period.sql} AND cacheStatus IN ('HIT', 'MISS', 'HOLD')"
+        f" WHERE {period.sql} AND {SHARED}"
         f" GROUP BY standardizedSql ORDER BY standardizedSql LIMIT {_MOST_KEPT + 1}"
     ).fetchall()
     leaking = [
@@ -59,12 +60,12 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     """Return the worst leaks: certain leaks first, then the most often served."""
     findings = leak_findings_sql(first=period.first, last=period.last, warehouse=log.warehouse)
     rows = log.rows(
-        f"SELECT grade, ruleId, statement, md5(statement) AS hash FROM ({findings}) "
+        f"SELECT grade, ruleId, statement, {hash_sql('statement')} AS hash FROM ({findings}) "
         f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST_NAMED}"
     )
     if not rows:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -89,11 +90,8 @@ def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             rule = f"by {{{prefix}-rule}}"
         reason = _REASONS[row["grade"]]
         counts = f"results: {{{prefix}-keys}}, users: {{{prefix}-users}}, times served: {{{prefix}-served}}"
-        name = f"{{{prefix}-statement}}"
         sentences.append(
-            (
-                f"Several users shared results of a statement that {reason}, {rule}; {counts}. {name}",
-                f"Results of a statement that {reason} reached several users, {rule} ({counts}): {name}",
-            )
+            f"Several users shared results of a statement that {reason}, {rule}; {counts}. "
+            f"{{{prefix}-statement}}"
         )
     return Section(LEAKS, "Leaks", sentences, facts, names)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from analytics.digest.changes import find_coincidence
 from analytics.digest.facts import FactQuery, Name, NameKind, Section, Unit, percent_sql
 from analytics.digest.periods import LOOK_BACK_DAYS
+from logs.definitions import CACHED, HIT
 from logs.layout import HOUR_MS
 from logs.quoting import quote_value
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analytics.digest.changes import Changes
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -32,8 +33,8 @@ _MOST: Final = 5
 #: The fewest hits and misses of an hour that can be the start of a move.
 _MIN_HOUR: Final = 5
 
-_TOTAL: Final = "count(*) FILTER (cacheStatus IN ('HIT', 'MISS'))"
-_HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
+_TOTAL: Final = f"count(*) FILTER ({CACHED})"
+_HITS: Final = f"count(*) FILTER ({HIT})"
 _RATE: Final = percent_sql(_HITS, _TOTAL)
 
 
@@ -42,7 +43,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
     moved = _find_moves(log, period, _find_told(log, period, changes))
     if not moved:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, rule in enumerate(moved, start=1):
@@ -53,12 +54,7 @@ def moved_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sec
         has_risen = rule["now"] > rule["before"]
         direction = "rose" if has_risen else "fell"
         change = f"{direction} from {{{prefix}-before}} to {{{prefix}-rate}}"
-        sentences.append(
-            (
-                f"The hit rate of {{{prefix}-rule}} {change}, over {{{prefix}-requests}} requests.",
-                f"Over {{{prefix}-requests}} requests, the hit rate of {{{prefix}-rule}} {change}.",
-            )
-        )
+        sentences.append(f"The hit rate of {{{prefix}-rule}} {change}, over {{{prefix}-requests}} requests.")
         start = find_start(
             log,
             period,
@@ -89,14 +85,13 @@ def z_score(hits: int, total: int, hits_before: int, total_before: int) -> float
 
 def _last_change(
     changes: Changes, rule_id: str, told: date | None, prefix: str
-) -> tuple[list[Wordings], list[Name]]:
+) -> tuple[list[str], list[Name]]:
     """Return the sentence about the last change of the rule that no earlier digest has told, and its name."""
     own = [it for it in changes.earlier if rule_id in it.added | it.changed]
     if not own or (told is not None and own[-1].day <= told):
         return [], []
     name = own[-1].as_name(f"{prefix}-write")
-    last = f"this rule was last changed with {{{name.id}}}"
-    return [(f"Before, {last}.", f"Note that {last}.")], [name]
+    return [f"Before, this rule was last changed with {{{name.id}}}."], [name]
 
 
 def _find_told(log: DigestLog, period: DigestPeriod, changes: Changes) -> Mapping[str, date]:
@@ -136,10 +131,10 @@ def _find_moves(log: DigestLog, period: DigestPeriod, told: Mapping[str, date]) 
         f"""
         SELECT
             matchedRule AS ruleId,
-            count(*) FILTER (cacheStatus = 'HIT' AND {period.sql}) AS hits,
-            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {period.sql}) AS total,
-            count(*) FILTER (cacheStatus = 'HIT' AND {earlier}) AS hitsBefore,
-            count(*) FILTER (cacheStatus IN ('HIT', 'MISS') AND {earlier}) AS totalBefore
+            count(*) FILTER ({HIT} AND {period.sql}) AS hits,
+            count(*) FILTER ({CACHED} AND {period.sql}) AS total,
+            count(*) FILTER ({HIT} AND {earlier}) AS hitsBefore,
+            count(*) FILTER ({CACHED} AND {earlier}) AS totalBefore
         FROM proxy_logs WHERE ({period.sql} OR {period.earlier_sql}) AND matchedRule IS NOT NULL
         GROUP BY matchedRule HAVING total >= {MIN_REQUESTS} AND totalBefore >= {MIN_REQUESTS}"""
     )

@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from analytics.digest.facts import FactQuery, Section, Unit
+from logs.definitions import CACHED, STORED_MISS
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from datetime import date
 
     from analytics.digest.changes import Changes, RulesWrite
-    from analytics.digest.facts import Fact, Name, Wordings
+    from analytics.digest.facts import Fact, Name
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -28,7 +29,7 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
     writes = [write for write in changes.writes if period.first <= write.day <= period.last]
     if not writes:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     shown = writes[-_MOST:]
@@ -50,17 +51,15 @@ def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) ->
         told, changed = write.describe(prefix)
         names += [write.as_name(f"{prefix}-write"), *changed]
         effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
-        rules = f"{{{prefix}-write}}"
         again = (
             f"That cost {{{prefix}-time}} of warehouse time, because results that were still valid had to be "
             f"made again; results: {{{prefix}-misses}}."
             if read[0].value
             else "That cost nothing: no result that was still valid had to be made again."
         )
-        published = f"Rules were published with {rules}", f"{rules} was published"
-        sentences.append(tuple(f"{said}: {effect}. {again}" for said in published))
+        sentences.append(f"Rules were published with {{{prefix}-write}}: {effect}. {again}")
     if len(writes) > len(shown):
-        sentences.append(("Rules were published more often.", "The history has earlier publications."))
+        sentences.append("Rules were published more often.")
     return Section("publishes", "Published rules", sentences, facts, names)
 
 
@@ -72,11 +71,11 @@ def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date
         "SELECT again.ms FROM ("
         "SELECT matchedRule, queryHash, min(timestamp) AS at, "
         "arg_min_null(warehouseExecutionTimeMs, timestamp) AS ms FROM proxy_logs "
-        f"WHERE day BETWEEN '{written_on}' AND '{last}' AND cacheStatus = 'MISS' "
+        f"WHERE day BETWEEN '{written_on}' AND '{last}' AND {STORED_MISS} "
         f"AND timestamp >= {write.at}{until} GROUP BY matchedRule, queryHash) AS again "
         "JOIN (SELECT matchedRule, queryHash, max(cacheExpiresAt) AS expiresAt FROM proxy_logs "
         f"WHERE day BETWEEN '{days_before(written_on, _STORES_DAYS)}' AND '{written_on}' "
-        f"AND cacheStatus IN ('HIT', 'MISS') AND timestamp < {write.at} "
+        f"AND {CACHED} AND timestamp < {write.at} "
         "GROUP BY matchedRule, queryHash) AS stored USING (matchedRule, queryHash) "
         "WHERE again.at < stored.expiresAt"
     )

@@ -8,7 +8,6 @@ from analytics.digest.facts import Name, NameKind, Section
 
 if TYPE_CHECKING:
     from analytics.digest.changes import Changes
-    from analytics.digest.facts import Wordings
 
 _MOST: Final = 3
 
@@ -26,9 +25,7 @@ def recommendations_section(changes: Changes) -> Section | None:
     ]
     if not names:
         return None
-    sentences: list[Wordings] = [
-        (f"It would help: {{{name.id}}}.", f"Open recommendation: {{{name.id}}}.") for name in names
-    ]
+    sentences = [f"It would help: {{{name.id}}}." for name in names]
     if len(changes.recommendations) > len(names):
-        sentences.append(("There are more open recommendations.", "More recommendations are open."))
+        sentences.append("There are more open recommendations.")
     return Section("recommendations", "Open recommendations", sentences, names=names)

@@ -14,7 +14,7 @@ from logs.layout import HOUR_MS
 from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -54,7 +54,7 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         return None
     facts: list[Fact] = []
     names: list[Name] = []
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     minus, word = ("-", "more") if spared < 0 else ("", "less")
     signed = f"{minus}({_SPARED})"
     if pricing.on(period.last).per_hour is not None:
@@ -67,21 +67,14 @@ def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
         )
         names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
         amount = "{saved-money} {currency}, {saved-share} of the bill without the cache"
-        sentences.append(
-            (f"The cache cost {amount}.", f"More on the bill because of the cache: {amount}.")
-            if minus
-            else (f"Saved on the bill: {amount}.", f"The cache saved {amount}.")
-        )
+        sentences.append(f"The cache cost {amount}." if minus else f"Saved on the bill: {amount}.")
     if spared:
         if minus:
             hours[1:] = log.read_facts([read("awake-spared", Unit.MILLISECONDS, signed, *both)])
         # Two rounded times would contradict the money where they differ by little.
         facts += hours
         sentences.append(
-            (
-                f"The warehouse was awake for {{awake}}, {{awake-spared}} {word} than without the cache.",
-                f"With the cache, the warehouse was awake for {{awake}}: {{awake-spared}} {word}.",
-            )
+            f"The warehouse was awake for {{awake}}, {{awake-spared}} {word} than without the cache."
         )
     return Section("savings", "Saved on the bill", sentences, facts, names) if sentences else None
 

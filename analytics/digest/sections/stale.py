@@ -12,7 +12,7 @@ from analytics.reports.stale_sql import stale_totals_sql
 from logs.quoting import quote_value
 
 if TYPE_CHECKING:
-    from analytics.digest.facts import Fact, Wordings
+    from analytics.digest.facts import Fact
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
@@ -28,7 +28,7 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
     )
     if not rows:
         return None
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     facts: list[Fact] = []
     names: list[Name] = []
     for number, row in enumerate(rows, start=1):
@@ -41,19 +41,12 @@ def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
             ]
         )
         names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
-        older = "older than a change of a table that they read"
         counts = f"{{{prefix}-risk}} of {{{prefix}-hits}}"
         sentences.append(
-            (
-                f"Hits of {{{prefix}-rule}} that were {older}: {counts}.",
-                f"Of the hits of {{{prefix}-rule}}, some were {older}: {counts}.",
-            )
+            f"Hits of {{{prefix}-rule}} that were older than a change of a table that they read: {counts}."
         )
-    sentences.append(("Hits without an age in the log are not counted.",))
-    sentences.append(
-        (
-            "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",
-            "The true risk may be higher: a write that does not pass the Gateway is not in the log.",
-        )
-    )
+    sentences += [
+        "Hits without an age in the log are not counted.",
+        "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",
+    ]
     return Section("stale", "Stale risk", sentences, facts, names)

@@ -19,37 +19,27 @@ from analytics.digest.facts import (
     percent_sql,
 )
 from analytics.digest.sections.moved import find_start
-from logs.statuses import COUNTED
+from logs.definitions import ERROR, HIT, REQUEST, TIMED, WAREHOUSE_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analytics.digest.changes import Changes, RulesWrite
-    from analytics.digest.facts import Fact, Name, Wordings
+    from analytics.digest.facts import Fact, Name
     from analytics.digest.periods import DigestPeriod
     from analytics.digest.reading import DigestLog
 
 #: Totals but the hit rate are unusual if they differ from the median by more than this share of it.
 _PART: Final = 0.3
 
-_HITS: Final = "count(*) FILTER (cacheStatus = 'HIT')"
-_COUNTED: Final = f"count(*) FILTER ({COUNTED})"
+_HITS: Final = f"count(*) FILTER ({HIT})"
+_REQUESTS: Final = f"count(*) FILTER ({REQUEST})"
 _MEASURES: Final = (
-    ("requests", Unit.COUNT, 0, _COUNTED),
-    (
-        "hit-rate",
-        Unit.PERCENT,
-        1,
-        percent_sql(_HITS, _COUNTED),
-    ),
-    ("warehouse", Unit.SECONDS, 1, "round(coalesce(sum(warehouseExecutionTimeMs), 0) / 1000.0, 1)"),
-    ("response", Unit.MILLISECONDS, 0, "round(avg(responseTimeMs) FILTER (responseTimeMs > 0))::BIGINT"),
-    (
-        "errors",
-        Unit.COUNT,
-        0,
-        "count(*) FILTER (cacheStatus IN ('ERROR', 'INVALIDATION_ERROR'))",
-    ),
+    ("requests", Unit.COUNT, 0, _REQUESTS),
+    ("hit-rate", Unit.PERCENT, 1, percent_sql(_HITS, _REQUESTS)),
+    ("warehouse", Unit.SECONDS, 1, f"round(coalesce({WAREHOUSE_TIME}, 0) / 1000.0, 1)"),
+    ("response", Unit.MILLISECONDS, 0, f"round(avg({TIMED.column}) FILTER ({TIMED}))::BIGINT"),
+    ("errors", Unit.COUNT, 0, f"count(*) FILTER ({ERROR})"),
 )
 _SENTENCES: Final = (
     ("requests", "Requests: {requests}"),
@@ -67,14 +57,9 @@ def fell_section(
     rate, usual = facts["hit-rate"].value, facts["hit-rate-median"].value
     if rate is None or usual is None or not has_fallen({name: it.value for name, it in facts.items()}):
         return None
-    sentences: list[Wordings] = [
-        (
-            "The hit rate fell to {hit-rate}; usual: {hit-rate-median}.",
-            "The hit rate fell from the usual {hit-rate-median} to {hit-rate}.",
-        )
-    ]
+    sentences = ["The hit rate fell to {hit-rate}; usual: {hit-rate-median}."]
     names: list[Name] = []
-    start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_COUNTED)
+    start = find_start(log, period, before=usual / 100, now=rate / 100, hits=_HITS, total=_REQUESTS)
     write = _find_write(log, period, changes, middle=(rate + usual) / 200)
     if write is None and start is not None:
         write = find_last_write(changes, start=start)
@@ -83,12 +68,7 @@ def fell_section(
         told, rules = write.describe(FELL)
         names += [name, *rules]
         why = f": {told}" if told else ""
-        sentences.append(
-            (
-                f"Coincides with the rules of {{{name.id}}}{why}.",
-                f"This coincides with the rules of {{{name.id}}}{why}.",
-            )
-        )
+        sentences.append(f"Coincides with the rules of {{{name.id}}}{why}.")
     return Section(FELL, "The hit rate fell", sentences, _named(facts, sentences), names)
 
 
@@ -101,8 +81,8 @@ def _find_write(
         if not period.first <= write.day <= period.last:
             continue
         rows = log.rows(
-            f"SELECT timestamp >= {write.at} AS isAfter, {_HITS} / {_COUNTED} AS rate FROM proxy_logs "
-            f"WHERE {period.sql} AND timestamp IS NOT NULL GROUP BY isAfter HAVING {_COUNTED} > 0"
+            f"SELECT timestamp >= {write.at} AS isAfter, {_HITS} / {_REQUESTS} AS rate FROM proxy_logs "
+            f"WHERE {period.sql} AND timestamp IS NOT NULL GROUP BY isAfter HAVING {_REQUESTS} > 0"
         )
         rates = {row["isAfter"]: row["rate"] for row in rows}
         after = rates.get(True, 1.0)
@@ -114,28 +94,17 @@ def _find_write(
 
 def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
     """Return the totals that have a value, each with its median, and whether that is usual."""
-    sentences: list[Wordings] = []
+    sentences: list[str] = []
     for name, now in _SENTENCES:
         median = f"{{{name}-median}}"
         if facts[name].value is None:
             continue
         if facts[f"{name}-median"].value is None:
-            sentences.append((f"{now}.",))
+            sentences.append(f"{now}.")
         else:
-            sentences.append(
-                (
-                    f"{now}, {_compare(facts, name)} ({median}).",
-                    f"{now}. The usual is {median}, so this is {_compare(facts, name)}.",
-                )
-            )
+            sentences.append(f"{now}, {_compare(facts, name)} ({median}).")
     if facts["requests-median"].value is None:
-        earlier = _same(period)
-        sentences.append(
-            (
-                f"There is no earlier {earlier} to compare with.",
-                f"Nothing is compared, because there is no earlier {earlier}.",
-            )
-        )
+        sentences.append(f"There is no earlier {_same(period)} to compare with.")
     return Section("totals", "Totals", sentences, _named(facts, sentences))
 
 
@@ -145,12 +114,7 @@ def quiet_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section | 
         return None
     rate = ", hits: {hit-rate}" if facts["hit-rate"].value is not None else ""
     counts = f"requests: {{requests}}{rate}"
-    sentences: list[Wordings] = [
-        (
-            f"A quiet {period.kind} without anything unusual; {counts}.",
-            f"Nothing unusual happened in this {period.kind} ({counts}).",
-        )
-    ]
+    sentences = [f"A quiet {period.kind} without anything unusual; {counts}."]
     return Section("totals", "Totals", sentences, _named(facts, sentences))
 
 
@@ -194,9 +158,9 @@ def _difference(facts: Mapping[str, Fact], name: str) -> float:
     return difference if abs(difference) > _PART * median else 0
 
 
-def _named(facts: Mapping[str, Fact], sentences: Sequence[Wordings]) -> list[Fact]:
+def _named(facts: Mapping[str, Fact], sentences: Sequence[str]) -> list[Fact]:
     """Return the facts that the sentences refer to."""
-    text = " ".join(wordings[0] for wordings in sentences)
+    text = " ".join(sentences)
     return [fact for name, fact in facts.items() if f"{{{name}}}" in text]
 
 

@@ -13,6 +13,7 @@ from analytics.summaries.documents.totals import ADDITIVE, HourActivity, hourly_
 from analytics.summaries.grouping import group
 from analytics.summaries.numbers import FIRST_MS, LAST_MS, mean
 from logs.columns import CACHE_STATUSES
+from logs.definitions import MISS
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp
 
@@ -42,7 +43,7 @@ class QueryRecord(JsonStruct, kw_only=False):
         ),
     ]
     cache_hits: Count
-    cache_misses: Annotated[Count, Meta(description="MISS + BYPASS + PASSTHROUGH.")]
+    cache_misses: Annotated[Count, Meta(description=f"{' + '.join(MISS)}.")]
     response_code: int | None
     average_response_time: Count
     response_size: int

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.summaries.numbers import mean
+from analytics.summaries.rollup_schema import NOT_CACHED_SUM
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def _choose(rollups: Rollups, condition: str, *, only_uncached: bool = False) ->
             SELECT statement, replace(statement::VARCHAR, '-', '') AS hash, hits, misses,
                 {executions} AS executions, {missed} AS missed, coalesce({time}, 0) AS time,
                 latest_rule AS rule, latest_day AS day
-            FROM (SELECT *, bypasses + passthroughs AS uncached FROM <statements>) WHERE {condition}
+            FROM (SELECT *, {NOT_CACHED_SUM} AS uncached FROM <statements>) WHERE {condition}
             ORDER BY time DESC, statement LIMIT {LIST_LENGTH}
         ) AS chosen LEFT JOIN (SELECT statement, rule, latest_rule_name FROM <rules>) USING (statement, rule)
         ORDER BY time DESC, statement

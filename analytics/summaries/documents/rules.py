@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from analytics.summaries.numbers import mean, rate
 from analytics.summaries.rollup_schema import LATEST_ORDER
+from logs.definitions import NOT_CACHED
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class RuleRecord(JsonStruct):
     ]
     # Both are absent from documents of earlier versions.
     requests: Annotated[Count | None, Meta(description="Log entries of the rule, of every status.")] = None
-    not_cached: Annotated[Count | None, Meta(description="Of `cacheMisses`: BYPASS and PASSTHROUGH.")] = None
+    not_cached: Annotated[Count | None, Meta(description=f"Of `cacheMisses`: {NOT_CACHED.text}.")] = None
 
     @property
     def stored_misses(self) -> int:

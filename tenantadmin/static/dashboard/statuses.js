@@ -9,6 +9,12 @@ import { badge } from "./ui.js";
  */
 export const STATUSES = JSON.parse(document.getElementById("statuses")?.textContent ?? "{}");
 
+/**
+ * @type {Texts} what requests, hits and misses are, as conditions of SQL, from the page of the
+ *   service (logs/definitions.py)
+ */
+export const DEFINITIONS = JSON.parse(document.getElementById("definitions")?.textContent ?? "{}");
+
 /** @type {Texts} colours; a filter has the statuses in this order */
 const COLOURS = {
   HIT: "good",

@@ -66,16 +66,11 @@ def earlier(day: dt.date = DAY) -> list[dt.date]:
 
 def make(world: World, period: DigestPeriod | dt.date = DAY) -> Digest:
     """Make a digest. Assert that each fact equals its SQL."""
-    digest = make_unchecked(world, period)
-    assert_facts(world, digest)
-    return digest
-
-
-def make_unchecked(world: World, period: DigestPeriod | dt.date = DAY) -> Digest:
     if isinstance(period, dt.date):
         period = DigestPeriod.of_day(period)
     digest = make_digest(default_store(), tenant=world.tenant.pk, period=period)
     assert digest is not None
+    assert_facts(world, digest)
     return digest
 
 

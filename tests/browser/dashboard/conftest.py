@@ -31,6 +31,7 @@ from pytest_django.live_server_helper import LiveServer
 from accounts.models import PersonalAccessToken, Tenant
 from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
+from logs.definitions import PAGE_DEFINITIONS
 from logs.statuses import STATUSES
 from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests.browser.dashboard.demo import Demo
@@ -106,7 +107,7 @@ def own_origin(service: str) -> str:
 @pytest.fixture(scope="package")
 def other_origin(service: str) -> Iterator[str]:
     """The same files from a host that has nothing else, with the service named in the page."""
-    own = render_to_string("dashboard/index.html", {"statuses": STATUSES})
+    own = render_to_string("dashboard/index.html", {"statuses": STATUSES, "definitions": PAGE_DEFINITIONS})
     page = own.replace('name="api" content=""', f'name="api" content="{service}"')
 
     class Handler(BaseHTTPRequestHandler):

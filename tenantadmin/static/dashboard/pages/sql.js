@@ -5,7 +5,7 @@ import { readActivity } from "../days.js";
 import { createEditor } from "../editor.js";
 import * as f from "../format.js";
 import * as results from "../results.js";
-import { STATUSES } from "../statuses.js";
+import { DEFINITIONS, STATUSES } from "../statuses.js";
 import {
   badge,
   beside,
@@ -44,8 +44,7 @@ const WORDS = [
   "BETWEEN",
 ];
 
-const COUNTED =
-  "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')) AS requests";
+const REQUESTS = `count(*) FILTER (${DEFINITIONS.requests}) AS requests`;
 
 /** @param {string} day */
 const examples = (day) =>
@@ -53,20 +52,20 @@ const examples = (day) =>
     ["How did the requests end?", "cacheStatus, count(*) AS entries", "", "entries DESC"],
     [
       "Which statements cost most?",
-      `standardizedSql, ${COUNTED}, sum(warehouseExecutionTimeMs) AS ms`,
+      `standardizedSql, ${REQUESTS}, ${DEFINITIONS.warehouseTime} AS ms`,
       "",
       "ms DESC NULLS LAST\nLIMIT 20",
     ],
     [
       "Who asks most?",
-      `userName, ${COUNTED}, count(*) FILTER (cacheStatus = 'HIT') AS hits`,
+      `userName, ${REQUESTS}, count(*) FILTER (${DEFINITIONS.hits}) AS hits`,
       "",
       "requests DESC\nLIMIT 20",
     ],
     [
       "Why were they misses?",
       "matchedRule, missReason, count(*) AS misses",
-      " AND cacheStatus = 'MISS'",
+      ` AND ${DEFINITIONS.storedMisses}`,
       "misses DESC",
     ],
   ].map(([name, what, only, order]) => ({

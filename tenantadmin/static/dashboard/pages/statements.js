@@ -7,7 +7,7 @@ import { filters } from "../forms.js";
 import { can } from "../people.js";
 import { ruleButton, run } from "../results.js";
 import { readRules } from "../rulenames.js";
-import { meaning, status, statusChoices } from "../statuses.js";
+import { DEFINITIONS, meaning, status, statusChoices } from "../statuses.js";
 import {
   a,
   field,
@@ -175,11 +175,11 @@ const rate = (row) => (counted(row) ? row.hits / counted(row) : null);
 async function look(tenant, from, until, { statement }, acts, apart) {
   const { rows } = await run(
     tenant,
-    `SELECT cacheStatus, count(*) AS requests, max(tables) AS tables FROM proxy_logs
+    `SELECT cacheStatus, count(*) AS requests, max(tables) AS tables, ${DEFINITIONS.requests} AS isRequest FROM proxy_logs
 WHERE day BETWEEN '${from}' AND '${until}' AND standardizedSql = '${statement.replaceAll("'", "''")}' GROUP BY 1 ORDER BY 2 DESC`,
   );
   acts.prepend(ruleButton(tenant, rows.find((one) => one.tables)?.tables) || "");
-  const other = rows.filter(({ cacheStatus }) => !/^(HIT|MISS)$|PASS/.test(cacheStatus));
+  const other = rows.filter(({ isRequest }) => !isRequest);
   if (other.length)
     fill(
       apart,
