@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 #: Title and path of each page that the palette finds.
 PAGES: Final = (
     ("Alerts", "alerts"),
+    ("Digest", "digest"),
     ("Savings", "savings"),
+    ("Stale risk and leaks", "reports"),
+    ("Recommendations", "recommendations"),
     ("History: compare and restore rules or configuration", "history"),
 )
 

@@ -43,8 +43,6 @@ _SHEET: Final = {
     "Overview": ("tenant", "overview"),
     "Rules": ("tenant-rules", "rules"),
     "Invalidate": ("tenant-markers", "invalidate"),
-    "Recommendations": ("tenant-insights", "recommendations"),
-    "Digest": ("tenant-digests", "digest"),
     "SQL": ("tenant-sql", "sql"),
 }
 _SHEET_STYLE: Final = """<style>

@@ -13,12 +13,9 @@ from django.utils.html import format_html, json_script
 from django.utils.safestring import mark_safe
 
 from accounts.dashboard import in_dashboard
-from analytics.advice.wording import figures_of_kind, purpose_of, show_rows
-from analytics.replay.caveats import say_caveat
 from logs.statuses import STATUSES, say_status
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
-from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.http.formats import ago, moment, with_moments
 
 if TYPE_CHECKING:
@@ -33,10 +30,6 @@ if TYPE_CHECKING:
 register = template.Library()
 
 register.filter(with_moments)
-register.filter("caveat", say_caveat)
-register.filter("purpose", purpose_of)
-register.filter("figures", figures_of_kind)
-register.filter("shown_rows", show_rows)
 
 
 _QUEUES: Final = {
@@ -80,12 +73,6 @@ def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
 register.simple_tag(in_dashboard)
 register.filter(moment)
 register.filter(ago)
-
-
-@register.filter
-def day_of(milliseconds: int) -> str:
-    """Show the day (UTC) of a log time in milliseconds since 1970."""
-    return from_epoch_ms(milliseconds).date().isoformat()
 
 
 for _name, _show in {

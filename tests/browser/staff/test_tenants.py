@@ -13,7 +13,7 @@ import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from accounts.models import Membership
+from accounts.models import Membership, Revision
 from logs.models import Partition, PendingBuild
 from rules.models import Marker, RuleDraft, Ruleset
 from rules.write import write_ruleset
@@ -171,17 +171,19 @@ def test_a_recommendation_is_accepted(
         tenant, rules=[rule], patch=[{"op": "insert", "ruleId": "ads", "before": None, "rule": rule}]
     )
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Insights")
-        page.wait_for_selector("text=≈ 50 more")
-        clicks.click(".recommendation >> text=Accept")
-        page.wait_for_selector(".diff .added >> text=ads")
+        clicks.find_other("recommendations wareh", "/open/")
         page.fill("[name=reason]", "saves time")
-        clicks.click("button.button:has-text('Accept and publish')")
-        page.wait_for_selector("text=Accepted: revision 3 is in force.")
+        clicks.click("button.button:has-text('Open')")
+        page.wait_for_selector("text=≈ 50 more")
+        clicks.click("main button:text-is('Accept')")
+        expect(page.locator("dialog pre")).to_contain_text('"ads"')
+        clicks.click("dialog .foot button:has-text('Accept and publish')")
+        page.wait_for_selector("text=Its effect is measured after three whole days.")
         assert clicks.count <= 5
     found.refresh_from_db()
     assert (found.state, found.accepted_seq) == ("accepted", 3)
+    revision = Revision.objects.get(tenant_id=tenant.pk, kind="rules", seq=3)
+    assert (revision.user, revision.summary["comment"]) == ("admin@example.org", "saves time")
 
 
 def test_sql_is_run_and_downloaded(
