@@ -8,7 +8,6 @@ from analytics.admin.pages import (
     markers,
     rules,
     sql,
-    tenant,
     trace,
 )
 
@@ -16,7 +15,6 @@ _TENANT = "tenants/<uuid:tenant>/"
 _DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
 
 urlpatterns = [
-    tenant.OverviewPage.at(_TENANT, "tenant"),
     rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
     rules.AddRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
     rules.RuleFormPage.at(f"{_TENANT}rules/edit/", "tenant-rule"),

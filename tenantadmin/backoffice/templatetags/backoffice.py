@@ -84,7 +84,6 @@ for _name, _show in {
     "size": formats.size,
 }.items():
     register.filter(_name, _show)
-register.filter("money", formats.money)
 register.filter("saving", formats.saving)
 
 
@@ -92,12 +91,6 @@ register.filter("saving", formats.saving)
 def seconds(value: float | None) -> str:
     """Show seconds in the largest unit that fits."""
     return formats.duration(None if value is None else value * 1000)
-
-
-@register.filter
-def change(value: float | None, unit: str = "whole") -> str:
-    """Show a difference with its sign. ``unit`` is ``whole`` or ``duration`` (milliseconds)."""
-    return formats.duration_change(value) if unit == "duration" else formats.change(value)
 
 
 @register.filter
@@ -123,7 +116,7 @@ def as_json(value: Any) -> str:
 
 @register.simple_tag
 def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
-    """Draw a chart. `chart_of` in `analytics.admin.tenants` makes ``data``; ``label`` describes the chart."""
+    """Draw a chart of ``data``, as backoffice.js reads it. ``label`` describes the chart."""
     return format_html(
         '<div class="chart-box"><canvas id="{0}" data-chart="{0}-data" role="img" aria-label="{1}"></canvas>'
         "</div>{2}",
@@ -172,12 +165,6 @@ def found(values: Mapping[Any, Any], key: Any) -> Any:
 def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | None:
     """Return address and name of a tenant or account, or None if it is deleted."""
     return names.get(key)
-
-
-@register.filter
-def part_of(part: int, whole: int) -> float | None:
-    """Return a share from counts, or None of nothing."""
-    return part / whole if whole else None
 
 
 @register.filter
