@@ -12,8 +12,12 @@ if TYPE_CHECKING:
 
 #: Title and path of each page that the palette finds.
 PAGES: Final = (
+    ("Overview", "overview"),
     ("Alerts", "alerts"),
+    ("Digest", "digest"),
     ("Savings", "savings"),
+    ("Stale risk and leaks", "reports"),
+    ("Recommendations", "recommendations"),
     ("History: compare and restore rules or configuration", "history"),
 )
 

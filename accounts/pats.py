@@ -292,6 +292,9 @@ def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
     else:
         any_tenant = bool(wanted.accounts) or not named
         by_role = SUPPORT_SCOPES if owner.is_support else NO_SCOPES
+        if owner.is_support and of_named & MEMBERS_ONLY:
+            # Support that has access to the log sees names of users too.
+            by_role |= {Scope.ANALYTICS_USERS}
         allowed = (role_scopes(owner) if any_tenant else of_named | by_role) - NOT_IN_MEMBERS_PATS
     if excess := sorted(wanted.scopes - allowed):
         raise Forbidden(f"The owner's role and memberships do not give the scope '{excess[0]}'.")

@@ -92,7 +92,9 @@ class Rights:
 
     def from_membership(self, tenant_id: UUID) -> frozenset[Scope]:
         """Return the scopes that the user's membership alone gives on a tenant."""
-        return self.own_on_tenants.tenants.get(tenant_id, NO_SCOPES)
+        return self.own_on_tenants.tenants.get(tenant_id, NO_SCOPES) | self._of_staff.get(
+            tenant_id, NO_SCOPES
+        )
 
     @cached_property
     def own_on_tenants(self) -> Reach:
@@ -112,17 +114,20 @@ class Rights:
     @cached_property
     def on_tenants(self) -> Reach:
         """The scopes on tenants, grants included."""
-        reach = self.own_on_tenants | self.granted
-        if self.is_platform_admin and self.is_of_staff_session:
-            # The role tells of users while the user is a member, also for a limited time.
-            of_role = PLATFORM_ADMIN_SCOPES & ABOUT_USERS
-            reach |= Reach(tenants=dict.fromkeys(self.memberships, of_role))
-        return reach
+        return self.own_on_tenants | self.granted | Reach(tenants=self._of_staff)
 
     @cached_property
     def on_accounts(self) -> Reach:
         """The scopes on accounts themselves, grants included."""
         return self.own_on_accounts | self.granted
+
+    @property
+    def _of_staff(self) -> Mapping[UUID, frozenset[Scope]]:
+        """The scopes that tell of users, of staff in the dashboard while they are members."""
+        if not self.is_of_staff_session:
+            return {}
+        scopes = PLATFORM_ADMIN_SCOPES & ABOUT_USERS if self.is_platform_admin else {Scope.ANALYTICS_USERS}
+        return dict.fromkeys(self.memberships, frozenset(scopes))
 
     @property
     def _everywhere(self) -> frozenset[Scope]:

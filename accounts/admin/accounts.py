@@ -185,6 +185,12 @@ def _with_use(live: QuerySet[Tenant]) -> QuerySet[Any]:
     return live.annotate(fqdn_count=Coalesce(Subquery(counted), 0), rule_count=Coalesce(rules, 0))
 
 
+def read_use(tenant: Tenant) -> TenantUse:
+    """Return the FQDNs and rules of a tenant, beside the limits of its plan."""
+    found = _with_use(Tenant.objects.select_related("account").filter(pk=tenant.pk)).get()
+    return _use_of(found, limits_of(found.account.plan))
+
+
 def _use_of(tenant: Any, limits: PlanLimits) -> TenantUse:
     return TenantUse(tenant, Usage(tenant.fqdn_count, limits.fqdns), Usage(tenant.rule_count, limits.rules))
 

@@ -37,8 +37,6 @@ class ShownReplay:
 
     run: ReplayRun
     outdated: Outdated | None = None
-    #: What the recommendation of these rules is good for.
-    purpose: str = ""
 
     @property
     def is_under_way(self) -> bool:
@@ -53,16 +51,12 @@ class ShownReplay:
     @property
     def figures(self) -> list[Figure]:
         """What the draft changes."""
-        return [] if self.run.result is None else figures_of_replay(self.run.result, purpose=self.purpose)
+        return [] if self.run.result is None else figures_of_replay(self.run.result)
 
     @property
     def judgement(self) -> ReplayJudgement | None:
         """What the replay says about publishing the draft."""
-        return (
-            None
-            if self.run.result is None
-            else (judge(self.run.result, purpose=self.purpose, outdated=self.outdated))
-        )
+        return None if self.run.result is None else (judge(self.run.result, outdated=self.outdated))
 
     @property
     def rows(self) -> list[ReplayRow]:

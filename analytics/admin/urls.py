@@ -1,24 +1,20 @@
-"""Staff pages of rules, restoring, markers, insights, SQL and builds, inside the namespace ``admin``."""
+"""Staff pages of rules, markers, SQL and builds, inside the namespace ``admin``."""
 
 from __future__ import annotations
 
 from analytics.admin.pages import (
     builds,
     drafts,
-    insights,
     markers,
     rules,
     sql,
-    tenant,
     trace,
 )
 
 _TENANT = "tenants/<uuid:tenant>/"
 _DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
-_ADVICE = f"{_TENANT}insights/<uuid:recommendation>/"
 
 urlpatterns = [
-    tenant.OverviewPage.at(_TENANT, "tenant"),
     rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
     rules.AddRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
     rules.RuleFormPage.at(f"{_TENANT}rules/edit/", "tenant-rule"),
@@ -30,14 +26,6 @@ urlpatterns = [
     markers.MarkersPage.at(f"{_TENANT}markers/", "tenant-markers"),
     markers.InvalidatePage.at(f"{_TENANT}markers/add/", "tenant-invalidate"),
     markers.RemoveMarkerPage.at(f"{_TENANT}markers/<path:marker>/remove/", "tenant-marker-remove"),
-    insights.AdvicePage.at(f"{_TENANT}insights/", "tenant-insights"),
-    insights.AcceptPage.at(f"{_ADVICE}accept/", "tenant-advice-accept"),
-    insights.DraftItPage.at(f"{_ADVICE}draft/", "tenant-advice-draft"),
-    insights.DismissPage.at(f"{_ADVICE}dismiss/", "tenant-advice-dismiss"),
-    insights.ReopenPage.at(f"{_ADVICE}reopen/", "tenant-advice-reopen"),
-    insights.DigestsPage.at(f"{_TENANT}insights/digests/", "tenant-digests"),
-    insights.ReportsPage.at(f"{_TENANT}insights/reports/", "tenant-reports"),
-    insights.VerifyPage.at(f"{_TENANT}insights/verify/", "tenant-verify"),
     sql.SqlPage.at(f"{_TENANT}sql/", "tenant-sql"),
     sql.CancelQueryPage.at(f"{_TENANT}sql/running/<int:run>/cancel/", "tenant-sql-cancel"),
     builds.BuildsPage.at(f"{_TENANT}builds/", "tenant-builds"),

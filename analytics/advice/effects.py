@@ -41,7 +41,7 @@ from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 from tenantadmin.lib.database.locks import build_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
     from datetime import date
 
     from accounts.models import Revision
@@ -267,11 +267,6 @@ def read_effect(*, tenant_id: UUID, recommendation_id: UUID) -> Effect:
     if recommendation.state != State.ACCEPTED:
         raise WrongState(state=recommendation.state, allowed=State.ACCEPTED)
     return Effect.objects.filter(pk=recommendation.pk).first() or Effect(recommendation=recommendation)
-
-
-def list_effects(recommendations: Iterable[UUID]) -> dict[UUID, Effect]:
-    """Return the measured effects of recommendations, by the id of the recommendation."""
-    return {effect.pk: effect for effect in Effect.objects.filter(pk__in=list(recommendations))}
 
 
 def describe_effect(effect: Effect) -> RecommendationEffect:

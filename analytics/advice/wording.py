@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +12,7 @@ from analytics.replay.judgement import NO_WAITING, middle
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from uuid import UUID
 
     from analytics.models import Recommendation
@@ -30,14 +29,6 @@ _PURPOSES: Final = {
     Kind.REMOVE: "simpler rules",
     Kind.LET_IT_SLEEP: "saves money",
     Kind.AUTO_SUSPEND: "saves money",
-}
-#: Names of columns of evidence, where they are no words.
-_HEADS: Final = {
-    "standardizedSql": "Statement",
-    "warehouseMs": "Warehouse time",
-    "cacheStatus": "Status",
-    "differentValues": "Different values",
-    "missReason": "Why a miss",
 }
 
 
@@ -142,22 +133,3 @@ def _gains(rows: Sequence[Recommendation]) -> str:
 def _listed(texts: Sequence[str]) -> str:
     *first, last = texts or [""]
     return f"{', '.join(first)} and {last}" if first else last
-
-
-def show_rows(rows: Iterable[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
-    """Return rows of evidence with heads and values for people to read."""
-    shown = list(rows)
-    names = [*shown[0]] if shown else []
-    return [_head(name) for name in names], [[_value(name, row.get(name)) for name in names] for row in shown]
-
-
-def _head(name: str) -> str:
-    return _HEADS.get(name) or re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).capitalize()
-
-
-def _value(name: str, value: Any) -> str:
-    if value is None:
-        return formats.NONE
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return formats.duration(value) if name.endswith("Ms") else formats.number(value)
-    return str(value)

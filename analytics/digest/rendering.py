@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.utils.html import conditional_escape, format_html
 from django.utils.safestring import mark_safe
 
-from analytics.digest.facts import NameKind, fill, show_facts, show_values
+from analytics.digest.facts import NameKind, fill, show_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,20 +67,13 @@ def as_html_sections(
     document: Mapping[str, Any],
     texts: Sequence[str],
     *,
-    link_fact: Callable[[Mapping[str, Any]], str] | None = None,
-    link_name: Callable[[Mapping[str, Any]], str | None] | None = None,
+    link_name: Callable[[Mapping[str, Any]], str | None],
 ) -> list[ShownSection]:
     """Return the sections as safe HTML; see `as_text`. Names become elements, everything else is escaped.
 
-    ``link_fact`` returns the link of a fact (as JSON), ``link_name`` of a name, or None.
+    ``link_name`` returns the link of a name, or None.
     """
     names = {it["id"]: _element_of(it, link_name) for it in document["names"]}
-    if link_fact is not None:
-        shown = show_facts(document)
-        names |= {
-            it["id"]: format_html('<a href="{}">{}</a>', link_fact(it), shown[it["id"]])
-            for it in document["facts"]
-        }
     # Escaping does not change the braces of the ids.
     escaped = [conditional_escape(text) for text in texts]
     return [
@@ -104,21 +97,17 @@ def _text_of(name: Mapping[str, Any]) -> str:
     return f"{text[:_STATEMENT]}…" if is_long else text
 
 
-def _element_of(
-    name: Mapping[str, Any], link_name: Callable[[Mapping[str, Any]], str | None] | None
-) -> SafeString:
-    """Return a name as code, or as a link. A rule has its id in a tooltip; titles are no code."""
+def _element_of(name: Mapping[str, Any], link_name: Callable[[Mapping[str, Any]], str | None]) -> SafeString:
+    """Return a name as code, or as a link. A rule has its id in a tooltip."""
     text = _text_of(name)
     if name["kind"] == NameKind.RULE:
         shown = format_html('<strong title="{}">{}</strong>', name["value"], text)
     else:
         shown = format_html("<code>{}</code>", text)
-    address = link_name(name) if link_name is not None else None
+    address = link_name(name)
     if address is None:
         return shown
-    return format_html(
-        '<a href="{}">{}</a>', address, text if name["kind"] == NameKind.RECOMMENDATION else shown
-    )
+    return format_html('<a href="{}">{}</a>', address, shown)
 
 
 def _code_of(name: Mapping[str, Any]) -> str:

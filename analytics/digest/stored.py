@@ -80,12 +80,6 @@ def read_digest(*, tenant: UUID, period: str) -> Digest:
     return digest
 
 
-def list_periods(*, tenant: UUID, most: int) -> list[str]:
-    """Return the names of the periods with a digest, newest first, a day before its week."""
-    rows = Digest.objects.filter(tenant_id=tenant).order_by("-last_day", "-first_day")
-    return list(rows.values_list("period", flat=True)[:most])
-
-
 def etag_of(digest: Digest, media_type: str, closing: Closing | None) -> str:
     """Return the entity tag of a digest in a form. It depends on the tenant's name, which texts contain.
 

@@ -1,15 +1,15 @@
-"""Rules and statements of a range of days, from the rollups of whole months and of single days."""
+"""Rules of a range of days, from the rollups of whole months and of single days."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from analytics.models import DayRollup
 from analytics.summaries.documents.rules import count_rules
 from analytics.summaries.periods import month_of, period_bounds
-from analytics.summaries.rollup_schema import LATEST_ORDER, REQUEST_SUM, ROLLUP_VERSION, STATEMENTS
-from analytics.summaries.rollups import MAIN_RULES, Rollups
+from analytics.summaries.rollup_schema import ROLLUP_VERSION
+from analytics.summaries.rollups import Rollups
 from analytics.summaries.store import read_merged_rollups, table_uris
 
 if TYPE_CHECKING:
@@ -21,18 +21,6 @@ if TYPE_CHECKING:
 
     from analytics.summaries.documents.rules import RuleRecord
     from tenantadmin.lib.objectstore import ObjectStore
-
-_MOST_REQUESTS: Final = f"""
-    SELECT replace(statement::VARCHAR, '-', '') AS hash, top.* EXCLUDE statement, main_rule
-    FROM (SELECT statement,
-        sum({REQUEST_SUM})::BIGINT AS requests,
-        sum(hits)::BIGINT AS hits,
-        coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms,
-        arg_max_null(latest_rule, {LATEST_ORDER}) AS rule,
-        arg_max(latest_day, {LATEST_ORDER}) AS day
-    FROM <statements> GROUP BY statement ORDER BY requests DESC, statement LIMIT {{most}}
-    ) AS top LEFT JOIN {MAIN_RULES} USING (statement) ORDER BY requests DESC, statement
-"""  # noqa: S608  # only constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,23 +56,6 @@ def find_range(*, tenant: UUID, first: date, last: date) -> RangeFiles:
 def rules_of(connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles) -> list[RuleRecord]:
     """Return the counts of `count_rules`."""
     return count_rules(_rollups(connection, store, range_files)) if range_files.parts else []
-
-
-def statements_of(
-    connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles, *, most: int
-) -> list[dict[str, Any]]:
-    """Return the statements with most requests.
-
-    Each is ``{sql, requests, hits, warehouse_ms, rule, main_rule, day}``. ``rule`` and ``day`` describe the
-    latest request, `MAIN_RULES` says what ``main_rule`` is.
-    """
-    if not range_files.parts:
-        return []
-    rollups = _rollups(connection, store, range_files)
-    rows = rollups.rows(_MOST_REQUESTS.format(most=most))
-    files = [store.uri(range_files.days[day][STATEMENTS]) for day in sorted({row["day"] for row in rows})]
-    texts = rollups.statement_texts(files, [row["hash"] for row in rows])
-    return [{**row, "sql": texts[row["hash"]]} for row in rows]
 
 
 def _rollups(connection: DuckDBPyConnection, store: ObjectStore, range_files: RangeFiles) -> Rollups:

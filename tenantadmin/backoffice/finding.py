@@ -83,7 +83,8 @@ def _find_acts(term: str) -> list[Any]:
 
     Without a name, the result is the list to choose from.
     """
-    tabs = [title_and_page for _, title_and_page in sorted(TABS.items())]
+    # The page of the tenant itself is found by its name.
+    tabs = [(title, page) for _, (title, page) in sorted(TABS.items()) if page != "tenant"]
     pages = [(title, f"{_DASHBOARD}{page}") for title, page in PAGES]
     found: list[Any] = []
     kinds: tuple[tuple[tuple[tuple[str, str], ...], Callable[[str], Sequence[Any]], str, str], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from tenantadmin.backoffice.pages import audit, home, palette, system
+from tenantadmin.backoffice.pages import audit, home, palette, system, tenant
 
 urlpatterns = [
     home.HomePage.at("", "index"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("search/", admin.site.admin_view(palette.palette), name="search"),
     system.SystemPage.at("system/", "system"),
     audit.AuditListPage.at("audit/", "audit"),
+    tenant.TenantHomePage.at("tenants/<uuid:tenant>/", "tenant"),
     path("", include("accounts.admin.urls")),
     path("", include("tosapp.admin.urls")),
     path("", include("analytics.admin.urls")),

@@ -21,10 +21,7 @@ def every_page(tenant: Tenant) -> dict[str, str]:
     """Return the addresses of all pages that support may see, by name."""
     draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
     names = [name for _, name in TABS.values()]
-    more = (
-        *("tenant-access", "tenant-rules-trace", "tenant-rebuild"),
-        *("tenant-digests", "tenant-reports", "tenant-verify"),
-    )
+    more = ("tenant-access", "tenant-rules-trace", "tenant-rebuild")
     return {
         **{name: reverse(f"admin:{name}") for name in ("index", "system", "terms")},
         **{name: to(name, tenant) for name in (*names, *more)},

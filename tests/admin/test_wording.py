@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from django.urls import reverse
 
 from accounts.admin.pages.base import ActPage
@@ -36,18 +35,6 @@ def problem_of(answer: Any) -> str:
     return text_of(
         html.partition('<div class="notice bad" role="alert">')[2].partition('<p class="subtle">')[0]
     )
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "message"),
-    [
-        ("2026-01-01", "2026-03-01", "A report covers at most 31 days, and these are 60."),
-        ("2026-03-02", "2026-03-01", "The first day is later than the last."),
-    ],
-)
-def test_days_of_a_report(staff: Client, tenant: Tenant, first: str, last: str, message: str) -> None:
-    answer = staff.get(to("tenant-reports", tenant), {"first": first, "last": last})
-    assert problem_of(answer) == message
 
 
 def test_a_revision_that_is_not_there(staff: Client, tenant: Tenant) -> None:

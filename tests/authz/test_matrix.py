@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from django.db import transaction
 
 from accounts.access.policy import Level
-from tests.authz.callers import GONE, Stage, set_stage
+from tests.authz.callers import GONE
 from tests.authz.expected import EXPECTED, WITH_REASON
 from tests.authz.requests import POLICIES
 from tests.authz.sending import OPERATIONS, PROTECTED, REFUSED, send
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from tests.authz.callers import Stage
     from tests.authz.requests import Operation
 
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(scope="module")
-def stage(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
-    """One stage for all operations; each request is undone."""
-    with django_db_blocker.unblock(), transaction.atomic():
-        yield set_stage()
-        transaction.set_rollback(True)
 
 
 def ask(operation: Operation, stage: Stage, caller: str) -> int:

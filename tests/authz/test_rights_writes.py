@@ -14,13 +14,13 @@ from accounts import readers
 from accounts.access.policy import Level
 from accounts.models import Membership, PermissionGrant
 from tenantadmin.lib.core.timestamps import now
-from tests.authz.callers import TARGET, Stage, set_stage
+from tests.authz.callers import TARGET, Stage
 from tests.authz.requests import POLICIES
 from tests.authz.sending import OPERATIONS, send
 from tests.rights_guard import require_readers, rights_written
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from tests.authz.requests import Operation
 
@@ -45,13 +45,6 @@ WRITES: Final = {
 }
 CALLERS: Final = ("platform admin", "owner", "user", "wildcard PAT")
 GUEST: Final = {"primary": "guest", "scopes": []}
-
-
-@pytest.fixture(scope="module")
-def stage(django_db_setup: None, django_db_blocker: Any) -> Iterator[Stage]:
-    with django_db_blocker.unblock(), transaction.atomic():
-        yield set_stage()
-        transaction.set_rollback(True)
 
 
 def body_of(operation: Operation, stage: Stage) -> Any:

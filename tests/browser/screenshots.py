@@ -40,11 +40,8 @@ _LOOKS: Final[dict[str, tuple[ViewportSize, Literal["light", "dark"]]]] = {
 }
 #: Pages that both products have, under the names of their pictures.
 _SHEET: Final = {
-    "Overview": ("tenant", "overview"),
     "Rules": ("tenant-rules", "rules"),
     "Invalidate": ("tenant-markers", "invalidate"),
-    "Recommendations": ("tenant-insights", "recommendations"),
-    "Digest": ("tenant-digests", "digest"),
     "SQL": ("tenant-sql", "sql"),
 }
 _SHEET_STYLE: Final = """<style>
@@ -145,7 +142,6 @@ def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
         "person": User.objects.get(email=said["ownerEmail"]).pk,
         "draft": run.subject["draftId"],
         "replay": run.pk,
-        "recommendation": advice[0].pk,
         "kind": "rules",
         "seq": 2,
     }

@@ -52,6 +52,7 @@ PROMISED: Final = (
         "(?s:.*)",
         "The SQL finds more, and has more columns.",
     ),
+    ("//tenants/.*/1/queries/\\d+/\\w+", "(?s:.*)", "The SQL of reports finds more."),
     ("//digests/unsubscribe/1", "(?s:.*)", "The page looks otherwise."),
     (".*/opportunities/1/.*/suggestedAction", "rule (“.*?”|[a-z-]+)", "Names beside ids."),
     (".*/verdict/1/text", ", \\d+ [A-Z][a-z]+(?= yet$)", "Days have their date."),

@@ -17,8 +17,8 @@ from analytics.admin.completion import log_words, rule_words
 from analytics.admin.effects import RuleEffect, read_effects
 from analytics.admin.pages.base import LogPage, say_published
 from analytics.admin.savings import savings_of
-from analytics.admin.tenants import DEFAULT_RANGE
 from analytics.reports.reading import LogReader
+from analytics.summaries.activity import DEFAULT_DAYS
 from rules.admin.forms import RemovalsField
 from rules.admin.rules import check_text, compare_three, parse_rules, rules_text
 from rules.admin.simple import (
@@ -166,7 +166,7 @@ class RulesPage(PublishingPage, RulesEditor):
         stored = read_ruleset(self.tenant.pk)
         listed = [(rule, say_conditions(rule["conditions"])) for rule in stored.rules]
         last = self.last_day
-        period = {"first": days_before(last, DEFAULT_RANGE - 1), "last": last}
+        period = {"first": days_before(last, DEFAULT_DAYS - 1), "last": last}
         if self.request.GET.get(PART) == "list":
             try:
                 savings = savings_of(self.tenant.pk, **period, reader=self.reader)

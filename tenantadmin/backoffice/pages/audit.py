@@ -93,7 +93,15 @@ def _tell_empty(filters: AuditFilter) -> str:
     return " ".join(said)
 
 
-class AuditListPage(StaffPage):
+class ReadsAudit(StaffPage):
+    """A page that lists acts."""
+
+    def readable(self, entries: Sequence[Entry]) -> Sequence[Entry]:
+        """Return the entries as the user may see them: platform admins see all."""
+        return entries if may(self.request, StaffRole.ADMIN) else hide_statements(entries, reader=self.user)
+
+
+class AuditListPage(ReadsAudit):
     """All records, newest first."""
 
     title = "Audit"
@@ -118,10 +126,10 @@ class AuditListPage(StaffPage):
             return {**content, "error": error, "choices": choices}
         except BadRequest as error:
             return {**content, "error": error}
-        names = names_of(_ids_of(page.entries, filters))
+        names = names_of(ids_of(page.entries, filters))
         return {
             **content,
-            "acts": tell_acts(self._readable(page.entries), names),
+            "acts": tell_acts(self.readable(page.entries), names),
             "empty": "" if page.entries else _tell_empty(filters),
             "cursor": page.cursor,
             "names": names,
@@ -139,11 +147,7 @@ class AuditListPage(StaffPage):
         filters = parse_filters(given)
         # The file leaves the service, so the download is recorded.
         self._record("audit.exported", {"filters": given})
-        return stream_csv("audit.csv", _HEADER, _cells(filters, readable=self._readable))
-
-    def _readable(self, entries: Sequence[Entry]) -> Sequence[Entry]:
-        """Return the entries as the user may see them: platform admins see all."""
-        return entries if may(self.request, StaffRole.ADMIN) else hide_statements(entries, reader=self.user)
+        return stream_csv("audit.csv", _HEADER, _cells(filters, readable=self.readable))
 
     def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
         """Save the filters as a named view, or delete a view."""
@@ -204,7 +208,8 @@ def hide_statements(entries: Iterable[Entry], *, reader: User) -> list[Entry]:
     ]
 
 
-def _ids_of(entries: Sequence[Entry], filters: AuditFilter) -> set[UUID]:
+def ids_of(entries: Sequence[Entry], filters: AuditFilter) -> set[UUID]:
+    """Return the ids of the tenants and accounts that a list of acts names."""
     found = chain.from_iterable((entry.tenant_id, entry.account_id) for entry in entries)
     return {it for it in (*found, filters.tenant, filters.account) if it is not None}
 
@@ -213,7 +218,7 @@ def _cells(
     filters: AuditFilter, *, readable: Callable[[Sequence[Entry]], Sequence[Entry]]
 ) -> Iterator[list[Any]]:
     for entries in walk_audit(filters, page=_PIECE, most=MOST_IN_FILE):
-        names = names_of(_ids_of(entries, filters))
+        names = names_of(ids_of(entries, filters))
         for entry in readable(entries):
             what = phrase_of(entry)[0]
             said = (what, detail_of(entry, names, what=what))

@@ -13,12 +13,9 @@ from django.utils.html import format_html, json_script
 from django.utils.safestring import mark_safe
 
 from accounts.dashboard import in_dashboard
-from analytics.advice.wording import figures_of_kind, purpose_of, show_rows
-from analytics.replay.caveats import say_caveat
 from logs.statuses import STATUSES, say_status
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
-from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.http.formats import ago, moment, with_moments
 
 if TYPE_CHECKING:
@@ -33,10 +30,6 @@ if TYPE_CHECKING:
 register = template.Library()
 
 register.filter(with_moments)
-register.filter("caveat", say_caveat)
-register.filter("purpose", purpose_of)
-register.filter("figures", figures_of_kind)
-register.filter("shown_rows", show_rows)
 
 
 _QUEUES: Final = {
@@ -82,12 +75,6 @@ register.filter(moment)
 register.filter(ago)
 
 
-@register.filter
-def day_of(milliseconds: int) -> str:
-    """Show the day (UTC) of a log time in milliseconds since 1970."""
-    return from_epoch_ms(milliseconds).date().isoformat()
-
-
 for _name, _show in {
     "percent": formats.percent,
     "points": formats.points,
@@ -97,7 +84,6 @@ for _name, _show in {
     "size": formats.size,
 }.items():
     register.filter(_name, _show)
-register.filter("money", formats.money)
 register.filter("saving", formats.saving)
 
 
@@ -105,12 +91,6 @@ register.filter("saving", formats.saving)
 def seconds(value: float | None) -> str:
     """Show seconds in the largest unit that fits."""
     return formats.duration(None if value is None else value * 1000)
-
-
-@register.filter
-def change(value: float | None, unit: str = "whole") -> str:
-    """Show a difference with its sign. ``unit`` is ``whole`` or ``duration`` (milliseconds)."""
-    return formats.duration_change(value) if unit == "duration" else formats.change(value)
 
 
 @register.filter
@@ -136,7 +116,7 @@ def as_json(value: Any) -> str:
 
 @register.simple_tag
 def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
-    """Draw a chart. `chart_of` in `analytics.admin.tenants` makes ``data``; ``label`` describes the chart."""
+    """Draw a chart of ``data``, as backoffice.js reads it. ``label`` describes the chart."""
     return format_html(
         '<div class="chart-box"><canvas id="{0}" data-chart="{0}-data" role="img" aria-label="{1}"></canvas>'
         "</div>{2}",
@@ -185,12 +165,6 @@ def found(values: Mapping[Any, Any], key: Any) -> Any:
 def named(names: Mapping[Any, tuple[str, str]], key: Any) -> tuple[str, str] | None:
     """Return address and name of a tenant or account, or None if it is deleted."""
     return names.get(key)
-
-
-@register.filter
-def part_of(part: int, whole: int) -> float | None:
-    """Return a share from counts, or None of nothing."""
-    return part / whole if whole else None
 
 
 @register.filter

@@ -14,6 +14,7 @@ const BY_PAT = new RegExp(
   `^\\S+ /tenants/{tenant}/(${[
     ...["summaries", "activity", "statements", "savings", "verdict", "timeline", "reports"],
     ...["recommendations", "digests", "alerts", "invalidations", "invalidation-markers", "rules"],
+    "verifications",
   ].join("|")})\\b`,
 );
 

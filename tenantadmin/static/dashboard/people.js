@@ -111,10 +111,11 @@ async function readTenants() {
 
 /**
  * Whether the user's role allows it: `member` reads logs, `write` changes rules and configuration,
- * `cache` makes results stale (also by a grant), `people` sees who else is in the tenant, `owner`
- * changes that. A guest only reads.
+ * `cache` makes results stale (also by a grant), `users` sees names of users in reports, `people` sees
+ * who else is in the tenant, `owner` changes that. A guest only reads.
  * @param {string} tenant
  * @param {Right} right
+ * @returns {boolean}
  */
 export function can(tenant, right) {
   const user = known.person;
@@ -124,6 +125,8 @@ export function can(tenant, right) {
   if (right === "cache" && staff()) return true;
   const rank = { member: 1, admin: 2, owner: 3 }[role] ?? 0;
   if (right === "member") return rank > 0;
+  // Staff see names of users while they have access to the log.
+  if (right === "users") return staff() ? rank > 0 : can(tenant, "write");
   if (right === "people") return rank > 1 || user.role === "admin";
   if (user.role === "admin") return true;
   if (user.role === "guest") return false;
@@ -143,10 +146,10 @@ setScopeRule(async (tenant) => {
   if (!can(tenant, "write")) await tenants();
   const scopes = ["config:read", "analytics:read"];
   if (can(tenant, "write")) scopes.push("config:write");
-  // Staff see names of users while they have access to the log.
-  if (can(tenant, staff() ? "member" : "write") && can(tenant, "write"))
-    scopes.push("analytics:users");
+  if (can(tenant, "users")) scopes.push("analytics:users");
   if (can(tenant, "cache")) scopes.push("cache-admin");
+  // To check numbers against the log.
+  if (can(tenant, "member")) scopes.push("logs:query");
   return scopes;
 });
 

@@ -1,4 +1,4 @@
-"""What recommendations could save together, and rows of evidence for people."""
+"""What recommendations could save together."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 from analytics.advice.proposal import Kind
-from analytics.advice.wording import purpose_of, say_open, say_possible, show_rows
+from analytics.advice.wording import purpose_of, say_open, say_possible
 from analytics.models import Recommendation
 
 
@@ -60,11 +60,3 @@ def test_what_changes_earlier_rules_promises_nothing() -> None:
     searching = say_open(rows[:1], earlier, is_searching=True)
     assert searching == "1 recommendation is of earlier rules: a new search is running"
     assert say_possible(rows[:1], earlier) is None
-
-
-def test_rows_have_words_and_units() -> None:
-    rows = [{"standardizedSql": "SELECT 1", "requests": 4224, "warehouseMs": 10_864_873, "missReason": None}]
-    heads, (row,) = show_rows(rows)
-    assert heads == ["Statement", "Requests", "Warehouse time", "Why a miss"]
-    assert row == ["SELECT 1", "4,224", "3.0 h", "–"]
-    assert show_rows([]) == ([], [])

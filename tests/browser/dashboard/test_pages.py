@@ -102,6 +102,24 @@ def test_tenants_and_overview(demo: Demo, home: str, open_as: Callable[..., Any]
         assert len(dashboard.asked) == len(set(dashboard.asked)) == 7
 
 
+def test_a_day_by_rule_and_checked_against_the_log(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/overview?period={demo.last_day}") as dashboard:
+        page = dashboard.page
+        page.click("summary:has-text('By rule')")
+        page.wait_for_selector("[aria-label='By rule'] tbody tr")
+        assert faults_of_width(page, "#view") == {}
+        check = page.locator("section:has(h2:text('Check these numbers'))")
+        for document in ("day", "savings"):
+            check.locator("select").select_option(document)
+            check.locator("button").click()
+            expect(check.locator(".badge.good")).to_contain_text("are equal")
+            expect(check.locator("details").first).to_contain_text("SELECT")
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/invalidate?tables=sales.orders") as dashboard:
+        expect(dashboard.page.locator("textarea[name=tables]")).to_have_value("sales.orders")
+
+
 def test_savings(demo: Demo, home: str, open_as: Callable[..., Any]) -> None:
     with open_as(demo.owner, home, f"/t/{demo.tenant}/overview") as dashboard:
         page = dashboard.page
@@ -524,6 +542,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         expect(page.locator(f"{card.format('drafted')} >> .badge >> nth=1")).to_have_text("drafted")
         page.click(f"{card.format('dismissed')} >> button:text('Dismiss')")
         page.fill("dialog input[name=reason]", "It changes too often.")
+        page.fill("dialog input[name=until]", "2030-01-02")
         page.click("dialog .primary")
         page.wait_for_selector("text=Earlier (1)")
         expect(page.locator(card.format("dismissed"))).to_have_count(0)
@@ -531,6 +550,8 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         # Each way has its own buttons, and there are no others.
         expect(page.locator(f"{card.format('accepted')} >> button:text('Accept')")).to_have_count(2)
         expect(page.locator(f"{card.format('accepted')} >> tr >> button:text('Accept')")).to_have_count(2)
+        page.click(f"{card.format('accepted')} >> summary")
+        expect(page.locator(f"{card.format('accepted')} >> [aria-label='Rows: all'] td")).to_have_text(["1"])
         page.click(f"{card.format('accepted')} >> tr:has-text('per user') >> button:text('Accept')")
         expect(page.locator("dialog pre")).to_contain_text('"varyBy"')
         expect(page.locator("dialog")).to_contain_text("Predicted by a replay of")
@@ -538,7 +559,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
         page.wait_for_selector("text=Earlier (2)")
         page.wait_for_selector("text=Its effect is measured after three whole days.")
         assert page.inner_text(f"{card.format('dismissed')} >> dd >> nth=-1").endswith(
-            ": It changes too often."
+            ": It changes too often. (until Wed, 2 Jan 2030)"
         )
     for recommendation in found.values():
         recommendation.refresh_from_db()
@@ -547,6 +568,7 @@ def test_recommendations_are_drafted_accepted_and_dismissed(
     assert states == {name: name for name in found}
     assert found["accepted"].title == "Cache s.accepted per user"
     assert found["dismissed"].reason == "It changes too often."
+    assert str(found["dismissed"].until) == "2030-01-02"
     assert found["accepted"].accepted_seq == Ruleset.objects.get(tenant_id=demo.tenant).seq == seq + 1
     restore_ruleset(tenant_id=UUID(demo.tenant), seq=seq, actor=demo.owner.email)
 

@@ -66,7 +66,7 @@ class Clicks:
     def find(self, said: str) -> None:
         """Open the palette and the first tenant that it finds."""
         self.find_other(said, "/admin/tenants/")
-        self.page.wait_for_selector("text=Requests by day")
+        self.page.wait_for_selector("#acts")
 
     def find_other(self, said: str, path: str) -> None:
         """Open the palette, and the first result below ``path``."""

@@ -23,7 +23,6 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.advice import recommend
 from tests.admin.rows import make_row
 from tests.browser.browsing import faults_of_width, resize
 from tests.browser.staff.tasks import RULE, pages_of, replayed, settle, signed_in, staff_pages
@@ -143,7 +142,7 @@ def test_a_narrow_window_in_both_color_schemes(
     replayed(draft)
     with signed_in(chromium, service, world, viewport=size, color_scheme=scheme) as (page, _):
         for path in (
-            *("", "rules/", "markers/", "insights/", "insights/verify/", "sql/"),
+            *("", "rules/", "markers/", "sql/"),
             *(
                 "builds/",
                 "people/",
@@ -255,14 +254,10 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
         tenant_id=tenant.pk, period=now().date().isoformat(), state="failed", error="no room"
     )
     Domain.objects.create(account=world.account, name="warehouse.acme.example", challenge="tenant-admin=abc")
-    rule = {"id": "ads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}
-    advice = recommend(
-        tenant, rules=[rule], patch=[{"op": "insert", "ruleId": "ads", "before": None, "rule": rule}]
-    )
     draft = RuleDraft.objects.create(tenant=tenant, name=LONG_NAME, rules=[RULE], base_seq=2)
     replayed(draft)
     known = {"tenant": tenant.pk, "account": world.account.pk, "person": world.member.pk, "draft": draft.pk}
-    known |= {"domain": "warehouse.acme.example", "recommendation": advice.pk, "kind": "rules", "seq": 1}
+    known |= {"domain": "warehouse.acme.example", "kind": "rules", "seq": 1}
     make_row(PersonalAccessToken, tenants=[str(tenant.pk)], scopes=sorted(ALL_SCOPES))
     pages = [
         *staff_pages(known).values(),
@@ -301,7 +296,7 @@ _WAITED_FOR = """() => performance.getEntriesByType("resource")
     .filter((it) => it.renderBlockingStatus === "blocking").map((it) => it.name)"""
 
 
-def test_a_page_shows_before_its_scripts_and_charts_are_there(
+def test_a_page_shows_before_its_scripts_are_there(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, _):
@@ -318,4 +313,3 @@ def test_a_page_shows_before_its_scripts_and_charts_are_there(
             # On a line of 50 kB/s with 400 ms to the service: 1.2 s and three round trips, less than 3 s.
             sizes = {name: len(gzip.compress(Path(finders.find(name) or "").read_bytes())) for name in files}
             assert sum(sizes.values()) < 60_000, sizes
-        page.wait_for_function("globalThis.Chart && Chart.getChart(document.querySelector('canvas'))")

@@ -13,6 +13,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
+from accounts.dashboard import in_dashboard
 from accounts.models import Domain, Invitation, Membership, Revision, Snooze, Tenant
 from analytics.models import Build, DayRollup, Digest, TenantHealth
 from tenantadmin.lib.core.timestamps import now
@@ -72,7 +73,7 @@ class TestHome:
         told = f"Cached results that depend on the user went to several users on {day}"
         html = staff.get("/admin/").content.decode()
         assert f"Warehouse {told} Acknowledge Snooze" in text_of(html)
-        assert f'href="{to("tenant-digests", tenant)}?period={yesterday}"' in html
+        assert f'href="{in_dashboard(tenant.pk, "digest", day=yesterday)}"' in html
         lists = staff.get("/admin/accounts/tenant/").content.decode()
         assert f'<span class="chip bad" title="{told}">1 open finding</span>' in lists
         # The panel asks the verdict: what is noted may be closed.

@@ -150,7 +150,9 @@ function by(link, { targetRuleId, createdBy, invalidatedBy: { ruleId, statement,
 /** @param {Context} context @param {(id: string) => string} name */
 function byTable(context, name) {
   const { tenant } = context;
-  const text = area("tables", "", { placeholder: "sales.orders\nref.*" });
+  const text = area("tables", context.query.get("tables") ?? "", {
+    placeholder: "sales.orders\nref.*",
+  });
   const look = async () => {
     const tables = names(text.value);
     if (!tables.length) throw new Error("Name a table.");

@@ -7,6 +7,7 @@ import { readSetup } from "../firsthour.js";
 import * as f from "../format.js";
 import { can } from "../people.js";
 import { daysOf, inAddress, nameOf, noRequestsIn, periodHead } from "../periods.js";
+import { readRules } from "../rulenames.js";
 import { savingsTiles } from "../savings.js";
 import {
   a,
@@ -17,12 +18,17 @@ import {
   fine,
   go,
   h,
+  num,
   panel,
   revisionLink,
+  showIn,
+  table,
   tablePanel,
+  tiles,
   to,
 } from "../ui.js";
 import { verdict } from "../verdict.js";
+import { verification } from "../verify.js";
 
 /**
  * @typedef {{name: string, day: string, hits: number, misses: number, notCached: number}} Bucket
@@ -54,7 +60,13 @@ export async function show(context) {
   if (activity.days.length) {
     try {
       const node = await (period.length === 4 ? year : inDays)(context, period, activity);
-      return h("div", top(), node);
+      return h(
+        "div",
+        top(),
+        node,
+        byRule(tenant, activity),
+        days === 1 && verification(tenant, period),
+      );
     } catch (error) {
       if (!hasStatus(error, 404)) throw error;
       return h(
@@ -78,16 +90,6 @@ export async function show(context) {
   if (!context.signal.aborted) location.replace(to(tenant, "setup"));
   return h("div");
 }
-
-/** @param {[string, string, string?][]} entries @param {HTMLElement[]} [first] */
-export const tiles = (entries, first) =>
-  h(
-    "dl.tiles",
-    first,
-    entries.map(([name, value, note]) =>
-      h("div", h("dt", name), h("dd", value, note && h("span.note", note))),
-    ),
-  );
 
 /**
  * @param {Context} context
@@ -333,6 +335,64 @@ function hours(context, activity, note) {
     }),
   );
 }
+
+/**
+ * What each rule did, with the change of its mean day against the period before. It is read when it
+ * is opened.
+ * @param {string} tenant
+ * @param {Contract.Activity} activity
+ */
+function byRule(tenant, { from, to: last, total, before, change }) {
+  const box = h("div");
+  const rulesFrom = (/** @type {string} */ from, /** @type {string} */ to) =>
+    call("GET /tenants/{tenant}/activity/rules", { tenant, from, to });
+  const read = async () => {
+    const [rules, own, earlier] = await Promise.all([
+      readRules(tenant),
+      rulesFrom(from, last),
+      change && rulesFrom(before.from, before.to),
+    ]);
+    const past = new Map(earlier?.rules.map((rule) => [rule.ruleId, rule]));
+    /** @type {(head: string, differ: (row: any, was: any) => string) => Column} */
+    const changed = (head, differ) => ({
+      head,
+      number: true,
+      cell: (row) => {
+        const was = past.get(row.ruleId);
+        return was ? differ(row, was) : "new";
+      },
+    });
+    return table(
+      [
+        rules.column("Rule", "ruleId", Object.fromEntries(own.rules.map(nameOfRule))),
+        num("Requests", "totalExecutions"),
+        earlier !== null &&
+          changed("Change a day", (row, was) =>
+            f.change(row.totalExecutions / total.days - was.totalExecutions / before.days),
+          ),
+        num("Hits", "cacheHits"),
+        num("Misses", "misses"),
+        num("Not cached", "notCached"),
+        num("Log entries of every status", "requests"),
+        num("Hit rate", "hitRate", f.percent),
+        earlier !== null && changed("Change", (row, was) => f.points(row.hitRate - was.hitRate)),
+      ],
+      own.rules.map((rule) => ({ ...rule, misses: rule.cacheMisses - (rule.notCached ?? 0) })),
+      { label: "By rule", sorted: 1, none: "No rule decided a request of these days." },
+    );
+  };
+  /** @type {HTMLDetailsElement} */
+  const details = h(
+    "details.panel",
+    { ontoggle: () => details.open && !box.hasChildNodes() && showIn(read, box) },
+    h("summary.panel-head", "By rule"),
+    box,
+  );
+  return details;
+}
+
+/** @param {Contract.RuleRecord} rule @returns {[string, string]} its id, and the name that it had */
+const nameOfRule = ({ ruleId, ruleName }) => [ruleId, ruleName ?? ruleId];
 
 /** @param {string} tenant @param {Contract.Timeline} timeline */
 function changes(tenant, timeline) {

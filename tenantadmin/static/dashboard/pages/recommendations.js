@@ -6,6 +6,7 @@ import * as f from "../format.js";
 import { can } from "../people.js";
 import { askToPublish } from "../publish.js";
 import { validate } from "../ruleset.js";
+import { staff } from "../staff.js";
 import {
   a,
   ask,
@@ -85,7 +86,8 @@ export async function show(context) {
         : mining
           ? `Past requests were searched ${f.ago(mining.finishedAt ?? mining.requestedAt)}.`
           : "Past requests were not searched yet.",
-      can(tenant, "write") && (isMining ? progress : button("Search now", mine)),
+      // Support searches too: that changes nothing.
+      (can(tenant, "write") || staff()) && (isMining ? progress : button("Search now", mine)),
     ),
     tabs([
       [to(tenant, "recommendations"), `Open (${open.length})`, !isPast],
@@ -95,6 +97,7 @@ export async function show(context) {
         isPast,
       ],
     ]),
+    mining?.error && h("p.callout.bad", mining.error),
     !isPast && possible && h("p.callout", possible),
     !isPast &&
       open.some((one) => one.outdated) &&
@@ -166,6 +169,7 @@ function card(context, one) {
             "Decided",
             [
               `${one.decidedBy ?? ""}, ${f.ago(one.decidedAt)}${one.reason ? `: ${one.reason}` : ""}`,
+              one.until && ` (until ${f.periodName(one.until)})`,
               one.acceptedSeq && [", as ", revisionLink(tenant, one.acceptedSeq)],
             ],
           ],
@@ -176,7 +180,7 @@ function card(context, one) {
         "details",
         h("summary.muted.small", "The rules, and the evidence"),
         code(one.rules),
-        statements(tenant, one.evidence),
+        one.evidence.map((piece) => [rowsOf(piece), statements(tenant, [piece])]),
       ),
       one.state === "accepted"
         ? effect(tenant, one)
@@ -184,6 +188,29 @@ function card(context, one) {
     ),
   );
 }
+
+/** @param {Contract.EvidenceRows} piece what its statement gave when the change was recommended */
+const rowsOf = ({ name, rows }) =>
+  table(
+    Object.keys(rows[0] ?? {}).map((key) =>
+      typeof rows[0][key] === "number"
+        ? num(headOf(key), key, key.endsWith("Ms") ? f.duration : f.number)
+        : { ...text(headOf(key), key, shown), class: "value" },
+    ),
+    rows,
+    { label: `Rows: ${name}`, none: "No rows." },
+  );
+
+/** @param {string} key a column of the log, or a number of a statement, such as `warehouseMs` */
+function headOf(key) {
+  if (key === "standardizedSql") return "Statement";
+  const words = key.replace(/Ms$/, "").replace(/[A-Z]/g, " $&").toLowerCase();
+  return words[0].toUpperCase() + words.slice(1);
+}
+
+/** @param {any} value */
+const shown = (value) =>
+  value === null ? f.NONE : typeof value === "string" ? value : JSON.stringify(value);
 
 /**
  * @param {Recommendation} one
@@ -296,16 +323,24 @@ function choices(context, one) {
   const { tenant, reload } = context;
   const path = { tenant, recommendationId: one.recommendationId };
   const reason = input("reason", "", { maxlength: 500 });
+  const until = input("until", "", { type: "date", min: f.today() });
   const dismiss = () =>
     ask({
       title: "Dismiss it?",
       action: "Dismiss",
-      body: field("Why", reason, "It comes back only if it would save twice as much."),
+      body: [
+        field("Why", reason),
+        field(
+          "Until",
+          until,
+          "Optional. It comes back on this day, or when it would save twice as much.",
+        ),
+      ],
       then: reload,
       run: () =>
         call("POST /tenants/{tenant}/recommendations/{recommendationId}/dismiss", {
           ...path,
-          body: { reason: reason.value.trim() },
+          body: { reason: reason.value.trim(), ...(until.value && { until: until.value }) },
         }),
     });
   const reopen = async () => {
@@ -331,23 +366,31 @@ const saved = (ms) => f.saving(f.duration(ms));
  * @param {Recommendation} one what it did, measured against a replay of the rules without it
  */
 function effect(tenant, one) {
-  const [box, later] = [
+  const [box, later, never] = [
     h("div", skeleton(1)),
     h("p.muted", "Its effect is measured after three whole days."),
+    h(
+      "p.muted",
+      "The rules were written again before three whole days had passed, so there is nothing to measure.",
+    ),
   ];
   call("GET /tenants/{tenant}/recommendations/{recommendationId}/effect", {
     tenant,
     recommendationId: one.recommendationId,
   }).then(
     (found) => {
-      const { hits, savedMs, billedMs, period } = found;
-      if (!period || !(hits || billedMs)) return fill(box, predicted(one), later);
+      const { hits, savedMs, billedMs, period, state, closedBy } = found;
+      if (!period || !(hits || billedMs))
+        return fill(box, predicted(one), state === "closed" ? never : later);
       const line = (
         /** @type {Contract.EffectMeasure} */ it,
         /** @type {(value: number) => string} */ show,
       ) => [
         h("strong", show(it.measured)),
-        ` (predicted for these days: ${show(it.predicted)})`,
+        ` (predicted for these days: ${show(it.predicted)}`,
+        it.beforeAfter !== null &&
+          `; before and after, not adjusted for traffic: ${show(it.beforeAfter)}`,
+        ")",
         it.inconclusive && [" ", badge("inconclusive", "warn")],
       ];
       fill(
@@ -357,6 +400,7 @@ function effect(tenant, one) {
           hits && ["Hits", line(hits, f.change)],
           savedMs && ["Time saved", line(savedMs, saved)],
           billedMs && ["Saved on the bill", line(billedMs, (less) => saved(-less))],
+          closedBy && ["Ended with", revisionLink(tenant, closedBy)],
         ]),
       );
     },

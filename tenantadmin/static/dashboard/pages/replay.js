@@ -22,10 +22,10 @@ import {
   table,
   tablePanel,
   text,
+  tiles,
   to,
 } from "../ui.js";
 import { STATE, isUnderWay, subject } from "./drafts.js";
-import { tiles } from "./overview.js";
 
 /** @typedef {Contract.Replay} Replay */
 

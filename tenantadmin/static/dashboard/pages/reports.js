@@ -19,16 +19,16 @@ import {
   tablePanel,
   tabs,
   text,
+  tiles,
   to,
 } from "../ui.js";
 import { closing } from "../verdict.js";
-import { tiles } from "./overview.js";
 
 /** @type {Show} */
 export async function show({ tenant, query }) {
   const last = query.get("to") ?? (await readActivity(tenant)).lastDay ?? f.yesterday();
   const from = query.get("from") ?? f.addDays(last, -6);
-  const mayUsers = can(tenant, "write");
+  const mayUsers = can(tenant, "users");
   const kind = mayUsers && query.get("kind") === "leaks" ? "leaks" : "stale";
   const again = () =>
     first.value &&
@@ -76,7 +76,13 @@ async function stale(tenant, from, last) {
       null,
       [
         rules.column(),
-        text("Table", "table", (name) => h("code", name)),
+        text("Table", "table", (name) => [
+          h("code", name),
+          can(tenant, "cache") && [
+            " ",
+            a(to(tenant, "invalidate", { tables: name }), "Invalidate"),
+          ],
+        ]),
         rules.column("Changed by", "changedBy"),
         num("Hits", "hits"),
         num("Longest", "longestMs", f.duration),

@@ -8,8 +8,20 @@ import * as f from "../format.js";
 import { daysOf, nameOf, noRequestsIn, periodHead } from "../periods.js";
 import { readRules } from "../rulenames.js";
 import { saved } from "../savings.js";
-import { a, badge, beside, empty, fine, h, num, panel, tablePanel, text, to } from "../ui.js";
-import { tiles } from "./overview.js";
+import {
+  a,
+  badge,
+  beside,
+  empty,
+  fine,
+  h,
+  num,
+  panel,
+  tablePanel,
+  text,
+  tiles,
+  to,
+} from "../ui.js";
 import { sources } from "./reports.js";
 
 /** @param {number} ms */

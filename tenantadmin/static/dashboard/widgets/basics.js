@@ -128,6 +128,16 @@ export const facts = (pairs, kind = "") =>
     pairs.map((pair) => Array.isArray(pair) && [h("dt", pair[0]), h("dd", pair[1])]),
   );
 
+/** @param {[string, string, string?][]} entries @param {HTMLElement[]} [first] */
+export const tiles = (entries, first) =>
+  h(
+    "dl.tiles",
+    first,
+    entries.map(([name, value, note]) =>
+      h("div", h("dt", name), h("dd", value, note && h("span.note", note))),
+    ),
+  );
+
 /** @param {string} text @param {string} label text to take along */
 export const copyable = (text, label) =>
   h(
