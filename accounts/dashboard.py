@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 #: Title and path of each page that the palette finds.
 PAGES: Final = (
+    ("Invalidate", "invalidate"),
     ("Alerts", "alerts"),
     ("Savings", "savings"),
     ("History: compare and restore rules or configuration", "history"),

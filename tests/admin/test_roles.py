@@ -29,7 +29,6 @@ def every_page(tenant: Tenant) -> dict[str, str]:
         **{name: reverse(f"admin:{name}") for name in ("index", "system", "terms")},
         **{name: to(name, tenant) for name in (*names, *more)},
         "tenant-quarantine": to("tenant-quarantine", tenant, day="2026-03-01"),
-        "tenant-invalidate": f"{to('tenant-invalidate', tenant)}?rule=orders",
         "tenant-draft": to("tenant-draft", tenant, draft=draft.pk),
     }
 

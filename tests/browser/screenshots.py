@@ -42,7 +42,6 @@ _LOOKS: Final[dict[str, tuple[ViewportSize, Literal["light", "dark"]]]] = {
 _SHEET: Final = {
     "Overview": ("tenant", "overview"),
     "Rules": ("tenant-rules", "rules"),
-    "Invalidate": ("tenant-markers", "invalidate"),
     "Recommendations": ("tenant-insights", "recommendations"),
     "Digest": ("tenant-digests", "digest"),
     "SQL": ("tenant-sql", "sql"),
@@ -56,7 +55,6 @@ img { width: 620px; height: 388px; object-fit: cover; object-position: top; bord
 _ASKED: Final = {
     "fqdns": "?q=retail.gateway.localhost",
     "tenant-rule": "?rule=sales-dashboards",
-    "tenant-invalidate": "?tables=sales.orders",
 }
 #: Parts of pages, and addresses that lead to another page.
 _NO_PAGES: Final = ("search", "suggestions", "person-of", "people-revoke", "person-revoke", "tenant-revoke")

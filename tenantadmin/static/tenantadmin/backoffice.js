@@ -316,11 +316,6 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const button of document.querySelectorAll("[data-needs-choice]")) watchChoice(button.form);
 });
 
-document.addEventListener("click", (event) => {
-    const name = event.target.dataset?.tick;
-    if (name) for (const box of document.querySelectorAll(`[name=${name}]:not(:checked)`)) box.click();
-});
-
 // --- Copying ---
 
 document.addEventListener("click", async (event) => {

@@ -19,6 +19,7 @@ from analytics.replay import outdated
 from analytics.replay.execution import run_next
 from rules.admin.rules import rebase_rules
 from rules.drafts import create_draft
+from rules.markers import NewMarker, create_marker
 from rules.models import RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
@@ -320,7 +321,7 @@ class TestPublishing:
         assert ids_of(tenant) == ["orders"]
 
     def test_a_removed_rule_with_a_marker_is_confirmed(self, staff: Client, tenant: Tenant) -> None:
-        staff.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "x"})
+        create_marker(tenant.pk, NewMarker("m", "orders", {}, {}), actor="owner@example.org")
         draft = draft_of(tenant, ADS)
         publish = page_of(draft, "-publish")
         for address in (page_of(draft), publish):

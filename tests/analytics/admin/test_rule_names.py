@@ -8,7 +8,6 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from rules.markers import NewMarker, create_marker
 from rules.write import write_ruleset
 from tests.admin.logs import DAY, RULE, START, put_log, to
 
@@ -21,17 +20,15 @@ DAYS = {"first": DAY.isoformat(), "last": DAY.isoformat()}
 #: Pages with a row of the rule, and what one asks of them.
 PAGES: list[tuple[str, dict[str, Any]]] = [
     ("tenant-reports", DAYS),
-    ("tenant-markers", {}),
     ("tenant-rules-trace", {"log_id": "log-1", "day": DAY.isoformat()}),
 ]
 
 
 @pytest.fixture
 def named(tenant: Tenant) -> Tenant:
-    """A tenant whose rule has a marker and a hit that is older than a change of its table."""
+    """A tenant whose rule has a hit that is older than a change of its table."""
     rules = [{**RULE, "name": "All <orders>"}]
     write_ruleset(tenant_id=tenant.pk, document={"rules": rules}, actor="owner@example.org")
-    create_marker(tenant.pk, NewMarker("m", "orders", {}, {}), actor="owner@example.org")
     read = {"standardizedSql": "SELECT 1", "isReadOnly": True, "tables": '["sales.orders"]'}
     read |= {"matchedRule": "orders", "matchedRuleName": "Orders", "userName": "ana"}
     change = {"standardizedSql": "UPDATE sales.orders", "isDataChange": True, "tables": '["sales.orders"]'}
@@ -52,7 +49,7 @@ def test_a_rule_has_its_name(access: Client, named: Tenant, name: str, query: di
 
 
 def test_the_name_leads_admins_to_the_form_of_the_rule(staff: Client, named: Tenant) -> None:
-    shown = staff.get(to("tenant-markers", named)).content.decode()
+    shown = staff.get(to("tenant-reports", named), DAYS).content.decode()
     address = f"{to('tenant-rule', named)}?rule=orders"
     assert f'<a href="{address}" title="orders">All &lt;orders&gt;</a>' in shown
 
@@ -66,9 +63,8 @@ def test_a_rule_that_is_gone_has_its_id(access: Client, named: Tenant) -> None:
 
 
 def test_filters_offer_rules_by_their_names_and_keep_one_that_is_gone(access: Client, named: Tenant) -> None:
-    for page, query in (("tenant-sql", {**DAYS, "rule": "gone"}), ("tenant-markers", {"of": "gone"})):
-        with CaptureQueriesContext(connection) as captured:
-            shown = access.get(to(page, named), query).content.decode()
-        assert '<option value="gone" selected>gone</option>' in shown
-        assert '<option value="orders">All &lt;orders&gt;</option>' in shown
-        assert sum("rules_ruleset" in query["sql"] for query in captured) == 1
+    with CaptureQueriesContext(connection) as captured:
+        shown = access.get(to("tenant-sql", named), {**DAYS, "rule": "gone"}).content.decode()
+    assert '<option value="gone" selected>gone</option>' in shown
+    assert '<option value="orders">All &lt;orders&gt;</option>' in shown
+    assert sum("rules_ruleset" in query["sql"] for query in captured) == 1

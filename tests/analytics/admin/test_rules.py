@@ -10,6 +10,7 @@ import pytest
 from django.test import override_settings
 
 from accounts.models import Event, Revision, Tenant
+from rules.markers import NewMarker, create_marker
 from rules.models import RuleDraft, Ruleset
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
@@ -84,10 +85,8 @@ class TestRules:
         assert staff.post(to("tenant-rules", tenant), {**again, "base_seq": 2}).status_code == 302
         assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 60
 
-    def test_a_removed_rule_with_a_marker_is_confirmed(
-        self, support: Client, staff: Client, tenant: Tenant
-    ) -> None:
-        support.post(to("tenant-invalidate", tenant), {"rule": "orders", "reason": "x"})
+    def test_a_removed_rule_with_a_marker_is_confirmed(self, staff: Client, tenant: Tenant) -> None:
+        create_marker(tenant.pk, NewMarker("m", "orders", {}, {}), actor="owner@example.org")
         refused = staff.post(to("tenant-rules", tenant), self.form(tenant))
         assert refused.status_code == 400
         box = '<input type="checkbox" name="confirm_deletes" value="orders"'

@@ -216,7 +216,6 @@ class TestTenant:
     def test_it_costs_a_constant_number_of_queries(self, staff: Client, tenant: Tenant) -> None:
         for name, limit in {
             "tenant": 16,
-            "tenant-markers": 12,
             "tenant-builds": 14,
             "tenant-rules": 12,
             "tenant-insights": 12,

@@ -17,7 +17,6 @@ from playwright.sync_api import expect
 from accounts.access.scopes import ALL_SCOPES
 from accounts.models import Account, Domain, PersonalAccessToken, Revision, Tenant
 from analytics.models import Build
-from rules.markers import MANUAL, NewMarker, create_marker
 from rules.models import RuleDraft
 from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import ago
@@ -241,16 +240,6 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     Revision.objects.create(
         kind="account", account_id=world.account.pk, seq=1, user=actor, action="update", document={}
     )
-    create_marker(
-        tenant.pk,
-        NewMarker(
-            marker_id="staff-0123456789ab",
-            target_rule_id="orders",
-            metadata={"reason": "a backfill of all orders of the year"},
-            invalidated_by={"ruleId": "orders", "triggeredBy": MANUAL},
-        ),
-        actor=actor,
-    )
     Build.objects.create(
         tenant_id=tenant.pk, period=now().date().isoformat(), state="failed", error="no room"
     )
@@ -267,7 +256,6 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     pages = [
         *staff_pages(known).values(),
         f"{reverse('admin:fqdns')}?q=db.acme.example",
-        f"{reverse('admin:tenant-invalidate', args=[tenant.pk])}?rule=orders",
     ]
     Tenant.objects.filter(pk=tenant.pk).update(name=LONG_NAME)
     Account.objects.filter(pk=world.account.pk).update(name=f"Account of the {LONG_NAME}"[:100])

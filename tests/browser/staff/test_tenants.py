@@ -47,23 +47,23 @@ def test_stale_data_is_invalidated(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Invalidate")
+        clicks.find("invalidate Wareh")
+        page.fill("[name=reason]", "backfill, ticket 5")
+        clicks.click("button.button:has-text('Open')")
         page.fill("[name=tables]", "sales.orders")
         clicks.click("button >> text=Preview >> nth=0")
-        page.wait_for_selector("#blast >> text=What ends if you invalidate sales.orders")
-        assert clicks.count <= 4
         # The rule names the table, so it is ticked, although the log has no result of it.
-        blast = page.locator("#blast")
-        page.uncheck("[name=rules]")
-        expect(blast).to_contain_text("No rule is ticked, so nothing ends.")
-        page.check("[name=rules]")
-        expect(blast).to_contain_text("The log shows no cached result of the 1 ticked rule.")
-        page.fill("[name=reason]", "backfill, ticket 5")
-        clicks.click("button.button:has-text('Invalidate')")
-        page.wait_for_selector("text=Invalidated: orders.")
-        page.wait_for_selector(".chip >> text=active")
-    assert Marker.objects.get().metadata == {"reason": "backfill, ticket 5"}
+        page.wait_for_selector("dialog >> text=The log shows no cached result of the 1 ticked rule.")
+        expect(page.locator("dialog [name=reason]")).to_have_value("backfill, ticket 5")
+        clicks.click("dialog .danger")
+        page.wait_for_selector(".callout:has-text('Invalidated: orders.')")
+        assert clicks.count <= 5
+        assert Marker.objects.get().metadata == {"reason": "backfill, ticket 5"}
+        page.click("[aria-label=Markers] button:has-text('Remove')")
+        page.once("dialog", lambda prompt: prompt.accept("a mistake"))
+        page.click("dialog .danger")
+        page.wait_for_selector("text=No marker is active")
+    assert Marker.objects.get().removed_at is not None
 
 
 def test_the_cause_of_a_fallen_hit_rate_is_restored(
