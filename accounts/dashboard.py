@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 #: Title and path of each page that the palette finds.
 PAGES: Final = (
     ("Invalidate", "invalidate"),
+    ("Requests", "traffic"),
+    ("SQL", "sql"),
+    ("Statements", "statements"),
     ("Alerts", "alerts"),
     ("Savings", "savings"),
     ("History: compare and restore rules or configuration", "history"),

@@ -60,11 +60,6 @@ def config_editor() -> AceWidget:
     return _editor(mode="json", minlines=12, maxlines=40, label="Configuration as JSON")
 
 
-def sql_editor() -> AceWidget:
-    """Return the editor of SQL."""
-    return _editor(mode="sql", minlines=8, maxlines=24, wordwrap=True, label="SQL")
-
-
 def _editor(*, label: str, **options: Any) -> AceWidget:
     # The content policy forbids inline styles (the size is in admin.css) and workers of other origins.
     return Editor(

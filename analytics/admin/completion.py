@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from logs.columns import COLUMNS, DAY_COLUMN
-from logs.statuses import ROWS_MEANING
 from rules.conditions.keys import COMBINATORS, CONDITION_KEYS
 from rules.conditions.operators import IGNORE_CASE, OPERATORS
 from rules.language import Action
@@ -54,15 +52,6 @@ def rule_words(rules: Sequence[Any]) -> list[Word]:
         *(_word(operator.value, "operator", spec.meaning) for operator, spec in OPERATORS.items()),
         _word(IGNORE_CASE, "operator", "upper and lower case count as equal"),
         *(_word(rule["id"], "rule id", rule.get("name", "")) for rule in rules),
-    ]
-
-
-def sql_words() -> list[Word]:
-    """Return the table and the columns of the log."""
-    columns = (*COLUMNS, DAY_COLUMN)
-    return [
-        _word("proxy_logs", "table", ROWS_MEANING),
-        *(_word(column.name, column.type.value, column.meaning) for column in columns),
     ]
 
 

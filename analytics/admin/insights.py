@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 from django.urls import reverse
 
 from accounts.dashboard import in_dashboard
-from analytics.admin.facets import Facets, Grouping, hash_statement, write_sql
 from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.effects import list_effects
 from analytics.advice.mining import read_mining
@@ -117,8 +116,6 @@ def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] 
     if not period and not periods:
         return DigestPage(periods)
     digest = read_digest(tenant=tenant_id, period=period or periods[0])
-    sql = reverse("admin:tenant-sql", args=[tenant_id])
-
     def link_name(name: Mapping[str, Any]) -> str | None:
         if revision := revision_of(name):
             return in_dashboard(tenant_id, "history", kind="rules", seq=revision)
@@ -127,13 +124,9 @@ def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] 
             return f"{form}?{urlencode({'rule': name['value']})}"
         if name["kind"] != NameKind.STATEMENT:
             return None
-        facets = Facets(
-            digest.first_day,
-            digest.last_day,
-            statement=hash_statement(name["value"]),
-            show=Grouping.STATUSES,
-        )
-        return f"{sql}?{urlencode({'sql': write_sql(facets)})}"
+        days = (digest.last_day - digest.first_day).days + 1
+        wanted = {"day": digest.last_day, "days": days, "statement": name["value"][:1000]}
+        return in_dashboard(tenant_id, "statements", **wanted)
 
     sections = as_html_sections(
         digest.document,

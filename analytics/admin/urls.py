@@ -7,7 +7,6 @@ from analytics.admin.pages import (
     drafts,
     insights,
     rules,
-    sql,
     tenant,
     trace,
 )
@@ -34,8 +33,6 @@ urlpatterns = [
     insights.DigestsPage.at(f"{_TENANT}insights/digests/", "tenant-digests"),
     insights.ReportsPage.at(f"{_TENANT}insights/reports/", "tenant-reports"),
     insights.VerifyPage.at(f"{_TENANT}insights/verify/", "tenant-verify"),
-    sql.SqlPage.at(f"{_TENANT}sql/", "tenant-sql"),
-    sql.CancelQueryPage.at(f"{_TENANT}sql/running/<int:run>/cancel/", "tenant-sql-cancel"),
     builds.BuildsPage.at(f"{_TENANT}builds/", "tenant-builds"),
     builds.QuarantinePage.at(f"{_TENANT}builds/quarantine/<slug:day>/", "tenant-quarantine"),
     builds.QuarantinedEntryPage.at(

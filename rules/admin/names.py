@@ -12,8 +12,6 @@ from rules.models import Ruleset
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from django.forms import BoundField
-
 
 class NamesRules(TenantPage):
     """A page of one tenant that names rules, with the tag ``{% rule %}``."""
@@ -32,10 +30,3 @@ class NamesRules(TenantPage):
     def rule_names(self) -> Mapping[str, str]:
         """The names of the rules in force, by id."""
         return name_rules(self.live_rules)
-
-
-def offer_rules(field: BoundField, names: Mapping[str, str]) -> None:
-    """Let a select offer rules by their names, and the rule of the address, which may be gone."""
-    chosen = field.value() or ""
-    choices = {chosen: chosen, "": "any", **names}
-    field.field.widget.choices = list(choices.items())

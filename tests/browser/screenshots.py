@@ -44,7 +44,6 @@ _SHEET: Final = {
     "Rules": ("tenant-rules", "rules"),
     "Recommendations": ("tenant-insights", "recommendations"),
     "Digest": ("tenant-digests", "digest"),
-    "SQL": ("tenant-sql", "sql"),
 }
 _SHEET_STYLE: Final = """<style>
 body { margin: 0; font: 15px sans-serif; }

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
-from urllib.parse import urlencode
 
 from accounts.admin.pages.base import PART
-from analytics.admin.facets import Facets, Grouping, write_sql
 from analytics.admin.pages.base import LogPage
 from analytics.admin.savings import savings_of
 from analytics.admin.tenants import (
@@ -23,9 +20,7 @@ from analytics.summaries.activity import Range
 from tenantadmin.lib.core.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from analytics.admin.tenants import RangeParts
+    from collections.abc import Mapping
 
 
 class OverviewPage(LogPage):
@@ -51,7 +46,7 @@ class OverviewPage(LogPage):
                 "logged_names": {it.rule_id: it.rule_name for it, _ in range_parts.rules}
                 if range_parts
                 else {},
-                "statements": self._with_sql(chosen, range_parts),
+                "statements": range_parts.statements if range_parts else (),
             }
         if self.request.GET.get(PART) == "savings":
             return self._read_savings(Range.ending(self.last_day, days=days))
@@ -76,21 +71,3 @@ class OverviewPage(LogPage):
         except ApiError as error:
             content["error"] = error
         return content
-
-    def _with_sql(
-        self, chosen: Range, range_parts: RangeParts | None
-    ) -> Sequence[tuple[dict[str, Any], str, str]]:
-        """Return each top statement, with links to SQL that counts its requests and that lists its misses."""
-        page, days = self.to("tenant-sql"), Facets(chosen.first, chosen.last)
-
-        def link(facets: Facets) -> str:
-            return f"{page}?{urlencode({'sql': write_sql(facets)})}"
-
-        return [
-            (
-                row,
-                link(replace(days, statement=row["hash"], show=Grouping.STATUSES)),
-                link(replace(days, statement=row["hash"], status="MISS")),
-            )
-            for row in (range_parts.statements if range_parts else ())
-        ]

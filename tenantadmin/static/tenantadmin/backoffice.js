@@ -277,15 +277,6 @@ function drawCharts(root) {
 document.addEventListener("DOMContentLoaded", () => drawCharts(document));
 document.addEventListener("htmx:load", (event) => drawCharts(event.target));
 
-// --- More rows of a result ---
-
-document.addEventListener("click", (event) => {
-    if (!event.target.matches("[data-more]")) return;
-    const [next, ...later] = document.querySelectorAll("#result tbody[hidden]");
-    next.hidden = false;
-    event.target.hidden = !later.length;
-});
-
 // --- What could not be loaded ---
 
 function sayFailed(place) {
@@ -331,7 +322,7 @@ document.addEventListener("click", async (event) => {
     setTimeout(() => { button.textContent = label; }, 2000);
 });
 
-// --- Editors: the reader's colors, completion, and Ctrl+Enter ---
+// --- Editors: the reader's colors, and completion ---
 
 function setUpEditor(form) {
     const widget = form.querySelector(".django-ace-widget");
@@ -347,12 +338,8 @@ function setUpEditor(form) {
     // Tab indents inside the editor, so Enter enters it and Escape leaves it.
     editor.setOption("enableKeyboardAccessibility", true);
     const words = JSON.parse(document.getElementById(form.dataset.words)?.textContent || "[]");
-    completeWords(editor, words, "keywords" in form.dataset);
+    completeWords(editor, words);
     loadValues(form, words);
-    if ("runs" in form.dataset) watchStatement(form, editor);
-    for (const button of document.querySelectorAll("[data-insert]")) {
-        button.addEventListener("click", () => { editor.insert(button.dataset.insert); editor.focus(); });
-    }
     keepPlace(form, editor);
 }
 
@@ -374,7 +361,7 @@ function isRefused(form) {
     return Boolean(form.querySelector("[role=alert], .errorlist"));
 }
 
-function completeWords(editor, words, hasKeywords) {
+function completeWords(editor, words) {
     const own = {
         // Names of tables contain dots.
         identifierRegexps: [/[\w.$*:-]/],
@@ -382,8 +369,7 @@ function completeWords(editor, words, hasKeywords) {
             done(null, words.map((word) => ({ value: word.value, caption: word.value, meta: word.kind, docText: word.meaning, score: 100 })));
         },
     };
-    const tools = ace.require("ace/ext/language_tools");
-    editor.completers = hasKeywords ? [own, tools.keyWordCompleter] : [own];
+    editor.completers = [own];
     completeByChoice(ace, editor);
 }
 
@@ -404,22 +390,6 @@ function loadValues(form, words) {
             shown.textContent = "The log could not be read. Try again.";
         }
     });
-}
-
-function watchStatement(form, editor) {
-    const run = form.querySelector("button[name=run]");
-    const notice = form.querySelector("#no-day");
-    editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: () => form.requestSubmit(run) });
-    editor.session.on("change", () => {
-        // As `names_day` of the service: quoted text and comments name no column.
-        const code = editor.getValue().replace(/'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?\*\//g, " ");
-        notice.hidden = /\bday\b/i.test(code);
-    });
-    form.addEventListener("submit", (event) => {
-        if (event.submitter === run) form.querySelector("#is-running").hidden = false;
-    });
-    // A browser may show the page again as it was.
-    window.addEventListener("pageshow", () => { form.querySelector("#is-running").hidden = true; });
 }
 
 // --- The editor of rules: lint as one types ---

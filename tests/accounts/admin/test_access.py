@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -115,6 +116,19 @@ class TestAccess:
         support.post(to("tenant-access-ask", tenant), {"hours": 2, "reason": "ticket 7"})
         assert support.post(withdraw, {"reason": "solved"}, follow=True).status_code == 200
         assert AccessRequest.objects.get().state == "withdrawn"
+
+    def test_taking_access_leads_back_to_the_page_that_needs_it(
+        self, support: Client, tenant: Tenant
+    ) -> None:
+        page = to("tenant-quarantine", tenant, day="2026-03-01")
+        html = support.get(page, {"after": "1"}).content.decode()
+        take = re.findall(rf'href="({to("tenant-access", tenant)}[^"]+)"', html)[0]
+        answer = support.post(take, {"hours": 1, "reason": "ticket 7"})
+        assert answer["Location"] == f"{page}?after=1"
+        for elsewhere in ("https://evil.example/", "//evil.example", "/admin/", ""):
+            address = f"{to('tenant-access', tenant)}?back={elsewhere}"
+            answer = support.post(address, {"hours": 1, "reason": "x"})
+            assert answer["Location"] == to("tenant-people", tenant)
 
     def test_it_is_given_back(self, support: Client, tenant: Tenant) -> None:
         address = to("tenant-access-end", tenant)

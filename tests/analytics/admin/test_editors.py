@@ -1,27 +1,22 @@
-"""What staff do around the log without writing SQL: facets, completion, traces of requests."""
+"""Traces of requests, and what the editor of rules completes."""
 
 from __future__ import annotations
 
-import json
 import re
 from html import unescape
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from analytics.admin.completion import rule_words, sql_words
-from analytics.admin.facets import Facets, Grouping, names_day, write_sql
+from analytics.admin.completion import rule_words
 from analytics.admin.pages.trace import EXAMPLE, LABELS, SAID
 from analytics.explain import LoggedRequest
 from analytics.miss_reasons import MissExplanation
-from analytics.models import TenantHealth
 from logs.models import LogRead, QueryRun
 from rules.conditions.keys import CONDITION_KEYS
 from rules.drafts import create_draft
 from rules.write import write_ruleset
-from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, statement_in, to
+from tests.admin.logs import DAY, ENTRY, RULE, START, put_log, to
 from tests.admin.reading import text_of
 
 if TYPE_CHECKING:
@@ -156,19 +151,6 @@ class TestCompletion:
             ("any", "combines conditions"),
         } <= words
 
-    def test_words_of_sql(self) -> None:
-        words = sql_words()
-        assert words[0]["value"] == "proxy_logs"
-        assert {"day", "standardizedSql", "cacheStatus"} <= {word["value"] for word in words}
-        assert len(words) == 53
-
-    def test_the_pages_carry_them(self, access: Client, tenant: Tenant) -> None:
-        for name in ("tenant-sql", "tenant-rules"):
-            html = access.get(to(name, tenant)).content.decode()
-            found = re.search(r'<script id="words" type="application/json">(.*?)</script>', html)
-            assert found is not None
-            assert {"value", "kind", "meaning"} == json.loads(found[1])[0].keys()
-
     def test_values_that_the_log_holds(self, access: Client, tenant: Tenant) -> None:
         put_log(tenant, ENTRY, ENTRY, {**ENTRY, "userName": "bea", "tables": "no json", "host": ""})
         answer = access.post(f"{to('tenant-rules', tenant)}?part=values", {})
@@ -178,60 +160,3 @@ class TestCompletion:
             ("bea", "userName in the log", "1 log entry"),
         ]
         assert QueryRun.objects.get().email == "support@example.org"
-
-
-class TestFacets:
-    def test_the_page_opens_with_the_last_day(self, access: Client, tenant: Tenant) -> None:
-        TenantHealth.objects.create(tenant_id=tenant.pk, last_day=DAY)
-        html = access.get(to("tenant-sql", tenant)).content.decode()
-        assert f"WHERE day BETWEEN '{DAY}' AND '{DAY}'" in statement_in(html)
-        assert '<option value="orders">' in html
-
-    @pytest.mark.parametrize("show", list(Grouping))
-    def test_every_facet_writes_sql_that_runs(self, access: Client, tenant: Tenant, show: Grouping) -> None:
-        if show is Grouping.ENTRIES:
-            put_log(tenant, {**ENTRY, "matchedRule": "orders"}, {**ENTRY, "userName": "bea"})
-        chosen = {"user": "ana", "status": "HIT", "rule": "orders", "table": "sales.orders"}
-        query = {"first": DAY.isoformat(), "last": DAY.isoformat(), "show": show.value, **chosen}
-        html = access.get(to("tenant-sql", tenant), query).content.decode()
-        statement = statement_in(html)
-        assert "AND userName = 'ana' AND cacheStatus = 'HIT' AND matchedRule = 'orders'" in statement
-        # Times are UTC, and the column says so.
-        assert ("AS atUtc" in statement, "AS hourUtc" in statement) == (
-            show is Grouping.ENTRIES,
-            show is Grouping.HOURS,
-        )
-        answer = access.post(to("tenant-sql", tenant), {"statement": statement})
-        shown = answer.content.decode()
-        assert ("1 row in" if show is Grouping.ENTRIES else "0 rows in") in text_of(shown)
-        # The filter and the cells name the status.
-        assert '<option value="HIT" selected>Hit</option>' in html
-        said = 'title="Hit (HIT): The result came from the cache. The warehouse did nothing.">HIT<'
-        assert (said in shown) == (show is Grouping.ENTRIES)
-
-    def test_bad_days_are_said(self, access: Client, tenant: Tenant) -> None:
-        html = access.get(to("tenant-sql", tenant), {"first": "x", "last": ""}).content.decode()
-        assert "Enter a valid date." in html
-        assert statement_in(html) == ""
-
-    @settings(max_examples=50)
-    @given(st.text())
-    def test_values_stay_values(self, value: str) -> None:
-        """Without its literals, a statement is the same for every value."""
-        bare = re.sub(r"'(?:[^']|'')*'", "''", write_sql(Facets(DAY, DAY, user=value or "x", table="t")))
-        assert bare == re.sub(r"'(?:[^']|'')*'", "''", write_sql(Facets(DAY, DAY, user="x", table="t")))
-
-    @pytest.mark.parametrize(
-        ("statement", "expected"),
-        [
-            ("SELECT 1 FROM proxy_logs WHERE day = '2026-03-01'", True),
-            ('SELECT 1 WHERE "Day" > 1', True),
-            ("SELECT today()", False),
-            ("SELECT 'day'", False),
-            ("SELECT 1 -- day\n", False),
-            ("SELECT /* day\n */ 1", False),
-            ("SELECT 'it''s' , day", True),
-        ],
-    )
-    def test_does_it_name_a_day(self, statement: str, expected: bool) -> None:
-        assert names_day(statement) is expected

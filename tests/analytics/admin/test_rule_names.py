@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from rules.write import write_ruleset
 from tests.admin.logs import DAY, RULE, START, put_log, to
@@ -60,11 +58,3 @@ def test_a_rule_that_is_gone_has_its_id(access: Client, named: Tenant) -> None:
     )
     shown = access.get(to("tenant-reports", named), DAYS).content.decode()
     assert '<th><span title="orders">orders</span></th>' in shown
-
-
-def test_filters_offer_rules_by_their_names_and_keep_one_that_is_gone(access: Client, named: Tenant) -> None:
-    with CaptureQueriesContext(connection) as captured:
-        shown = access.get(to("tenant-sql", named), {**DAYS, "rule": "gone"}).content.decode()
-    assert '<option value="gone" selected>gone</option>' in shown
-    assert '<option value="orders">All &lt;orders&gt;</option>' in shown
-    assert sum("rules_ruleset" in query["sql"] for query in captured) == 1

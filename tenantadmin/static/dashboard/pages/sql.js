@@ -1,9 +1,12 @@
-// SQL over the log: completion, queries saved in this browser, CSV and Parquet.
+// SQL over the log: completion, questions, queries saved in this browser, values of parameters, a chart
+// of a short result, CSV and Parquet.
 
 import { call } from "../api.js";
+import { chart } from "../charts.js";
 import { readActivity } from "../days.js";
 import { createEditor } from "../editor.js";
 import * as f from "../format.js";
+import { questions } from "../questions.js";
 import * as results from "../results.js";
 import { STATUSES } from "../statuses.js";
 import {
@@ -11,8 +14,10 @@ import {
   beside,
   button,
   failure,
+  field,
   fill,
   h,
+  input,
   notify,
   pageHead,
   panel,
@@ -27,6 +32,12 @@ const FILES = /** @type {const} */ ([
   ["CSV for Excel", "excel"],
   ["Parquet", "parquet"],
 ]);
+
+/** The longest result with a chart. */
+const CHARTED = 60;
+
+/** What the service fills in (logs/query_parameters.py). */
+const PARAMETER = /\{\{\s*([A-Za-z]\w{0,39})\s*\}\}/g;
 
 const WORDS = [
   "SELECT",
@@ -44,36 +55,6 @@ const WORDS = [
   "BETWEEN",
 ];
 
-const COUNTED =
-  "count(*) FILTER (cacheStatus IN ('HIT', 'MISS', 'BYPASS', 'PASSTHROUGH')) AS requests";
-
-/** @param {string} day */
-const examples = (day) =>
-  [
-    ["How did the requests end?", "cacheStatus, count(*) AS entries", "", "entries DESC"],
-    [
-      "Which statements cost most?",
-      `standardizedSql, ${COUNTED}, sum(warehouseExecutionTimeMs) AS ms`,
-      "",
-      "ms DESC NULLS LAST\nLIMIT 20",
-    ],
-    [
-      "Who asks most?",
-      `userName, ${COUNTED}, count(*) FILTER (cacheStatus = 'HIT') AS hits`,
-      "",
-      "requests DESC\nLIMIT 20",
-    ],
-    [
-      "Why were they misses?",
-      "matchedRule, missReason, count(*) AS misses",
-      " AND cacheStatus = 'MISS'",
-      "misses DESC",
-    ],
-  ].map(([name, what, only, order]) => ({
-    name,
-    sql: `SELECT ${what}\nFROM proxy_logs\nWHERE day = '${day}'${only}\nGROUP BY ALL\nORDER BY ${order}`,
-  }));
-
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
@@ -82,11 +63,11 @@ export async function show(context) {
     readActivity(tenant),
     call("GET /tenants/{tenant}/query/schema", { tenant }),
   ]);
-  const samples = examples(lastDay ?? f.yesterday());
+  const { list: samples, filters } = await questions(tenant, lastDay ?? f.yesterday());
   const output = h("div");
   const editor = await createEditor({
     mode: "sql",
-    text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql,
+    text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql(),
     label: "SQL",
     low: true,
     signal: context.signal,
@@ -94,8 +75,19 @@ export async function show(context) {
       ...columns.map(({ name: value }) => ({ value, meta: "column" })),
       ...WORDS.map((value) => ({ value, meta: "SQL" })),
     ],
+    change: () => drawValues(),
     run: () => run(),
   });
+  const values = h("div.form.short");
+  const drawValues = () => {
+    const given = valuesOf(values);
+    const names = [...editor.value().matchAll(PARAMETER)].map(([, name]) => name);
+    fill(
+      values,
+      [...new Set(names)].map((name) => field(name, input(name, given[name]))),
+    );
+  };
+  drawValues();
   const columnList = h(
     "dl.columns-list",
     columns.map((one) => [
@@ -134,7 +126,8 @@ export async function show(context) {
     editor.annotate([]);
     const start = performance.now();
     try {
-      const answer = await results.run(tenant, sql, signal);
+      const given = valuesOf(values);
+      const answer = await results.run(tenant, sql, signal, given);
       fill(
         output,
         panel(
@@ -143,9 +136,10 @@ export async function show(context) {
             answer.truncated && badge("cut at the row limit", "warn"),
             beside(f.duration(performance.now() - start)),
             ...FILES.map(([name, kind]) =>
-              button(name, () => results.download(tenant, sql, kind), "small"),
+              button(name, () => results.download(tenant, sql, kind, given), "small"),
             ),
           ],
+          resultChart(answer, context.signal),
           results.resultTable(tenant, answer),
         ),
       );
@@ -160,7 +154,7 @@ export async function show(context) {
   context.signal.addEventListener("abort", () => running.abort());
 
   const keptList = h("ul.findings", { "aria-label": "Queries" });
-  /** @param {Kept} one @param {() => void} [forget] */
+  /** @param {{name: string, sql: string | (() => string)}} one @param {() => void} [forget] */
   const entry = (one, forget) =>
     h(
       "li.row.nowrap",
@@ -169,9 +163,9 @@ export async function show(context) {
         {
           type: "button",
           class: "grow",
-          title: one.sql,
+          title: typeof one.sql === "string" && one.sql,
           onclick: () => {
-            editor.set(one.sql);
+            editor.set(typeof one.sql === "string" ? one.sql : one.sql());
             // The rows below are of another query.
             fill(output);
           },
@@ -220,15 +214,46 @@ export async function show(context) {
     ),
     h(
       "div.split",
-      h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element), output),
+      h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element, values), output),
       h(
         "div",
-        panel("Questions", beside("saved ones first"), keptList),
+        panel("Questions", beside("saved ones first"), filters, keptList),
         h("details.panel", h("summary.panel-head.strong", "Columns"), h("div.pad", columnList)),
       ),
     ),
   );
 }
+
+/**
+ * @param {Contract.QueryAnswer} answer of `results.run`
+ * @param {AbortSignal} signal
+ * @returns {Child} a chart of a short result: its first number by its only text, or by its first
+ *   column
+ */
+function resultChart({ columns, rows, truncated }, signal) {
+  const texts = columns.filter((one) => !results.isNumber(one.type));
+  const label = texts[0] ?? columns[0];
+  const number = columns.find((one) => one !== label && results.isNumber(one.type));
+  if (texts.length > 1 || !number || truncated || rows.length < 2 || rows.length > CHARTED) return;
+  return chart({
+    label: `${number.name} by ${label.name}`,
+    labels: rows.map((row) => String(row[label.name] ?? "NULL").slice(0, 50)),
+    series: [
+      {
+        label: number.name,
+        colour: "accent",
+        values: rows.map((row) => (row[number.name] === null ? null : Number(row[number.name]))),
+        show: (value) => (value === null ? "NULL" : String(value)),
+      },
+    ],
+    short: true,
+    signal,
+  });
+}
+
+/** @param {Element} fields @returns {Texts} what is given for the parameters of the statement */
+const valuesOf = (fields) =>
+  Object.fromEntries([...fields.querySelectorAll("input")].map((one) => [one.name, one.value]));
 
 /** @param {string} key @returns {Kept[]} */
 function read(key) {
