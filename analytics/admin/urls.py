@@ -8,7 +8,6 @@ from analytics.admin.pages import (
     insights,
     rules,
     tenant,
-    trace,
 )
 
 _TENANT = "tenants/<uuid:tenant>/"
@@ -20,7 +19,6 @@ urlpatterns = [
     rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
     rules.AddRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
     rules.RuleFormPage.at(f"{_TENANT}rules/edit/", "tenant-rule"),
-    trace.TracePage.at(f"{_TENANT}rules/trace/", "tenant-rules-trace"),
     drafts.DraftPage.at(_DRAFT, "tenant-draft"),
     drafts.RebasePage.at(f"{_DRAFT}rebase/", "tenant-draft-rebase"),
     drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),

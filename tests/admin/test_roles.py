@@ -22,7 +22,7 @@ def every_page(tenant: Tenant) -> dict[str, str]:
     draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
     names = [name for _, name in TABS.values()]
     more = (
-        *("tenant-access", "tenant-rules-trace", "tenant-rebuild"),
+        *("tenant-access", "tenant-rebuild"),
         *("tenant-digests", "tenant-reports", "tenant-verify"),
     )
     return {

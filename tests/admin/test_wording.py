@@ -50,11 +50,6 @@ def test_days_of_a_report(staff: Client, tenant: Tenant, first: str, last: str, 
     assert problem_of(answer) == message
 
 
-def test_a_revision_that_is_not_there(staff: Client, tenant: Tenant) -> None:
-    answer = staff.post(to("tenant-rules-trace", tenant), {"request": "{}", "seq": "99"})
-    assert problem_of(answer) == "The request is not valid. Revision: The rules have no revision 99."
-
-
 def test_owners_that_are_not_there(staff: Client, tenant: Tenant) -> None:
     address = reverse("admin:account-change", args=[tenant.account_id])
     etag = read_account(tenant.account_id).etag

@@ -125,16 +125,6 @@ class TestRules:
         assert Ruleset.objects.get(pk=tenant.pk).seq == 1
         assert not RuleDraft.objects.exists()
 
-    def test_a_request_is_traced(self, support: Client, tenant: Tenant) -> None:
-        address = to("tenant-rules-trace", tenant)
-        sent = '{"tables": ["sales.orders"], "isReadOnly": true}'
-        shown = text_of(support.post(address, {"request": sent}).content.decode())
-        assert "orders decides: cache" in shown
-        shown = text_of(support.post(address, {"request": '{"isReadOnly": true}'}).content.decode())
-        assert "No rule decides" in shown
-        for wrong in ("[", "[]", '{"isReadOnly": "perhaps"}'):
-            assert support.post(address, {"request": wrong}).status_code == 400
-
 
 class TestRuleForm:
     @pytest.fixture

@@ -153,7 +153,6 @@ def pages_of(world: factories.World, tenant: Tenant) -> list[str]:
     return [
         *(reverse(f"admin:{name}") for name in names),
         *(reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS.values()),
-        reverse("admin:tenant-rules-trace", args=[tenant.pk]),
         reverse("admin:tenant-draft", args=[tenant.pk, draft.pk]),
         reverse("admin:tenant-draft-publish", args=[tenant.pk, draft.pk]),
         reverse("admin:account", args=[world.account.pk]),

@@ -197,9 +197,13 @@ def test_sql_is_run(chromium: str, service: str, world: factories.World, tenant:
 
 def test_a_request_is_explained(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Rules")
-        clicks.click("text=Explain a request")
-        clicks.click("#pasted button:has-text('Explain')")
-        page.wait_for_selector("#trace >> text=orders decides: cache")
-        assert clicks.count <= 5
+        clicks.find("explain Wareh")
+        page.fill("[name=reason]", "ticket 7")
+        clicks.click("button.button:has-text('Open')")
+        clicks.click("main button:has-text('Explain')")
+        page.wait_for_selector("p:has-text('orders decides')")
+        page.select_option("[name=by]", "revision")
+        page.fill("[name=seq]", "0")
+        page.click("main button:has-text('Explain')")
+        page.wait_for_selector("text=No rule matches:")
+        assert clicks.count <= 4
