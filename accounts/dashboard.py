@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 #: Title and path of each page that the palette finds.
 PAGES: Final = (
+    ("Configuration", "config"),
     ("Explain a request", "explain"),
     ("Invalidate", "invalidate"),
     ("Requests", "traffic"),

@@ -4,4 +4,3 @@ from accounts.admin import model_admins  # noqa: F401
 from accounts.admin.tabs import add_tab
 
 add_tab(80, "People", page="tenant-people")
-add_tab(90, "Configuration", page="tenant-config")

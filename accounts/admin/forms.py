@@ -55,11 +55,6 @@ def rules_editor() -> AceWidget:
     return _editor(mode="json", minlines=12, maxlines=40, label="Rules as JSON")
 
 
-def config_editor() -> AceWidget:
-    """Return the editor of a tenant's configuration."""
-    return _editor(mode="json", minlines=12, maxlines=40, label="Configuration as JSON")
-
-
 def _editor(*, label: str, **options: Any) -> AceWidget:
     # The content policy forbids inline styles (the size is in admin.css) and workers of other origins.
     return Editor(

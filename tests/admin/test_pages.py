@@ -226,7 +226,7 @@ def test_events_are_found_by_whole_addresses_and_by_the_name_of_a_tenant(
 
 @pytest.mark.parametrize(
     "name",
-    ["accounts_tenant_changelist", "accounts_tenant_change", "tenant-rules", "tenant-config", "tenant-draft"],
+    ["accounts_tenant_changelist", "accounts_tenant_change", "tenant-rules", "tenant-draft"],
 )
 def test_no_large_script_holds_the_page_back(staff: Client, tenant: Tenant, name: str) -> None:
     draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")

@@ -58,12 +58,3 @@ def test_owners_that_are_not_there(staff: Client, tenant: Tenant) -> None:
     assert (answer.status_code, problem_of(answer)) == (400, "")
     error = "<li>There is no user &#x27;unknown@example.org&#x27;.</li>"
     assert f'<ul class="errorlist" id="id_owners_error">{error}</ul>' in answer.content.decode()
-
-
-def test_a_place_in_the_text_of_an_editor_is_named_by_its_pointer(staff: Client, tenant: Tenant) -> None:
-    html = staff.get(to("tenant-config", tenant)).content.decode()
-    fields = {
-        name: html.partition(f'name="{name}" value="')[2].partition('"')[0] for name in ("etag", "base_seq")
-    }
-    sent = {**fields, "etag": fields["etag"].replace("&quot;", '"'), "config": '{"fqdns": 1}', "reason": "x"}
-    assert "/fqdns : Send an array." in problem_of(staff.post(to("tenant-config", tenant), sent))

@@ -48,6 +48,3 @@ class EnginePage(TenantActPage):
             "engine": config.sql_engine,
             "engineBefore": before,
         }
-
-    def done_at(self) -> str:
-        return self.to("tenant-config")

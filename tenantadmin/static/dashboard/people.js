@@ -124,7 +124,8 @@ export function can(tenant, right) {
   if (right === "cache" && staff()) return true;
   const rank = { member: 1, admin: 2, owner: 3 }[role] ?? 0;
   if (right === "member") return rank > 0;
-  if (right === "people") return rank > 1 || user.role === "admin";
+  // The admin site shows staff the people of a tenant, with tokens and grants.
+  if (right === "people") return !staff() && (rank > 1 || user.role === "admin");
   if (user.role === "admin") return true;
   if (user.role === "guest") return false;
   if (
