@@ -172,7 +172,7 @@ class QueryRunAdmin(StatementsAdmin, NamingAdmin):
                 name="cancel",
                 title="Cancel",
                 done="Cancelled",
-                effect="It will end within a few seconds. Its user will get the error that staff cancelled it.",
+                effect="It will end within seconds. Its user will get the error that staff cancelled it.",
                 do=_cancel,
                 refusal=lambda _, run: "" if is_running(run) else "Has ended",
             )

@@ -74,7 +74,9 @@ _COUNTED: Final = """,
     count(*) FILTER ({reads}) AS allTableEntries"""
 
 #: Before the part of `_LIVE` that finds results: the results themselves.
-_LISTED: Final = "SELECT make_timestamp(bornAt * 1000) AS storedAt, responseSize, spent AS warehouseMs, tables, statement"
+_LISTED: Final = (
+    "SELECT make_timestamp(bornAt * 1000) AS storedAt, responseSize, spent AS warehouseMs, tables, statement"
+)
 
 _SAME_HOUR: Final = """
 SELECT day, count(DISTINCT cacheKey) AS keys, count(*) FILTER ({counted}) AS requests

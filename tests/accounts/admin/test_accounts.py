@@ -16,6 +16,7 @@ from accounts.billing.dns import ChallengeNotMet
 from accounts.billing.domains import register_domain, verify_domain
 from accounts.billing.errors import InUse
 from accounts.models import Account, Domain, Event, Fqdn, Revision, TenantConfig
+from accounts.tenants.config import read_config
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of
@@ -23,8 +24,6 @@ from tests.admin.staff import page_text, require_roles, support_client
 
 if TYPE_CHECKING:
     from django.test import Client
-
-    from accounts.models import Tenant
 
 
 def page_of(account: Account) -> str:

@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import expect
 
 from accounts.models import Tenant
-from accounts.signin.flow import Device, Identity, complete_sign_in
 from accounts.serializers.tenants import parse_config
+from accounts.signin.flow import Device, Identity, complete_sign_in
 from accounts.tenants.config import read_config, write_config
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
