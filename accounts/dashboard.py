@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 #: Title and path of each page that the palette finds.
 PAGES: Final = (
     ("Configuration", "config"),
+    ("Drafts: replay and publish", "drafts"),
     ("Explain a request", "explain"),
     ("Invalidate", "invalidate"),
     ("Requests", "traffic"),
+    ("Rules", "rules"),
     ("SQL", "sql"),
     ("Statements", "statements"),
     ("Alerts", "alerts"),

@@ -16,6 +16,7 @@ from accounts.access.policy import Level
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.statuses import STATUSES
+from rules.completion import rule_words
 from tenantadmin.guides import GUIDES
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.negotiation import accepts_gzip
@@ -59,6 +60,7 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
         "mail_folder": settings.EMAIL_FILE_PATH if is_in_files else "",
         "staff_pages": reverse("admin:index"),
         "statuses": STATUSES,
+        "rule_words": rule_words(),
     }
     page = render(request, "dashboard/index.html", context)
     page["Referrer-Policy"] = "no-referrer"

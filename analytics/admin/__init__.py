@@ -4,6 +4,5 @@ from accounts.admin.tabs import add_tab
 from analytics.admin import model_admins  # noqa: F401
 
 add_tab(10, "Overview", page="tenant")
-add_tab(20, "Rules", page="tenant-rules")
 add_tab(50, "Insights", page="tenant-insights")
 add_tab(70, "Builds", page="tenant-builds")

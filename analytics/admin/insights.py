@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
-
-from django.urls import reverse
 
 from accounts.dashboard import in_dashboard
 from analytics.advice.edits import apply_edits, read_edits
@@ -20,7 +17,7 @@ from analytics.digest.rendering import as_html_sections
 from analytics.digest.stored import list_periods, read_digest
 from analytics.digest.verdict.leaks import find_closing_of_all
 from analytics.models import Mining, Recommendation
-from rules.admin.rules import diff_lines
+from rules.admin.text import diff_lines
 from rules.diff import diff_rules
 from rules.ruleset import read_ruleset
 
@@ -104,10 +101,8 @@ class DigestPage:
     closed_by: Closing | None = None
 
 
-def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] = ()) -> DigestPage:
+def read_digest_page(tenant_id: UUID, *, period: str) -> DigestPage:
     """Return the digest of a period, or the newest if ``period`` is empty.
-
-    The names of rules link to their forms, if their ids are ``editable``.
 
     Raises:
         DigestNotFound: there is no digest of this period.
@@ -116,12 +111,12 @@ def read_digest_page(tenant_id: UUID, *, period: str, editable: Collection[str] 
     if not period and not periods:
         return DigestPage(periods)
     digest = read_digest(tenant=tenant_id, period=period or periods[0])
+
     def link_name(name: Mapping[str, Any]) -> str | None:
         if revision := revision_of(name):
             return in_dashboard(tenant_id, "history", kind="rules", seq=revision)
-        if name["kind"] == NameKind.RULE and name["value"] in editable:
-            form = reverse("admin:tenant-rule", args=[tenant_id])
-            return f"{form}?{urlencode({'rule': name['value']})}"
+        if name["kind"] == NameKind.RULE:
+            return in_dashboard(tenant_id, "rules", rule=name["value"])
         if name["kind"] != NameKind.STATEMENT:
             return None
         days = (digest.last_day - digest.first_day).days + 1

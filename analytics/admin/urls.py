@@ -1,28 +1,18 @@
-"""Staff pages of rules, restoring, markers, insights, SQL and builds, inside the namespace ``admin``."""
+"""Staff pages of insights and builds, inside the namespace ``admin``."""
 
 from __future__ import annotations
 
 from analytics.admin.pages import (
     builds,
-    drafts,
     insights,
-    rules,
     tenant,
 )
 
 _TENANT = "tenants/<uuid:tenant>/"
-_DRAFT = f"{_TENANT}rules/drafts/<uuid:draft>/"
 _ADVICE = f"{_TENANT}insights/<uuid:recommendation>/"
 
 urlpatterns = [
     tenant.OverviewPage.at(_TENANT, "tenant"),
-    rules.RulesPage.at(f"{_TENANT}rules/", "tenant-rules"),
-    rules.AddRulePage.at(f"{_TENANT}rules/add/", "tenant-rules-add"),
-    rules.RuleFormPage.at(f"{_TENANT}rules/edit/", "tenant-rule"),
-    drafts.DraftPage.at(_DRAFT, "tenant-draft"),
-    drafts.RebasePage.at(f"{_DRAFT}rebase/", "tenant-draft-rebase"),
-    drafts.PublishPage.at(f"{_DRAFT}publish/", "tenant-draft-publish"),
-    drafts.DeletePage.at(f"{_DRAFT}delete/", "tenant-draft-delete"),
     insights.AdvicePage.at(f"{_TENANT}insights/", "tenant-insights"),
     insights.AcceptPage.at(f"{_ADVICE}accept/", "tenant-advice-accept"),
     insights.DraftItPage.at(f"{_ADVICE}draft/", "tenant-advice-draft"),

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from accounts.admin.pages.base import TenantPage
-from rules.admin.rules import name_rules
+from rules.admin.text import name_rules
 from rules.models import Ruleset
 
 if TYPE_CHECKING:

@@ -41,7 +41,6 @@ _LOOKS: Final[dict[str, tuple[ViewportSize, Literal["light", "dark"]]]] = {
 #: Pages that both products have, under the names of their pictures.
 _SHEET: Final = {
     "Overview": ("tenant", "overview"),
-    "Rules": ("tenant-rules", "rules"),
     "Recommendations": ("tenant-insights", "recommendations"),
     "Digest": ("tenant-digests", "digest"),
 }
@@ -53,7 +52,6 @@ img { width: 620px; height: 388px; object-fit: cover; object-position: top; bord
 #: What a page is about, where its path does not say it.
 _ASKED: Final = {
     "fqdns": "?q=retail.gateway.localhost",
-    "tenant-rule": "?rule=sales-dashboards",
 }
 #: Parts of pages, and addresses that lead to another page.
 _NO_PAGES: Final = ("search", "suggestions", "person-of", "people-revoke", "person-revoke", "tenant-revoke")

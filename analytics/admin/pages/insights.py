@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django import forms
 from django.http import HttpResponse, HttpResponseRedirect
 
-from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, may
+from accounts.admin.pages.base import PART, ReasonForm, TenantActPage
+from accounts.dashboard import in_dashboard
 from accounts.models.users import StaffRole
 from analytics.admin.insights import diff_recommendation, is_searching, read_advice, read_digest_page
 from analytics.admin.pages.base import LogPage, say_published
@@ -204,7 +205,7 @@ class DraftItPage(DecisionPage):
 
     def done_at(self) -> str:
         draft = getattr(self, "_draft_id", None)
-        return super().done_at() if draft is None else self.to("tenant-draft", draft=draft)
+        return super().done_at() if draft is None else in_dashboard(self.tenant.pk, f"drafts/{draft}")
 
 
 class DismissForm(DecisionForm):
@@ -256,9 +257,8 @@ class DigestsPage(BelowInsights):
 
     def read(self) -> Mapping[str, Any]:
         period = self.request.GET.get("period", "")[:10].replace("\0", "")
-        editable = self.rule_names if may(self.request, StaffRole.ADMIN) else ()
         return {
-            "shown": read_digest_page(self.tenant.pk, period=period, editable=editable),
+            "shown": read_digest_page(self.tenant.pk, period=period),
             "advice": say_open_recommendations(self.tenant.pk),
         }
 

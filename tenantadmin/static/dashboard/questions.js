@@ -53,7 +53,8 @@ export async function questions(tenant, day) {
   );
   const status = select("status", statusChoices, "");
   const rule = rules.choice("rule");
-  const [user, table] = [input("user"), input("table", "", { placeholder: "sales.orders" })];
+  const user = input("user", "");
+  const table = input("table", "", { placeholder: "sales.orders" });
   const where = () => {
     const equal = /** @type {[string, string][]} */ ([
       ["cacheStatus", status.value],

@@ -153,7 +153,7 @@ class TestAccess:
         membership = Membership.objects.get(user=user)
         assert (membership.role, membership.ends_at) == ("owner", None)
 
-    @pytest.mark.parametrize("name", ["tenant-access", "tenant-member", "tenant-engine", "tenant-rules-add"])
+    @pytest.mark.parametrize("name", ["tenant-access", "tenant-member", "tenant-engine"])
     def test_a_deleted_tenant_has_no_form(self, staff: Client, tenant: Tenant, name: str) -> None:
         assert staff.get(to(name, tenant)).status_code == 200
         Tenant.objects.filter(pk=tenant.pk).update(deleted_at=now())

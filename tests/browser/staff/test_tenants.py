@@ -16,7 +16,7 @@ from rules.models import Marker, RuleDraft, Ruleset
 from rules.write import write_ruleset
 from tests.admin.advice import recommend
 from tests.admin.logs import DAY, put_log
-from tests.browser.staff.tasks import RULE, replayed, signed_in
+from tests.browser.staff.tasks import RULE, signed_in
 
 if TYPE_CHECKING:
     from accounts.models import Tenant
@@ -83,46 +83,50 @@ def test_a_rule_is_edited_with_lint_as_one_types(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Rules")
-        page.wait_for_selector("#check >> text=Difference from the live rules")
-        edit = "text => document.querySelector('.django-ace-widget').editor.session.setValue(text)"
-        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": -1}\n]')
-        page.wait_for_selector("#check >> text=line 2")
-        page.wait_for_selector(".ace_gutter-cell.ace_error, .ace_gutter-cell .ace_error")
-        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": 90}\n]')
-        page.wait_for_selector("#check .added >> text=90")
+        clicks.find("rules Wareh")
         page.fill("[name=reason]", "shorter")
-        clicks.click("button.button:has-text('Save')")
-        page.wait_for_selector("text=Saved as revision 3.")
-        assert clicks.count <= 4
+        clicks.click("button.button:has-text('Open')")
+        clicks.click("main a:has-text('Edit as JSON')")
+        edit = "text => document.querySelector('.editor').env.editor.setValue(text)"
+        page.wait_for_selector(".ace_line >> text=orders")
+        # Fields, keys and operators are completed.
+        page.evaluate(edit, "")
+        page.evaluate("document.querySelector('.editor').env.editor.focus()")
+        page.keyboard.type("containsA")
+        page.wait_for_selector(".ace_autocomplete:visible >> text=containsAny")
+        page.keyboard.press("Escape")
+        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": -1}\n]')
+        page.wait_for_selector("[aria-label=Findings] >> text=line 2")
+        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": 90}\n]')
+        expect(page.locator("[aria-label=Findings]")).not_to_contain_text("line 2")
+        clicks.click("main button:has-text('Review and publish')")
+        expect(page.locator("dialog [name=comment]")).to_have_value("shorter")
+        clicks.click("dialog .foot button:has-text('Publish')")
+        page.wait_for_selector("text=Revision 3 is in force.")
+        assert clicks.count <= 6
     assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 90
 
 
 def test_a_draft_of_earlier_rules_is_rebased_and_published(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
-    draft = RuleDraft.objects.create(
-        tenant=tenant, name="Longer", rules=[{**RULE, "ttlSeconds": 90}], base_seq=1
-    )
+    RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[{**RULE, "ttlSeconds": 90}], base_seq=1)
     write_ruleset(
         tenant_id=tenant.pk,
         document={"rules": [RULE, {**RULE, "id": "items"}]},
         actor="owner@example.org",
     )
-    replayed(draft)
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Rules")
-        clicks.click("text=Open the draft “Longer")
+        clicks.find("drafts Wareh")
+        page.fill("[name=reason]", "ticket 4")
+        clicks.click("button.button:has-text('Open')")
+        clicks.click("main a:has-text('Longer')")
+        page.once("dialog", lambda prompt: prompt.accept("ticket 4"))
         clicks.click("text=Rebase onto revision 3")
-        page.wait_for_selector(".diff .added >> text=90")
-        page.fill("[name=reason]", "ticket 4")
-        clicks.click("button.button:has-text('Rebase and save')")
-        clicks.click("a.button:has-text('Publish')")
-        page.fill("[name=reason]", "ticket 4")
-        clicks.click("button.button:has-text('Publish')")
-        page.wait_for_selector("text=Published as revision 4.")
+        page.wait_for_selector("text=The rules in force stay as they are.")
+        clicks.click("main button:has-text('Review and publish')")
+        clicks.click("dialog .foot button:has-text('Publish')")
+        page.wait_for_selector("text=Revision 4 is in force.")
         assert clicks.count <= 8
     rules = Ruleset.objects.get(pk=tenant.pk).rules
     assert [(rule["id"], rule["ttlSeconds"]) for rule in rules] == [("orders", 90), ("items", 3600)]

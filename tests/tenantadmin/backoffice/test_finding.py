@@ -131,7 +131,7 @@ class TestFinding:
     @pytest.mark.parametrize(
         ("said", "name", "of"),
         [
-            ("ware rules", "tenant-rules", "tenant"),
+            ("ware builds", "tenant-builds", "tenant"),
             ("offboard member", "person-offboard", "person"),
             ("plan acme", "account-change", "account"),
         ],
@@ -143,7 +143,7 @@ class TestFinding:
         found = staff.get("/admin/search/", {"s": said}).content.decode()
         assert f'href="{reverse(f"admin:{name}", args=[key])}"' in found
 
-    @pytest.mark.parametrize("page", ["savings", "invalidate"])
+    @pytest.mark.parametrize("page", ["savings", "invalidate", "rules", "drafts"])
     def test_a_page_of_the_dashboard_is_found(self, staff: Client, tenant: Tenant, page: str) -> None:
         found = staff.get("/admin/search/", {"s": f"{page} ware"}).content.decode()
         assert f'href="{reverse("admin:tenant-open", args=[tenant.pk])}?to={page}"' in found

@@ -47,27 +47,12 @@ const REVISION = "revision";
  * @typedef {{field: HTMLElement, value: () => {seq?: number, draftId?: string}}} Chosen
  */
 
-/** A read of one table, with every key of conditions. */
 const INVENTED = {
-  standardizedSql: "SELECT count(*) FROM sales.orders",
+  standardizedSql: "SELECT * FROM sales.orders WHERE id = ?",
   statementType: "SELECT",
   tables: ["sales.orders"],
-  tableCount: 1,
   isReadOnly: true,
-  isDataChange: false,
-  isDDL: false,
-  hasParameters: false,
-  hasNonDeterministicFunctions: false,
-  cacheOverride: null,
   userName: "ana",
-  clientIp: "192.0.2.10",
-  userAgent: "psql",
-  host: null,
-  origin: null,
-  referer: null,
-  operationType: "EXECUTE_STATEMENT",
-  adapterType: "snowflake",
-  serverHostname: null,
 };
 
 /** @type {Show} */
@@ -168,7 +153,7 @@ const newest = (tenant, { requests }) =>
 
 /** @param {string} tenant @param {Chosen} chosen */
 function invented(tenant, chosen) {
-  const text = area("request", JSON.stringify(INVENTED, null, 2), { rows: 21 });
+  const text = area("request", JSON.stringify(INVENTED, null, 2), { rows: 9 });
   const output = h("div", { "aria-live": "polite" });
   const run = () =>
     showIn(async () => {

@@ -21,10 +21,11 @@ export async function show({ query }) {
   // The code does not stay in the address.
   history.replaceState(null, "", "#/open");
   if (!secret)
-    return [
+    return h(
+      "div",
       h("h1", "Open a tenant"),
       empty("This was not begun in this tab.", id && a(openingPage(id), "Open it again")),
-    ];
+    );
   const answer = await call(
     "POST /oauth/token",
     {
