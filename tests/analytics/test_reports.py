@@ -515,7 +515,7 @@ class TestPreview:
         assert target.last_store_at == format_timestamp(moment(eleven + 2000))
         # The results themselves, the newest first.
         (sql,) = (query.sql for query in preview.queries if query.name == "r results")
-        assert [row["responseSize"] for row in log.rows(sql)] == [7, 100, 100]
+        assert [row["responseSize"] for row in log.rows(sql)] == [7, 100, -1]
 
     def test_a_preview_without_results_says_why(self, world: World, log: LogReader) -> None:
         def note(published: int) -> str | None:
