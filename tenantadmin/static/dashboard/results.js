@@ -29,11 +29,9 @@ export async function run(tenant, sql, signal, parameters) {
   return { ...answer, rowCount: Number(answer.rowCount) };
 }
 
-/** @param {string} type of a column */
-export const isNumber = (type) => /INT|DOUBLE|FLOAT|DECIMAL/.test(type);
-
 /** @param {string} tenant @param {Contract.QueryAnswer} answer of `run` */
 export function resultTable(tenant, answer) {
+  const isNumber = (/** @type {string} */ type) => /INT|DOUBLE|FLOAT|DECIMAL/.test(type);
   const hasDay = answer.columns.some((one) => one.name === "day");
   return table(
     answer.columns.map(({ name, type }) => ({

@@ -1,8 +1,7 @@
-// SQL over the log: completion, questions, queries saved in this browser, values of parameters, a chart
-// of a short result, CSV and Parquet.
+// SQL over the log: completion, questions, queries saved in this browser, values of parameters, CSV and
+// Parquet.
 
 import { call } from "../api.js";
-import { chart } from "../charts.js";
 import { readActivity } from "../days.js";
 import { createEditor } from "../editor.js";
 import * as f from "../format.js";
@@ -32,9 +31,6 @@ const FILES = /** @type {const} */ ([
   ["CSV for Excel", "excel"],
   ["Parquet", "parquet"],
 ]);
-
-/** The longest result with a chart. */
-const CHARTED = 60;
 
 /** What the service fills in (logs/query_parameters.py). */
 const PARAMETER = /\{\{\s*([A-Za-z]\w{0,39})\s*\}\}/g;
@@ -139,7 +135,6 @@ export async function show(context) {
               button(name, () => results.download(tenant, sql, kind, given), "small"),
             ),
           ],
-          resultChart(answer, context.signal),
           results.resultTable(tenant, answer),
         ),
       );
@@ -222,33 +217,6 @@ export async function show(context) {
       ),
     ),
   );
-}
-
-/**
- * @param {Contract.QueryAnswer} answer of `results.run`
- * @param {AbortSignal} signal
- * @returns {Child} a chart of a short result: its first number by its only text, or by its first
- *   column
- */
-function resultChart({ columns, rows, truncated }, signal) {
-  const texts = columns.filter((one) => !results.isNumber(one.type));
-  const label = texts[0] ?? columns[0];
-  const number = columns.find((one) => one !== label && results.isNumber(one.type));
-  if (texts.length > 1 || !number || truncated || rows.length < 2 || rows.length > CHARTED) return;
-  return chart({
-    label: `${number.name} by ${label.name}`,
-    labels: rows.map((row) => String(row[label.name] ?? "NULL").slice(0, 50)),
-    series: [
-      {
-        label: number.name,
-        colour: "accent",
-        values: rows.map((row) => (row[number.name] === null ? null : Number(row[number.name]))),
-        show: (value) => (value === null ? "NULL" : String(value)),
-      },
-    ],
-    short: true,
-    signal,
-  });
 }
 
 /** @param {Element} fields @returns {Texts} what is given for the parameters of the statement */
