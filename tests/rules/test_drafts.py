@@ -263,10 +263,10 @@ class TestDiff:
         answer = client.request("POST", rebase, headers={"If-Match": draft["etag"]})
         rebased = answer.json()
         assert [(it["id"], it.get("name")) for it in rebased["rules"]] == [
-            ("theirs", None),
+            ("theirs", "theirs"),
             ("a", "A"),
             ("b", "B"),
-            ("mine", None),
+            ("mine", "mine"),
         ]
         assert (rebased["name"], rebased["baseSeq"]) == ("Mine", 2)
         assert answer["ETag"] != draft["etag"]
@@ -277,7 +277,7 @@ class TestDiff:
         draft = make(client, rules, rules=[rule("a", ttlSeconds=-1)])
         refused = client.post(f"{draft['href']}/rebase")
         assert refused.status_code == 400
-        assert [it["code"] for it in refused.json()["errors"]] == ["invalid-ttl"]
+        assert [it["code"] for it in refused.json()["errors"]] == ["out-of-range"]
 
     def test_a_draft_with_errors_is_compared_as_far_as_possible(self, client: ApiClient, rules: str) -> None:
         draft = make(client, rules, rules=[7, {"id": 5}, {}, rule("a"), {"id": "b", "ttlSeconds": "x"}])

@@ -69,6 +69,14 @@ class Clicks:
         wait_for_results(self.page, said)
         self.click(f"#command-results a[href*='{path}']")
 
+    def open(self, said: str, reason: str, hours: str = "") -> None:
+        """Open the page of the dashboard that the palette finds, with access to the log for ``hours``."""
+        self.find_other(said, "/open/")
+        self.page.fill("[name=reason]", reason)
+        self.page.select_option("[name=hours]", hours)
+        self.click("button.button:has-text('Open')")
+        self.page.wait_for_url("**/dashboard/#/t/**")
+
     def search(self, said: str) -> None:
         """Open the palette and type."""
         self.click("text=Find tenant, person, page")

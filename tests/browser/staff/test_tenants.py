@@ -12,7 +12,8 @@ from django.urls import reverse
 from playwright.sync_api import expect
 
 from logs.models import Partition, PendingBuild
-from rules.models import Marker, RuleDraft, Ruleset
+from rules.drafts import create_draft
+from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
 from tests.admin.advice import recommend
 from tests.admin.logs import DAY, put_log
@@ -42,9 +43,7 @@ def test_stale_data_is_invalidated(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("invalidate Wareh")
-        page.fill("[name=reason]", "backfill, ticket 5")
-        clicks.click("button.button:has-text('Open')")
+        clicks.open("invalidate Wareh", "backfill, ticket 5")
         page.fill("[name=tables]", "sales.orders")
         clicks.click("button >> text=Preview >> nth=0")
         # The rule names the table, so it is ticked, although the log has no result of it.
@@ -83,9 +82,7 @@ def test_a_rule_is_edited_with_lint_as_one_types(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("rules Wareh")
-        page.fill("[name=reason]", "shorter")
-        clicks.click("button.button:has-text('Open')")
+        clicks.open("rules Wareh", "shorter")
         clicks.click("main a:has-text('Edit as JSON')")
         edit = "text => document.querySelector('.editor').env.editor.setValue(text)"
         page.wait_for_selector(".ace_line >> text=orders")
@@ -110,16 +107,15 @@ def test_a_rule_is_edited_with_lint_as_one_types(
 def test_a_draft_of_earlier_rules_is_rebased_and_published(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
-    RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[{**RULE, "ttlSeconds": 90}], base_seq=1)
+    longer = {"name": "Longer", "rules": [{**RULE, "ttlSeconds": 90}], "baseSeq": 1}
+    create_draft(tenant_id=tenant.pk, document=longer, actor="owner@example.org")
     write_ruleset(
         tenant_id=tenant.pk,
         document={"rules": [RULE, {**RULE, "id": "items"}]},
         actor="owner@example.org",
     )
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("drafts Wareh")
-        page.fill("[name=reason]", "ticket 4")
-        clicks.click("button.button:has-text('Open')")
+        clicks.open("drafts Wareh", "ticket 4")
         clicks.click("main a:has-text('Longer')")
         page.once("dialog", lambda prompt: prompt.accept("ticket 4"))
         clicks.click("text=Rebase onto revision 3")
@@ -186,10 +182,7 @@ def test_a_recommendation_is_accepted(
 def test_sql_is_run(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     put_log(tenant, {"userName": "ana"}, {"userName": "bea"})
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("sql Wareh")
-        page.fill("[name=reason]", "ticket 7")
-        page.select_option("[name=hours]", "1")
-        clicks.click("button.button:has-text('Open')")
+        clicks.open("sql Wareh", "ticket 7", hours="1")
         page.wait_for_selector(".ace_line >> text=proxy_logs")
         sql = f"SELECT userName FROM proxy_logs WHERE day = '{DAY}' AND userName > {{{{least}}}} ORDER BY ALL"
         page.evaluate("sql => document.querySelector('.editor').env.editor.setValue(sql)", sql)
@@ -201,9 +194,7 @@ def test_sql_is_run(chromium: str, service: str, world: factories.World, tenant:
 
 def test_a_request_is_explained(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("explain Wareh")
-        page.fill("[name=reason]", "ticket 7")
-        clicks.click("button.button:has-text('Open')")
+        clicks.open("explain Wareh", "ticket 7")
         clicks.click("main button:has-text('Explain')")
         page.wait_for_selector("p:has-text('orders decides')")
         page.select_option("[name=by]", "revision")
