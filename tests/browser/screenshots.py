@@ -125,13 +125,14 @@ def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
         request_mining(tenant_id=run.tenant_id, actor=said["adminEmail"])
         _wait(advice.exists)
     tokens = urlencode(msgspec.structs.asdict(owner))
+    dashboard = f"/dashboard/#/t/{run.tenant_id}"
     paths = {
         "home": "/admin/",
         "tenant": tenant,
-        "replay": f"{tenant}rules/drafts/{run.subject['draftId']}/",
-        "markers": f"{tenant}markers/",
-        "sql": f"{tenant}sql/",
         "dashboard": f"/dashboard/?{tokens}#/t/{run.tenant_id}/overview",
+        "replay": f"{dashboard}/replays/{run.pk}",
+        "markers": f"{dashboard}/invalidate",
+        "sql": f"{dashboard}/sql",
     }
     _wait(Digest.objects.filter(tenant_id=run.tenant_id).exists)
     known = {
@@ -213,6 +214,8 @@ def main() -> None:
             sign_in(page, address, said)
             for name, path in paths.items():
                 page.goto(f"{address}{path}")
+                if path.startswith("/dashboard/#"):
+                    page.wait_for_selector("#view:not(:has(.skeleton)) > *")
                 page.wait_for_load_state("networkidle")
                 if name == "dashboard":
                     page.click("button:has-text('Continue as')")

@@ -94,7 +94,8 @@ def test_a_rule_is_edited_with_lint_as_one_types(
         page.keyboard.press("Escape")
         page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": -1}\n]')
         page.wait_for_selector("[aria-label=Findings] >> text=line 2")
-        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": 90}\n]')
+        safe = '"conditions": {"isReadOnly": true}, "varyBy": ["userName"], "ttlSeconds": 90'
+        page.evaluate(edit, f'[\n  {{"id": "orders", {safe}}}\n]')
         expect(page.locator("[aria-label=Findings]")).not_to_contain_text("line 2")
         clicks.click("main button:has-text('Review and publish')")
         expect(page.locator("dialog [name=comment]")).to_have_value("shorter")
