@@ -13,6 +13,14 @@ if TYPE_CHECKING:
 #: Title and path of each page that the palette finds.
 PAGES: Final = (
     ("Overview", "overview"),
+    ("Configuration", "config"),
+    ("Drafts: replay and publish", "drafts"),
+    ("Explain a request", "explain"),
+    ("Invalidate", "invalidate"),
+    ("Requests", "traffic"),
+    ("Rules", "rules"),
+    ("SQL", "sql"),
+    ("Statements", "statements"),
     ("Alerts", "alerts"),
     ("Digest", "digest"),
     ("Savings", "savings"),

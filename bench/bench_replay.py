@@ -60,7 +60,10 @@ def main(directory: Path, *, entries: int = 100_000, runs: int = 3, turns: int =
         lambda: scan(files),
         lambda: run(replay, make_job(twice, rules, rules)),
         lambda: run(replay, make_job(files, draft, rules)),
-        lambda: run(partial(mine, documents=profile.rules, tables=ANY_TABLES, dismissed={}), make_job(files, rules, rules)),
+        lambda: run(
+            partial(mine, documents=profile.rules, tables=ANY_TABLES, dismissed={}),
+            make_job(files, rules, rules),
+        ),
         runs=runs,
         clock=time.process_time,
     )

@@ -7,7 +7,10 @@ from django.db.models.functions import Left
 
 from accounts.admin.names import FindsPeople, NamingAdmin
 from accounts.admin.pages.base import may
+from accounts.events import record_event
+from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
+from logs.cancelling import cancel_query, is_running
 from logs.models import (
     DayPart,
     LogRead,
@@ -21,6 +24,7 @@ from logs.models import (
 )
 from logs.pending import ATTEMPTS_TO_WAIT_FOR
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, shortened
+from tenantadmin.lib.http.admin_actions import ConfirmedAction, with_confirmation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,6 +148,17 @@ class StatementsAdmin(ReadOnlyAdmin):
         return [it for it in names if getattr(it, "__name__", it) not in self.written_by_members]
 
 
+def _cancel(request: HttpRequest, run: QueryRun) -> None:
+    cancel_query(run.tenant_id, run.pk)
+    record_event(
+        EventKind.STAFF_ACTED,
+        actor=str(request.user),
+        subject=str(run.tenant_id),
+        tenant_id=run.tenant_id,
+        after={"act": "query.cancelled", "queryRun": run.pk, "email": run.email},
+    )
+
+
 @admin.register(QueryRun)
 class QueryRunAdmin(StatementsAdmin, NamingAdmin):
     list_display = (
@@ -151,6 +166,18 @@ class QueryRunAdmin(StatementsAdmin, NamingAdmin):
         shortened("opening", heading="statement"),
     )
     list_filter = (OutcomeFilter, "at")
+    actions = (
+        with_confirmation(
+            ConfirmedAction(
+                name="cancel",
+                title="Cancel",
+                done="Cancelled",
+                effect="It will end within seconds. Its user will get the error that staff cancelled it.",
+                do=_cancel,
+                refusal=lambda _, run: "" if is_running(run) else "Has ended",
+            )
+        ),
+    )
     # The slowest first.
     sortable_by = ("duration_ms",)
     search_fields = ("email",)
@@ -163,6 +190,8 @@ class QueryRunAdmin(StatementsAdmin, NamingAdmin):
 
 @admin.register(SavedQuery)
 class SavedQueryAdmin(FindsPeople, StatementsAdmin):
+    """For users who copy what they saved; the dashboard keeps queries in the browser."""
+
     list_display = ("name", "user", "saved_at", shortened("statement"))
     list_select_related = ("user",)
     ordering = ("pk",)

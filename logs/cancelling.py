@@ -39,10 +39,9 @@ class QueryNotRunning(NotFound):
     message = "The query has ended."
 
 
-def list_running(tenant_id: UUID) -> list[QueryRun]:
-    """Return the queries of a tenant that are running, the newest first."""
-    runs = QueryRun.objects.filter(tenant_id=tenant_id, outcome="running", at__gte=now() - _LONGEST)
-    return list(runs.order_by("-at", "-pk"))
+def is_running(run: QueryRun) -> bool:
+    """Return True unless the query had ended when ``run`` was read, or its process was killed."""
+    return run.outcome == "running" and run.at >= now() - _LONGEST
 
 
 def cancel_query(tenant_id: UUID, run_id: int) -> QueryRun:
@@ -52,8 +51,8 @@ def cancel_query(tenant_id: UUID, run_id: int) -> QueryRun:
         QueryNotRunning: the tenant has no such running query.
         ServiceBusy: Redis does not answer.
     """
-    run = next((run for run in list_running(tenant_id) if run.pk == run_id), None)
-    if run is None:
+    run = QueryRun.objects.filter(tenant_id=tenant_id, pk=run_id).first()
+    if run is None or not is_running(run):
         raise QueryNotRunning
     try:
         cache.set(_mark(run_id), 1, timeout=_LONGEST.total_seconds())

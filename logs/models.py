@@ -244,7 +244,7 @@ class QueryRun(MonthlyModel):
 
 
 class SavedQuery(models.Model):
-    """SQL that a user keeps under a name. ``{{name}}`` in it is a parameter."""
+    """SQL that a user kept under a name on the admin site of an earlier release. Nothing writes it."""
 
     MAX_NAME: ClassVar[int] = 100
 

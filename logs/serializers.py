@@ -50,3 +50,8 @@ class QueryBody(StrictSerializer):
     sql = StatementField(
         trim_whitespace=False, allow_blank=True, help_text="One SELECT (or WITH … SELECT) over `proxy_logs`."
     )
+    parameters = serializers.DictField(
+        child=StatementField(trim_whitespace=False, allow_blank=True),
+        required=False,
+        help_text="Values of `{{name}}` in `sql`: always text, never SQL. Absent: braces stay as they are.",
+    )

@@ -36,11 +36,3 @@ ROWS_MEANING: Final = (
     f"One row for each log entry. Entries with {REQUEST} are requests; "
     "the others waited, failed, were refused, report progress or were answered by the Gateway itself."
 )
-
-
-def say_status(status: str) -> str:
-    """Say what a status means: ``Hit (HIT): The result came from the cache. …``."""
-    if status not in STATUSES:
-        return status
-    name, meaning = STATUSES[status]
-    return f"{name} ({status}): {meaning}"

@@ -21,9 +21,11 @@ from accounts.quotas import Quota, use_quota
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
 from rules.diff import RuleChange, RulesDiff, complete_rules, diff_rules
+from rules.errors import RulesetRejected
 from rules.lint import lint_write, report_lint
 from rules.markers import active_marker_targets
 from rules.models import RuleDraft, Ruleset
+from rules.rebasing import rebase_rules
 from rules.ruleset import RulesetState, read_ruleset, with_log
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound, ValidationFailed
@@ -33,6 +35,8 @@ from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from rules.lint import LintResult
 
 
 #: The maximum length of a name that is made.
@@ -224,10 +228,7 @@ def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
     """
     draft = find_draft(tenant_id, draft_id)
     current = read_ruleset(tenant_id)
-    base, _ = read_pair(
-        DocumentHistory(RevisionKind.RULES, tenant_id), earlier=draft.base_seq, later=draft.base_seq
-    )
-    base_rules, drafted = base.get("rules", []), complete_rules(draft.rules)
+    base_rules, drafted = _rules_at(draft), complete_rules(draft.rules)
     changed_here = _changed_ids(diff_rules(before=base_rules, after=drafted))
     changed_there = _changed_ids(diff_rules(before=base_rules, after=current.rules))
     changes = diff_rules(before=current.rules, after=drafted)
@@ -237,6 +238,33 @@ def diff_draft(tenant_id: UUID, draft_id: UUID) -> DraftDiff:
         current_seq=current.seq,
         changes=changes,
         conflicts=tuple(sorted(changed_here & changed_there & still_different)),
+    )
+
+
+def rebase_draft(
+    *, tenant_id: UUID, draft_id: UUID, actor: str, expected_etag: str | None = None
+) -> RuleDraft:
+    """Apply the changes that a draft makes to its base to the current rules, and replace the draft.
+
+    Raises:
+        TenantNotFound, DraftNotFound: there is no such live tenant or draft.
+        RulesetRejected: lint finds errors in the draft.
+        Conflict: the draft changed since it was read.
+        RateLimited: see `use_quota`.
+    """
+    draft = find_draft(tenant_id, draft_id)
+    current = read_ruleset(tenant_id)
+    result = _check(draft.rules, current, confirmed=active_marker_targets(tenant_id))
+    if result.normalized is None:
+        raise RulesetRejected(result)
+    rebased = rebase_rules(_rules_at(draft), result.normalized, current.rules)
+    document = {"rules": rebased, "name": draft.name, "baseSeq": current.seq}
+    return replace_draft(
+        tenant_id=tenant_id,
+        draft_id=draft_id,
+        document=document,
+        actor=actor,
+        expected_etag=expected_etag or draft_etag(draft),
     )
 
 
@@ -296,6 +324,14 @@ def _record(kind: EventKind, draft: RuleDraft, actor: str) -> None:
     )
 
 
+def _rules_at(draft: RuleDraft) -> Sequence[Any]:
+    """Return the rules of the base of a draft."""
+    history = DocumentHistory(RevisionKind.RULES, draft.tenant_id)
+    base, _ = read_pair(history, earlier=draft.base_seq, later=draft.base_seq)
+    rules: Sequence[Any] = base.get("rules", [])
+    return rules
+
+
 def _base_seq(document: Mapping[str, Any], current: RulesetState, *, default: int) -> int:
     seq: int = document.get("baseSeq", default)
     if seq > current.seq:
@@ -306,15 +342,18 @@ def _base_seq(document: Mapping[str, Any], current: RulesetState, *, default: in
 
 def _lint(rules: Sequence[Any], current: RulesetState) -> dict[str, object]:
     """Return the lint of publishing the rules now, as JSON."""
-    result = lint_write(
+    return dict(msgspec.to_builtins(report_lint(_check(rules, current))))
+
+
+def _check(rules: Sequence[Any], current: RulesetState, *, confirmed: Collection[str] = ()) -> LintResult:
+    return lint_write(
         {"rules": rules},
         stored_rules=current.rules,
         active_marker_targets=active_marker_targets(current.tenant_id),
-        confirmed=(),
+        confirmed=confirmed,
         caching=current.caching,
         tables=with_log(current.tables, current.tenant_id),
     )
-    return dict(msgspec.to_builtins(report_lint(result)))
 
 
 def _name_of(rules: Sequence[Any], current: RulesetState) -> str:

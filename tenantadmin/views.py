@@ -17,6 +17,7 @@ from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from logs.definitions import PAGE_DEFINITIONS
 from logs.statuses import STATUSES
+from rules.completion import rule_words
 from tenantadmin.guides import GUIDES
 from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.negotiation import accepts_gzip
@@ -61,6 +62,7 @@ def show_dashboard(request: HttpRequest) -> HttpResponse:
         "staff_pages": reverse("admin:index"),
         "statuses": STATUSES,
         "definitions": PAGE_DEFINITIONS,
+        "rule_words": rule_words(),
     }
     page = render(request, "dashboard/index.html", context)
     page["Referrer-Policy"] = "no-referrer"

@@ -5,4 +5,3 @@ from accounts.admin.tabs import add_tab
 
 add_tab(10, "Tenant", page="tenant")
 add_tab(80, "People", page="tenant-people")
-add_tab(90, "Configuration", page="tenant-config")

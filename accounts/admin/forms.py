@@ -1,29 +1,17 @@
-"""Text editors (Ace) and checks of forms on staff pages."""
+"""Fields and checks of forms on staff pages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.forms.widgets import Script
 from django.urls import reverse
 from django.utils.html import format_html
-from django_ace import AceWidget
 
 from accounts.signin.staff.sessions import PART_PARAMETER
 
 if TYPE_CHECKING:
     from django.utils.safestring import SafeString
-
-
-class Editor(AceWidget):  # type: ignore[misc]  # django-ace is not typed
-    """An editor whose scripts run after the page is shown."""
-
-    @property
-    def media(self) -> forms.Media:
-        media: Any = super().media
-        scripts: list[Any] = [Script(path, defer=True) for path in media._js]
-        return forms.Media(js=scripts, css=media._css)
 
 
 class CompletedInput(forms.TextInput):
@@ -48,38 +36,6 @@ class CompletedInput(forms.TextInput):
         }
         field = super().render(name, value, {**(attrs or {}), **more}, renderer)
         return format_html('{}<datalist id="{}"></datalist>', field, choices)
-
-
-def rules_editor() -> AceWidget:
-    """Return the editor of rules."""
-    return _editor(mode="json", minlines=12, maxlines=40, label="Rules as JSON")
-
-
-def config_editor() -> AceWidget:
-    """Return the editor of a tenant's configuration."""
-    return _editor(mode="json", minlines=12, maxlines=40, label="Configuration as JSON")
-
-
-def sql_editor() -> AceWidget:
-    """Return the editor of SQL."""
-    return _editor(mode="sql", minlines=8, maxlines=24, wordwrap=True, label="SQL")
-
-
-def _editor(*, label: str, **options: Any) -> AceWidget:
-    # The content policy forbids inline styles (the size is in admin.css) and workers of other origins.
-    return Editor(
-        theme="textmate",
-        width=None,
-        height=None,
-        tabsize=2,
-        toolbar=False,
-        useworker=False,
-        showprintmargin=False,
-        basicautocompletion=True,
-        useStrictCSP=True,
-        attrs={"aria-label": label},
-        **options,
-    )
 
 
 def split_ids(text: str) -> frozenset[str]:

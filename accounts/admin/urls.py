@@ -5,13 +5,13 @@ from __future__ import annotations
 from accounts.admin.pages import (
     access,
     accounts,
-    config,
     creating,
     engine,
     offboarding,
     opening,
     people,
     person,
+    restoring,
     review,
     suggestions,
 )
@@ -33,9 +33,8 @@ urlpatterns = [
     access.ApproveAccessPage.at(
         f"{_TENANT}people/access/requests/<uuid:access_request>/approve/", "tenant-access-approve"
     ),
-    config.ConfigPage.at(f"{_TENANT}config/", "tenant-config"),
-    config.RestoreTenantPage.at(f"{_TENANT}restore/", "tenant-undelete"),
-    engine.EnginePage.at(f"{_TENANT}config/engine/", "tenant-engine"),
+    restoring.RestoreTenantPage.at(f"{_TENANT}restore/", "tenant-undelete"),
+    engine.EnginePage.at(f"{_TENANT}engine/", "tenant-engine"),
     creating.NewAccountPage.at("accounts/new/", "account-new"),
     creating.NewTenantPage.at("tenants/new/", "tenant-new"),
     accounts.AccountPage.at(_ACCOUNT, "account"),

@@ -3,7 +3,4 @@
 from accounts.admin.tabs import add_tab
 from analytics.admin import model_admins  # noqa: F401
 
-add_tab(20, "Rules", page="tenant-rules")
-add_tab(40, "Invalidate", page="tenant-markers")
-add_tab(60, "SQL", page="tenant-sql")
 add_tab(70, "Builds", page="tenant-builds")

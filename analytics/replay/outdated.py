@@ -37,11 +37,8 @@ class Outdated:
         return f"This replay is {', and '.join(self.reasons)}."
 
 
-def find_outdated(runs: Sequence[ReplayRun], *, rules: Sequence[Any] | None = None) -> list[Outdated]:
+def find_outdated(runs: Sequence[ReplayRun]) -> list[Outdated]:
     """Return what has changed since each of the finished replays of one live tenant, in at most four queries.
-
-    Args:
-        rules: the rules that the replays are shown for; by default those of the draft that each names.
 
     Raises:
         TenantNotFound: there is no such live tenant.
@@ -52,12 +49,12 @@ def find_outdated(runs: Sequence[ReplayRun], *, rules: Sequence[Any] | None = No
     tenant_id = runs[0].tenant_id
     live = read_ruleset(tenant_id)
     named = {run.subject["draftId"] for run in runs if "draftId" in run.subject}
-    drafts = {} if rules is not None else _rules_of_drafts(tenant_id, named)
+    drafts = _rules_of_drafts(tenant_id, named)
     earlier = _rules_at(tenant_id, {result["against"].get("seq") for result in results} - {None, live.seq})
     found = []
     for run in runs:
         named_id = run.subject.get("draftId")
-        subject = drafts.get(named_id) if rules is None else rules
+        subject = drafts.get(named_id) if named_id else None
         is_gone = subject is None and named_id is not None
         reasons = ["of a draft that was published or deleted"] if is_gone else []
         if subject is not None and run.rules != normalize(subject):

@@ -73,10 +73,10 @@ _COUNTED: Final = """,
     count(*) FILTER (isLive AND ({reads})) AS tableEntries,
     count(*) FILTER ({reads}) AS allTableEntries"""
 
-#: The results themselves.
-_LISTED: Final = """
-SELECT make_timestamp(bornAt * 1000) AS storedAt, responseSize, spent AS warehouseMs, tables, statement
-"""
+#: Before the part of `_LIVE` that finds results: the results themselves.
+_LISTED: Final = (
+    "SELECT make_timestamp(bornAt * 1000) AS storedAt, responseSize, spent AS warehouseMs, tables, statement"
+)
 
 _SAME_HOUR: Final = """
 SELECT day, count(DISTINCT cacheKey) AS keys, count(*) FILTER ({counted}) AS requests
@@ -181,17 +181,7 @@ def preview_tables(log: LogReader, *, tables: Sequence[str], now: dt.datetime) -
     """
     ruleset = read_ruleset(log.tenant)
     rules = find_rules(ruleset.rules, tables, with_log(ruleset.tables, log.tenant))
-    return preview_rules(log, rule_ids=[rule["id"] for rule in rules], now=now, tables=tables)
-
-
-def preview_rules(
-    log: LogReader, *, rule_ids: Sequence[str], now: dt.datetime, tables: Sequence[str] = ()
-) -> TableInvalidationPreview:
-    """Return what markers on these rules would end, whatever they invalidate themselves."""
-    ruleset = read_ruleset(log.tenant)
-    rules = {rule.id: rule for rule in read_rules(ruleset.rules)}
-    chosen = [rules[rule_id] for rule_id in rule_ids if rule_id in rules]
-    shown = chosen[:MAX_PREVIEWED]
+    shown = read_rules(rules[:MAX_PREVIEWED])
     found = _preview_all(log, shown, ruleset=ruleset, now=now, tables=tables)
     what = name_tables(tables)
     note = None
@@ -200,12 +190,12 @@ def preview_rules(
             f"A rule is not ticked at first if it does not name {what} and, in the log, its statements do "
             f"not read {what}. Tick these rules too to be on the safe side: all of their results end then."
         )
-    return TableInvalidationPreview.of(found, rule_ids=list(rule_ids), note=note)
+    return TableInvalidationPreview.of(found, rule_ids=[rule["id"] for rule in rules], note=note)
 
 
-def listing_sql(counting: str) -> str:
-    """Return SQL for the list of the results that a query named ``… live`` counts, newest first."""
-    return f"{_LISTED.strip()}\n{counting[counting.index('FROM (') :]}\nWHERE isLive\nORDER BY storedAt DESC"
+def _list_results(counting: str) -> str:
+    """Return SQL for the list of the results that ``counting`` counts, newest first."""
+    return f"{_LISTED}\n{counting[counting.index('FROM (') :]}\nWHERE isLive\nORDER BY storedAt DESC"
 
 
 def _preview_all(
@@ -305,6 +295,7 @@ def _preview(
     ).strip()
     queries += [
         ReportQuery(name=f"{rule.id} live", sql=live_sql),
+        ReportQuery(name=f"{rule.id} results", sql=_list_results(live_sql)),
         ReportQuery(name=f"{rule.id} sameHour", sql=same_hour_sql),
     ]
     (row,) = log.rows(live_sql)

@@ -20,6 +20,7 @@ from accounts.viewsets import AppViewSet
 from logs.audit import Reader
 from logs.columns import COLUMNS, DAY_COLUMN
 from logs.queries import query_limits, run_query
+from logs.query_parameters import fill_parameters
 from logs.serializers import QueryBody
 from logs.sql.results import QueryAnswer, csv_pieces, json_pieces, ndjson_pieces, parquet_pieces
 from logs.statuses import ROWS_MEANING
@@ -151,12 +152,15 @@ class QueryViewSet(AppViewSet):
 
         Only JSON is declared, so that generated clients have one typed answer.
         """
+        statement = self.body["sql"]
+        if "parameters" in self.body:
+            statement = fill_parameters(statement, self.body["parameters"])
         media_type = preferred_media_type(request.headers.get("Accept", ""), (_JSON, *_FORMS))
         self._require_room(min(query_limits().max_bytes, _OF_CALLER))
         result = run_query(
             default_store(),
             tenant=tenant,
-            statement=self.body["sql"],
+            statement=statement,
             reader=Reader(self.principal.email, client_address(request)),
             disconnection=disconnection_of(request.META),
         )

@@ -6,13 +6,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from accounts.admin.pages.base import TenantPage
-from rules.admin.rules import name_rules
+from rules.admin.text import name_rules
 from rules.models import Ruleset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from django.forms import BoundField
 
 
 class NamesRules(TenantPage):
@@ -32,10 +30,3 @@ class NamesRules(TenantPage):
     def rule_names(self) -> Mapping[str, str]:
         """The names of the rules in force, by id."""
         return name_rules(self.live_rules)
-
-
-def offer_rules(field: BoundField, names: Mapping[str, str]) -> None:
-    """Let a select offer rules by their names, and the rule of the address, which may be gone."""
-    chosen = field.value() or ""
-    choices = {chosen: chosen, "": "any", **names}
-    field.field.widget.choices = list(choices.items())

@@ -26,6 +26,7 @@ from rules.drafts import (
     find_draft,
     list_drafts,
     publish_draft,
+    rebase_draft,
     replace_draft,
 )
 from rules.errors import RulesetRefusal
@@ -173,6 +174,26 @@ class DraftViewSet(AppViewSet):
                 conflicts=diff.conflicts,
             )
         )
+
+    @route("POST", "/<uuid:draft>/rebase", Level.TENANT, Scope.CONFIG_WRITE, name="rules-draft-rebase")
+    @operation(
+        summary="Apply the changes of a draft to the current rules",
+        budget=LINT,
+        headers=[IF_MATCH, ETAG],
+        responses={200: DraftDocument, 400: RulesetRefusal, 409: STALE},
+    )
+    def rebase_draft(self, request: Request, tenant: UUID, draft: UUID) -> Response:
+        """For a draft of earlier rules. A rule that others have changed too is as in the draft.
+
+        The current rules stay as they are; `baseSeq` becomes their revision.
+        """
+        rebased = rebase_draft(
+            tenant_id=tenant,
+            draft_id=draft,
+            actor=self.principal.email,
+            expected_etag=request.headers.get("If-Match"),
+        )
+        return draft_response(rebased)
 
     @route("POST", "/<uuid:draft>/publish", Level.TENANT, Scope.CONFIG_WRITE, name="rules-draft-publish")
     @operation(

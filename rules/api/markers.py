@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from django.db import transaction
 from django.urls import reverse
 from drf_spectacular.utils import OpenApiExample
 from msgspec import Meta
@@ -13,6 +15,8 @@ from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
+from accounts.events import record_event
+from accounts.models.events import EventKind
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from rules.marker_lists import FeedMarker, MarkerFilter, list_markers, read_feed
@@ -45,6 +49,7 @@ from tenantadmin.lib.http.streaming import stream_documents
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from uuid import UUID
 
     from django.http.response import HttpResponseBase
@@ -183,7 +188,9 @@ class MarkerViewSet(AppViewSet):
             metadata=self.body.get("metadata", {}),
             invalidated_by=self.body.get("invalidatedBy", {}),
         )
-        marker = create_marker(tenant, new, actor=self.principal.email)
+        with self._recorded("marker.created", tenant) as after:
+            marker = create_marker(tenant, new, actor=self.principal.email)
+            after |= {"markers": [new.marker_id], "rules": [new.target_rule_id]}
         location = reverse("marker", kwargs={"tenant": tenant, "marker": new.marker_id})
         return Response(marker, status=201, headers={"Location": location})
 
@@ -219,7 +226,9 @@ class MarkerViewSet(AppViewSet):
         responses={200: Success},
     )
     def delete_marker(self, request: Request, tenant: UUID, marker: str) -> Response:
-        removed = delete_marker(tenant, marker)
+        with self._recorded("marker.removed", tenant) as after:
+            removed = delete_marker(tenant, marker)
+            after["markers"] = [marker] if removed else []
         message = "The marker is removed." if removed else "There is no such marker."
         return Response(Success(success=removed, message=message))
 
@@ -272,14 +281,38 @@ class MarkerViewSet(AppViewSet):
 
         With `ruleIds`, only on these of them. All or none. Without such a rule, no marker is made.
         """
-        markers = invalidate_tables(
-            tenant,
-            tables=self.body["tables"],
-            reason=self.body.get("reason"),
-            actor=self.principal.email,
-            only=self.body.get("ruleIds"),
-        )
+        with self._recorded("marker.created", tenant) as after:
+            markers = invalidate_tables(
+                tenant,
+                tables=self.body["tables"],
+                reason=self.body.get("reason"),
+                actor=self.principal.email,
+                only=self.body.get("ruleIds"),
+            )
+            after |= {
+                "markers": [marker.marker_id for marker in markers],
+                "rules": [marker.target_rule_id for marker in markers],
+                "tables": self.body["tables"],
+            }
         return _invalidation(request, tenant, markers)
+
+    @contextmanager
+    def _recorded(self, act: str, tenant: UUID) -> Iterator[dict[str, Any]]:
+        """Record an event of what staff do in the dashboard, with their reason; the block fills ``after``.
+
+        Others leave no event, because markers change with the Gateway's traffic.
+        """
+        after: dict[str, Any] = {"act": act}
+        with transaction.atomic():
+            yield after
+            if self.principal.claims.is_staff and after["markers"]:
+                record_event(
+                    EventKind.STAFF_ACTED,
+                    actor=self.principal.email,
+                    subject=str(tenant),
+                    tenant_id=tenant,
+                    after=after,
+                )
 
 
 def _invalidation(request: Request, tenant: UUID, markers: list[MarkerDocument]) -> Response:

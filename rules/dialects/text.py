@@ -30,8 +30,8 @@ QUOTED_NAME: Final = r'"(?:[^"]|"")+"|`(?:[^`]|``)+`'
 _NAME: Final = rf'{QUOTED_NAME}|""|``|\[[^\]]*\]'
 #: Warehouses differ in which characters beyond ASCII a name may have, so all belong to it.
 _PART: Final = rf"(?:{QUOTED_NAME}|\[[^\]]+\]|(?:[\w$#@-]|[^\x00-\x7f])+)"
-#: The name of a table: up to four parts, each of which may be quoted. Snowflake and SQL Server may omit a schema
-#: (``db..t``).
+#: The name of a table: up to four parts, each of which may be quoted. Snowflake and SQL Server may omit
+#: a schema (``db..t``).
 TABLE_NAME: Final = rf"{_PART}(?:\s*\.(?:\s*\.)?\s*{_PART}){{0,3}}"
 #: Text without a backslash, which is an escape in some warehouses alone; and comments. A comment whose inner
 #: comments do not all end is one of Snowflake, which the first ``*/`` ends.

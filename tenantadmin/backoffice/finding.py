@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 _AUDIT: Final = ("Audit", "audit")
 _OF_TENANT: Final = (
     _AUDIT,
-    ("Replay and publish a draft", "tenant-rules"),
     ("Build days again", "tenant-rebuild"),
+    ("Choose the engine of queries", "tenant-engine"),
     ("Take access for a limited time", "tenant-access"),
     ("Add a member or change a role", "tenant-member"),
 )

@@ -12,6 +12,7 @@ import pytest
 from accounts.access.rights import clear_principal_cache
 from accounts.models import Event, Membership, PersonalAccessToken, RefreshToken
 from accounts.signin.staff.opening import challenge_of
+from rules.write import write_ruleset
 from tests import factories
 from tests.admin.logs import to
 from tests.admin.staff import prove_factor, signed_in, support_client
@@ -188,6 +189,26 @@ class TestReason:
         assert caller.request("PUT", path, {"rules": []}, headers=headers).status_code == 200
         newest = caller.get(f"{path}/history").json()["changes"][0]
         assert newest["summary"]["comment"] == "ticket 8"
+
+    def test_markers_of_staff_leave_events(self, world: factories.World) -> None:
+        rule = {"id": "orders", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}
+        write_ruleset(tenant_id=world.tenant.pk, document={"rules": [rule]}, actor="owner@example.org")
+        tenant, headers = f"/tenants/{world.tenant.pk}", {"X-Reason": "ticket%208"}
+        caller = exchange(make_pat(enter(support_client(), world), world, "cache-admin").json()["token"])
+        at = f"{tenant}/invalidation-markers"
+        body = {"markerId": "m", "targetRuleId": "orders"}
+        assert caller.request("POST", at, body, headers=headers).status_code == 201
+        made = caller.request("POST", f"{tenant}/invalidations", {"tables": ["a.b"]}, headers=headers).json()
+        for _ in range(2):
+            assert caller.request("DELETE", f"{at}/m", headers=headers).status_code == 200
+        events = Event.objects.filter(tenant_id=world.tenant.pk, reason="ticket 8").order_by("pk")
+        created = {"act": "marker.created", "rules": ["orders"]}
+        assert [event.after for event in events] == [
+            {**created, "markers": ["m"]},
+            {**created, "markers": [made["markers"][0]["markerId"]], "tables": ["a.b"]},
+            {"act": "marker.removed", "markers": ["m"]},
+        ]
+        assert {(event.kind, event.actor) for event in events} == {("staff.acted", "support@example.org")}
 
     def test_tokens_made_there_need_one_too(self, world: factories.World) -> None:
         caller = enter(signed_in(world.platform_admin), world)

@@ -147,7 +147,7 @@ class TestRestore:
 
     def test_staff_restore_with_a_reason(self, staff: Client, world: factories.World) -> None:
         page = reverse("admin:tenant-undelete", args=[world.tenant.pk])
-        overview = reverse("admin:tenant-config", args=[world.tenant.pk])
+        overview = reverse("admin:tenant-people", args=[world.tenant.pk])
         assert page not in staff.get(overview).content.decode()
         delete(world)
         assert page in staff.get(overview).content.decode()

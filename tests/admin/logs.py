@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
 from django.urls import reverse
 
 from logs.layout import day_start_ms
-from tests.admin.reading import text_of
 from tests.objects import save_entries
 
 if TYPE_CHECKING:
@@ -44,10 +42,3 @@ def put_log(tenant: Tenant, *entries: dict[str, Any]) -> None:
 def to(name: str, tenant: Tenant, **more: Any) -> str:
     """Return the address of a page of a tenant."""
     return reverse(f"admin:{name}", kwargs={"tenant": tenant.pk, **more})
-
-
-def statement_in(html: str) -> str:
-    """Return the text of the editor."""
-    found = re.search(r"<textarea[^>]*name=\"statement\"[^>]*>(.*?)</textarea>", html, re.DOTALL)
-    assert found is not None
-    return text_of(found[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,10 +11,15 @@ from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from redis import RedisError
 
 from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
 from accounts.access.scopes import Scope
 from accounts.models import Domain, Event, PermissionGrant, PersonalAccessToken, RefreshToken, User
+from logs.cancelling import WATCH
+from logs.models import QueryRun
+from logs.sql.cancellation import Cancellation
+from logs.sql.errors import QueryCancelled
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.acting import act
@@ -354,3 +360,74 @@ def test_more_rows_than_anybody_reads_are_refused(staff: Client, db: None) -> No
     users = [factories.make_user(f"user-{number}@example.org") for number in range(101)]
     assert "Choose at most 100. Nothing was done." in act(staff, "deactivate", *users)
     assert not User.objects.filter(is_active=False).exists()
+
+
+class BrokenCache:
+    """Redis does not answer."""
+
+    asked = False
+
+    def set(self, *_: Any, **__: Any) -> None:
+        raise RedisError
+
+    def get_many(self, *_: Any) -> None:
+        self.asked = True
+        raise RedisError
+
+
+class TestCancelling:
+    def test_a_running_query_is_cancelled(
+        self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The engine stands for another process: it looks for marks while the query runs."""
+
+        class Engine:
+            def execute(self, *, cancellation: Any, **_: Any) -> Any:
+                run = QueryRun.objects.get()
+                WATCH.look()
+                assert not cancellation.is_cancelled()
+                assert "Cancelled: " in act(staff, "cancel", run, reason="too heavy")
+                WATCH.look()
+                assert cancellation.is_cancelled()
+                raise QueryCancelled
+
+        monkeypatch.setattr("logs.queries.get_engine", Engine)
+        caller = ApiClient(factories.pat_token(world.member, "logs:query", tenants=[str(world.tenant.pk)]))
+        answer = caller.post(f"/tenants/{world.tenant.pk}/query", {"sql": "SELECT 1"})
+        assert (answer.status_code, answer.json()["error"]) == (400, "query_cancelled")
+        run = QueryRun.objects.get()
+        assert (run.outcome, run.message) == (
+            "query_cancelled",
+            "The query was cancelled on the admin site of this service.",
+        )
+        event = Event.objects.get(kind="staff.acted")
+        assert (event.reason, event.tenant_id, event.after) == (
+            "too heavy",
+            world.tenant.pk,
+            {"act": "query.cancelled", "queryRun": run.pk, "email": "member@example.org"},
+        )
+
+    def test_only_running_queries_are_cancelled(
+        self, staff: Client, support: Client, world: factories.World
+    ) -> None:
+        common = {"tenant_id": world.tenant.pk, "email": "a@b.example", "statement": "SELECT 1"}
+        ended = QueryRun.objects.create(outcome="ok", **common)
+        killed = QueryRun.objects.create(at=now() - timedelta(minutes=6), **common)
+        for run in (ended, killed):
+            assert "Refused for" in act(staff, "cancel", run)
+        running = QueryRun.objects.create(**common)
+        assert "Cancelled" not in act(support, "cancel", running)
+        assert not Event.objects.filter(kind="staff.acted").exists()
+
+    def test_without_redis_nothing_is_cancelled(
+        self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        run = QueryRun.objects.create(tenant_id=world.tenant.pk, email="a@b.example", statement="SELECT 1")
+        broken = BrokenCache()
+        monkeypatch.setattr("logs.cancelling.cache", broken)
+        assert "Refused for" in act(staff, "cancel", run)
+        cancellation = Cancellation()
+        with WATCH.watching(run.pk, cancellation):
+            WATCH.look()
+        assert not cancellation.is_cancelled()
+        assert broken.asked

@@ -8,7 +8,6 @@ from django.urls import reverse
 
 from accounts.admin.pages.base import ActPage
 from accounts.billing.accounts import read_account
-from tests.admin.logs import to
 from tests.admin.reading import text_of
 
 if TYPE_CHECKING:
@@ -37,11 +36,6 @@ def problem_of(answer: Any) -> str:
     )
 
 
-def test_a_revision_that_is_not_there(staff: Client, tenant: Tenant) -> None:
-    answer = staff.post(to("tenant-rules-trace", tenant), {"request": "{}", "seq": "99"})
-    assert problem_of(answer) == "The request is not valid. Revision: The rules have no revision 99."
-
-
 def test_owners_that_are_not_there(staff: Client, tenant: Tenant) -> None:
     address = reverse("admin:account-change", args=[tenant.account_id])
     etag = read_account(tenant.account_id).etag
@@ -50,12 +44,3 @@ def test_owners_that_are_not_there(staff: Client, tenant: Tenant) -> None:
     assert (answer.status_code, problem_of(answer)) == (400, "")
     error = "<li>There is no user &#x27;unknown@example.org&#x27;.</li>"
     assert f'<ul class="errorlist" id="id_owners_error">{error}</ul>' in answer.content.decode()
-
-
-def test_a_place_in_the_text_of_an_editor_is_named_by_its_pointer(staff: Client, tenant: Tenant) -> None:
-    html = staff.get(to("tenant-config", tenant)).content.decode()
-    fields = {
-        name: html.partition(f'name="{name}" value="')[2].partition('"')[0] for name in ("etag", "base_seq")
-    }
-    sent = {**fields, "etag": fields["etag"].replace("&quot;", '"'), "config": '{"fqdns": 1}', "reason": "x"}
-    assert "/fqdns : Send an array." in problem_of(staff.post(to("tenant-config", tenant), sent))

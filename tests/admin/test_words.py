@@ -8,7 +8,6 @@ import pytest
 from django.contrib import admin
 from django.urls import reverse
 
-from rules.drafts import create_draft
 from tests.admin.logs import to
 from tests.admin.reading import labels, text_of
 
@@ -62,15 +61,14 @@ def test_no_is_no_fault(staff: Client, tenant: Tenant) -> None:
 
 
 def test_labels_have_no_colon_and_say_what_is_optional(staff: Client, tenant: Tenant) -> None:
-    html = staff.get(to("tenant-rules-add", tenant)).content.decode()
-    assert {"Reason or ticket", "Of these tables optional"} <= labels(html)
+    html = staff.get(to("tenant-open", tenant), {"challenge": "x" * 43}).content.decode()
+    assert {"Reason or ticket", "Read its log, run SQL, see names of users optional"} <= labels(html)
     assert "The audit log shows it, and the history of what you change." in html
 
 
-def test_what_ends_for_good_is_red(staff: Client, tenant: Tenant) -> None:
-    draft = create_draft(tenant_id=tenant.pk, document={}, actor="x@example.org")
-    html = staff.get(to("tenant-draft-delete", tenant, draft=draft.pk)).content.decode()
-    assert '<button type="submit" class="button danger">Delete</button>' in html
+def test_what_ends_for_good_is_red(staff: Client, world: factories.World, tenant: Tenant) -> None:
+    html = staff.get(reverse("admin:person-offboard", args=[world.member.pk])).content.decode()
+    assert '<button type="submit" class="button danger">' in html
     assert (
         '<button type="submit" class="button">Build again</button>'
         in staff.get(to("tenant-rebuild", tenant)).content.decode()

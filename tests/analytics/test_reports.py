@@ -513,6 +513,9 @@ class TestPreview:
         (target,) = preview.targets
         assert (target.entries, target.bytes, target.refill_ms) == (3, 107, 21)
         assert target.last_store_at == format_timestamp(moment(eleven + 2000))
+        # The results themselves, the newest first.
+        (sql,) = (query.sql for query in preview.queries if query.name == "r results")
+        assert [row["responseSize"] for row in log.rows(sql)] == [7, 100, -1]
 
     def test_a_preview_without_results_says_why(self, world: World, log: LogReader) -> None:
         def note(published: int) -> str | None:

@@ -60,7 +60,8 @@ def make_log(rows: Iterable[tuple[object, ...]]) -> duckdb.DuckDBPyConnection:
 
 def hit(rule: str, tables: Sequence[str], user: str = "ann") -> tuple[object, ...]:
     text = json.dumps(tables)
-    return (str(DAY), 60_000, 0, rule, "SELECT", text, False, False, "HIT", 30, rule, rule, user, False, "duckdb")
+    own = (str(DAY), 60_000, 0, rule, "SELECT", text, False, False)
+    return (*own, "HIT", 30, rule, rule, user, False, "duckdb")
 
 
 def change(statement: str, tables: Sequence[str], *, is_ddl: bool = False) -> tuple[object, ...]:

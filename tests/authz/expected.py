@@ -84,7 +84,7 @@ _GROUPS: Final = {
     "listConfigHistory diffConfig getConfigRevision": TENANT_READ,
     "getSetup": TENANT_READ,
     "explainRequest listDrafts getDraft diffDraft blameRules": TENANT_READ,
-    "createDraft replaceDraft deleteDraft publishDraft": TENANT_WRITE,
+    "createDraft replaceDraft deleteDraft rebaseDraft publishDraft": TENANT_WRITE,
     "listRulesHistory diffRules getRulesRevision": TENANT_READ,
     "replaceTenantConfig replaceTenantRules restoreConfig restoreRules": TENANT_WRITE,
     "deleteTenant restoreTenant": TENANT_WRITE - {"tenant admin", "grant"},
@@ -165,7 +165,15 @@ WITH_REASON: Final = frozenset(
     {
         *("createInvitation", "withdrawInvitation", "deleteTenant", "restoreTenant", "replaceTenantConfig"),
         *("replaceTenantRules", "restoreConfig", "restoreRules", "createDraft", "replaceDraft"),
-        *("deleteDraft", "publishDraft", "createAlert", "replaceAlert", "deleteAlert", "testAlert"),
+        *(
+            "deleteDraft",
+            "rebaseDraft",
+            "publishDraft",
+            "createAlert",
+            "replaceAlert",
+            "deleteAlert",
+            "testAlert",
+        ),
         *(
             "notifyLogs",
             "approveAccess",

@@ -38,22 +38,9 @@ _LOOKS: Final[dict[str, tuple[ViewportSize, Literal["light", "dark"]]]] = {
     "390": ({"width": 390, "height": 844}, "light"),
     "dark": (_SIZE, "dark"),
 }
-#: Pages that both products have, under the names of their pictures.
-_SHEET: Final = {
-    "Rules": ("tenant-rules", "rules"),
-    "Invalidate": ("tenant-markers", "invalidate"),
-    "SQL": ("tenant-sql", "sql"),
-}
-_SHEET_STYLE: Final = """<style>
-body { margin: 0; font: 15px sans-serif; }
-td { padding: 0 8px; }
-img { width: 620px; height: 388px; object-fit: cover; object-position: top; border: 1px solid #ccc; }
-</style>"""
 #: What a page is about, where its path does not say it.
 _ASKED: Final = {
     "fqdns": "?q=retail.gateway.localhost",
-    "tenant-rule": "?rule=sales-dashboards",
-    "tenant-invalidate": "?tables=sales.orders",
 }
 #: Parts of pages, and addresses that lead to another page.
 _NO_PAGES: Final = ("search", "suggestions", "person-of", "people-revoke", "person-revoke", "tenant-revoke")
@@ -127,13 +114,14 @@ def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
         request_mining(tenant_id=run.tenant_id, actor=said["adminEmail"])
         _wait(advice.exists)
     tokens = urlencode(msgspec.structs.asdict(owner))
+    dashboard = f"/dashboard/#/t/{run.tenant_id}"
     paths = {
         "home": "/admin/",
         "tenant": tenant,
-        "replay": f"{tenant}rules/drafts/{run.subject['draftId']}/",
-        "markers": f"{tenant}markers/",
-        "sql": f"{tenant}sql/",
         "dashboard": f"/dashboard/?{tokens}#/t/{run.tenant_id}/overview",
+        "replay": f"{dashboard}/replays/{run.pk}",
+        "markers": f"{dashboard}/invalidate",
+        "sql": f"{dashboard}/sql",
     }
     _wait(Digest.objects.filter(tenant_id=run.tenant_id).exists)
     known = {
@@ -166,7 +154,7 @@ def take(page: Page, name: str) -> None:
 
 
 def take_all(page: Page, address: str, known: dict[str, Any]) -> None:
-    """Take the pictures of every page of both products, and the sheet. ``page`` is signed in to both."""
+    """Take the pictures of every page of both products. ``page`` is signed in to both."""
     _PAGES.mkdir(parents=True, exist_ok=True)
     # Needs the environment.
     from tests.browser.staff.tasks import staff_pages
@@ -182,15 +170,6 @@ def take_all(page: Page, address: str, known: dict[str, Any]) -> None:
         page.wait_for_selector("#view:not(:has(.skeleton)) > *")
         page.wait_for_load_state("networkidle")
         take(page, f"dashboard-{name}")
-    rows = "".join(
-        f"<tr><th colspan=2>{title}<tr><td><img src=staff-{staff}-1280.png>"
-        f"<td><img src=dashboard-{own}-1280.png>"
-        for title, (staff, own) in _SHEET.items()
-    )
-    sheet = _PAGES / "sheet.html"
-    sheet.write_text(f"{_SHEET_STYLE}<table><th>Staff pages<th>Dashboard{rows}</table>")
-    page.goto(sheet.as_uri())
-    page.screenshot(path=_IMAGES / "sheet.jpg", type="jpeg", quality=55, full_page=True)
 
 
 def sign_in(page: Page, address: str, said: dict[str, str]) -> None:
@@ -214,6 +193,8 @@ def main() -> None:
             sign_in(page, address, said)
             for name, path in paths.items():
                 page.goto(f"{address}{path}")
+                if path.startswith("/dashboard/#"):
+                    page.wait_for_selector("#view:not(:has(.skeleton)) > *")
                 page.wait_for_load_state("networkidle")
                 if name == "dashboard":
                     page.click("button:has-text('Continue as')")

@@ -45,6 +45,7 @@ WITHOUT: Final = {
     "createDraft": "a draft is not in force; publishing it is a revision",
     "replaceDraft": "as createDraft",
     "deleteDraft": "as createDraft",
+    "rebaseDraft": "as createDraft",
     "explainRequest": "writes nothing",
     "explainLoggedRequest": "writes nothing",
     "introspectToken": "writes nothing",

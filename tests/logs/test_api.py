@@ -568,6 +568,19 @@ class TestQuotaOfTheAudit:
         assert {run.statement for run in QueryRun.objects.all()} == {f"… (3016 bytes, SHA-256 {digest})"}
 
 
+def test_parameters_are_values_and_never_sql(world: World, member: ApiClient) -> None:
+    address = f"/tenants/{world.tenant.pk}/query"
+    body = {"sql": "SELECT {{user}} AS who, '{{user}}' AS text", "parameters": {"user": "o'hara' --"}}
+    rows = [{"who": "o'hara' --", "text": "o'hara' --"}]
+    assert json.loads(member.post(address, body).getvalue())["rows"] == rows
+    assert QueryRun.objects.get().statement == "SELECT ('o''hara'' --') AS who, 'o''hara'' --' AS text"
+    refused = member.post(address, {**body, "parameters": {}})
+    assert (refused.status_code, refused.json()["message"]) == (400, "Give a value for user.")
+    # Without the member, braces are what they were.
+    plain = member.post(address, {"sql": "SELECT '{{user}}' AS text"})
+    assert json.loads(plain.getvalue())["rows"] == [{"text": "{{user}}"}]
+
+
 def test_a_refused_query_is_audited_too(world: World, member: ApiClient) -> None:
     answer = member.post(f"/tenants/{world.tenant.pk}/query", {"sql": "DROP TABLE proxy_logs"})
 

@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import Event, Revision
 from rules.drafts import DraftNotFound, TooManyDrafts, create_draft, publish_draft
 from rules.models import Marker, RuleDraft, Ruleset
+from rules.rebasing import rebase_rules
 from rules.ruleset import read_ruleset
 from rules.write import write_ruleset
 from tenantadmin.lib.core.errors import Conflict
@@ -252,6 +253,32 @@ class TestDiff:
         assert body["conflicts"] == ["a", "b", "new"]
         assert (body["from"], body["baseSeq"]) == (2, 1)
 
+    def test_it_is_rebased_onto_the_current_rules(self, world: World, client: ApiClient, rules: str) -> None:
+        draft = make(client, rules, name="Mine", rules=[rule("a", name="A"), rule("b"), rule("mine")])
+        theirs = [rule("theirs"), rule("a", name="B"), rule("b", name="B")]
+        assert client.put(rules, {"rules": theirs}).status_code == 200
+        rebase = f"{draft['href']}/rebase"
+        stale = client.request("POST", rebase, headers={"If-Match": '"x"'})
+        assert stale.status_code == 409
+        answer = client.request("POST", rebase, headers={"If-Match": draft["etag"]})
+        rebased = answer.json()
+        assert [(it["id"], it.get("name")) for it in rebased["rules"]] == [
+            ("theirs", "theirs"),
+            ("a", "A"),
+            ("b", "B"),
+            ("mine", "mine"),
+        ]
+        assert (rebased["name"], rebased["baseSeq"]) == ("Mine", 2)
+        assert answer["ETag"] != draft["etag"]
+        assert Event.objects.filter(kind="draft.changed", tenant_id=world.tenant.pk).count() == 1
+        assert client.post(f"{draft['href']}/publish").status_code == 200
+
+    def test_one_with_errors_is_not_rebased(self, client: ApiClient, rules: str) -> None:
+        draft = make(client, rules, rules=[rule("a", ttlSeconds=-1)])
+        refused = client.post(f"{draft['href']}/rebase")
+        assert refused.status_code == 400
+        assert [it["code"] for it in refused.json()["errors"]] == ["out-of-range"]
+
     def test_a_draft_with_errors_is_compared_as_far_as_possible(self, client: ApiClient, rules: str) -> None:
         draft = make(client, rules, rules=[7, {"id": 5}, {}, rule("a"), {"id": "b", "ttlSeconds": "x"}])
         body = client.get(f"{draft['href']}/diff").json()
@@ -388,3 +415,29 @@ class TestExplainingADraft:
         assert answer.status_code == 400
         code = {"unknown": "unknown-draft", "wrong": "lint-errors"}[kind]
         assert [(it["path"], it["code"]) for it in answer.json()["details"]] == [("/draftId", code)]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "rebased"),
+    [
+        ("a b c", "a b c", "a b c"),
+        ("a b", "a b c", "a b"),  # removed here
+        ("a b c", "a c", "a c"),  # removed there
+        ("a b c x", "y a b c", "y a b c x"),  # added on both sides
+        ("x a b c", "a y b c", "x a y b c"),
+        ("a x b c", "a y b c", "a x y b c"),
+        ("a b x c", "a c", "a x c"),  # what it followed is gone
+        ("c b a", "a b c y", "c y b a"),  # ordered here
+        ("a b c", "c b a", "c b a"),  # ordered there
+        ("a B c", "a b! c", "a B c"),  # changed on both sides
+        ("a b c", "a b! c", "a b! c"),
+        ("a c", "a b! c", "a c"),
+        ("a b! c", "a c", "a b! c"),
+    ],
+)
+def test_rules_are_merged(mine: str, theirs: str, rebased: str) -> None:
+    def named(names: str) -> list[dict[str, Any]]:
+        return [rule(name.lower()[0], name=name, ttlSeconds=60) for name in names.split()]
+
+    merged = rebase_rules(named("a b c"), named(mine), named(theirs))
+    assert " ".join(it["name"] for it in merged) == rebased

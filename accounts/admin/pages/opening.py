@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 #: The part of an address of the dashboard that names a page of a tenant.
-_PAGE: Final = re.compile(r"[\w/-]+(\?[\w=&%.:+-]*)?", re.ASCII)
+_PAGE: Final = re.compile(r"[\w/-]+(\?[\w=&%.:+~-]*)?", re.ASCII)
 
 
 class OpenForm(ReasonForm):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlencode
 
 from django import template
 from django.conf import settings
-from django.urls import reverse
 from django.utils.html import format_html, json_script
 from django.utils.safestring import mark_safe
 
 from accounts.dashboard import in_dashboard
-from logs.statuses import STATUSES, say_status
 from rules.wording import label_of, say
 from tenantadmin.lib.core import formats, queues
 from tenantadmin.lib.http.formats import ago, moment, with_moments
@@ -80,7 +77,6 @@ for _name, _show in {
     "points": formats.points,
     "whole": formats.number,
     "duration": formats.duration,
-    "span": formats.span,
     "size": formats.size,
 }.items():
     register.filter(_name, _show)
@@ -97,15 +93,6 @@ def seconds(value: float | None) -> str:
 def growth(value: float | None) -> str:
     """Show a change as a share, with its sign: "+12.3%"."""
     return f"{'+' if value and value > 0 else ''}{formats.percent(value)}"
-
-
-@register.filter
-def between(value: Mapping[str, Any], unit: str = "whole") -> str:
-    """Show a number with its bounds: ``≈ 50 (40 to 60)``.
-
-    ``unit`` is ``whole`` or ``duration`` (milliseconds).
-    """
-    return formats.between(value, formats.duration if unit == "duration" else formats.number)
 
 
 @register.filter
@@ -128,7 +115,7 @@ def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
 
 @register.simple_tag(takes_context=True)
 def rule(context: Mapping[str, Any], rule_id: str | None, last: str | None = None) -> SafeString:
-    """Show a rule by its name, with its id in a tooltip. Admins get a link to its form.
+    """Show a rule by its name, with its id in a tooltip. A rule in force leads to the dashboard.
 
     A rule that is gone has its ``last`` name, or else its id. The page is a `NamesRules`.
     """
@@ -136,23 +123,16 @@ def rule(context: Mapping[str, Any], rule_id: str | None, last: str | None = Non
         return mark_safe('<span class="subtle">no rule</span>')
     names: Mapping[str, str] = context["page"].rule_names
     name = names.get(rule_id) or last or rule_id
-    if rule_id not in names or not context.get("is_admin"):
+    if rule_id not in names:
         return format_html('<span title="{}">{}</span>', rule_id, name)
-    address = reverse("admin:tenant-rule", args=[context["page"].tenant.pk])
-    query = urlencode({"rule": rule_id})
-    return format_html('<a href="{}?{}" title="{}">{}</a>', address, query, rule_id, name)
+    address = in_dashboard(context["page"].tenant.pk, "rules", rule=rule_id)
+    return format_html('<a href="{}" title="{}">{}</a>', address, rule_id, name)
 
 
 @register.filter
 def at(values: Mapping[Any, Any], key: Any) -> Any:
     """Return ``values[key]``, or the key if it is missing, such as the id of a deleted tenant."""
     return values.get(key, key)
-
-
-@register.filter
-def status(value: str) -> SafeString:
-    """Return the name of a ``cacheStatus`` with its meaning in a tooltip."""
-    return format_html('<span title="{}">{}</span>', say_status(value), STATUSES.get(value, (value,))[0])
 
 
 @register.filter

@@ -1,4 +1,4 @@
-// Completion in Ace, of the dashboard and of staff pages.
+// Completion in Ace.
 
 /**
  * @param {any} ace

@@ -11,7 +11,7 @@ const [LIGHT, DARK] = ["github_light_default", "github_dark"];
 /**
  * @param
  *   {{mode: "json" | "sql", text: string, label: string, low?: boolean, readOnly?: boolean,
- *   words?: () => {value: string, meta: string}[],
+ *   words?: () => Word[],
  *   change?: () => void, run?: () => void, signal: AbortSignal}} options
  * @returns {Promise<Editor>}
  */
@@ -69,7 +69,11 @@ export async function createEditor({
     });
   if (words) {
     const completers = [
-      { getCompletions: (/** @type {any[]} */ ...given) => given[4](null, words()) },
+      {
+        // Names of tables contain dots.
+        identifierRegexps: mode === "json" ? [/[\w.$*:-]/] : undefined,
+        getCompletions: (/** @type {any[]} */ ...given) => given[4](null, words()),
+      },
     ];
     editor.setOptions({ enableBasicAutocompletion: completers, enableLiveAutocompletion: true });
     completeByChoice(ace, editor);

@@ -127,7 +127,8 @@ export function can(tenant, right) {
   if (right === "member") return rank > 0;
   // Staff see names of users while they have access to the log.
   if (right === "users") return staff() ? rank > 0 : can(tenant, "write");
-  if (right === "people") return rank > 1 || user.role === "admin";
+  // The admin site shows staff the people of a tenant, with tokens and grants.
+  if (right === "people") return !staff() && (rank > 1 || user.role === "admin");
   if (user.role === "admin") return true;
   if (user.role === "guest") return false;
   if (

@@ -7,7 +7,19 @@ import { addDays, ago, count, yesterday } from "./format.js";
 import { commentInput } from "./forms.js";
 import { nameIn, readRules } from "./rulenames.js";
 import { validate } from "./ruleset.js";
-import { ask, badge, button, fine, go, h, lintBadges, notify, sentence, to } from "./ui.js";
+import {
+  ask,
+  badge,
+  button,
+  checkbox,
+  fine,
+  go,
+  h,
+  lintBadges,
+  notify,
+  sentence,
+  to,
+} from "./ui.js";
 
 /** @typedef {"rules" | "config"} Kind */
 
@@ -45,8 +57,10 @@ export async function askToPublish({
     (await predict(tenant, isReplayOf, prediction, replay).catch((error) => ({
       figures: fine(`The last replay could not be read: ${sentence(error)}`),
       isReplayed: false,
+      isPoor: false,
     })));
   const dangers = lint && isRules ? dangersOf(lint, rules ?? [], touched) : [];
+  const despite = checkbox("despitePoor", false);
   const { panel, missing } = confirmDangers(
     dangers,
     dangers.length > 0 && predicted && !predicted.isReplayed && replay,
@@ -59,7 +73,9 @@ export async function askToPublish({
     wide: true,
     action,
     danger: dangers.length > 0,
-    missing,
+    missing: () =>
+      missing() ||
+      (predicted && predicted.isPoor && !despite.checked && "Confirm that the figures say little."),
     beside: comment.field,
     body: h(
       "div",
@@ -68,6 +84,13 @@ export async function askToPublish({
       h("div.changes", { tabindex: 0, role: "region", "aria-label": "What changes" }, difference),
       lint && findings(lint, rules),
       predicted && predicted.figures,
+      predicted &&
+        predicted.isPoor &&
+        h(
+          "label.check",
+          despite,
+          "The replay differs much from the log, so its figures say little",
+        ),
     ),
     run: async () => {
       ({ seq } = await run(comment.value()));
@@ -146,7 +169,7 @@ async function predict(tenant, isOf, prediction, replay) {
       ),
     run ? shown.publishCost(run, !!own) : fine("Publishing empties the cache."),
   );
-  return { figures, isReplayed: !!own };
+  return { figures, isReplayed: !!own, isPoor: !!own && run?.calibration?.grade === "poor" };
 }
 
 /** @type {(tenant: string, kind: Kind, seq: number, comment: string) => Promise<{seq: number}>} */

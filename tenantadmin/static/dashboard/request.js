@@ -59,7 +59,7 @@ export const request = async (operation, input, options = {}, credential = USER)
   let replaced = options.anonymous;
   // What staff write as a comment is the reason that the audit asks for.
   const { comment, body } = /** @type {Record<string, any>} */ (input);
-  const given = (staff() && (comment || body?.reason)) || undefined;
+  const given = (staff() && (comment || body?.reason || body?.metadata?.reason)) || undefined;
   for (let attempt = 1; ; attempt += 1) {
     const token = options.anonymous ? "" : await credential.token();
     /** @type {Response} */

@@ -7,15 +7,23 @@ import { can } from "./people.js";
 import { STATUSES, meaning } from "./statuses.js";
 import { a, beside, h, table, to } from "./ui.js";
 
+/** @param {string} sql @param {Texts} [parameters] */
+const bodyOf = (sql, parameters) => ({
+  sql,
+  ...(parameters && Object.keys(parameters).length > 0 && { parameters }),
+});
+
 /**
  * @param {string} tenant
  * @param {string} sql
  * @param {AbortSignal} [signal]
+ * @param {Texts} [parameters] their values
  * @returns {Promise<Contract.QueryAnswer>} the numbers of its rows are `Exact`
  */
-export async function run(tenant, sql, signal) {
+export async function run(tenant, sql, signal, parameters) {
+  const body = bodyOf(sql, parameters);
   const text = await (
-    await send("POST /tenants/{tenant}/query", { tenant, body: { sql } }, { signal })
+    await send("POST /tenants/{tenant}/query", { tenant, body }, { signal })
   ).text();
   const answer = parseExact(text);
   return { ...answer, rowCount: Number(answer.rowCount) };
@@ -75,12 +83,13 @@ function cell(tenant, name, value, day) {
  * @param {string} sql
  * @param {"csv" | "excel" | "parquet"} kind `excel`: CSV with a byte order mark, by which Excel
  *   knows that it is UTF-8
+ * @param {Texts} parameters
  */
-export async function download(tenant, sql, kind) {
+export async function download(tenant, sql, kind, parameters) {
   const accept = kind === "parquet" ? "application/vnd.apache.parquet" : "text/csv; for=people";
   const response = await send(
     "POST /tenants/{tenant}/query",
-    { tenant, body: { sql } },
+    { tenant, body: bodyOf(sql, parameters) },
     { accept },
   );
   const link = h("a", {

@@ -19,6 +19,11 @@ import {
 
 const PAUSE_MS = 400;
 
+/** Fields, condition keys and operators, from the page of the service (rules/completion.py). */
+const WORDS = /** @type {[string, string][]} */ (
+  JSON.parse(document.getElementById("rule-words")?.textContent ?? "[]")
+).map(([value, meta]) => ({ value, meta }));
+
 /**
  * @param {{rules: any[], label: string, context: Context, readOnly?: boolean, begin?: string[]}}
  *   options `begin`: tables of a rule to begin with
@@ -119,11 +124,13 @@ export async function rulesetEditor({ rules, label, context, readOnly, begin }) 
     } = compareRules(before, made);
     point((added ?? changed)?.id, added ? "Added" : "Changed");
   };
+  const ids = rules.map((rule) => ({ value: String(rule?.id), meta: "rule id" }));
   const editor = await createEditor({
     mode: "json",
     text: saved,
     label,
     readOnly,
+    words: () => [...WORDS, ...ids],
     change: soon,
     signal: context.signal,
   });

@@ -69,6 +69,7 @@ type Mark = { index: number; text: string };
 
 // The editor (editor.js).
 type Annotation = { line: number; severity: string; message: string };
+type Word = { value: string; meta: string };
 type Editor = {
   element: HTMLElement;
   value: () => string;

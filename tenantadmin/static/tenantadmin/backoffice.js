@@ -1,4 +1,3 @@
-import { completeByChoice } from "../dashboard/completion.js";
 import { loadScript } from "../dashboard/config.js";
 import * as f from "../dashboard/format.js";
 
@@ -277,15 +276,6 @@ function drawCharts(root) {
 document.addEventListener("DOMContentLoaded", () => drawCharts(document));
 document.addEventListener("htmx:load", (event) => drawCharts(event.target));
 
-// --- More rows of a result ---
-
-document.addEventListener("click", (event) => {
-    if (!event.target.matches("[data-more]")) return;
-    const [next, ...later] = document.querySelectorAll("#result tbody[hidden]");
-    next.hidden = false;
-    event.target.hidden = !later.length;
-});
-
 // --- What could not be loaded ---
 
 function sayFailed(place) {
@@ -316,11 +306,6 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const button of document.querySelectorAll("[data-needs-choice]")) watchChoice(button.form);
 });
 
-document.addEventListener("click", (event) => {
-    const name = event.target.dataset?.tick;
-    if (name) for (const box of document.querySelectorAll(`[name=${name}]:not(:checked)`)) box.click();
-});
-
 // --- Copying ---
 
 document.addEventListener("click", async (event) => {
@@ -334,149 +319,4 @@ document.addEventListener("click", async (event) => {
         button.textContent = "Select and copy it";
     }
     setTimeout(() => { button.textContent = label; }, 2000);
-});
-
-// --- Editors: the reader's colors, completion, and Ctrl+Enter ---
-
-function setUpEditor(form) {
-    const widget = form.querySelector(".django-ace-widget");
-    const editor = widget?.editor;
-    if (!editor) return;
-    if (document.documentElement.classList.contains("dark")) {
-        // The reader may have chosen dark pages against the system.
-        document.getElementById("dark-editor").media = "all";
-        editor.setTheme("ace/theme/one_dark");
-    }
-    const label = widget.parentElement.querySelector("textarea[name]").getAttribute("aria-label");
-    editor.textInput.getElement().setAttribute("aria-label", label);
-    // Tab indents inside the editor, so Enter enters it and Escape leaves it.
-    editor.setOption("enableKeyboardAccessibility", true);
-    const words = JSON.parse(document.getElementById(form.dataset.words)?.textContent || "[]");
-    completeWords(editor, words, "keywords" in form.dataset);
-    loadValues(form, words);
-    if ("runs" in form.dataset) watchStatement(form, editor);
-    for (const button of document.querySelectorAll("[data-insert]")) {
-        button.addEventListener("click", () => { editor.insert(button.dataset.insert); editor.focus(); });
-    }
-    keepPlace(form, editor);
-}
-
-// A text that was refused is shown again where the user was.
-function keepPlace(form, editor) {
-    const key = `editor ${location.pathname}`;
-    const kept = sessionStorage.getItem(key);
-    sessionStorage.removeItem(key);
-    form.addEventListener("submit", () => sessionStorage.setItem(key, JSON.stringify([editor.getCursorPosition(), editor.session.getScrollTop()])));
-    if (!kept || !isRefused(form)) return;
-    const [{ row, column }, top] = JSON.parse(kept);
-    editor.moveCursorTo(row, column);
-    editor.session.setScrollTop(top);
-    form.scrollIntoView();
-    editor.focus();
-}
-
-function isRefused(form) {
-    return Boolean(form.querySelector("[role=alert], .errorlist"));
-}
-
-function completeWords(editor, words, hasKeywords) {
-    const own = {
-        // Names of tables contain dots.
-        identifierRegexps: [/[\w.$*:-]/],
-        getCompletions(_editor, _session, _position, _prefix, done) {
-            done(null, words.map((word) => ({ value: word.value, caption: word.value, meta: word.kind, docText: word.meaning, score: 100 })));
-        },
-    };
-    const tools = ace.require("ace/ext/language_tools");
-    editor.completers = hasKeywords ? [own, tools.keyWordCompleter] : [own];
-    completeByChoice(ace, editor);
-}
-
-function loadValues(form, words) {
-    const button = form.querySelector("#load-values");
-    button?.addEventListener("click", async () => {
-        const shown = form.querySelector("#values-loaded");
-        button.disabled = true;
-        shown.textContent = "Reading…";
-        try {
-            const answer = await fetch(form.dataset.values, { method: "POST", body: new FormData(form) });
-            if (!answer.ok) throw new Error(answer.statusText);
-            const found = await answer.json();
-            words.push(...found.words);
-            shown.textContent = `${found.words.length} values of the last 7 days are completed.`;
-        } catch {
-            button.disabled = false;
-            shown.textContent = "The log could not be read. Try again.";
-        }
-    });
-}
-
-function watchStatement(form, editor) {
-    const run = form.querySelector("button[name=run]");
-    const notice = form.querySelector("#no-day");
-    editor.commands.addCommand({ name: "run", bindKey: { win: "Ctrl-Enter", mac: "Command-Enter" }, exec: () => form.requestSubmit(run) });
-    editor.session.on("change", () => {
-        // As `names_day` of the service: quoted text and comments name no column.
-        const code = editor.getValue().replace(/'(?:[^']|'')*'|--[^\n]*|\/\*[\s\S]*?\*\//g, " ");
-        notice.hidden = /\bday\b/i.test(code);
-    });
-    form.addEventListener("submit", (event) => {
-        if (event.submitter === run) form.querySelector("#is-running").hidden = false;
-    });
-    // A browser may show the page again as it was.
-    window.addEventListener("pageshow", () => { form.querySelector("#is-running").hidden = true; });
-}
-
-// --- The editor of rules: lint as one types ---
-
-const CHECK_AFTER_MS = 600;
-
-function watchRules(form) {
-    const field = form.querySelector("textarea[name=rules]");
-    const editor = form.querySelector(".django-ace-widget")?.editor;
-    const shown = form.querySelector("#check");
-    if (!field || !editor) return;
-    let waiting;
-    let asked = 0;
-    let leadsToError = isRefused(form);
-    async function check() {
-        const turn = ++asked;
-        const body = new FormData(form);
-        shown.ariaBusy = "true";
-        try {
-            const answer = await fetch(form.dataset.check, { method: "POST", body });
-            if (!answer.ok) throw new Error(answer.statusText);
-            const found = await answer.json();
-            if (turn !== asked) return;
-            editor.session.setAnnotations(found.marks);
-            noteFocus(shown);
-            shown.innerHTML = found.html;
-            restoreFocus(shown);
-            const error = leadsToError && found.marks.find((mark) => mark.type === "error");
-            if (error) editor.gotoLine(error.row + 1, 0);
-            leadsToError = false;
-        } catch {
-            if (turn === asked) sayFailed(shown);
-        } finally {
-            if (turn === asked) shown.ariaBusy = null;
-        }
-    }
-    editor.session.on("change", () => {
-        clearTimeout(waiting);
-        waiting = setTimeout(check, CHECK_AFTER_MS);
-    });
-    shown.addEventListener("change", check);
-    shown.addEventListener("click", (event) => {
-        const line = event.target.dataset?.line;
-        if (line === undefined) return;
-        event.preventDefault();
-        editor.gotoLine(Number(line) + 1, 0, true);
-        editor.focus();
-    });
-    check();
-}
-
-window.addEventListener("load", () => {
-    for (const form of document.querySelectorAll("form[data-words]")) setUpEditor(form);
-    for (const form of document.querySelectorAll("form[data-check]")) watchRules(form);
 });

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -25,8 +24,6 @@ from tests.admin.staff import page_text, require_roles, support_client
 
 if TYPE_CHECKING:
     from django.test import Client
-
-    from accounts.models import Tenant
 
 
 def page_of(account: Account) -> str:
@@ -55,7 +52,6 @@ def test_access_to_each_page(staff: Client, world: factories.World, waiting: Dom
     looks = {
         "account": page_of(world.account),
         "fqdns": reverse("admin:fqdns"),
-        "config": reverse("admin:tenant-config", args=[world.tenant.pk]),
     }
     acts = {
         "change": change_of(world.account),
@@ -385,89 +381,6 @@ class TestFqdn:
         world.tenant.save()
         text = self.ask(staff, "a.gateway.localhost", tenant=str(world.tenant.pk))
         assert "no The tenant is deleted." in text
-
-
-class TestConfig:
-    @pytest.fixture
-    def address(self, world: factories.World) -> str:
-        return reverse("admin:tenant-config", args=[world.tenant.pk])
-
-    def form(self, tenant: Tenant, **changes: Any) -> dict[str, Any]:
-        stored = read_config(tenant.pk)
-        return {
-            "config": json.dumps({**stored.document, "labels": {"team": "blue"}}),
-            "etag": stored.etag,
-            "base_seq": stored.seq,
-            "reason": "ticket 6",
-            **changes,
-        }
-
-    def test_saving_writes_a_revision_and_an_event(
-        self, staff: Client, world: factories.World, address: str
-    ) -> None:
-        answer = staff.post(address, self.form(world.tenant), follow=True)
-        assert "Saved as revision 1." in text_of(answer.content.decode())
-        written = Revision.objects.get(kind="config", tenant_id=world.tenant.pk, seq=1)
-        assert written.summary["comment"] == "ticket 6"
-        assert read_config(world.tenant.pk).document["labels"] == {"team": "blue"}
-        event = Event.objects.get(kind="staff.acted")
-        assert (event.reason, event.after) == ("ticket 6", {"act": "config.saved", "seq": 1})
-
-    @pytest.mark.parametrize(
-        ("config", "said"),
-        [
-            ("{", "not valid JSON"),
-            ("[]", "object"),
-            ('{"tenantName": "W", "fqdn": []}', "fqdn"),
-            ('{"tenantName": "W", "fqdns": ["a.elsewhere.example"]}', "in no verified domain of the account"),
-        ],
-    )
-    def test_errors_are_shown(
-        self, staff: Client, world: factories.World, address: str, config: str, said: str
-    ) -> None:
-        answer = staff.post(address, self.form(world.tenant, config=config))
-        assert answer.status_code == 400
-        assert said in text_of(answer.content.decode())
-        assert read_config(world.tenant.pk).seq == 0
-
-    def test_a_conflict_shows_both_sides(self, staff: Client, world: factories.World, address: str) -> None:
-        mine = self.form(world.tenant)
-        theirs = self.form(world.tenant)
-        theirs["config"] = theirs["config"].replace("blue", "green")
-        assert staff.post(address, theirs).status_code == 302
-        answer = staff.post(address, mine)
-        assert answer.status_code == 409
-        html = answer.content.decode()
-        text = text_of(html)
-        assert "Another user saved revision 1 first" in text
-        assert '"team": "green"' in text
-        assert '"team": "blue"' in text
-        etag = re.findall(r'name="etag" value="([^"]+)"', html)[0].replace("&quot;", '"')
-        assert staff.post(address, {**mine, "etag": etag, "base_seq": 1}).status_code == 302
-        assert read_config(world.tenant.pk).document["labels"] == {"team": "blue"}
-
-    def test_a_taken_name_is_a_conflict_without_two_sides(
-        self, staff: Client, world: factories.World, address: str
-    ) -> None:
-        factories.make_tenant(world.account, "Second")
-        answer = staff.post(address, self.form(world.tenant, config='{"tenantName": "second"}'))
-        assert answer.status_code == 409
-        assert "first" not in text_of(answer.content.decode()).partition("Another user saved")[2]
-
-    def test_support_reads_but_does_not_save(self, world: factories.World, address: str) -> None:
-        support = support_client()
-        html = support.get(address).content.decode()
-        assert "A platform admin saves." in text_of(html)
-        assert "<textarea" not in html
-        assert support.post(address, self.form(world.tenant)).status_code == 403
-        assert read_config(world.tenant.pk).seq == 0
-
-    def test_a_deleted_tenant_has_none(self, staff: Client, world: factories.World, address: str) -> None:
-        form = self.form(world.tenant)
-        world.tenant.deleted_at = now()
-        world.tenant.save()
-        assert "The tenant is deleted. Its history keeps the configuration." in page_text(staff, address)
-        assert staff.post(address, form).status_code == 404
 
 
 def test_the_engine_of_queries_is_chosen_with_a_reason(staff: Client, world: factories.World) -> None:

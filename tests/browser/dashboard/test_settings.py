@@ -11,8 +11,9 @@ import pytest
 from playwright.sync_api import expect
 
 from accounts.models import Tenant
+from accounts.serializers.tenants import parse_config
 from accounts.signin.flow import Device, Identity, complete_sign_in
-from accounts.tenants.config import read_config
+from accounts.tenants.config import read_config, write_config
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.browser.dashboard.signing_in import sign_in
@@ -69,6 +70,44 @@ def test_times_sizes_and_prices_are_written_in_fields(
             "minimumSeconds": 60,
         }
     ]
+    Tenant.objects.filter(pk=tenant.pk).delete()
+    account.delete()
+
+
+def test_a_configuration_that_another_user_saved_first_shows_both_changes(
+    demo: Demo, own_origin: str, open_as: Callable[..., Any]
+) -> None:
+    owner = factories.make_user("both@elsewhere.example")
+    account = factories.make_account("Both", owners=[owner])
+    tenant = factories.make_tenant(account, "Both", owner=owner)
+
+    def write(**changes: Any) -> None:
+        stored = read_config(tenant.pk)
+        write_config(
+            tenant_id=tenant.pk,
+            document={**stored.document, **changes},
+            parse=parse_config,
+            actor=owner.email,
+            expected_etag=stored.etag,
+        )
+
+    with open_as(owner, own_origin, f"/t/{tenant.pk}/config") as dashboard:
+        page = dashboard.page
+        page.fill("[name=ttlSeconds]", "90")
+        page.fill("[name=views]", "sales.latest = sales.orders, sales.lines")
+        page.select_option("[name=adapterType]", "snowflake")
+        page.fill("[name=serverHostname]", "wh.example.com")
+        write(labels={"team": "blue"})
+        page.click("header >> text=Save")
+        dialog = page.locator("dialog")
+        expect(dialog).to_contain_text("Another user saved revision 1 first")
+        expect(dialog.locator("table >> nth=0")).to_contain_text("blue")
+        expect(dialog.locator("table >> nth=1")).to_contain_text("warehouse.views.sales.latest")
+        page.click("dialog .danger")
+        page.wait_for_selector(".notice:has-text('Saved.')")
+    document = read_config(tenant.pk).document
+    assert (read_config(tenant.pk).seq, document["labels"]) == (2, {})
+    assert document["warehouse"]["views"] == {"sales.latest": ["sales.orders", "sales.lines"]}
     Tenant.objects.filter(pk=tenant.pk).delete()
     account.delete()
 

@@ -10,11 +10,6 @@ from django.test import Client
 from django.urls import get_resolver, reverse
 
 from accounts.admin.tabs import TABS
-from analytics.models import ReplayRun
-from analytics.replay.judgement import NOT_CACHED, UNCOUNTED
-from rules.models import RuleDraft
-from rules.write import lint_document
-from tests.admin.logs import DAY
 from tests.browser.browsing import asked_hosts, browsing
 
 if TYPE_CHECKING:
@@ -74,6 +69,14 @@ class Clicks:
         wait_for_results(self.page, said)
         self.click(f"#command-results a[href*='{path}']")
 
+    def open(self, said: str, reason: str, hours: str = "") -> None:
+        """Open the page of the dashboard that the palette finds, with access to the log for ``hours``."""
+        self.find_other(said, "/open/")
+        self.page.fill("[name=reason]", reason)
+        self.page.select_option("[name=hours]", hours)
+        self.click("button.button:has-text('Open')")
+        self.page.wait_for_url("**/dashboard/#/t/**")
+
     def search(self, said: str) -> None:
         """Open the palette and type."""
         self.click("text=Find tenant, person, page")
@@ -104,36 +107,6 @@ def signed_in(
         assert hosts == {service.removeprefix("http://")}
 
 
-def replayed(draft: RuleDraft) -> None:
-    """Store the result of a replay of a draft, with large numbers."""
-    bounds = {"low": 1_234_567, "likely": 2_345_678, "high": 3_456_789}
-    counts = {"requests": 9_876_543, "misses": 1, "spentMs": 1, "hitBytes": 1, "hits": bounds}
-    counts |= {"savedMs": bounds, "risk": {"low": 0, "high": 1_234}}
-    counts |= dict.fromkeys((*NOT_CACHED, *UNCOUNTED), 0)
-    cost = {"hour": 3, "extraMisses": 1_000, "extraMs": 90_000}
-    result = {
-        "window": {"from": DAY.isoformat(), "to": DAY.isoformat()},
-        "calibration": {"rows": 9_876_543, "share": 0.9, "grade": "poor", "rules": []},
-        "total": counts,
-        "rules": [{"ruleId": "orders", **counts}],
-        "against": {"total": counts, "rules": []},
-        "moved": [{"from": "MISS", "to": "HIT", "count": 1_234_567, "examples": ["log-1"]}],
-        "publishCost": {"byHour": [cost] * 24, "best": cost},
-        "caveats": ["calibration-poor"],
-    }
-    ReplayRun.objects.create(
-        tenant_id=draft.tenant_id,
-        digest=str(draft.pk),
-        state="done",
-        subject={"draftId": str(draft.pk)},
-        rules=list(lint_document({"rules": draft.rules}).normalized or ()),
-        first_day=DAY,
-        last_day=DAY,
-        warmup_days=1,
-        result=result,
-    )
-
-
 def staff_pages(known: dict[str, Any]) -> dict[str, str]:
     """Return the path of each staff page by name, if its address names nothing that is not in ``known``."""
     found = {}
@@ -147,15 +120,10 @@ def staff_pages(known: dict[str, Any]) -> dict[str, str]:
 
 def pages_of(world: factories.World, tenant: Tenant) -> list[str]:
     """Return the addresses of the pages."""
-    draft = RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[RULE], base_seq=2)
-    replayed(draft)
     names = ("index", "system", "terms-edit", "audit", "people")
     return [
         *(reverse(f"admin:{name}") for name in names),
         *(reverse(f"admin:{name}", args=[tenant.pk]) for _, name in TABS.values()),
-        reverse("admin:tenant-rules-trace", args=[tenant.pk]),
-        reverse("admin:tenant-draft", args=[tenant.pk, draft.pk]),
-        reverse("admin:tenant-draft-publish", args=[tenant.pk, draft.pk]),
         reverse("admin:account", args=[world.account.pk]),
         reverse("admin:person", args=[world.member.pk]),
         f"{reverse('admin:fqdns')}?q=db.acme.example",

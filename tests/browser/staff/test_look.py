@@ -17,15 +17,13 @@ from playwright.sync_api import expect
 from accounts.access.scopes import ALL_SCOPES
 from accounts.models import Account, Domain, PersonalAccessToken, Revision, Tenant
 from analytics.models import Build
-from rules.markers import MANUAL, NewMarker, create_marker
-from rules.models import RuleDraft
 from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
 from tests.admin.rows import make_row
 from tests.browser.browsing import faults_of_width, resize
-from tests.browser.staff.tasks import RULE, pages_of, replayed, settle, signed_in, staff_pages
+from tests.browser.staff.tasks import RULE, pages_of, settle, signed_in, staff_pages
 from tosapp.publishing import publish
 
 if TYPE_CHECKING:
@@ -138,19 +136,8 @@ def test_a_narrow_window_in_both_color_schemes(
     chromium: str, service: str, world: factories.World, tenant: Tenant, scheme: str
 ) -> None:
     size = {"width": 390, "height": 844}
-    draft = RuleDraft.objects.create(tenant=tenant, name="Longer", rules=[RULE], base_seq=2)
-    replayed(draft)
     with signed_in(chromium, service, world, viewport=size, color_scheme=scheme) as (page, _):
-        for path in (
-            *("", "rules/", "markers/", "sql/"),
-            *(
-                "builds/",
-                "people/",
-                "config/",
-                f"rules/drafts/{draft.pk}/",
-                f"rules/drafts/{draft.pk}/publish/",
-            ),
-        ):
+        for path in ("", "builds/", "people/"):
             page.goto(f"{service}/admin/tenants/{tenant.pk}/{path}")
             settle(page)
             assert page.is_visible(".tabs")
@@ -240,29 +227,16 @@ def test_nothing_is_cut_or_off_to_the_side_whatever_the_names(
     Revision.objects.create(
         kind="account", account_id=world.account.pk, seq=1, user=actor, action="update", document={}
     )
-    create_marker(
-        tenant.pk,
-        NewMarker(
-            marker_id="staff-0123456789ab",
-            target_rule_id="orders",
-            metadata={"reason": "a backfill of all orders of the year"},
-            invalidated_by={"ruleId": "orders", "triggeredBy": MANUAL},
-        ),
-        actor=actor,
-    )
     Build.objects.create(
         tenant_id=tenant.pk, period=now().date().isoformat(), state="failed", error="no room"
     )
     Domain.objects.create(account=world.account, name="warehouse.acme.example", challenge="tenant-admin=abc")
-    draft = RuleDraft.objects.create(tenant=tenant, name=LONG_NAME, rules=[RULE], base_seq=2)
-    replayed(draft)
-    known = {"tenant": tenant.pk, "account": world.account.pk, "person": world.member.pk, "draft": draft.pk}
+    known = {"tenant": tenant.pk, "account": world.account.pk, "person": world.member.pk}
     known |= {"domain": "warehouse.acme.example", "kind": "rules", "seq": 1}
     make_row(PersonalAccessToken, tenants=[str(tenant.pk)], scopes=sorted(ALL_SCOPES))
     pages = [
         *staff_pages(known).values(),
         f"{reverse('admin:fqdns')}?q=db.acme.example",
-        f"{reverse('admin:tenant-invalidate', args=[tenant.pk])}?rule=orders",
     ]
     Tenant.objects.filter(pk=tenant.pk).update(name=LONG_NAME)
     Account.objects.filter(pk=world.account.pk).update(name=f"Account of the {LONG_NAME}"[:100])
@@ -303,7 +277,6 @@ def test_a_page_shows_before_its_scripts_are_there(
         page.route("**/alpine.js", lambda route: route.fulfill(status=404))
         for path in (
             "/admin/accounts/tenant/",
-            f"/admin/tenants/{tenant.pk}/rules/",
             f"/admin/tenants/{tenant.pk}/",
         ):
             page.goto(f"{service}{path}")

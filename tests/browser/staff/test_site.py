@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from django.urls import reverse
 from playwright.sync_api import expect
 
 from accounts.models import Domain, Membership, User
@@ -155,9 +156,9 @@ def test_by_keyboard_alone(chromium: str, service: str, world: factories.World, 
         page.keyboard.press("ArrowDown")
         page.keyboard.press("Enter")
         page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/")
-        page.focus(".tabs >> text=Rules")
+        page.focus(".tabs >> text=Builds")
         page.keyboard.press("Enter")
-        page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/rules/")
+        page.wait_for_url(f"{service}/admin/tenants/{tenant.pk}/builds/")
         assert clicks.count == 0
 
 
@@ -172,9 +173,9 @@ def test_a_failed_part_shows_an_error(
         page.keyboard.type("ouse")
         page.wait_for_selector("#command-results a[href*='/admin/tenants/']")
         expect(page.locator("text=This could not be loaded.")).to_have_count(0)
-        page.route("**?part=check", lambda route: route.fulfill(status=404))
-        page.goto(f"{service}/admin/tenants/{tenant.pk}/rules/")
-        page.wait_for_selector("#check >> text=This could not be loaded.")
+        page.route("**/?part=servers", lambda route: route.fulfill(status=404))
+        page.goto(f"{service}{reverse('admin:system')}")
+        page.wait_for_selector("#servers >> text=This could not be loaded.")
 
 
 def test_enter_opens_the_first_result(

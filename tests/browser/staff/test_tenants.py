@@ -5,23 +5,20 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from django.urls import reverse
 from playwright.sync_api import expect
 
-from accounts.models import Membership, Revision
+from accounts.models import Revision
 from logs.models import Partition, PendingBuild
-from rules.models import Marker, RuleDraft, Ruleset
+from rules.drafts import create_draft
+from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
-from tenantadmin.lib.core.timestamps import now
 from tests.admin.advice import recommend
 from tests.admin.logs import DAY, put_log
-from tests.browser.browsing import type_sql
-from tests.browser.staff.tasks import RULE, replayed, signed_in
+from tests.browser.staff.tasks import RULE, signed_in
 
 if TYPE_CHECKING:
     from accounts.models import Tenant
@@ -46,23 +43,21 @@ def test_stale_data_is_invalidated(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Invalidate")
+        clicks.open("invalidate Wareh", "backfill, ticket 5")
         page.fill("[name=tables]", "sales.orders")
         clicks.click("button >> text=Preview >> nth=0")
-        page.wait_for_selector("#blast >> text=What ends if you invalidate sales.orders")
-        assert clicks.count <= 4
         # The rule names the table, so it is ticked, although the log has no result of it.
-        blast = page.locator("#blast")
-        page.uncheck("[name=rules]")
-        expect(blast).to_contain_text("No rule is ticked, so nothing ends.")
-        page.check("[name=rules]")
-        expect(blast).to_contain_text("The log shows no cached result of the 1 ticked rule.")
-        page.fill("[name=reason]", "backfill, ticket 5")
-        clicks.click("button.button:has-text('Invalidate')")
-        page.wait_for_selector("text=Invalidated: orders.")
-        page.wait_for_selector(".chip >> text=active")
-    assert Marker.objects.get().metadata == {"reason": "backfill, ticket 5"}
+        page.wait_for_selector("dialog >> text=The log shows no cached result of the 1 ticked rule.")
+        expect(page.locator("dialog [name=reason]")).to_have_value("backfill, ticket 5")
+        clicks.click("dialog .danger")
+        page.wait_for_selector(".callout:has-text('Invalidated: orders.')")
+        assert clicks.count <= 5
+        assert Marker.objects.get().metadata == {"reason": "backfill, ticket 5"}
+        page.click("[aria-label=Markers] button:has-text('Remove')")
+        page.once("dialog", lambda prompt: prompt.accept("a mistake"))
+        page.click("dialog .danger")
+        page.wait_for_selector("text=No marker is active")
+    assert Marker.objects.get().removed_at is not None
 
 
 def test_the_cause_of_a_fallen_hit_rate_is_restored(
@@ -87,46 +82,48 @@ def test_a_rule_is_edited_with_lint_as_one_types(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Rules")
-        page.wait_for_selector("#check >> text=Difference from the live rules")
-        edit = "text => document.querySelector('.django-ace-widget').editor.session.setValue(text)"
+        clicks.open("rules Wareh", "shorter")
+        clicks.click("main a:has-text('Edit as JSON')")
+        edit = "text => document.querySelector('.editor').env.editor.setValue(text)"
+        page.wait_for_selector(".ace_line >> text=orders")
+        # Fields, keys and operators are completed.
+        page.evaluate(edit, "")
+        page.evaluate("document.querySelector('.editor').env.editor.focus()")
+        page.keyboard.type("containsA")
+        page.wait_for_selector(".ace_autocomplete:visible >> text=containsAny")
+        page.keyboard.press("Escape")
         page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": -1}\n]')
-        page.wait_for_selector("#check >> text=line 2")
-        page.wait_for_selector(".ace_gutter-cell.ace_error, .ace_gutter-cell .ace_error")
-        page.evaluate(edit, '[\n  {"id": "orders", "conditions": {"isReadOnly": true}, "ttlSeconds": 90}\n]')
-        page.wait_for_selector("#check .added >> text=90")
-        page.fill("[name=reason]", "shorter")
-        clicks.click("button.button:has-text('Save')")
-        page.wait_for_selector("text=Saved as revision 3.")
-        assert clicks.count <= 4
+        page.wait_for_selector("[aria-label=Findings] >> text=line 2")
+        safe = '"conditions": {"isReadOnly": true}, "varyBy": ["userName"], "ttlSeconds": 90'
+        page.evaluate(edit, f'[\n  {{"id": "orders", {safe}}}\n]')
+        expect(page.locator("[aria-label=Findings]")).not_to_contain_text("line 2")
+        clicks.click("main button:has-text('Review and publish')")
+        expect(page.locator("dialog [name=comment]")).to_have_value("shorter")
+        clicks.click("dialog .foot button:has-text('Publish')")
+        page.wait_for_selector("text=Revision 3 is in force.")
+        assert clicks.count <= 6
     assert Ruleset.objects.get(pk=tenant.pk).rules[0]["ttlSeconds"] == 90
 
 
 def test_a_draft_of_earlier_rules_is_rebased_and_published(
     chromium: str, service: str, world: factories.World, tenant: Tenant
 ) -> None:
-    draft = RuleDraft.objects.create(
-        tenant=tenant, name="Longer", rules=[{**RULE, "ttlSeconds": 90}], base_seq=1
-    )
+    longer = {"name": "Longer", "rules": [{**RULE, "ttlSeconds": 90}], "baseSeq": 1}
+    create_draft(tenant_id=tenant.pk, document=longer, actor="owner@example.org")
     write_ruleset(
         tenant_id=tenant.pk,
         document={"rules": [RULE, {**RULE, "id": "items"}]},
         actor="owner@example.org",
     )
-    replayed(draft)
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Rules")
-        clicks.click("text=Open the draft “Longer")
+        clicks.open("drafts Wareh", "ticket 4")
+        clicks.click("main a:has-text('Longer')")
+        page.once("dialog", lambda prompt: prompt.accept("ticket 4"))
         clicks.click("text=Rebase onto revision 3")
-        page.wait_for_selector(".diff .added >> text=90")
-        page.fill("[name=reason]", "ticket 4")
-        clicks.click("button.button:has-text('Rebase and save')")
-        clicks.click("a.button:has-text('Publish')")
-        page.fill("[name=reason]", "ticket 4")
-        clicks.click("button.button:has-text('Publish')")
-        page.wait_for_selector("text=Published as revision 4.")
+        page.wait_for_selector("text=The rules in force stay as they are.")
+        clicks.click("main button:has-text('Review and publish')")
+        clicks.click("dialog .foot button:has-text('Publish')")
+        page.wait_for_selector("text=Revision 4 is in force.")
         assert clicks.count <= 8
     rules = Ruleset.objects.get(pk=tenant.pk).rules
     assert [(rule["id"], rule["ttlSeconds"]) for rule in rules] == [("orders", 90), ("items", 3600)]
@@ -185,38 +182,26 @@ def test_a_recommendation_is_accepted(
     assert (revision.user, revision.summary["comment"]) == ("admin@example.org", "saves time")
 
 
-def test_sql_is_run_and_downloaded(
-    chromium: str, service: str, world: factories.World, tenant: Tenant
-) -> None:
+def test_sql_is_run(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     put_log(tenant, {"userName": "ana"}, {"userName": "bea"})
-    Membership.objects.create(
-        user=world.platform_admin, tenant=tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
-    )
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("SQL")
+        clicks.open("sql Wareh", "ticket 7", hours="1")
         page.wait_for_selector(".ace_line >> text=proxy_logs")
-        edit = "text => document.querySelector('.django-ace-widget').editor.session.setValue(text)"
-        page.evaluate(edit, "SELECT 'day' AS d")
-        page.wait_for_selector("#no-day >> text=names no day")
-        page.evaluate(edit, f"SELECT userName FROM proxy_logs WHERE day = '{DAY}' ORDER BY ALL")
-        expect(page.locator("#no-day")).to_be_hidden()
-        clicks.click("button:has-text('Run')")
-        page.wait_for_selector("#result >> text=2 rows")
-        assert page.locator("#result td").all_inner_texts() == ["ana", "bea"]
-        with page.expect_download() as download:
-            clicks.click("button:has-text('Download CSV')")
-        assert Path(download.value.path()).read_text() == "userName\nana\nbea\n"
-        assert clicks.count <= 5
-        # Completion works under the content policy.
-        type_sql(page, "document.querySelector('.django-ace-widget').editor")
+        sql = f"SELECT userName FROM proxy_logs WHERE day = '{DAY}' AND userName > {{{{least}}}} ORDER BY ALL"
+        page.evaluate("sql => document.querySelector('.editor').env.editor.setValue(sql)", sql)
+        page.fill("[name=least]", "b")
+        clicks.click("main >> button:has-text('Run')")
+        expect(page.locator("[aria-label=Result] td")).to_have_text(["bea"])
+        assert clicks.count <= 4
 
 
 def test_a_request_is_explained(chromium: str, service: str, world: factories.World, tenant: Tenant) -> None:
     with signed_in(chromium, service, world) as (page, clicks):
-        clicks.find("Wareh")
-        clicks.open_tab("Rules")
-        clicks.click("text=Explain a request")
-        clicks.click("#pasted button:has-text('Explain')")
-        page.wait_for_selector("#trace >> text=orders decides: cache")
-        assert clicks.count <= 5
+        clicks.open("explain Wareh", "ticket 7")
+        clicks.click("main button:has-text('Explain')")
+        page.wait_for_selector("p:has-text('orders decides')")
+        page.select_option("[name=by]", "revision")
+        page.fill("[name=seq]", "0")
+        page.click("main button:has-text('Explain')")
+        page.wait_for_selector("text=No rule matches:")
+        assert clicks.count <= 4

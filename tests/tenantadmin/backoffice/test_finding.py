@@ -131,8 +131,7 @@ class TestFinding:
     @pytest.mark.parametrize(
         ("said", "name", "of"),
         [
-            ("invalidate ware", "tenant-markers", "tenant"),
-            ("ware rules", "tenant-rules", "tenant"),
+            ("ware builds", "tenant-builds", "tenant"),
             ("offboard member", "person-offboard", "person"),
             ("plan acme", "account-change", "account"),
         ],
@@ -144,9 +143,10 @@ class TestFinding:
         found = staff.get("/admin/search/", {"s": said}).content.decode()
         assert f'href="{reverse(f"admin:{name}", args=[key])}"' in found
 
-    def test_a_page_of_the_dashboard_is_found(self, staff: Client, tenant: Tenant) -> None:
-        found = staff.get("/admin/search/", {"s": "savings ware"}).content.decode()
-        assert f'href="{reverse("admin:tenant-open", args=[tenant.pk])}?to=savings"' in found
+    @pytest.mark.parametrize("page", ["savings", "invalidate", "rules", "drafts"])
+    def test_a_page_of_the_dashboard_is_found(self, staff: Client, tenant: Tenant, page: str) -> None:
+        found = staff.get("/admin/search/", {"s": f"{page} ware"}).content.decode()
+        assert f'href="{reverse("admin:tenant-open", args=[tenant.pk])}?to={page}"' in found
 
     def test_the_audit_of_a_person_is_found(self, staff: Client, world: factories.World) -> None:
         User.objects.filter(pk=world.member.pk).update(display_name="Olu Bankole")

@@ -1,13 +1,16 @@
 // The configuration of a tenant, and its FQDNs.
 
-import { configOf, weeksOf } from "../api.js";
+import { ApiError, call, configOf, weeksOf } from "../api.js";
+import { fieldDiff } from "../diff.js";
 import * as f from "../format.js";
-import { SIZES, TIMES, withUnit } from "../forms.js";
+import { SIZES, TIMES, names, withUnit } from "../forms.js";
 import { can, person, putConfig } from "../people.js";
 import { priceFields } from "../prices.js";
+import { staff } from "../staff.js";
 import {
   a,
   area,
+  ask,
   badge,
   button,
   checkbox,
@@ -85,6 +88,13 @@ export async function show({ tenant, signal, reload, guard }) {
       off,
     ),
     port: numeric("port", house?.port),
+    views: area(
+      "views",
+      Object.entries(house?.views ?? {})
+        .map(([view, tables]) => `${view} = ${tables.join(", ")}`)
+        .join("\n"),
+      off,
+    ),
     perUser: area("perUserTables", (house?.perUserTables ?? []).join("\n"), off),
   };
   const texts = /** @type {(keyof typeof HOUSE)[]} */ (Object.keys(HOUSE)).map((name) =>
@@ -112,11 +122,19 @@ export async function show({ tenant, signal, reload, guard }) {
   // An empty list says that there are no such tables; an absent one says nothing.
   const perUserTables = () =>
     lines(get.perUser.value).length || house?.perUserTables ? lines(get.perUser.value) : undefined;
-  const document_ = () => ({
+  const views = () =>
+    lines(get.views.value).length || house?.views
+      ? Object.fromEntries(
+          lines(get.views.value)
+            .map(labelOf)
+            .map(([view, of]) => [view, names(of)]),
+        )
+      : undefined;
+  const document_ = (seq = config.seq) => ({
     tenantName: get.name.value.trim(),
     fqdns: lines(get.fqdns.value),
     labels: Object.fromEntries(lines(get.labels.value).map(labelOf)),
-    seq: config.seq,
+    seq,
     defaults: {
       cacheEnabled: get.enabled.checked,
       ttlSeconds: get.ttl.value(),
@@ -132,12 +150,12 @@ export async function show({ tenant, signal, reload, guard }) {
           Object.fromEntries(texts.map((one) => [one.name, one.value.trim() || undefined]))
         ),
         perUserTables: perUserTables(),
-        views: house?.views,
+        views: views(),
         pricing: prices.read().length || house?.pricing ? prices.read() : undefined,
       },
     }),
   });
-  const comment = input("comment", "", {
+  const comment = input("comment", staff()?.reason, {
     maxlength: 500,
     autocomplete: "off",
     placeholder: "Comment (optional)",
@@ -145,11 +163,47 @@ export async function show({ tenant, signal, reload, guard }) {
   });
   let saved = JSON.stringify(document_());
   guard(() => mayWrite && JSON.stringify(document_()) !== saved);
-  const save = async () => {
-    await putConfig(tenant, document_(), comment.value);
+  /** @param {number} [seq] the revision that it replaces */
+  const write = async (seq) => {
+    await putConfig(tenant, document_(seq), comment.value);
     saved = JSON.stringify(document_());
+  };
+  const done = () => {
     notify("Saved.");
     reload();
+  };
+  const save = async () => {
+    try {
+      await write();
+    } catch (error) {
+      // A name or FQDN of another tenant is a conflict too.
+      if (error instanceof ApiError && error.code === "concurrent_change") return saveOver();
+      throw error;
+    }
+    done();
+  };
+  const saveOver = async () => {
+    const { seq } = await configOf(tenant);
+    const theirs = await call("GET /config/tenants/{tenant}/config/history/diff", {
+      tenant,
+      from: config.seq,
+      to: seq,
+    });
+    await ask({
+      title: `Another user saved revision ${seq} first`,
+      wide: true,
+      danger: true,
+      action: `Save over revision ${seq}`,
+      body: [
+        h("h3", "What they changed"),
+        fieldDiff(theirs.inWords),
+        h("h3", "What you changed"),
+        fieldDiff(differing(JSON.parse(saved), JSON.parse(JSON.stringify(document_())))),
+        h("p", "Saving makes the configuration what your form says, without what they changed."),
+      ],
+      run: () => write(seq),
+      then: done,
+    });
   };
   return h(
     "div",
@@ -204,6 +258,11 @@ export async function show({ tenant, signal, reload, guard }) {
           ),
         ),
         field(
+          "Views and the tables that they read",
+          get.views,
+          "view = table, table, one on each line: results of a view are stale and personal with its tables.",
+        ),
+        field(
           "Tables that differ per user",
           get.perUser,
           "Patterns such as hr.*, one on each line: row-level security or column masks. Rules may not share their results.",
@@ -235,6 +294,23 @@ const lines = (value) =>
     .split("\n")
     .map((line) => line.trim())
     .filter(Boolean);
+
+/** @type {(before: any, after: any) => Contract.ChangeInWords[]} the values that differ */
+function differing(before, after) {
+  const [old, now] = [valuesOf(before), valuesOf(after)];
+  return Object.keys({ ...old, ...now })
+    .filter((name) => old[name] !== now[name])
+    .map((name) => ({ field: name, from: old[name] ?? f.NONE, to: now[name] ?? f.NONE }));
+}
+
+/** @type {(value: any, path?: string) => Texts} by their paths, such as `defaults.ttlSeconds` */
+const valuesOf = (value, path = "") =>
+  value && typeof value === "object" && !Array.isArray(value)
+    ? Object.entries(value).reduce(
+        (all, [name, one]) => ({ ...all, ...valuesOf(one, path ? `${path}.${name}` : name) }),
+        {},
+      )
+    : { [path]: JSON.stringify(value) };
 
 /** @param {string} line */
 const labelOf = (line) => {

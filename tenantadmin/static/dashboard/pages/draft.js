@@ -130,6 +130,14 @@ export async function show(context) {
     });
   };
 
+  /** @param {number} seq the revision in force */
+  const rebase = async (seq) => {
+    await save();
+    const operation = "POST /config/tenants/{tenant}/rules/drafts/{draft}/rebase";
+    await callWithTag(operation, path, { ifMatch: etag });
+    notify(`Rebased onto revision ${seq}. The rules in force stay as they are.`);
+    context.reload();
+  };
   const replay = async () => {
     await save();
     const last = f.yesterday();
@@ -150,7 +158,8 @@ export async function show(context) {
   };
   context.guard(() => mayWrite && isDirty());
   context.title(stored.name || "Draft");
-  const [replays] = await Promise.all([replaysOf(), compare()]);
+  const [replays, difference] = await Promise.all([replaysOf(), compare()]);
+  const { from: current, baseSeq, conflicts } = difference;
   const open = context.query.get("open");
   if (mayWrite && open) context.later(open === "replay" ? replay : review);
   context.later(() => editor.point(context.query.get("rule"), "Kept as a draft"));
@@ -169,6 +178,14 @@ export async function show(context) {
         button("Review and publish", review, "primary"),
       ],
     ),
+    current !== baseSeq &&
+      h(
+        "div.callout.warn",
+        `The rules are at revision ${current} by now; the draft was made from revision ${baseSeq}. Rebasing applies what the draft changes to revision ${current}. `,
+        conflicts.length > 0 &&
+          `Both changed ${f.count(conflicts.length, "rule")}, which stay as the draft has them. `,
+        mayWrite && button(`Rebase onto revision ${current}`, () => rebase(current), "small"),
+      ),
     editor.element,
     panel("What it changes in the live rules", null, changes),
     listReplays(tenant, replays),

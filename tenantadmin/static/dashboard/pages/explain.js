@@ -23,6 +23,7 @@ import {
   panel,
   revisionLink,
   ruleLink,
+  select,
   showIn,
   tablePanel,
   tabs,
@@ -39,6 +40,13 @@ const OUTCOME = {
   disabled: ["off", ""],
 };
 
+const REVISION = "revision";
+
+/**
+ * The rules that decide.
+ * @typedef {{field: HTMLElement, value: () => {seq?: number, draftId?: string}}} Chosen
+ */
+
 const INVENTED = {
   standardizedSql: "SELECT * FROM sales.orders WHERE id = ?",
   statementType: "SELECT",
@@ -52,6 +60,24 @@ export async function show(context) {
   const { tenant, query } = context;
   const mayRead = can(tenant, "member");
   const isLogged = mayRead && query.get("kind") !== "request";
+  const { drafts } = await call("GET /config/tenants/{tenant}/rules/drafts", { tenant });
+  const by = select(
+    "by",
+    {
+      "": isLogged ? "the rules in force then" : "the rules in force",
+      [REVISION]: "the revision",
+      ...Object.fromEntries(drafts.map((one) => [one.draftId, `draft: ${one.name || "unnamed"}`])),
+    },
+    "",
+    { onchange: () => (seq.hidden = by.value !== REVISION) },
+  );
+  const seq = input("seq", "", { type: "number", min: 0, hidden: true, "aria-label": "Revision" });
+  /** @type {Chosen} */
+  const chosen = {
+    field: h("label.row", "By", by, seq),
+    value: () =>
+      by.value === REVISION ? { seq: Number(seq.value) } : by.value ? { draftId: by.value } : {},
+  };
   return h(
     "div",
     pageHead("Explain", "Which rule decides, what the others lack, and why a request was a miss."),
@@ -60,19 +86,19 @@ export async function show(context) {
         [to(tenant, "explain"), "A logged request", isLogged],
         [to(tenant, "explain", { kind: "request" }), "A request that you describe", !isLogged],
       ]),
-    isLogged ? logged(context) : invented(tenant),
+    isLogged ? logged(context, chosen) : invented(tenant, chosen),
   );
 }
 
-/** @param {Context} context */
-function logged({ tenant, query }) {
+/** @param {Context} context @param {Chosen} chosen */
+function logged({ tenant, query }, chosen) {
   const day = input("day", query.get("day"), { type: "date" });
   const logId = input("logId", query.get("logId"), { required: true, placeholder: "6b14c72a-…" });
   const output = h("div", { "aria-live": "polite" });
   const run = () => {
     const body = { logId: logId.value.trim(), day: day.value || undefined };
     history.replaceState(null, "", to(tenant, "explain", body));
-    explain(tenant, body, output);
+    explain(tenant, { ...body, ...chosen.value() }, output);
   };
   if (logId.value) run();
   else
@@ -100,6 +126,7 @@ function logged({ tenant, query }) {
         run,
         h("label.row", "Its id (logId)", logId),
         h("label.row", "Day, if known", day),
+        chosen.field,
         h("button.button.primary", "Explain"),
       ),
     ),
@@ -124,15 +151,15 @@ const newest = (tenant, { requests }) =>
     { none: "There are no misses in the last days." },
   );
 
-/** @param {string} tenant */
-function invented(tenant) {
+/** @param {string} tenant @param {Chosen} chosen */
+function invented(tenant, chosen) {
   const text = area("request", JSON.stringify(INVENTED, null, 2), { rows: 9 });
   const output = h("div", { "aria-live": "polite" });
   const run = () =>
     showIn(async () => {
       const answer = await call("POST /config/tenants/{tenant}/rules/explain", {
         tenant,
-        body: { request: parseJson(text.value) },
+        body: { request: parseJson(text.value), ...chosen.value() },
       });
       return decision(tenant, answer.ruleset, answer.decision, answer.rules);
     }, output);
@@ -144,7 +171,7 @@ function invented(tenant) {
       h(
         "div.pad",
         field("What conditions ask of a request, as JSON", text),
-        button("Explain", run, "primary"),
+        h("div.row", chosen.field, button("Explain", run, "primary")),
       ),
     ),
     output,
@@ -271,7 +298,7 @@ function decision(tenant, ruleset, chosen, rules) {
   return panel(
     "Rules",
     beside(
-      `revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`,
+      `${ruleset.draftId ? "a draft of " : ""}revision ${ruleset.seq}${ruleset.inForce ? "" : ", because the history begins after the request"}`,
     ),
     h(
       "p.pad",

@@ -5,9 +5,12 @@ import { call } from "../api.js";
 import { nothingYet } from "../firsthour.js";
 import * as f from "../format.js";
 import { names } from "../forms.js";
+import { can } from "../people.js";
 import { readRules } from "../rulenames.js";
+import { staff } from "../staff.js";
 import {
   a,
+  acts,
   age,
   area,
   ask,
@@ -44,6 +47,7 @@ const PAGE = 100;
  * @property {string} [note]
  * @property {string[]} ids
  * @property {Contract.PreviewTarget[]} targets
+ * @property {Contract.ReportQuery[]} queries
  */
 
 /** @type {{done: HTMLElement | null}} what was done last, until the page is left */
@@ -51,7 +55,7 @@ const last = { done: null };
 
 /** @type {Show} */
 export async function show(context) {
-  const { tenant, query, signal } = context;
+  const { tenant, query, signal, reload } = context;
   signal.addEventListener("abort", () => {
     last.done = null;
   });
@@ -70,6 +74,19 @@ export async function show(context) {
   ]);
   const next = nextOf({ _links });
   const until = age("Needed until", "expiresAt");
+  const remove = (/** @type {Contract.InvalidationMarker} */ { markerId, targetRuleId }) =>
+    ask({
+      title: "Remove this marker?",
+      body: `Results of ${name(targetRuleId)} from before the marker are fresh again, unless something else ended them.`,
+      action: "Remove",
+      danger: true,
+      then: reload,
+      run: () =>
+        call("DELETE /tenants/{tenant}/invalidation-markers/{marker}", {
+          tenant,
+          marker: markerId,
+        }),
+    });
   const caching = rules
     .filter((rule) => rule.action === "cache")
     .sort((x, y) => Number(y.enabled) - Number(x.enabled));
@@ -123,6 +140,7 @@ export async function show(context) {
                 },
             { head: "By", cell: (row) => by(link, row), class: "value" },
             { head: "Reason", cell: (row) => row.metadata.reason ?? f.NONE, class: "value" },
+            !isPast && acts((row) => button("Remove", () => remove(row), "quiet small")),
           ],
           markers,
           { label: "Markers" },
@@ -149,10 +167,8 @@ function by(link, { targetRuleId, createdBy, invalidatedBy: { ruleId, statement,
 
 /** @param {Context} context @param {(id: string) => string} name */
 function byTable(context, name) {
-  const { tenant } = context;
-  const text = area("tables", context.query.get("tables") ?? "", {
-    placeholder: "sales.orders\nref.*",
-  });
+  const { tenant, query } = context;
+  const text = area("tables", query.get("tables") ?? "", { placeholder: "sales.orders\nref.*" });
   const look = async () => {
     const tables = names(text.value);
     if (!tables.length) throw new Error("Name a table.");
@@ -238,13 +254,15 @@ const confirmed = async (
   title,
   { tenant, reload, isShown },
   name,
-  { logUntil, logNote, note, ids, targets },
+  { logUntil, logNote, note, ids, targets, queries },
   make,
   what = "",
 ) => {
-  const reason = input("reason", "", {
+  const opened = staff();
+  const reason = input("reason", opened?.reason, {
     maxlength: 2000,
     placeholder: "Optional. It stays with the marker.",
+    required: opened !== null,
   });
   // Rules that were not looked at are chosen too.
   const chosen = new Set(
@@ -292,6 +310,13 @@ const confirmed = async (
     for (const box of document.querySelectorAll("dialog [name=rules]:not(:checked)"))
       /** @type {HTMLElement} */ (box).click();
   };
+  /** @param {Contract.PreviewTarget} target its results, as SQL lists them */
+  const listed = ({ ruleId, entries }) => {
+    const sql = queries.find((one) => one.name === `${ruleId} results`)?.sql;
+    return entries && sql && can(tenant, "member")
+      ? a(to(tenant, "sql", { sql }), f.number(entries))
+      : f.number(entries);
+  };
   draw();
   // The user has left the page meanwhile.
   if (isShown())
@@ -309,7 +334,7 @@ const confirmed = async (
               what !== "" && { head: "Invalidate", hidden: true, cell: choice },
               text("Rule", "ruleId", (id) => name(id)),
               what !== "" && { ...text("Why", "why"), class: "value" },
-              num("Results", "entries"),
+              { ...num("Results", "entries"), cell: listed },
               num("Size", "bytes", f.bytes),
               num("To make again", "refillMs", f.duration),
               num("Usual requests in this hour", "sameHour", lately),

@@ -1,18 +1,22 @@
-// SQL over the log: completion, queries saved in this browser, CSV and Parquet.
+// SQL over the log: completion, questions, queries saved in this browser, values of parameters, CSV and
+// Parquet.
 
 import { call } from "../api.js";
 import { readActivity } from "../days.js";
 import { createEditor } from "../editor.js";
 import * as f from "../format.js";
+import { questions } from "../questions.js";
 import * as results from "../results.js";
-import { DEFINITIONS, STATUSES } from "../statuses.js";
+import { STATUSES } from "../statuses.js";
 import {
   badge,
   beside,
   button,
   failure,
+  field,
   fill,
   h,
+  input,
   notify,
   pageHead,
   panel,
@@ -27,6 +31,9 @@ const FILES = /** @type {const} */ ([
   ["CSV for Excel", "excel"],
   ["Parquet", "parquet"],
 ]);
+
+/** What the service fills in (logs/query_parameters.py). */
+const PARAMETER = /\{\{\s*([A-Za-z]\w{0,39})\s*\}\}/g;
 
 const WORDS = [
   "SELECT",
@@ -44,35 +51,6 @@ const WORDS = [
   "BETWEEN",
 ];
 
-const REQUESTS = `count(*) FILTER (${DEFINITIONS.requests}) AS requests`;
-
-/** @param {string} day */
-const examples = (day) =>
-  [
-    ["How did the requests end?", "cacheStatus, count(*) AS entries", "", "entries DESC"],
-    [
-      "Which statements cost most?",
-      `standardizedSql, ${REQUESTS}, ${DEFINITIONS.warehouseTime} AS ms`,
-      "",
-      "ms DESC NULLS LAST\nLIMIT 20",
-    ],
-    [
-      "Who asks most?",
-      `userName, ${REQUESTS}, count(*) FILTER (${DEFINITIONS.hits}) AS hits`,
-      "",
-      "requests DESC\nLIMIT 20",
-    ],
-    [
-      "Why were they misses?",
-      "matchedRule, missReason, count(*) AS misses",
-      ` AND ${DEFINITIONS.storedMisses}`,
-      "misses DESC",
-    ],
-  ].map(([name, what, only, order]) => ({
-    name,
-    sql: `SELECT ${what}\nFROM proxy_logs\nWHERE day = '${day}'${only}\nGROUP BY ALL\nORDER BY ${order}`,
-  }));
-
 /** @type {Show} */
 export async function show(context) {
   const { tenant, query } = context;
@@ -81,11 +59,11 @@ export async function show(context) {
     readActivity(tenant),
     call("GET /tenants/{tenant}/query/schema", { tenant }),
   ]);
-  const samples = examples(lastDay ?? f.yesterday());
+  const { list: samples, filters } = await questions(tenant, lastDay ?? f.yesterday());
   const output = h("div");
   const editor = await createEditor({
     mode: "sql",
-    text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql,
+    text: query.get("sql") ?? read(key)[0]?.sql ?? samples[0].sql(),
     label: "SQL",
     low: true,
     signal: context.signal,
@@ -93,8 +71,19 @@ export async function show(context) {
       ...columns.map(({ name: value }) => ({ value, meta: "column" })),
       ...WORDS.map((value) => ({ value, meta: "SQL" })),
     ],
+    change: () => drawValues(),
     run: () => run(),
   });
+  const values = h("div.form.short");
+  const drawValues = () => {
+    const given = valuesOf(values);
+    const names = [...editor.value().matchAll(PARAMETER)].map(([, name]) => name);
+    fill(
+      values,
+      [...new Set(names)].map((name) => field(name, input(name, given[name]))),
+    );
+  };
+  drawValues();
   const columnList = h(
     "dl.columns-list",
     columns.map((one) => [
@@ -133,7 +122,8 @@ export async function show(context) {
     editor.annotate([]);
     const start = performance.now();
     try {
-      const answer = await results.run(tenant, sql, signal);
+      const given = valuesOf(values);
+      const answer = await results.run(tenant, sql, signal, given);
       fill(
         output,
         panel(
@@ -142,7 +132,7 @@ export async function show(context) {
             answer.truncated && badge("cut at the row limit", "warn"),
             beside(f.duration(performance.now() - start)),
             ...FILES.map(([name, kind]) =>
-              button(name, () => results.download(tenant, sql, kind), "small"),
+              button(name, () => results.download(tenant, sql, kind, given), "small"),
             ),
           ],
           results.resultTable(tenant, answer),
@@ -159,7 +149,7 @@ export async function show(context) {
   context.signal.addEventListener("abort", () => running.abort());
 
   const keptList = h("ul.findings", { "aria-label": "Queries" });
-  /** @param {Kept} one @param {() => void} [forget] */
+  /** @param {{name: string, sql: string | (() => string)}} one @param {() => void} [forget] */
   const entry = (one, forget) =>
     h(
       "li.row.nowrap",
@@ -168,9 +158,9 @@ export async function show(context) {
         {
           type: "button",
           class: "grow",
-          title: one.sql,
+          title: typeof one.sql === "string" && one.sql,
           onclick: () => {
-            editor.set(one.sql);
+            editor.set(typeof one.sql === "string" ? one.sql : one.sql());
             // The rows below are of another query.
             fill(output);
           },
@@ -219,15 +209,19 @@ export async function show(context) {
     ),
     h(
       "div.split",
-      h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element), output),
+      h("div", panel("Statement", beside("Ctrl + Enter runs it"), editor.element, values), output),
       h(
         "div",
-        panel("Questions", beside("saved ones first"), keptList),
+        panel("Questions", beside("saved ones first"), filters, keptList),
         h("details.panel", h("summary.panel-head.strong", "Columns"), h("div.pad", columnList)),
       ),
     ),
   );
 }
+
+/** @param {Element} fields @returns {Texts} what is given for the parameters of the statement */
+const valuesOf = (fields) =>
+  Object.fromEntries([...fields.querySelectorAll("input")].map((one) => [one.name, one.value]));
 
 /** @param {string} key @returns {Kept[]} */
 function read(key) {
