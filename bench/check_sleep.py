@@ -24,6 +24,7 @@ from bench.check_savings import price_of, read_entries
 from bench.harness import console
 from logs.columns import COLUMNS
 from rules.language import complete_rule, read_rules
+from rules.tables.warehouse import ANY_TABLES
 from tests.analytics.replay.billing import executions
 from tests.analytics.replay.judge import judge
 from tests.analytics.replay.streams import write_days
@@ -60,7 +61,7 @@ def check(name: str, *, rules: str | None = None, suspend: int = 300, per_hour: 
         job = Job(
             files, files[1].day, files[-1].day, parsed, parsed, gateway=gateway, pricing=Pricing.of([price])
         )
-        advice = mine(connection, job, current, dismissed={})
+        advice = mine(connection, job, current, tables=ANY_TABLES, dismissed={})
     window = [file.day for file in files[1:]]
     now = _bill(rows, current, [price], window)
     table = Table(

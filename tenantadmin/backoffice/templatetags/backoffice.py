@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
 from django import template
 from django.conf import settings
-from django.utils.html import format_html, json_script
-from django.utils.safestring import mark_safe
 
 from accounts.dashboard import in_dashboard
 from rules.wording import label_of, say
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django.db.models import Model
-    from django.utils.safestring import SafeString
 
     from tenantadmin.lib.core.errors import ApiError
 
@@ -49,12 +45,6 @@ def meaning(model: type[Model]) -> str:
     """Return the first sentence about a model, for the list of all records."""
     said = " ".join((model.__doc__ or "").split()).replace("``", "")
     return said.partition(". ")[0].removesuffix(".") + "."
-
-
-@register.filter(name="say")
-def say_on_page(text: str) -> str:
-    """Return a message of the API in the words of the pages."""
-    return say(text)
 
 
 @register.filter
@@ -93,40 +83,6 @@ def seconds(value: float | None) -> str:
 def growth(value: float | None) -> str:
     """Show a change as a share, with its sign: "+12.3%"."""
     return f"{'+' if value and value > 0 else ''}{formats.percent(value)}"
-
-
-@register.filter
-def as_json(value: Any) -> str:
-    """Show a value as indented JSON."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
-
-
-@register.simple_tag
-def chart(name: str, data: Mapping[str, Any], label: str) -> SafeString:
-    """Draw a chart of ``data``, as backoffice.js reads it. ``label`` describes the chart."""
-    return format_html(
-        '<div class="chart-box"><canvas id="{0}" data-chart="{0}-data" role="img" aria-label="{1}"></canvas>'
-        "</div>{2}",
-        name,
-        label,
-        json_script(data, f"{name}-data"),
-    )
-
-
-@register.simple_tag(takes_context=True)
-def rule(context: Mapping[str, Any], rule_id: str | None, last: str | None = None) -> SafeString:
-    """Show a rule by its name, with its id in a tooltip. A rule in force leads to the dashboard.
-
-    A rule that is gone has its ``last`` name, or else its id. The page is a `NamesRules`.
-    """
-    if rule_id is None:
-        return mark_safe('<span class="subtle">no rule</span>')
-    names: Mapping[str, str] = context["page"].rule_names
-    name = names.get(rule_id) or last or rule_id
-    if rule_id not in names:
-        return format_html('<span title="{}">{}</span>', rule_id, name)
-    address = in_dashboard(context["page"].tenant.pk, "rules", rule=rule_id)
-    return format_html('<a href="{}" title="{}">{}</a>', address, rule_id, name)
 
 
 @register.filter
