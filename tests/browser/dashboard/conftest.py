@@ -33,6 +33,7 @@ from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
 from logs.definitions import PAGE_DEFINITIONS
 from logs.statuses import STATUSES
+from rules.completion import rule_words
 from tenantadmin.lib.objectstore import default_store, storage_settings
 from tests.browser.dashboard.demo import Demo
 from tests.browser.dashboard.signing_in import sign_in
@@ -107,7 +108,8 @@ def own_origin(service: str) -> str:
 @pytest.fixture(scope="package")
 def other_origin(service: str) -> Iterator[str]:
     """The same files from a host that has nothing else, with the service named in the page."""
-    own = render_to_string("dashboard/index.html", {"statuses": STATUSES, "definitions": PAGE_DEFINITIONS})
+    known = {"statuses": STATUSES, "definitions": PAGE_DEFINITIONS, "rule_words": rule_words()}
+    own = render_to_string("dashboard/index.html", known)
     page = own.replace('name="api" content=""', f'name="api" content="{service}"')
 
     class Handler(BaseHTTPRequestHandler):
