@@ -148,7 +148,7 @@ def test_the_queries_of_each_operation(
         with django_assert_num_queries(expected):
             assert client.get(address + path).status_code == 200
     with django_assert_num_queries(12):
-        # Rights, the ruleset, active markers, names of tables in the log; in one transaction: announce, stamp,
+        # Rights, the ruleset, active markers, the log's tables; in one transaction: announce, stamp,
         # update, the tables that differ per user, append.
         assert client.put(address, {"rules": [rule("x"), rule("r1")]}).status_code == 200
 

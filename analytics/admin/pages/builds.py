@@ -13,12 +13,13 @@ from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPag
 from accounts.cursors import cut_page
 from accounts.tenants.listing import require_live_tenant
 from analytics.admin.builds import MOST_DAYS, read_builds
-from analytics.admin.pages.base import LogPage
 from analytics.models import TenantHealth
 from analytics.summaries.days import mark_days_stale
 from analytics.tasks import refresh_day
+from logs.audit import Reader
 from logs.models import QuarantinedEntry
 from logs.quarantine import read_quarantined
+from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.errors import BadRequest, NotFound
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.timestamps import now
@@ -81,7 +82,7 @@ class QuarantinePage(TenantPage):
         return {"day": day, "entries": shown, "after": shown[-1].pk if more else None}
 
 
-class QuarantinedEntryPage(LogPage):
+class QuarantinedEntryPage(TenantPage):
     """The raw bytes of one quarantined entry, for members. Each view is audited."""
 
     title = "Entry in quarantine"
@@ -96,7 +97,8 @@ class QuarantinedEntryPage(LogPage):
         if entry is None:
             raise NotFound("This entry is not in quarantine any more.")
         try:
-            raw = read_quarantined(default_store(), entry, reader=self.reader)
+            reader = Reader(self.actor, client_address(self.request))
+            raw = read_quarantined(default_store(), entry, reader=reader)
         except StoreError as error:
             raise ObjectStoreUnreachable from error
         return {"entry": entry, "raw": raw}

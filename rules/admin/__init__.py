@@ -1,3 +1,0 @@
-"""Staff pages of this app. Django imports this package, which registers models and tabs."""
-
-from rules.admin import model_admins  # noqa: F401
