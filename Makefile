@@ -24,6 +24,7 @@ PYTHON_CLIENT := .cache/python-client
 CONTRACT := tenantadmin/lib/http/openapi.json
 # The figures of clients/python/README.md are those of these releases.
 SQLALCHEMY := $(addprefix .cache/sqlalchemy/,1.4.54 2.0.58 2.1.9)
+TOOLS := .cache/tools
 SUPERSET := .cache/superset
 IMAGE := .cache/image
 RUN_REQUIREMENTS := requirements.txt requirements-embedded.txt
@@ -118,7 +119,7 @@ contract: .venv/dev.stamp ## Write the text of the contract, and the generated p
 	$(BIN)/python -m scripts.queries docs/analytics.md docs/savings.md
 	$(BIN)/python -m logs.sql.reference docs/sql.md
 
-clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(filter .cache/sqlalchemy/2.0.%,$(SQLALCHEMY:=/stamp)) ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
+clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(TOOLS)/stamp $(filter .cache/sqlalchemy/2.0.%,$(SQLALCHEMY:=/stamp)) ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java
 	@REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true $(NODE)/node_modules/.bin/redocly lint \
 		--max-problems 1000 --config tests/clients/scripts/redocly.yaml $(CONTRACT)
 	@$(NODE)/node_modules/.bin/spectral lint --fail-severity warn \
@@ -178,6 +179,13 @@ $(PYTHON_CLIENT)/stamp: clients/python/pyproject.toml $(wildcard clients/python/
 .cache/sqlalchemy/%/stamp: .venv/base.stamp
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install --quiet sqlalchemy==$* httpx pytest
+	@touch $@
+
+# What reads the log beside the client, the engine of the service to compare with, and tests of others for DB-API.
+$(TOOLS)/stamp: requirements.txt .venv/base.stamp
+	@$(PYTHON) -m venv $(TOOLS)
+	@$(TOOLS)/bin/python -m pip install --quiet $$(grep -oE '^duckdb==[0-9.]+' requirements.txt) dbapi-compliance==1.15.0 \
+		httpx pandas polars pyarrow sqlalchemy
 	@touch $@
 
 # Superset 6.1 does not start with a newer Flask-Caching, and does not name cachetools among its requirements.

@@ -9,8 +9,8 @@ from django.db.models import Exists, OuterRef
 
 from accounts.access.credentials import end_links, lock_sign_in
 from accounts.billing.accounts import remove_owner
-from accounts.invitations import withdraw_invitations_to
-from accounts.models import Account, Membership, Tenant, User
+from accounts.ended_invitations import withdraw_invitations
+from accounts.models import Account, Invitation, Membership, Tenant, User
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.readers import Author, DeleteUser, change_readers
 from accounts.roles import has_other_active_admin, lock_admins
@@ -50,7 +50,7 @@ def delete_user(email: str, *, author: Author) -> list[str]:
             remove_owner(account, user=user, author=author)
         change_readers(author, DeleteUser(user))
         end_links(email)
-        withdraw_invitations_to(email, actor=author.email)
+        withdraw_invitations(Invitation.objects.filter(email=email), actor=author.email)
     return ownerless
 
 

@@ -20,6 +20,7 @@ from msgspec import Meta
 from accounts.access.assurance import require_fresh_proof
 from accounts.access.resources import require_tenant_owner
 from accounts.access.scopes import Scope
+from accounts.ended_invitations import InvitationEnded, end_invitation, record_invitation
 from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
@@ -41,7 +42,7 @@ from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
-from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
+from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
     from accounts.access.principal import Principal
@@ -56,23 +57,10 @@ _MAX_LISTED: Final = 200
 _NEW: Final = dt.timedelta(days=1)
 _SALT: Final = "accounts.invitations.refuse"
 _RANKS: Final = (MembershipRole.MEMBER, MembershipRole.ADMIN, MembershipRole.OWNER)
-_EVENTS: Final = {
-    InvitationOutcome.ACCEPTED: EventKind.INVITATION_ACCEPTED,
-    InvitationOutcome.DECLINED: EventKind.INVITATION_DECLINED,
-    InvitationOutcome.WITHDRAWN: EventKind.INVITATION_WITHDRAWN,
-}
 
 
 class InvitationNotFound(NotFound):
     message = "There is no such invitation."
-
-
-class InvitationEnded(ApiError):
-    """It was accepted, declined or withdrawn, or is no longer valid."""
-
-    status: ClassVar[int] = 409
-    code: ClassVar[str] = "conflict"
-    message: ClassVar[str] = "The invitation has ended: it was used, declined or withdrawn, or it expired."
 
 
 class TooManyInvitations(ApiError):
@@ -137,7 +125,7 @@ def invite(
         if Membership.objects.filter(tenant=tenant, user__email=email, ends_at=None).exists():
             raise ValidationFailed.at("/email", "is-member", f"{email} is a member of this tenant already.")
         for earlier in tenant.invitations.open().filter(email=email):
-            _end(earlier, InvitationOutcome.WITHDRAWN, actor=inviter.email)
+            end_invitation(earlier, InvitationOutcome.WITHDRAWN, actor=inviter.email)
         if tenant.invitations.open().count() >= MAX_OPEN:
             raise TooManyInvitations
         moment = now()
@@ -150,7 +138,7 @@ def invite(
             created_at=moment,
             expires_at=moment + LIFETIME,
         )
-        _record(EventKind.INVITATION_CREATED, invitation, actor=inviter.email)
+        record_invitation(EventKind.INVITATION_CREATED, invitation, actor=inviter.email)
     _mail(invitation, inviter=inviter.email)
     return describe_invitation(invitation)
 
@@ -186,7 +174,7 @@ def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id:
     if invitation is None:
         raise InvitationNotFound
     with transaction.atomic():
-        _end(invitation, InvitationOutcome.WITHDRAWN, actor=principal.email)
+        end_invitation(invitation, InvitationOutcome.WITHDRAWN, actor=principal.email)
 
 
 def list_own_invitations(principal: Principal) -> list[InvitationDocument]:
@@ -213,7 +201,7 @@ def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDo
         tenant = Tenant.objects.live().select_for_update(no_key=True).filter(pk=invitation.tenant_id).first()
         if tenant is None or not _may_still_invite(invitation):
             raise InvitationEnded
-        _end(invitation, InvitationOutcome.ACCEPTED, actor=user.email)
+        end_invitation(invitation, InvitationOutcome.ACCEPTED, actor=user.email)
         held = user.memberships.filter(tenant=tenant).first()
         lasting = held.role if held is not None and held.ends_at is None else None
         if lasting is None or _RANKS.index(MembershipRole(lasting)) < _RANKS.index(
@@ -234,14 +222,8 @@ def decline_invitation(principal: Principal, invitation_id: UUID) -> InvitationD
     require_session(principal)
     invitation = _find_own(principal, invitation_id)
     with transaction.atomic():
-        _end(invitation, InvitationOutcome.DECLINED, actor=principal.email)
+        end_invitation(invitation, InvitationOutcome.DECLINED, actor=principal.email)
     return describe_invitation(invitation)
-
-
-def withdraw_invitations_to(email: str, *, actor: str) -> None:
-    """End all open invitations to an address. Call it in the transaction that ends its access."""
-    for invitation in Invitation.objects.open().filter(email=email).order_by("pk"):
-        _end(invitation, InvitationOutcome.WITHDRAWN, actor=actor)
 
 
 def refused_address(token: str) -> str | None:
@@ -316,31 +298,6 @@ def _find_own(principal: Principal, invitation_id: UUID) -> Invitation:
     return invitation
 
 
-def _end(invitation: Invitation, outcome: InvitationOutcome, *, actor: str) -> None:
-    """End an open invitation. Of two transactions that do, one wins.
-
-    Raises:
-        InvitationEnded: it is no longer open.
-    """
-    if not invitation.end(outcome):
-        raise InvitationEnded
-    _record(_EVENTS[outcome], invitation, actor=actor)
-
-
-def _record(kind: EventKind, invitation: Invitation, *, actor: str) -> None:
-    record_event(
-        kind,
-        actor=actor,
-        subject=invitation.email,
-        tenant_id=invitation.tenant_id,
-        after={
-            "invitation": str(invitation.pk),
-            "role": invitation.role,
-            "expiresAt": format_timestamp(invitation.expires_at),
-        },
-    )
-
-
 def _mail(invitation: Invitation, *, inviter: str) -> None:
     """Mail the invitation. The invited user finds it after signing in, too."""
     if not settings.MAGIC_LINKS_ENABLED or InvitationRefusal.objects.filter(email=invitation.email).exists():
@@ -367,5 +324,5 @@ def _mail(invitation: Invitation, *, inviter: str) -> None:
         )
     except MailNotSent:
         with transaction.atomic():
-            _end(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)
+            end_invitation(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)
         raise

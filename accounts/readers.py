@@ -25,9 +25,20 @@ from django.db import transaction
 
 from accounts.access.assurance import require_fresh_proof
 from accounts.access.scopes import ABILITIES, Scope
+from accounts.ended_invitations import withdraw_invitations
 from accounts.events import record_event
 from accounts.mailing import mail_later
-from accounts.models import Account, Event, Membership, PermissionGrant, Proposal, Tenant, TenantConfig, User
+from accounts.models import (
+    Account,
+    Event,
+    Invitation,
+    Membership,
+    PermissionGrant,
+    Proposal,
+    Tenant,
+    TenantConfig,
+    User,
+)
 from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.proposals import ProposalOutcome
@@ -245,6 +256,7 @@ def change_readers(author: Author, *changes: Change) -> list[Any]:
             author.require_proof()
             second = _confirm(author, needs)
             mails = list(_mails(author, by_staff, second))
+        _withdraw_invitations(author, concerned, changes)
         written = [change.write(author) for change in changes]
         if any(it is not False for it in written):
             for send in mails:
@@ -268,10 +280,8 @@ def active_owners(tenants: Collection[UUID]) -> dict[UUID, set[int]]:
 
 def without_owner(*changes: Change) -> set[UUID]:
     """Return the tenants that the changes would leave without an owner, if they have one."""
-    before = active_owners({tenant_id for change in changes for tenant_id in change.tenants()})
-    after = {tenant_id: set(owners) for tenant_id, owners in before.items()}
-    for change in changes:
-        change.apply(after)
+    concerned = {tenant_id for change in changes for tenant_id in change.tenants()}
+    before, after = _owners_around(concerned, changes)
     return {tenant_id for tenant_id, owners in before.items() if owners and not after[tenant_id]}
 
 
@@ -296,6 +306,26 @@ def mail_owners(tenant_id: UUID, *, subject: str, template: str, context: Mappin
 
 
 # --- The rule ---------------------------------------------------------------------------------
+
+
+def _owners_around(
+    concerned: Collection[UUID], changes: Sequence[Change]
+) -> tuple[dict[UUID, set[int]], dict[UUID, set[int]]]:
+    """Return the owners of tenants before and after the changes, as `active_owners` does."""
+    before = active_owners(concerned)
+    after = {tenant_id: set(owners) for tenant_id, owners in before.items()}
+    for change in changes:
+        change.apply(after)
+    return before, after
+
+
+def _withdraw_invitations(author: Author, concerned: Collection[UUID], changes: Sequence[Change]) -> None:
+    """Withdraw the invitations of users who will own the tenant no more."""
+    before, after = _owners_around(concerned, changes)
+    for tenant_id, owners in before.items():
+        if ended := owners - after[tenant_id]:
+            invitations = Invitation.objects.filter(tenant=tenant_id, invited_by__in=ended)
+            withdraw_invitations(invitations, actor=author.email)
 
 
 def _approval_among(concerned: Collection[UUID], changes: Sequence[Change]) -> Approval:

@@ -15,8 +15,8 @@ from accounts.access_requests import withdraw_requests_of
 from accounts.admin.rights import RightKind, left_alone, rights_of
 from accounts.billing.accounts import SentAccount, read_account, write_account
 from accounts.deletion import owned_alone
-from accounts.invitations import withdraw_invitations_to
-from accounts.models import Account, Tenant, User
+from accounts.ended_invitations import withdraw_invitations
+from accounts.models import Account, Invitation, Tenant, User
 from accounts.models.users import MembershipRole, PrimaryRole
 from accounts.readers import Author, SetMembership, change_readers, end_grant, set_support
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles
@@ -187,7 +187,7 @@ def offboard(
             grants=sum(end_grant(grant, author=author) for grant in person.grants.in_force()),
             tokens=sum(end_pat(pat, actor=author.email) for pat in pats),
         )
-        withdraw_invitations_to(email, actor=author.email)
+        withdraw_invitations(Invitation.objects.filter(email=email), actor=author.email)
         withdraw_requests_of(person, actor=author.email)
         set_support(person, is_support=False, author=author)
         # Deactivation ends the sessions.

@@ -11,9 +11,9 @@ from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
+from accounts.ended_invitations import InvitationEnded
 from accounts.invitations import (
     InvitationDocument,
-    InvitationEnded,
     accept_invitation,
     create_invitation,
     decline_invitation,

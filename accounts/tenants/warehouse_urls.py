@@ -170,8 +170,8 @@ def _of_page(names: list[str]) -> str:
     """Return the account of a page of Snowflake: ``/<organization or region>/<account>/…``."""
     if len(names) > 1 and _REGION.fullmatch(names[0]):
         return f"{names[1]}.{names[0]}"
-    # The name of an organization has letters and digits alone.
-    if len(names) > 1 and names[0].isalnum():
+    # The name of an organization has letters and digits alone. /console/login is of no account.
+    if len(names) > 1 and names[0].isalnum() and names[0] != "console":
         return f"{names[0]}-{names[1]}"
     raise _refusal("Give the address of the account: https://app.snowflake.com/<organization>/<account>.")
 

@@ -39,7 +39,7 @@ class AlertQuietHours(JsonStruct):
 
 
 class AlertDocument(JsonStruct):
-    """A threshold for a number. While the number is at or above it, the alert fires."""
+    """A threshold for a number. The alert fires from there until the number is below 90 % of it."""
 
     id: UUID
     tenant_id: UUID

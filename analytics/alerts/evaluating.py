@@ -50,6 +50,8 @@ _BUSY: Final = timedelta(seconds=30)
 _INCOMPLETE: Final = timedelta(minutes=10)
 #: After an evaluation that read the log, the alert rests for this many times as long.
 _REST: Final = 20
+#: A firing ends below this share of the threshold, so that a number that swings about it sends no messages.
+_ENDS_BELOW: Final = 0.9
 #: The kinds whose query compares names of tables.
 _WITH_TABLES: Final = (AlertKind.LEAK, AlertKind.STALE_RISK)
 #: The kinds that compare a window with the days before.
@@ -132,8 +134,7 @@ def record_reading(alert: Alert, reading: Reading) -> None:
         if reading.value is None:
             return
         firing = current.firings.filter(ended_at=None).first()
-        is_below = reading.value < current.threshold
-        if firing is None and not is_below:
+        if firing is None and reading.value >= current.threshold:
             occasion = AlertDelivery.Occasion.STARTED
             firing = AlertFiring.objects.create(
                 alert=current,
@@ -143,7 +144,7 @@ def record_reading(alert: Alert, reading: Reading) -> None:
                 threshold=current.threshold,
                 window=current.window,
             )
-        elif firing is not None and is_below:
+        elif firing is not None and reading.value < _ENDS_BELOW * current.threshold:
             occasion = AlertDelivery.Occasion.ENDED
             firing.ended_at = moment
             firing.save(update_fields=["ended_at"])

@@ -39,7 +39,7 @@ class AlertQuerySet(models.QuerySet["Alert"]):
 
 
 class Alert(Job):
-    """A threshold for a number. While the number is at or above it, the alert fires (docs/alerts.md)."""
+    """A threshold for a number. When the alert fires: docs/alerts.md."""
 
     alert_id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     #: Null: the alert is about the whole service, and the settings define it.

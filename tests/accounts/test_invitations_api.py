@@ -12,7 +12,7 @@ from accounts.access.scopes import Scope
 from accounts.admin.revoking import offboard
 from accounts.deletion import delete_user
 from accounts.models import Event, Invitation, InvitationRefusal, Membership, Tenant, User
-from accounts.readers import Author
+from accounts.readers import Author, DeleteUser, SetMembership, SetRole, change_readers
 from accounts.tasks import remove_old_invitations
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core.timestamps import format_timestamp, now
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from django.core.mail import EmailMultiAlternatives
     from pytest_django.fixtures import DjangoAssertNumQueries
+
+    from accounts.readers import Change
 
 pytestmark = pytest.mark.django_db
 OWN = "/users/me/invitations"
@@ -357,6 +359,24 @@ class TestAnswering:
         stranger = signed_in(world.stranger)
         assert stranger.post(f"{OWN}/{invitation}/accept").status_code == 409
         assert not world.stranger.memberships.filter(tenant=world.tenant).exists()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda it: SetMembership(it.owner, it.tenant.pk, None),
+            lambda it: SetMembership(it.owner, it.tenant.pk, "admin"),
+            lambda it: SetRole(it.owner, role="guest", scopes=[], is_active=True),
+            lambda it: SetRole(it.owner, role="user", scopes=[], is_active=False),
+            lambda it: DeleteUser(it.owner),
+        ],
+    )
+    def test_the_invitations_of_a_user_who_owns_the_tenant_no_more_are_withdrawn(
+        self, world: factories.World, change: Callable[[factories.World], Change]
+    ) -> None:
+        invite(world)
+        change_readers(Author("admin@example.org"), change(world))
+        assert [it.state for it in Invitation.objects.all()] == ["withdrawn"]
+        assert ("invitation.withdrawn", "admin@example.org", "stranger@example.org") in kinds()
 
     @pytest.mark.parametrize(("held", "kept"), [("member", "admin"), ("admin", "admin"), ("owner", "owner")])
     def test_a_higher_role_that_the_user_has_by_now_stays(

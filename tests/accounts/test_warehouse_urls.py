@@ -154,6 +154,7 @@ def test_addresses(text: str, found: dict[str, Any]) -> None:
         "snowflake://me:x@/SALES",
         "https://app.snowflake.com/",
         "https://app.snowflake.com/_deeplink/#/homepage",
+        "https://app.snowflake.com/console/login",
         "https://accounts.cloud.databricks.com/workspaces",
         "Driver={SnowflakeDSIIDriver};Server=org-acct.snowflakecomputing.com;Database=SALES;UID=me;PWD=x",
         "Driver={Simba Spark ODBC Driver};Host=dbc-1.cloud.databricks.com;HTTPPath=/sql/1.0/warehouses/a",

@@ -20,6 +20,7 @@ from tests.clients.programs import (
     PYTHON_CLIENT,
     SQLALCHEMIES,
     SUPERSET,
+    TOOLS,
     Service,
 )
 from tests.objects import save_entries
@@ -45,6 +46,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "installed": PYTHON_CLIENT.is_dir(),
         "sqlalchemy": SQLALCHEMIES[0].is_dir(),
         "superset": SUPERSET.is_dir(),
+        "tools": (TOOLS / "stamp").is_file(),
     }
     left_out = [
         item

@@ -10,6 +10,7 @@ from typing import Final
 
 from tenantadmin.lib.http.published_contract import CONTRACT_FILE
 
+CLIENT: Final = Path(__file__).parents[2] / "clients/python"
 SCRIPTS: Final = Path(__file__).with_name("scripts")
 _CACHE: Final = Path(__file__).parents[2] / ".cache"
 _INSTALLED: Final = _CACHE / "clients"
@@ -28,6 +29,8 @@ PYTHON_CLIENTS: Final = sorted(path.parents[1] for path in _CACHE.glob("python-c
 SQLALCHEMIES: Final = sorted(path.parent for path in _CACHE.glob("sqlalchemy/*/stamp")) or [
     _CACHE / "sqlalchemy/none"
 ]
+#: Tools that read the log, and the tests of others for DB-API, which `make clients` installs.
+TOOLS: Final = _CACHE / "tools"
 #: The environment of Apache Superset, which `make test-superset` installs.
 SUPERSET: Final = _CACHE / "superset"
 
@@ -39,6 +42,11 @@ class Service:
     url: str
     pat: str
     tenant: str
+
+
+def run_tool(script: str, *arguments: str) -> str:
+    """Run a script on the client's source with what the environment of tools has, and return its output."""
+    return run(str(TOOLS / "bin/python"), str(SCRIPTS / script), *arguments, PYTHONPATH=str(CLIENT / "src"))
 
 
 def run(*command: str, cwd: Path | None = None, **environment: str) -> str:

@@ -58,35 +58,34 @@ async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
         result = await client.call_tool(tool, arguments)
         text = result.content[0].text
         answers[tool] = {"error": text} if result.is_error else json.loads(text)
+        answers["sizes"].append([tool, len(text)])
         return answers[tool]
 
+    async def call_all(tool: str, **arguments: Any) -> list[Any]:
+        """Return all pages of an answer, or what was refused."""
+        pages = [await call(tool, tenant=tenant, **arguments)]
+        while (start := pages[-1].get("next")) is not None:
+            pages.append(await call(tool, tenant=tenant, start=start, **arguments))
+        answers[tool] = pages[0]
+        return pages
+
+    answers["sizes"] = []
     await call("list_tenants")
-    await call("overview", tenant=tenant)
-    await call("savings", tenant=tenant, **DAYS)
-    answers["pages"] = []
-    for tool, arguments in (
-        ("overview", {"part": "rules"}),
-        ("savings", {"first": "2025-03-01", "last": "2026-03-01"}),
-    ):
-        start: int | None = 0
-        while start is not None:
-            result = await client.call_tool(tool, {"tenant": tenant, "start": start, **arguments})
-            # A token without the right.
-            if result.is_error:
-                break
-            page = json.loads(result.content[0].text)
-            rows = page["rules"]["rules"] if tool == "overview" else page["days"]
-            answers["pages"].append([tool, len(rows), len(result.content[0].text)])
-            start = page.get("next")
-    await call("traffic", tenant=tenant, **DAYS, status=None, rule=None, cursor=None)
+    await call_all("overview")
+    year = await call_all("savings", first="2025-03-01", last="2026-03-01")
+    answers["days"] = [day for page in year for day in page.get("days", [])]
+    await call_all("savings", **DAYS)
+    await call_all("traffic", **DAYS, status=None, rule=None, cursor=None)
     columns = "standardizedSql, userName, 12345678901234567.10 AS exact, 0.50 AS half"
-    await call("sql", tenant=tenant, statement=f"SELECT {columns} FROM proxy_logs ORDER BY 1")
-    await call("explain", tenant=tenant, log_id=log_id)
-    await call("recommendations", tenant=tenant)
-    draft = await call("draft_rules", tenant=tenant, name="By an agent", rules=RULES)
+    await call_all("sql", statement=f"SELECT {columns} FROM proxy_logs ORDER BY 1")
+    await call_all("explain", log_id=log_id)
+    await call_all("recommendations")
+    parts = await call_all("overview", part="rules")
+    answers["live"] = [rule for page in parts for rule in page["rules"].get("rules", [])]
+    draft = await call("draft_rules", tenant=tenant, name="By an agent", rules=[*RULES, *answers["live"]])
     draft_id = draft.get("draftId", "none")
-    await call("diff_draft", tenant=tenant, draft=draft_id)
-    await call("replay_draft", tenant=tenant, draft=draft_id, **DAYS)
+    await call_all("diff_draft", draft=draft_id)
+    await call_all("replay_draft", draft=draft_id, **DAYS)
     return answers
 
 

@@ -85,7 +85,8 @@ STRING = _TypeGroup({"VARCHAR", "UUID", "INTERVAL", "BIT", "ENUM"})
 BINARY = _TypeGroup({"BLOB"})
 NUMBER = _TypeGroup({*_INTEGERS, *(f"U{name}" for name in _INTEGERS), "FLOAT", "DOUBLE", "DECIMAL"})
 _TIMESTAMPS = {f"TIMESTAMP{suffix}" for suffix in ("", "_S", "_MS", "_NS", " WITH TIME ZONE")}
-DATETIME = _TypeGroup({*_TIMESTAMPS, "DATE", "TIME"})
+_TIMES = ("TIME", "TIME WITH TIME ZONE")
+DATETIME = _TypeGroup({*_TIMESTAMPS, *_TIMES, "DATE"})
 ROWID = _TypeGroup()
 
 Date, Time, Timestamp = dt.date, dt.time, dt.datetime
@@ -209,6 +210,8 @@ class Cursor:
         self._check_open()
         self.description, self._rows, self.rowcount = None, None, -1
         answer = self.connection.run(with_parameters(statement, parameters or ()))
+        if not answer["columns"]:
+            return self
         kinds = [_kind(column["type"]) for column in answer["columns"]]
         names = [column["name"] for column in answer["columns"]]
         self.description = [
@@ -435,6 +438,8 @@ _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _DURATION = re.compile(
     r"P(?:(-?\d+)D)?(?:T(?:(-?\d+)H)?(?:(-?\d+)M)?(?:(-?)(\d+)(?:\.(\d{1,6})0*)?S)?)?",
 )
+#: What is before a fraction of a second, at most six digits of it, and a zone.
+_TIME_OF_DAY = re.compile(r"(.*:\d\d)(?:\.(\d{1,6})\d*)?(Z|[+-]\d\d:\d\d)?")
 
 
 def _kind(type_: str) -> tuple[str, int | None, int | None]:
@@ -477,9 +482,11 @@ def _or_text(read: Callable[[str], object]) -> Callable[[str], object]:
 
 def _micros(text: str) -> str:
     """Return a time as Python 3.10 reads it: six digits of a second, and an offset in place of Z."""
-    whole, dot, fraction = text.removesuffix("Z").partition(".")
-    zone = "+00:00" if text.endswith("Z") else ""
-    return f"{whole}{dot}{f'{fraction:0<6}'[:6] if dot else ''}{zone}"
+    found = _TIME_OF_DAY.fullmatch(text)
+    if found is None:
+        return text
+    whole, fraction, zone = found.groups("")
+    return f"{whole}{f'.{fraction:0<6}' if fraction else ''}{'+00:00' if zone == 'Z' else zone}"
 
 
 #: What makes a Python value of a JSON value, by type.
@@ -491,6 +498,6 @@ _READERS: dict[str, Callable[[Any], Any]] = {
     "UUID": uuid.UUID,
     "INTERVAL": _or_text(_timedelta),
     "DATE": _or_text(dt.date.fromisoformat),
-    "TIME": _or_text(lambda text: dt.time.fromisoformat(_micros(text))),
+    **dict.fromkeys(_TIMES, _or_text(lambda text: dt.time.fromisoformat(_micros(text)))),
     **dict.fromkeys(_TIMESTAMPS, _or_text(lambda text: dt.datetime.fromisoformat(_micros(text)))),
 }
