@@ -74,7 +74,7 @@ def test_modules_stay_small(modules: Path) -> None:
         re.sub(r"/\*\*.*?\*/\n?|^ *//[^\n]*\n", "", text, flags=re.DOTALL | re.MULTILINE)
         for text in texts.values()
     )
-    assert sum(len(text.encode()) for text in code) < 300_000
+    assert sum(len(text.encode()) for text in code) < 305_000
 
 
 @pytest.mark.prettier
