@@ -47,6 +47,9 @@ def meaning(model: type[Model]) -> str:
     return said.partition(". ")[0].removesuffix(".") + "."
 
 
+register.filter(say)
+
+
 @register.filter
 def told_details(error: ApiError) -> list[tuple[str | None, str, str]]:
     """Return label, place and message of each detail that says more than the error itself."""
