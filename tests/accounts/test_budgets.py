@@ -229,6 +229,7 @@ def test_what_computes_with_rules_counts_as_lint() -> None:
         "explainRequest",
         "invalidateTables",
         "publishDraft",
+        "rebaseDraft",
         "replaceDraft",
         "replaceTenantRules",
         "requestReplay",
