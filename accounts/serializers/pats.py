@@ -75,11 +75,15 @@ class PatBody(StrictSerializer):
     expiresAt = TimestampField(required=False, help_text="At most two years ahead.")
 
 
-class PatRotation(StrictSerializer):
-    """How long the former secret, and tokens minted from it, are accepted."""
+class Rotation(StrictSerializer):
+    """How long a former secret is used beside the new one."""
 
     may_be_absent = True
 
     graceSeconds = JsonIntegerField(
         default=86_400, min_value=0, max_value=604_800, help_text="A day unless given, at most a week."
     )
+
+
+class PatRotation(Rotation):
+    """How long the former secret, and tokens minted from it, are accepted."""

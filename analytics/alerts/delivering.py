@@ -12,7 +12,7 @@ from standardwebhooks.webhooks import Webhook
 
 from accounts.mailing import compose, parcel_of
 from accounts.models import User
-from analytics.alerts.documents import signing_secret
+from analytics.alerts.documents import signing_secrets
 from analytics.alerts.messages import heading, make_content, slack_payload, webhook_payload
 from analytics.digest.preferences import readable_tenants
 from analytics.models import AlertDelivery, AlertFiring
@@ -137,12 +137,12 @@ def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None = N
     """
     headers = {"Content-Type": "application/json", "User-Agent": "tenantadmin"}
     if signed_at is not None:
-        identity = str(message.pk)
+        identity, secrets = str(message.pk), signing_secrets(message.alert)
         headers |= {
             "webhook-id": identity,
             "webhook-timestamp": str(int(signed_at.timestamp())),
-            "webhook-signature": Webhook(signing_secret(message.alert)).sign(
-                identity, signed_at, body.decode()
+            "webhook-signature": " ".join(
+                Webhook(secret).sign(identity, signed_at, body.decode()) for secret in secrets
             ),
         }
     answer = outgoing.post(

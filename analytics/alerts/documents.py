@@ -18,6 +18,7 @@ from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from analytics.models import Alert, AlertFiring
 
@@ -68,6 +69,10 @@ class AlertDocument(JsonStruct):
         str | UnsetType,
         Meta(description="For receivers of webhooks; only for callers with `config:write`."),
     ] = UNSET
+    former_secret_ends_at: Annotated[
+        Timestamp | None,
+        Meta(description="Until then the secret before the last rotation signs too. Null if it has ended."),
+    ]
 
 
 class AlertFiringDocument(JsonStruct):
@@ -105,7 +110,7 @@ class AlertDeliveryDocument(JsonStruct):
 
 def describe_alert(alert: Alert, *, firing: AlertFiring | None, shows_secrets: bool) -> AlertDocument:
     """Return the contract's Alert. ``firing`` is its firing that has not ended."""
-    quiet = alert.quiet_hours
+    quiet, former_end = alert.quiet_hours, _former_end(alert)
     return AlertDocument.of(
         alert,
         id=alert.pk,
@@ -115,7 +120,8 @@ def describe_alert(alert: Alert, *, firing: AlertFiring | None, shows_secrets: b
         state="firing" if firing else "unknown" if alert.value is None else "quiet",
         since=firing and format_timestamp(firing.started_at),
         value_text=say_state(alert, firing),
-        signing_secret=signing_secret(alert) if shows_secrets else UNSET,
+        signing_secret=signing_secrets(alert)[0] if shows_secrets else UNSET,
+        former_secret_ends_at=former_end and format_timestamp(former_end),
     )
 
 
@@ -162,7 +168,21 @@ def describe_delivery(delivery: AlertDelivery) -> AlertDeliveryDocument:
     )
 
 
-def signing_secret(alert: Alert) -> str:
-    """Return the secret that signs an alert's webhooks. It is made of `SECRET_KEY` and the alert's id."""
-    key = salted_hmac("analytics.alerts", str(alert.pk), algorithm="sha256").digest()
+def signing_secrets(alert: Alert) -> list[str]:
+    """Return the secrets that sign an alert's webhooks, the newest first."""
+    number = alert.secret_number
+    former = [number - 1] if _former_end(alert) else []
+    return [_make_secret(alert, it) for it in (number, *former)]
+
+
+def _former_end(alert: Alert) -> datetime | None:
+    """Return when the former secret ends, or None if there is none."""
+    end = alert.previous_ends_at
+    return end if end is not None and end > now() else None
+
+
+def _make_secret(alert: Alert, number: int) -> str:
+    """Return a secret of an alert. It is made of `SECRET_KEY`, the alert's id and the secret's number."""
+    value = str(alert.pk) if number == 1 else f"{alert.pk}.{number}"
+    key = salted_hmac("analytics.alerts", value, algorithm="sha256").digest()
     return f"whsec_{base64.b64encode(key).decode()}"

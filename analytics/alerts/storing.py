@@ -20,10 +20,11 @@ from analytics.alerts.documents import describe_channel
 from analytics.alerts.kinds import KINDS
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
-from tenantadmin.lib.core.timestamps import now
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import timedelta
     from uuid import UUID
 
     from django.db.models import QuerySet
@@ -123,6 +124,23 @@ def replace_alert(*, tenant_id: UUID, alert_id: UUID, wanted: Mapping[str, Any],
             queued = alert.deliveries.filter(state=AlertDelivery.State.QUEUED)
             queued.update(state=AlertDelivery.State.SKIPPED, finished_at=moment, error=AlertOff.message)
         _record(EventKind.ALERT_CHANGED, alert, actor=actor, before=before, after=_trace(alert))
+    return read_alert(tenant_id=tenant_id, alert_id=alert_id)
+
+
+def rotate_secret(*, tenant_id: UUID, alert_id: UUID, grace: timedelta, actor: str) -> Alert:
+    """Give an alert a new secret for its webhooks. The former one signs too for ``grace``.
+
+    Raises:
+        TenantNotFound, AlertNotFound: there is no such live tenant, or it has no such alert.
+    """
+    with transaction.atomic():
+        _lock_tenant(tenant_id)
+        alert = _lock_alert(tenant_id, alert_id)
+        alert.secret_number += 1
+        alert.previous_ends_at = now() + grace
+        alert.save(update_fields=["secret_number", "previous_ends_at"])
+        ends = format_timestamp(alert.previous_ends_at)
+        _record(EventKind.ALERT_CHANGED, alert, actor=actor, after={"formerSecretEndsAt": ends})
     return read_alert(tenant_id=tenant_id, alert_id=alert_id)
 
 

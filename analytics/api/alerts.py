@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -33,9 +34,10 @@ from analytics.alerts.storing import (
     list_firings,
     read_alert,
     replace_alert,
+    rotate_secret,
     send_test,
 )
-from analytics.serializers.alerts import AlertBody
+from analytics.serializers.alerts import AlertBody, AlertRotation
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import ItemList, ListLinks, hrefs, item, link, links
@@ -163,6 +165,22 @@ class AlertViewSet(AppViewSet):
         """The messages are sent within seconds. `deliveries` of the alert says how that ended."""
         sent = send_test(tenant_id=tenant, alert_id=alertId, actor=self.principal.email)
         return Response(self._deliveries(tenant, alertId, sent), status=202)
+
+    @route("POST", "/<uuid:alertId>/rotate", Level.TENANT, Scope.CONFIG_WRITE, name="alert-rotate")
+    @operation(
+        summary="Give an alert a new secret for its webhooks",
+        body=AlertRotation,
+        responses={200: AlertDocument},
+    )
+    def rotate_alert_secret(self, request: Request, tenant: UUID, alertId: UUID) -> Response:  # noqa: N803
+        """For `graceSeconds`, the former secret signs messages too. An older one ends at once."""
+        alert = rotate_secret(
+            tenant_id=tenant,
+            alert_id=alertId,
+            grace=timedelta(seconds=self.body["graceSeconds"]),
+            actor=self.principal.email,
+        )
+        return Response(self._describe(alert))
 
     @route("GET", "/history", Level.TENANT, Scope.ANALYTICS_READ, name="alert-history")
     @operation(

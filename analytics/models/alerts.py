@@ -56,6 +56,9 @@ class Alert(Job):
     enabled = models.BooleanField(default=True)
     #: Changes with each write, so that an evaluation of the former alert changes nothing.
     version = models.UUIDField(default=uuid4, editable=False)
+    #: Of the secret that signs webhooks. The former one signs too until its end.
+    secret_number = models.PositiveIntegerField(default=1, db_default=1)
+    previous_ends_at = models.DateTimeField(null=True)
     created_at = models.DateTimeField(default=now)
     modified_at = models.DateTimeField(default=now)
     #: The last evaluation: when, the number (null without enough data), what the days before the window have

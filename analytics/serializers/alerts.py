@@ -10,6 +10,7 @@ from django.conf import settings
 from rest_framework import serializers
 
 from accounts.serializers.fields import EmailField
+from accounts.serializers.pats import Rotation
 from analytics.alerts.kinds import TENANT_KINDS
 from analytics.alerts.storing import MAX_CHANNELS
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions
@@ -98,3 +99,7 @@ class AlertBody(StrictSerializer):
     channels = serializers.ListField(child=AlertChannelBody(), min_length=1, max_length=MAX_CHANNELS)
     quietHours = AlertQuietHoursBody(required=False, allow_null=True)
     enabled = JsonBooleanField(required=False, default=True)
+
+
+class AlertRotation(Rotation):
+    """How long messages have a signature by the former secret too."""

@@ -120,7 +120,7 @@ _GROUPS: Final = {
     "previewInvalidation previewTableInvalidation": pat("cache-admin"),
     "getDailyDigest getWeeklyDigest": pat("analytics:read"),
     "listAlerts getAlert listAlertHistory listAlertDeliveries": pat("analytics:read"),
-    "createAlert replaceAlert deleteAlert testAlert": TENANT_WRITE,
+    "createAlert replaceAlert deleteAlert testAlert rotateAlertSecret": TENANT_WRITE,
     "listModelExchanges": pat("config:read") | {"owner", "platform admin"},
     "listDigestPreferences (own)": OWN_READ,
     "setDigestPreference (own)": OWN_WRITE,
@@ -173,6 +173,7 @@ WITH_REASON: Final = frozenset(
             "replaceAlert",
             "deleteAlert",
             "testAlert",
+            "rotateAlertSecret",
         ),
         *(
             "notifyLogs",

@@ -230,6 +230,7 @@ REQUESTS: Final[dict[str, Callable[[Stage], Ask]]] = {
     "replaceAlert": lambda it: it.alert("PUT", body=ALERT),
     "deleteAlert": lambda it: it.alert("DELETE"),
     "testAlert": lambda it: it.alert("POST", "/test"),
+    "rotateAlertSecret": lambda it: it.alert("POST", "/rotate"),
     "approveAccess": lambda it: it.answer_staff("approve"),
     "declineAccess": lambda it: it.answer_staff("decline"),
     "createPersonalAccessToken": lambda it: Ask(

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from standardwebhooks.webhooks import Webhook
+from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
 from analytics.alerts.delivering import after_quiet_hours, delete_old_messages
-from analytics.alerts.documents import signing_secret
+from analytics.alerts.documents import signing_secrets
 from analytics.digest.preferences import readable_tenants
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
 from tenantadmin.lib.jobs.outbox import WEB
-from tests.analytics.alerts.support import make_alert, messages, read_number
+from tests.analytics.alerts.support import make_alert, messages, read_number, writer
 from tests.sending import make_all_due, send_all, set_clock
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def test_a_webhook_is_signed_by_the_standard_scheme(world: World, receiver: Rece
     assert send_all() == 1
     firing = AlertFiring.objects.get()
     ((headers, body),) = receiver.messages
-    payload = Webhook(signing_secret(alert)).verify(body, headers)
+    payload = Webhook(signing_secrets(alert)[0]).verify(body, headers)
     message = AlertDelivery.objects.get()
     assert payload == {
         "type": "alert.started",
@@ -86,6 +86,27 @@ def test_a_webhook_is_signed_by_the_standard_scheme(world: World, receiver: Rece
     assert over["data"]["endedAt"] == format_timestamp(firing.ended_at)
     assert send_all() == 0
     assert messages(alert) == [("started", "delivered"), ("ended", "delivered")]
+
+
+def test_both_secrets_sign_until_the_former_one_ends(world: World, receiver: Receiver) -> None:
+    alert = fire(world, webhook(receiver))
+    former, address = signing_secrets(alert)[0], f"/tenants/{world.tenant.pk}/alerts/{alert.pk}/rotate"
+    owner = writer(world)
+    shown = owner.post(address, {"graceSeconds": 60}).json()
+    assert shown["signingSecret"] != former
+    assert shown["formerSecretEndsAt"] > format_timestamp(now())
+    send_all()
+    ((headers, body),) = receiver.messages
+    for secret in (former, shown["signingSecret"]):
+        Webhook(secret).verify(body, headers)
+    shown = owner.post(address, {"graceSeconds": 0}).json()
+    assert shown["formerSecretEndsAt"] is None
+    read_number(alert, 0.0)
+    send_all()
+    headers, body = receiver.messages[1]
+    Webhook(shown["signingSecret"]).verify(body, headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(former).verify(body, headers)
 
 
 def test_slack_gets_its_own_json_unsigned_and_escaped(world: World, receiver: Receiver) -> None:

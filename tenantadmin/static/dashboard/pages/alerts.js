@@ -1,7 +1,7 @@
 // Alerts: which numbers are watched, who hears of them, when they fired, and how messages ended.
 
 import { call } from "../api.js";
-import { ago, count, duration, number, percent } from "../format.js";
+import { ago, count, duration, number, percent, when } from "../format.js";
 import { whenAsked } from "../forms.js";
 import { can, person } from "../people.js";
 import { staff } from "../staff.js";
@@ -176,7 +176,7 @@ export async function show(context) {
             !writes && " An admin of the tenant makes them.",
           ),
         ),
-    open && (await messages(tenant, open)),
+    open && (await messages(context, open)),
     firings.length > 0 &&
       tablePanel(
         "History",
@@ -197,8 +197,11 @@ export async function show(context) {
   );
 }
 
-/** @param {string} tenant @param {Alert} alert the panel with its messages */
-async function messages(tenant, alert) {
+/**
+ * @param {Context} context
+ * @param {Alert} alert the panel with its messages
+ */
+async function messages({ tenant, reload }, alert) {
   const { deliveries } = await call("GET /tenants/{tenant}/alerts/{alertId}/deliveries", {
     tenant,
     alertId: alert.id,
@@ -226,7 +229,22 @@ async function messages(tenant, alert) {
     ),
     alert.signingSecret &&
       alert.channels.some((channel) => channel.type === "webhook") &&
-      h("p.pad.small", "Secret for the receiver of webhooks: ", h("code", alert.signingSecret)),
+      h(
+        "p.pad.small",
+        "Secret for the receiver of webhooks: ",
+        h("code", alert.signingSecret),
+        alert.formerSecretEndsAt &&
+          ` The former secret signs too until ${when(alert.formerSecretEndsAt)}.`,
+        " ",
+        button("New secret", async () => {
+          await call("POST /tenants/{tenant}/alerts/{alertId}/rotate", {
+            tenant,
+            alertId: alert.id,
+          });
+          notify("The former secret signs too for a day. Give the receiver the new one.");
+          reload();
+        }),
+      ),
   );
 }
 
