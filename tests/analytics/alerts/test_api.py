@@ -65,6 +65,7 @@ def test_an_alert_is_created_read_changed_and_deleted(world: factories.World) ->
         "evaluatedAt": None,
         "createdAt": created["createdAt"],
         "modifiedAt": created["modifiedAt"],
+        "formerSecretEndsAt": None,
     }
     assert client.get(path(world, alert.pk)).json() == {**created, "signingSecret": secret}
     changed = {

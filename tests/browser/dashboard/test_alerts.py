@@ -81,7 +81,12 @@ def test_an_alert_is_made_tested_changed_and_deleted(
         expect(messages.first).to_contain_text("delivered")
         expect(row).to_contain_text("now 2 statements; since just now")
         expect(page.locator("[aria-label=History] tbody tr")).to_contain_text("2 statements")
-        expect(page.locator("main code")).to_contain_text("whsec_")
+        secret = page.locator("main code")
+        expect(secret).to_contain_text("whsec_")
+        former = secret.inner_text()
+        page.get_by_role("button", name="New secret").click()
+        expect(secret).not_to_have_text(former)
+        expect(page.locator("main")).to_contain_text("The former secret signs too until")
 
         row.get_by_role("button", name="Change").click()
         expect(dialog.get_by_label("Address").nth(1)).to_have_value("https://hooks.example.org/secret")
