@@ -258,9 +258,9 @@ export async function show({ tenant, signal, reload, guard }) {
           ),
         ),
         field(
-          "Views and the tables that they read",
+          "Views",
           get.views,
-          "view = table, table, one on each line: results of a view are stale and personal with its tables.",
+          "view = table, table, one on each line. Results of a view are stale and personal with the tables that it reads.",
         ),
         field(
           "Tables that differ per user",
