@@ -65,4 +65,8 @@ class Migration(migrations.Migration):
             model_name='proposal',
             index=models.Index(fields=['resource_id', 'person'], name='proposal_of_resource'),
         ),
+        migrations.AddIndex(
+            model_name='proposal',
+            index=models.Index(fields=['-created_at', '-id'], name='proposal_by_time'),
+        ),
     ]

@@ -20,8 +20,8 @@ class Mail(Message):
 
     mail_id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
     #: The tenant that it is about, if any.
-    tenant_id = models.UUIDField(null=True)
-    to = models.EmailField(max_length=320)
+    tenant_id = models.UUIDField(null=True, db_index=True)
+    to = models.EmailField(max_length=320, db_index=True)
     subject = models.TextField()
     text = models.TextField()
     html = models.TextField()

@@ -46,7 +46,10 @@ class Proposal(Pending):
 
     class Meta:
         ordering = ("-created_at", "-id")
-        indexes = (models.Index(fields=["resource_id", "person"], name="proposal_of_resource"),)
+        indexes = (
+            models.Index(fields=["resource_id", "person"], name="proposal_of_resource"),
+            models.Index(fields=["-created_at", "-id"], name="proposal_by_time"),
+        )
 
     def __str__(self) -> str:
         return f"{self.effect} {self.person}"

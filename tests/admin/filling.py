@@ -52,9 +52,14 @@ def _referred(model: type[models.Model]) -> set[Any]:
 
 
 def _columns(model: type[models.Model]) -> list[Any]:
-    """Return the fields to fill: not the key, and no reference to another package's table."""
+    """Return the fields to fill: not the key, and no reference to another package's table or to its own."""
     fields: list[Any] = [field for field in model._meta.concrete_fields if not field.auto_created]
-    return [it for it in fields if not it.is_relation or it.related_model._meta.app_label in OURS]
+    return [
+        it
+        for it in fields
+        if not it.is_relation
+        or (it.related_model not in {None, model} and it.related_model._meta.app_label in OURS)
+    ]
 
 
 def _fill(model: type[models.Model], rows: int) -> None:
