@@ -138,7 +138,8 @@ def create_own_pat(principal: Principal, *, email: str, wanted: PatRequest) -> C
     _require_no_foreign_logs(principal, owner=owner, scopes=wanted.scopes)
     _require_within(principal, wanted)
     store = partial(store_pat, owner, wanted, actor=principal.email, maker=principal)
-    [(pat, text)] = change_readers(Author.of(principal), ActOnToken(owner, wanted.has_wildcard, store))
+    made = ActOnToken(owner, wanted.has_wildcard, store, _tenants_shown(principal, owner, wanted))
+    [(pat, text)] = change_readers(Author.of(principal), made)
     return CreatedPatDocument.of(pat, owner=owner.email, token=text)
 
 
@@ -218,7 +219,8 @@ def rotate_secret(
     _require_no_foreign_logs(principal, owner=owner, scopes=held.scopes)
     _require_within(principal, held)
     rotate = partial(rotate_pat, pat, grace=grace, actor=principal.email)
-    [rotated] = change_readers(Author.of(principal), ActOnToken(owner, held.has_wildcard, rotate))
+    made = ActOnToken(owner, held.has_wildcard, rotate, _tenants_shown(principal, owner, held))
+    [rotated] = change_readers(Author.of(principal), made)
     if rotated is None:
         raise _unknown_pat()
     return CreatedPatDocument.of(rotated[0], owner=owner.email, token=rotated[1])
@@ -301,13 +303,23 @@ def _require_scopes(owner: Rights, wanted: PatRequest) -> None:
 
 
 def _require_no_foreign_logs(principal: Principal, *, owner: User, scopes: frozenset[Scope]) -> None:
-    """Refuse to show a platform admin the secret of another user's token that reads raw logs or runs SQL.
+    """Refuse to show a platform admin the secret of another user's token that tells of users.
 
     Raises:
         Forbidden: with who may.
     """
-    if owner.pk != principal.rights.user_id and scopes & MEMBERS_ONLY:
-        raise Forbidden("Only members themselves make tokens for the raw logs and SQL of their tenants.")
+    if owner.pk != principal.rights.user_id and scopes & (MEMBERS_ONLY | {Scope.ANALYTICS_USERS}):
+        raise Forbidden(
+            "Only members themselves make tokens for the raw logs, the SQL and the users of their tenants."
+        )
+
+
+def _tenants_shown(principal: Principal, owner: User, wanted: PatRequest) -> list[UUID]:
+    """Return the tenants that another user's token names, itself or by their account."""
+    if owner.pk == principal.rights.user_id or wanted.has_wildcard:
+        return []
+    of_accounts = Tenant.objects.live().filter(account__in=wanted.accounts)
+    return sorted({*map(UUID, wanted.tenants), *of_accounts.values_list("pk", flat=True)})
 
 
 def _require_within(principal: Principal, wanted: PatRequest) -> None:

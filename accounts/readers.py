@@ -533,6 +533,13 @@ ONLY_OWNERS_ADD: Final = (
 )
 
 
+#: Why staff make no tokens of members of such a tenant.
+ONLY_THEIR_OWN_TOKENS: Final = (
+    "The owners of this tenant approve the access of staff, so only members themselves make and rotate "
+    "their tokens for it."
+)
+
+
 def record_membership(
     email: str,
     tenant_id: UUID,
@@ -632,7 +639,13 @@ class GiveGrant(Change):
         return list(live.values_list("pk", flat=True))
 
     def is_own(self, principal: Principal) -> bool:
-        return _owns(principal, self.grant)
+        """A platform admin who owns the resource gives by that what its memberships give, and no more."""
+        if not _owns(principal, self.grant):
+            return False
+        rights, given = principal.rights, {Scope(it) for it in self.grant.permissions}
+        return not rights.is_platform_admin or all(
+            given <= rights.from_membership(tenant_id) for tenant_id in self.tenants()
+        )
 
     def judge(self, author: Author, approval: Approval) -> Iterator[Need]:  # noqa: ARG002
         grant, latest = self.grant, now() + MAX_STAFF_GRANT
@@ -829,17 +842,33 @@ class DeleteUser(_OfUser):
 
 @dataclass(slots=True)
 class ActOnToken(Change):
-    """Make, rotate or revoke a personal access token, with ``act``. A user's own is no change for others."""
+    """Make, rotate or revoke a personal access token, with ``act``. A user's own is no change for others.
+
+    ``tenant_ids`` are those that the caller gets a secret for.
+    """
 
     owner: User
     has_wildcard: bool
     act: Callable[[], Any]
+    tenant_ids: Collection[UUID] = ()
+
+    def tenants(self) -> Iterable[UUID]:
+        return self.tenant_ids
 
     def is_own(self, principal: Principal) -> bool:
         return self.owner.pk == principal.rights.user_id and not self.has_wildcard
 
     def asks_for_proof(self, principal: Principal) -> bool:  # noqa: ARG002
         return True
+
+    def judge(self, author: Author, approval: Approval) -> Iterator[Need]:  # noqa: ARG002
+        if approval.required.intersection(self.tenant_ids):
+            raise Forbidden(ONLY_THEIR_OWN_TOKENS)
+        yield from ()
+
+    def told(self) -> Iterator[tuple[UUID, str]]:
+        for tenant_id in self.tenant_ids:
+            yield tenant_id, f"Staff have made or rotated a personal access token of {self.owner.email}."
 
     def write(self, author: Author) -> Any:  # noqa: ARG002
         return self.act()

@@ -238,8 +238,8 @@ def test_accounts_must_be_owned_by_the_owner(world: factories.World) -> None:
 
 def test_a_platform_admin_gets_no_token_for_the_logs_of_others(world: factories.World) -> None:
     admin, own = signed_in(world.platform_admin), signed_in(world.owner)
-    message = "Only members themselves make tokens for the raw logs and SQL of their tenants."
-    for scope in ("logs:read", "logs:query"):
+    message = "Only members themselves make tokens for the raw logs, the SQL and the users of their tenants."
+    for scope in ("logs:read", "logs:query", "analytics:users"):
         refused = admin.post(OWN, body(world, scopes=["config:read", scope]))
         assert (refused.status_code, refused.json()["message"]) == (403, message)
         made = own.post(OWN, body(world, scopes=["config:read", scope])).json()

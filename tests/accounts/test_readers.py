@@ -122,6 +122,32 @@ class TestApprovalRequired:
         Membership.objects.filter(user=world.member).update(role="owner")
         assert outcome(admin.put(memberships(world.owner), [])) == 200
 
+    def test_an_admin_who_owns_the_account_gives_no_more_than_its_memberships(
+        self, world: factories.World, admin: ApiClient
+    ) -> None:
+        world.account.owners.add(world.platform_admin)
+        clear_principal_cache()
+        assert outcome(admin.post("/config/grants", grant_on("account", world.account.pk))) == NEEDED
+        assert not PermissionGrant.objects.exists()
+
+    def test_staff_make_no_tokens_of_members(self, world: factories.World, admin: ApiClient) -> None:
+        path = "/users/owner@example.org/tokens"
+        own = signed_in(world.owner)
+        for place in (
+            {"tenants": [str(world.tenant.pk)]},
+            {"tenants": [], "accounts": [str(world.account.pk)]},
+        ):
+            wanted = {"name": "x", "scopes": ["config:read"], **place}
+            made = own.post(path, wanted).json()
+            for asked in (
+                partial(admin.post, path, wanted),
+                partial(admin.post, f"{path}/{made['id']}/rotate"),
+            ):
+                refused = asked()
+                assert outcome(refused) == (403, "forbidden")
+                assert "only members themselves make and rotate" in refused.json()["message"]
+            assert admin.delete(f"{path}/{made['id']}").status_code == 200
+
     def test_the_site_follows_it(self, world: factories.World) -> None:
         rights = [it for it in rights_on(world.tenant).rows if it.what == "owner"]
         with pytest.raises(Forbidden, match="neither remove nor demote"):
@@ -279,6 +305,15 @@ class TestElsewhere:
         # Owners are not told what they do themselves, nor of what changes nothing.
         _, mails = outbox(partial(signed_in(world.owner).put, path, entry(world.tenant, "member")))
         assert mails == []
+
+    def test_owners_are_told_of_tokens_that_staff_make_for_members(
+        self, world: factories.World, admin: ApiClient, outbox: Callable[..., Any]
+    ) -> None:
+        wanted = {"name": "x", "scopes": ["config:read"], "tenants": [str(world.tenant.pk)]}
+        made, mails = outbox(partial(admin.post, "/users/member@example.org/tokens", wanted))
+        assert outcome(made) == 201
+        assert [it.to for it in mails] == [["owner@example.org"]]
+        assert "Staff have made or rotated a personal access token of member@example.org." in mails[0].body
 
     def test_grants_of_staff_end(self, world: factories.World, admin: ApiClient) -> None:
         made = admin.post("/config/grants", grant_on("tenant", world.tenant.pk)).json()
