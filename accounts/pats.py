@@ -318,7 +318,7 @@ def _tenants_shown(principal: Principal, owner: User, wanted: PatRequest) -> lis
     """Return the tenants that another user's token names, itself or by their account."""
     if owner.pk == principal.rights.user_id or wanted.has_wildcard:
         return []
-    of_accounts = Tenant.objects.live().filter(account__in=wanted.accounts)
+    of_accounts = Tenant.objects.live().filter(account__in=map(UUID, wanted.accounts))
     return sorted({*map(UUID, wanted.tenants), *of_accounts.values_list("pk", flat=True)})
 
 

@@ -182,6 +182,11 @@ def test_files_have_shared_parts_and_variables(tmp_path: Path) -> None:
         ("tenant: t\nrules: [{id: a, name: 2026-13-28}]", "month must be"),
         ("tenant: t\nrules: [{id: a, ttlSeconds: .inf}]", "/rules/0/ttlSeconds: inf is no number"),
         ("tenant: t\nrules: [{id: a, conditions: {1: x}}]", "/rules/0/conditions: the name 1 is no text"),
+        ('tenant: t\nrules: [{id: a, name: "\\ud800"}]', "/rules/0/name: it holds half of a character"),
+        (
+            f"tenant: t\nrules: [{{id: a, ttlSeconds: 0x{'f' * 4000}}}]",
+            "/rules/0/ttlSeconds: the number is too large",
+        ),
         ("tenant: t\nvariables: [a]\nrules: []", "'variables' must be"),
         ("tenant: t\nrules: [&a {id: a, conditions: *a}]", "/rules/0/conditions: it contains itself"),
     ],

@@ -70,12 +70,12 @@ async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
         return pages
 
     answers["sizes"] = []
-    await call("list_tenants")
+    await call("list_tenants", start=None)
     await call_all("overview")
     year = await call_all("savings", first="2025-03-01", last="2026-03-01")
     answers["days"] = [day for page in year for day in page.get("days", [])]
-    await call_all("savings", **DAYS)
-    await call_all("traffic", **DAYS, status=None, rule=None, cursor=None)
+    await call_all("savings", **DAYS, step=None)
+    await call_all("traffic", **DAYS, status=None, rule=None, cursor=None, limit=None)
     columns = "standardizedSql, userName, 12345678901234567.10 AS exact, 0.50 AS half"
     await call_all("sql", statement=f"SELECT {columns} FROM proxy_logs ORDER BY 1")
     await call_all("explain", log_id=log_id)

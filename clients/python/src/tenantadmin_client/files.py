@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 #: A variable, or the escape of what would begin one.
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$\$\{")
 _MEMBERS = frozenset({"tenant", "variables", "rules"})
+#: The service takes no larger integer.
+_LARGEST = 2**63 - 1
 #: Files that are read as rules, by the end of their names.
 SUFFIXES = frozenset({".yaml", ".yml", ".json"})
 
@@ -172,16 +174,34 @@ def _check_json(path: Path, value: object, place: str, parents: tuple[int, ...])
     parents = (*parents, id(value))
     if isinstance(value, dict):
         for key, part in value.items():
-            if not isinstance(key, str):
+            if not isinstance(key, str) or not _is_text(key):
                 raise FileError(f"{path}: {place}: the name {key!r} is no text. Write it in quotes.")
             _check_json(path, part, f"{place}/{key}", parents)
     elif isinstance(value, list):
         for index, part in enumerate(value):
             _check_json(path, part, f"{place}/{index}", parents)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise FileError(f"{path}: {place}: {value} is no number of JSON")
-    elif value is not None and not isinstance(value, (str, int, float)):
-        raise FileError(f"{path}: {place}: a {type(value).__name__} is no value of JSON. Write it in quotes.")
+    elif reason := _not_json(value):
+        raise FileError(f"{path}: {place}: {reason}")
+
+
+def _not_json(value: object) -> str | None:
+    """Return why a value that has no parts is none of JSON, or None if it is one."""
+    if isinstance(value, str):
+        return None if _is_text(value) else "it holds half of a character, a surrogate"
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{value} is no number of JSON"
+    if isinstance(value, int):
+        return None if abs(value) <= _LARGEST else "the number is too large"
+    return None if value is None else f"a {type(value).__name__} is no value of JSON. Write it in quotes."
+
+
+def _is_text(value: str) -> bool:
+    """Return False if a text cannot be sent: YAML and JSON have escapes of surrogates."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _rules(

@@ -41,7 +41,8 @@ Tenant = Annotated[str, Field(description="The id of a tenant, from list_tenants
 First = Annotated[str, Field(description="The first day, YYYY-MM-DD.")]
 Last = Annotated[str, Field(description="The last day, YYYY-MM-DD; it counts too.")]
 Start = Annotated[
-    int, Field(ge=0, description="Leaves out so many elements of each list: `next` of the last answer.")
+    int | None,
+    Field(ge=0, description="Leaves out so many elements of each list: `next` of the last answer."),
 ]
 Status = Literal[
     "HIT",
@@ -128,11 +129,15 @@ class Tools:
         tenant: Tenant,
         first: First,
         last: Last,
-        step: Annotated[Literal["day", "month"], Field(description="What a row of the answer is.")] = "day",
+        step: Annotated[
+            Literal["day", "month"] | None, Field(description="What a row of the answer is.")
+        ] = "day",
         start: Start = 0,
     ) -> str:
         """Show what the cache saved of the warehouse's bill, at most 366 days."""
-        return self._ask(ctx, lambda client: client.savings(tenant, first=first, last=last, step=step), start)
+        return self._ask(
+            ctx, lambda client: client.savings(tenant, first=first, last=last, step=step or "day"), start
+        )
 
     def traffic(
         self,
@@ -150,7 +155,7 @@ class Tools:
         statement: Annotated[
             str | None, Field(description="Only requests whose SQL contains this text.")
         ] = None,
-        limit: Annotated[int, Field(ge=1, le=_MAX_ELEMENTS, description="Requests of one page.")] = 50,
+        limit: Annotated[int | None, Field(ge=1, le=_MAX_ELEMENTS, description="Requests of one page.")] = 50,
         cursor: Annotated[
             str | None, Field(description="`cursor` in `_links.next` of the page before this one.")
         ] = None,
@@ -159,7 +164,9 @@ class Tools:
         """List requests of the log, newest first."""
         given = {"from": first, "to": last, "status": status, "rule": rule, "statement": statement}
         params = {
-            name: value for name, value in {**given, "cursor": cursor, "limit": f"{limit}"}.items() if value
+            name: value
+            for name, value in {**given, "cursor": cursor, "limit": f"{limit or 50}"}.items()
+            if value
         }
         return self._get(ctx, _tenant(tenant, "/requests"), params, start=start)
 
@@ -254,18 +261,23 @@ class Tools:
         return self._get(ctx, _tenant(tenant, "/query/schema"))
 
     def _get(
-        self, ctx: Context[Any, Any], path: str, params: dict[str, str] | None = None, *, start: int = 0
+        self,
+        ctx: Context[Any, Any],
+        path: str,
+        params: dict[str, str] | None = None,
+        *,
+        start: int | None = 0,
     ) -> str:
         return self._ask(ctx, lambda client: client.request("GET", path, params=params).json(), start)
 
-    def _ask(self, ctx: Context[Any, Any], run: Callable[[Client], Any], start: int = 0) -> str:
+    def _ask(self, ctx: Context[Any, Any], run: Callable[[Client], Any], start: int | None = 0) -> str:
         """Return the result of ``run`` as JSON, with the elements of its lists from ``start`` on that fit.
 
         Raises:
             ToolError: the agent reads its message.
         """
         try:
-            return _page(run(self._client_of(ctx)), start)
+            return _page(run(self._client_of(ctx)), start or 0)
         except ApiError as error:
             details = json.dumps(error.details) if error.details else ""
             raise ToolError(f"{error} {details}".strip()) from error
