@@ -63,7 +63,7 @@ def test_a_form_and_a_token_of_a_pat(world: factories.World) -> None:
 def test_what_libraries_of_oauth_send_besides_is_ignored(world: factories.World) -> None:
     more = {"client_id": "x", "scope": "config:write"}
     secret = factories.pat_secret(world.owner, "config:read", tenants=[str(world.tenant.pk)])
-    token = Client().post("/oauth/token", {"grant_type": "pat_exchange", "pat": secret, **more})
+    token = ApiClient().post("/oauth/token", {"grant_type": "pat_exchange", "pat": secret, **more})
     assert token.status_code == 200
     caller = ApiClient(token.json()["access_token"])
     asked = caller.post("/oauth/introspect", {"token": token.json()["access_token"], **more})
