@@ -257,6 +257,40 @@ def test_rules_are_edited_with_lint_compared_and_published(
         page.wait_for_selector(f".chosen:has-text('restored revision {newest - 1}')")
 
 
+def test_what_hurts_is_published_by_the_name_of_the_rule(
+    demo: Demo, home: str, open_as: Callable[..., Any]
+) -> None:
+    """And a replay of it is offered first."""
+
+    def add(text: str) -> str:
+        rules = json.loads(text)
+        more = {"id": "writes", "name": "All writes", "action": "cache", "varyBy": ["userName"]}
+        more |= {"ttlSeconds": 60, "conditions": {"isDataChange": True}}
+        return json.dumps([*rules, more], indent=2)
+
+    with open_as(demo.owner, home, f"/t/{demo.tenant}/rules") as dashboard:
+        page = dashboard.page
+        page.click("text=Edit as JSON")
+        page.wait_for_selector("text=no findings")
+        edit(page, add)
+        page.wait_for_selector(".findings >> text=has no effect if it is served from the cache")
+        page.click("text=Review and publish")
+        dialog = page.locator("dialog")
+        expect(dialog).to_contain_text("What All writes does can hurt:")
+        expect(dialog.get_by_role("button", name="Replay them first")).to_be_visible()
+        publish = dialog.locator(".button.danger")
+        expect(publish).to_be_disabled()
+        expect(dialog.get_by_role("status")).to_have_text("Type the name of each rule that can hurt.")
+        name = dialog.get_by_label("Type All writes to publish it all the same")
+        name.fill("All")
+        expect(publish).to_be_disabled()
+        name.fill("All writes")
+        expect(publish).to_be_enabled()
+        dialog.get_by_role("button", name="Cancel").click()
+        edit(page, lambda text: json.dumps(json.loads(text)[:-1], indent=2))
+        page.wait_for_selector("text=no findings")
+
+
 def test_a_simple_rule_is_made_and_changed_by_form(
     demo: Demo, home: str, open_as: Callable[..., Any]
 ) -> None:
