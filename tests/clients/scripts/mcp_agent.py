@@ -85,7 +85,9 @@ async def ask(client: Any, tenant: str, log_id: str) -> dict[str, Any]:
     draft = await call("draft_rules", tenant=tenant, name="By an agent", rules=[*RULES, *answers["live"]])
     draft_id = draft.get("draftId", "none")
     await call_all("diff_draft", draft=draft_id)
-    await call_all("replay_draft", draft=draft_id, **DAYS)
+    await call("replay_draft", tenant=tenant, draft=draft_id, **DAYS)
+    replay_id = answers["replay_draft"].get("replayId")
+    await call_all("replay_draft", draft=draft_id, replay=replay_id, **DAYS)
     return answers
 
 

@@ -244,9 +244,14 @@ class Tools:
         draft: Draft,
         first: First,
         last: Last,
+        replay: Annotated[
+            str | None, Field(description="`replayId` of the answer whose next page this is.")
+        ] = None,
         start: Start = 0,
     ) -> str:
         """Replay a draft over the log of some days: hits, saved time, risk, best hour to publish."""
+        if replay is not None:
+            return self._get(ctx, _tenant(tenant, f"/replays/{quote(replay, safe='')}"), start=start)
         return self._ask(
             ctx, lambda client: client.replay(tenant, draft=draft, first=first, last=last, wait=120), start
         )
