@@ -264,9 +264,10 @@ def test_what_hurts_is_published_by_the_name_of_the_rule(
 
     def add(text: str) -> str:
         rules = json.loads(text)
-        more = {"id": "writes", "name": "All writes", "action": "cache", "varyBy": ["userName"]}
-        more |= {"ttlSeconds": 60, "conditions": {"isDataChange": True}}
-        return json.dumps([*rules, more], indent=2)
+        more = {"conditions": {"isDataChange": True}, "varyBy": ["userName"], "ttlSeconds": 60}
+        return json.dumps(
+            [*rules, {"id": "writes", "name": "All writes", "action": "cache", **more}], indent=2
+        )
 
     with open_as(demo.owner, home, f"/t/{demo.tenant}/rules") as dashboard:
         page = dashboard.page
