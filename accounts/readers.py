@@ -639,12 +639,12 @@ class GiveGrant(Change):
         return list(live.values_list("pk", flat=True))
 
     def is_own(self, principal: Principal) -> bool:
-        """A platform admin who owns the resource gives by that what its memberships give, and no more."""
+        """A platform admin who owns the resource gives by that what it has as an owner of each tenant."""
         if not _owns(principal, self.grant):
             return False
         rights, given = principal.rights, {Scope(it) for it in self.grant.permissions}
         return not rights.is_platform_admin or all(
-            given <= rights.from_membership(tenant_id) for tenant_id in self.tenants()
+            given | {Scope.USERS_WRITE} <= rights.from_membership(tenant_id) for tenant_id in self.tenants()
         )
 
     def judge(self, author: Author, approval: Approval) -> Iterator[Need]:  # noqa: ARG002

@@ -128,6 +128,13 @@ class TestApprovalRequired:
         world.account.owners.add(world.platform_admin)
         clear_principal_cache()
         assert outcome(admin.post("/config/grants", grant_on("account", world.account.pk))) == NEEDED
+        # Access for a limited time makes no owner.
+        until = now() + dt.timedelta(hours=1)
+        Membership.objects.create(
+            user=world.platform_admin, tenant=world.tenant, role="member", ends_at=until
+        )
+        clear_principal_cache()
+        assert outcome(admin.post("/config/grants", grant_on("account", world.account.pk))) == NEEDED
         assert not PermissionGrant.objects.exists()
 
     def test_staff_make_no_tokens_of_members(self, world: factories.World, admin: ApiClient) -> None:
