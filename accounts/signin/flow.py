@@ -36,6 +36,7 @@ from tenantadmin.lib.core.timestamps import now
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Mapping
+    from typing import Self
     from uuid import UUID
 
     from accounts.access.credentials import IssuedToken
@@ -87,6 +88,13 @@ class SignIn(JsonStruct, rename=None):
     refresh_token: str
     expires_in: int
 
+    @classmethod
+    def of_session(cls, issued: IssuedToken, refresh_token: str) -> Self:
+        """Return the tokens of `open_session`."""
+        return cls(
+            access_token=issued.access_token, refresh_token=refresh_token, expires_in=issued.expires_in
+        )
+
 
 def complete_sign_in(identity: Identity, device: Device) -> SignIn:
     """Create or update the user behind ``identity``, and start a session, in one transaction.
@@ -110,41 +118,14 @@ def complete_sign_in(identity: Identity, device: Device) -> SignIn:
             create_first_tenant(user)
         end_links(email)
         way = Way.PROVIDER if identity.provider else Way.LINK
-        return start_session(
+        session = open_session(
             user,
             device,
             provider=identity.provider,
             assurance=Assurance(amr={way: time.time()}),
             ways={"provider": identity.provider or "link"},
         )
-
-
-def start_session(
-    user: User,
-    device: Device,
-    *,
-    provider: str = "",
-    assurance: Assurance,
-    ways: Mapping[str, str],
-    is_step_up: bool = False,
-    is_staff: bool = False,
-) -> SignIn:
-    """Start a session of the API. ``ways`` says for the event how it was proven.
-
-    The session of a step-up needs no new proof, so the client may start as many as it likes. ``is_staff``
-    marks the session as begun by staff to look at a customer's tenant: its tokens and events say so, and the
-    PATs that it makes name one tenant and end with it.
-    """
-    grant, refresh_token = open_session(
-        user,
-        device,
-        provider=provider,
-        assurance=assurance,
-        ways=ways,
-        is_step_up=is_step_up,
-        is_staff=is_staff,
-    )
-    return SignIn(access_token=grant.access_token, refresh_token=refresh_token, expires_in=grant.expires_in)
+        return SignIn.of_session(*session)
 
 
 def open_session(
@@ -158,9 +139,14 @@ def open_session(
     is_staff: bool = False,
     tenant_id: UUID | None = None,
 ) -> tuple[IssuedToken, str]:
-    """Start a session as `start_session` does; return its first access token and its refresh token.
+    """Start a session of the API. Return its first access token and its refresh token.
 
-    ``tenant_id`` is the customer's tenant that staff look at in the session, for its event.
+    Args:
+        ways: how it was proven, for the event.
+        is_step_up: it needs no new proof, so the client may start as many as it likes.
+        is_staff: staff began it to look at a customer's tenant. Its tokens and events say so, and the PATs
+            that it makes name one tenant and end with it.
+        tenant_id: the customer's tenant, for the event.
     """
     with transaction.atomic():
         repeats = None

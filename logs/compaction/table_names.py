@@ -47,7 +47,7 @@ class TableNames:
 
     @classmethod
     def of(cls, counted: Iterable[tuple[str, int]], *, complete: bool = True) -> TableNames:
-        """Return those of the counted names that fit. The most frequent ones come first."""
+        """Return the most frequent of the counted names, as many as fit."""
         kept: dict[str, int] = {}
         size = 0
         for name, count in sorted(counted, key=lambda item: (-item[1], item[0])):

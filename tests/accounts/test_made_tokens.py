@@ -20,7 +20,7 @@ from accounts.access.credentials import (
 from accounts.access.rights import clear_principal_cache
 from accounts.models import Event, Membership, PersonalAccessToken, RefreshToken, User
 from accounts.sessions import delete_ended_sessions
-from accounts.signin.flow import Device, start_session
+from accounts.signin.flow import Device, SignIn, open_session
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
@@ -126,7 +126,7 @@ class TestOfTokens:
 class TestOfSessionsOfStaff:
     @pytest.fixture
     def session(self, world: factories.World) -> RefreshToken:
-        start_session(
+        open_session(
             world.platform_admin, Device(), assurance=Assurance(amr={}), ways={"provider": "x"}, is_staff=True
         )
         return RefreshToken.objects.get(user=world.platform_admin)
@@ -139,9 +139,10 @@ class TestOfSessionsOfStaff:
         return ApiClient(exchange_pat(made.json()["token"]).access_token)
 
     def test_it_is_marked_in_its_token_and_events(self, world: factories.World) -> None:
-        signed = start_session(
+        opened = open_session(
             world.platform_admin, Device(), assurance=Assurance(amr={}), ways={}, is_staff=True
         )
+        signed = SignIn.of_session(*opened)
         claims = jwt.decode(signed.access_token, options={"verify_signature": False})
         assert claims["staff"] is True
         after = Event.objects.filter(kind="sign-in.succeeded").values_list("after", flat=True).get()

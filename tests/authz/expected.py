@@ -67,7 +67,7 @@ _GROUPS: Final = {
     "rotatePersonalAccessToken": ADMINS,
     "deleteUser deleteUser (own) replaceRoles replaceRoles (own) mergeRoles mergeRoles (own)": ADMINS,
     "appendMemberships": pat("users:write") | {"owner", "platform admin"},
-    # A platform admin does not make itself a member. To append what is there changes nothing.
+    # A platform admin cannot make itself a member. A PATCH with its present memberships changes nothing.
     "appendMemberships (own)": pat("users:write") | {"owner", "staff with access"},
     "replaceMemberships": pat("users:write") | {"owner", "platform admin"},
     "replaceMemberships (own)": pat("users:write") | ELSEWHERE | {"owner", "platform admin"},

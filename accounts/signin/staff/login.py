@@ -31,11 +31,12 @@ from accounts.models import User
 from accounts.signin.callback import prove_identity
 from accounts.signin.flow import (
     Identity,
+    SignIn,
     check_identity,
     find_identity,
     find_user,
     link_identity,
-    start_session,
+    open_session,
 )
 from accounts.signin.links import find_link, look_at_link, request_link, use_link
 from accounts.signin.providers import authorization_url
@@ -52,7 +53,7 @@ from tenantadmin.lib.core.errors import ApiError, Forbidden
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-    from accounts.signin.flow import Device, SignIn
+    from accounts.signin.flow import Device
     from accounts.signin.state import PendingSignIn
 
 
@@ -113,7 +114,8 @@ def step_up(request: HttpRequest, *, device: Device) -> SignIn | HttpResponse:
     if is_reauthentication_required(request, app="allauth.mfa"):
         return confirm_sign_in(request, target=request.get_full_path())
     ways = ways_used(request, user)
-    return start_session(user, device, assurance=assurance_of(request), ways=ways, is_step_up=True)
+    session = open_session(user, device, assurance=assurance_of(request), ways=ways, is_step_up=True)
+    return SignIn.of_session(*session)
 
 
 @never_cache
