@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import os
 from pathlib import Path
@@ -16,6 +15,7 @@ from django.test import Client, TransactionTestCase
 
 from accounts import budgets
 from accounts.access.rights import clear_principal_cache
+from tenantadmin.lib.core.forks import freeze_objects
 from tests.emptying import empty_database
 from tests.objects import use_store
 from tests.rights_guard import require_readers
@@ -41,8 +41,7 @@ hypothesis.settings.load_profile("repeatable")
 def pytest_collection_finish() -> None:
     # The tests themselves are half a million objects. A full collection looks at each, which takes as long as
     # the lint of a large ruleset may, and counts as processor time of whatever runs then.
-    gc.collect()
-    gc.freeze()
+    freeze_objects()
 
 
 class ApiClient:

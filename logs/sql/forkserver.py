@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from logs.sql import child, sandbox, wire
+from tenantadmin.lib.core.forks import freeze_objects
 
 #: The signals that ended the last processes, by process id; 0 for a process that exited.
 _signals: OrderedDict[int, int] = OrderedDict()
@@ -35,10 +36,9 @@ def main(control_descriptor: int) -> None:
     control = socket.socket(fileno=control_descriptor)
     connection = child.connect()
     child.warm_up(connection)
-    gc.collect()
+    freeze_objects()
     # A query process ends before it needs garbage collection, which would only copy shared pages of memory.
     gc.disable()
-    gc.freeze()
     poll = select.poll()
     poll.register(control, select.POLLIN)
     while True:

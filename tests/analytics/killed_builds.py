@@ -21,6 +21,7 @@ from typing import Any, Final
 import django
 from django.conf import settings
 
+from tenantadmin.lib.core.forks import freeze_objects
 from tenantadmin.lib.objectstore import LocalStore, default_store, storage_settings
 
 _WRITING: Final = re.compile(r'(INSERT INTO|UPDATE|DELETE FROM) "(\w+)"')
@@ -37,8 +38,7 @@ def main(database: str, store_url: str) -> None:
     # Every document becomes an object of its own.
     store.INLINE_BYTES = 0  # type: ignore[misc]
     # Garbage collection in a child would copy the memory that it shares with its parent.
-    gc.collect()
-    gc.freeze()
+    freeze_objects()
     gc.disable()
     for line in sys.stdin:
         reading, writing = os.pipe()

@@ -49,3 +49,9 @@ def test_freed_blocks_go_back_to_the_system() -> None:
     assert kept["default"] > 40
     # The others keep what was freed.
     assert pools["set"] == "system"
+
+
+def test_a_process_whose_objects_are_frozen_ends_without_an_error() -> None:
+    program = "import duckdb; from tenantadmin.lib.core.forks import freeze_objects; freeze_objects()"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stderr) == (0, "")
