@@ -52,7 +52,8 @@ test-slow: .venv/dev.stamp ## Run the tests that take more than a second each, i
 
 # Tests of what is compiled, and the rules.
 IMAGE_TESTS = tests/tosapp tests/rules tests/accounts/test_tokens*.py tests/accounts/test_signin*.py \
-	tests/tenantadmin/lib/core/test_memory.py tests/logs/test_convert.py tests/logs/test_entries.py tests/logs/test_writer.py tests/logs/sql/test_guard.py
+	tests/tenantadmin/lib/core/test_memory.py \
+	tests/logs/test_convert.py tests/logs/test_entries.py tests/logs/test_writer.py tests/logs/sql/test_guard.py
 
 test-image: $(IMAGE)/stamp ## Run a part of the tests on the newest Python that is there
 	@$(IMAGE)/bin/python -m pytest $(PARALLEL) -p no:cacheprovider $(IMAGE_TESTS) $(ARGS)
