@@ -117,7 +117,7 @@ screenshots: .venv/dev.stamp ## Take the pictures of the documentation anew, fro
 contract: .venv/dev.stamp ## Write the text of the contract, and the generated parts of the documents, from the code
 	$(BIN)/python -m scripts.contract > tests/contract/contract.txt
 	DJANGO_SETTINGS_MODULE=tenantadmin.settings DJANGO_DEBUG=true $(BIN)/python -m scripts.permissions > docs/permissions.md
-	$(BIN)/python -m scripts.queries docs/analytics.md docs/savings.md
+	$(BIN)/python -m scripts.queries > docs/queries.sql
 	$(BIN)/python -m logs.sql.reference docs/sql.md
 
 clients: .venv/dev.stamp $(NODE)/stamp $(PYTHON_CLIENT)/stamp $(TOOLS)/stamp $(filter .cache/sqlalchemy/2.0.%,$(SQLALCHEMY:=/stamp)) ## Check the contract with linters, and clients that are generated from it; needs Node, npm and Java

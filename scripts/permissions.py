@@ -26,31 +26,24 @@ from accounts.routes import policies
 _INTRODUCTION: Final = """\
 # Permissions
 
-`make contract` writes this page from the routes of the viewsets and `accounts/access/scopes.py`; do not
-edit it.
+`make contract` writes this page; do not edit it.
 
-A request is allowed only if both the claims of its token (scope, tenants, accounts, endpoints) and the
-database allow it. The scopes, tenants and accounts in a sign-in token are for programs that verify it
-offline; this service reads them from the database. Only the role of a platform admin must be in the token
-too. The service reads rights every few seconds, so changes of roles, memberships and grants, deactivation,
-deletion, the end of sessions and revocation also apply to existing tokens. All columns of a row apply
-together.
+A request is allowed only if both its token (scope, tenants, accounts, endpoints) and the database allow it.
+The service reads rights from the database every few seconds, so every change also applies to existing
+tokens. Only the role of a platform admin must be in a sign-in token too. Without a valid token the answer is
+401, without the right 403. A caller that may not read a user gets 403 whether the user exists or not;
+platform admins get 404 for an unknown one.
 
-A request without a valid token gets 401, and one without the right gets 403. A caller that may not read a
-user gets 403 whether the user exists or not. Platform admins get 404 for an unknown user.
-
-- **Signed in** says who may call an operation with a token from signing in or refreshing. `member`, `admin`
-  and `owner` are memberships of the tenant in the path. A guest's memberships give only the scopes marked as
-  read-only below. A delegated grant on the tenant or its account counts like a membership with the granted
-  scopes.
-- **PAT** is the scope that a personal access token must have. The token must also name the tenant or account:
-  by its id, by the tenant's account, or by a wildcard. For raw logs and SQL it must name the tenant's id. A
-  PAT never has more rights than its owner has now, and a platform admin's rights only with a wildcard.
-- **Bridge** operations are the only ones that a token with `tos_required` may call.
-- **Notes** describe further checks of the operation itself. *With a proof*: where staff must have a second
-  factor (`STAFF_SECOND_FACTOR`), a platform admin proves it in the 15 minutes before, on the session of the
-  token, and gives a reason (`X-Reason`); else 403 `second_factor_required`. A PAT cannot prove it. On a
-  session without a second factor, a platform admin has only the rights of its memberships.
+- **Signed in** says who may call the operations with a token from signing in or refreshing. `member`, `admin`
+  and `owner` are memberships of the tenant in the path. A guest's memberships give only the scopes that are
+  read-only below. A grant on the tenant or its account counts like a membership with the granted scopes.
+- **PAT** is the scope that a personal access token must have. It must also name the tenant or account: by its
+  id, by the tenant's account, or by a wildcard; for raw logs and SQL by the tenant's id. A PAT never has more
+  rights than its owner, and a platform admin's rights only with a wildcard.
+- *With a proof*: where staff must have a second factor (`STAFF_SECOND_FACTOR`), a platform admin proves it in
+  the 15 minutes before, on the session of the token, and gives a reason (`X-Reason`); else 403
+  `second_factor_required`. A PAT cannot. Without a second factor, a platform admin has only the rights of its
+  memberships.
 """
 
 
@@ -60,22 +53,29 @@ def permissions_markdown() -> str:
 
 
 def _operation_rows() -> list[str]:
-    rows = [
-        "## Operations",
-        "",
-        "| Operation | Signed in | PAT | Bridge | Notes |",
-        "|---|---|---|---|---|",
-    ]
+    """Return the table of operations: a row has all for which the same holds."""
+    operations: dict[tuple[str, ...], list[str]] = {}
     for name, policy in policies().items():
         cells = (
-            f"`{name}`",
             signed_in(policy),
             _pat(policy),
-            "yes" if policy.before_terms else "",
             "; ".join(filter(None, [policy.notes, "with a proof" if policy.needs_fresh_proof else ""])),
         )
-        rows.append("| " + " | ".join(cells) + " |")
-    return rows
+        operations.setdefault(cells, []).append(f"`{name}`")
+    before_terms = [
+        f"`{name}`"
+        for name, policy in policies().items()
+        if policy.before_terms and policy.level is not Level.PUBLIC
+    ]
+    return [
+        "## Operations",
+        "",
+        f"A token with `tos_required` may call only what needs no token, and {', '.join(before_terms)}.",
+        "",
+        "| Operations | Signed in | PAT | Notes |",
+        "|---|---|---|---|",
+        *(f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in operations.items()),
+    ]
 
 
 def signed_in(policy: Policy) -> str:
@@ -92,7 +92,7 @@ def signed_in(policy: Policy) -> str:
         Level.PLATFORM: "platform admin",
         Level.PLATFORM_PAT: "no",
         Level.ACCOUNT: "account owner, platform admin",
-        Level.USER: "see the last column",
+        Level.USER: "see notes",
         Level.SELF: "the user itself",
     }[policy.level]
 

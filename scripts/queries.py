@@ -1,31 +1,19 @@
-"""Write the published queries into the documentation of summaries.
+"""Write the published queries as one file of SQL.
 
-``make contract`` rewrites with it each block of SQL in docs/analytics.md and docs/savings.md that starts with
-the name of a query. A test fails if a page is out of date.
+``make contract`` writes docs/queries.sql with it. A test fails if the file is out of date.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from pathlib import Path
-from typing import Final
 
 from analytics.published.queries import QUERIES
 
-BLOCK: Final = re.compile(r"(?<=```sql\n)-- (\S+)\n.*?(?=```)", re.DOTALL)
 
-
-def render(page: str) -> str:
-    """Return a page with up-to-date queries.
-
-    Raises:
-        KeyError: the page names a query that does not exist.
-    """
-    return BLOCK.sub(lambda block: f"-- {block[1]}\n{QUERIES[block[1]].text}\n", page)
+def queries_file() -> str:
+    """Return the whole file: each query below its name and what it gives."""
+    return "\n".join(f"-- {name}\n-- {query.about}\n{query.text};\n" for name, query in QUERIES.items())
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        path = Path(name)
-        path.write_text(render(path.read_text()))
+    sys.stdout.write(queries_file())

@@ -1,6 +1,6 @@
 """SQL over ``proxy_logs`` for each number of the summaries. Contract: "Summary records".
 
-`QUERIES` is the only place of these queries. docs/analytics.md, ``GET /analytics/queries``, the verification
+`QUERIES` is the only place of these queries. docs/queries.sql, ``GET /analytics/queries``, the verification
 of documents and the tests read it.
 """
 
