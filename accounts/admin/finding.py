@@ -1,4 +1,4 @@
-"""Search tenants, people, accounts, FQDNs and domains by words, beginnings and ids."""
+"""Search tenants, people, accounts, FQDNs and domains by words; fields that complete names."""
 
 from __future__ import annotations
 
@@ -8,19 +8,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from django import forms
 from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db.models import Q
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
 
+from accounts.admin.base import PART, StaffPage
 from accounts.models import Account, Domain, Fqdn, Membership, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.words import words_of
+from accounts.signin.staff.sessions import PART_PARAMETER
 from tenantadmin.lib.core.emails import normalize_email
+from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.http.admin_search import MAX_RELATED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from django.db.models import QuerySet
+    from django.http import HttpRequest
+    from django.utils.safestring import SafeString
+
 
 #: Maximum number of results of each kind.
 MAX_FOUND: Final = 10
@@ -189,3 +199,55 @@ def with_start_of_id(rows: QuerySet[Any], term: str) -> QuerySet[Any]:
     if not _START_OF_ID.fullmatch(digits):
         return rows.none()
     return rows.filter(pk__range=(UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))))
+
+
+class CompletedInput(forms.TextInput):
+    """A field that completes ``people`` (to an email), ``tenants`` or ``accounts`` from words of their names.
+
+    The page's htmx fills the list of choices (`accounts.admin.finding`).
+    """
+
+    def __init__(self, kind: str, **attrs: Any) -> None:
+        self.kind = kind
+        super().__init__({"autocomplete": "off", **attrs})
+
+    def render(self, name: str, value: Any, attrs: Any = None, renderer: Any = None) -> SafeString:
+        choices = f"{name}-choices"
+        more = {
+            "list": choices,
+            # So this request does not save the session, which would overwrite what a form saved meanwhile.
+            "hx-get": f"{reverse('admin:suggestions', args=[self.kind])}?{PART_PARAMETER}=choices",
+            "hx-trigger": "input changed delay:200ms",
+            "hx-target": f"next #{choices}",
+            "hx-sync": "this:replace",
+        }
+        field = super().render(name, value, {**(attrs or {}), **more}, renderer)
+        return format_html('{}<datalist id="{}"></datalist>', field, choices)
+
+
+def split_ids(text: str) -> frozenset[str]:
+    """Return the ids in a comma-separated text."""
+    return frozenset(filter(None, (part.strip() for part in text.split(","))))
+
+
+#: Value and explanation of each choice, by kind.
+_KINDS: Final[dict[str, Callable[[str], Sequence[tuple[str, str]]]]] = {
+    "people": lambda term: [(it.email, it.display_name) for it in find_people(term) if it.is_active],
+    "tenants": lambda term: [(it.name, f"of {it.account.name}") for it in find_tenants(term)],
+    "accounts": lambda term: [(it.name, it.plan) for it in find_accounts(term)],
+}
+
+
+class SuggestionsPage(StaffPage):
+    """The choices of a `CompletedInput`, as options. The request has the field under its own name."""
+
+    title = "Suggestions"
+
+    def get(self, request: HttpRequest, **_: object) -> HttpResponse:
+        find = _KINDS.get(self.kwargs["kind"])
+        if find is None:
+            raise NotFound
+        typed = (str(value) for name, value in request.GET.items() if name != PART)
+        term = next(typed, "").replace("\0", "").strip()[:100]
+        found = find(term) if term else ()
+        return HttpResponse(format_html_join("", '<option value="{}">{}</option>', found))

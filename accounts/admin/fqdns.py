@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from accounts.admin.finding import tenants_meant
+from accounts.admin.base import StaffPage
+from accounts.admin.finding import find_fqdns, tenants_meant
 from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.fqdns import domain_findings
 from accounts.tenants.plans import limits_of
@@ -17,7 +18,7 @@ from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 #: A search for the claiming tenant shows at most this many to choose from.
 _MAX_TENANTS: Final = 10
@@ -160,3 +161,28 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
         )
         refusals.append(Refusal(409, "fqdn_conflict", text))
     return refusals
+
+
+class FqdnPage(StaffPage):
+    """Look up an FQDN: its owner, how long it is reserved, and the answer to a claim."""
+
+    title = "FQDNs"
+    template_name = "backoffice/accounts/fqdn.html"
+
+    def read(self) -> Mapping[str, Any]:
+        fqdn = self.request.GET.get("q", "").strip().replace("\0", "")
+        search = self.request.GET.get("tenant", "").strip().replace("\0", "")
+        content: dict[str, Any] = {"fqdn": fqdn, "search": search}
+        if not fqdn:
+            return content
+        try:
+            found = find_fqdn(fqdn)
+        except BadRequest as error:
+            others = find_fqdns(fqdn)
+            return {**content, "others": others} if others else {**content, "error": error}
+        content["found"] = found
+        if found.holder is None:
+            content["others"] = [row for row in find_fqdns(fqdn) if row.name != found.name]
+        if search:
+            content["claim"] = try_claim(found, search)
+        return content

@@ -369,7 +369,7 @@ class ProposalAdmin(FindsPeople, NamingAdmin):
     list_select_related = ("admin",)
     ordering = ("-created_at", "-pk")
     search_fields = ("person",)
-    search_help_text = "Whole email of the person whose rights would change"
+    search_help_text = "Whole email of whose rights would change"
 
 
 @admin.register(Mail)

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from django.urls import reverse
 
-from accounts.admin.telling import group_requests, rank_event, tell_changes, tell_event
+from accounts.admin.words import group_requests, rank_event, tell_changes, tell_event
 from accounts.dashboard import in_dashboard
 from accounts.models.history import RevisionKind, beside
 from logs.audit import REQUEST_KEY, REQUESTS_KEY

@@ -10,9 +10,9 @@ from django.urls import reverse
 from django.utils.http import urlencode
 from unfold.dataclasses import SearchResult
 
+from accounts.admin.base import TABS
 from accounts.admin.finding import find_accounts, find_domains, find_fqdns, find_people, find_tenants
 from accounts.admin.names import names_of
-from accounts.admin.tabs import TABS
 from accounts.dashboard import PAGES, in_dashboard
 from accounts.models import Tenant, User
 from tenantadmin.backoffice.navigation import find_pages

@@ -10,7 +10,8 @@ import pytest
 from django.core import mail
 
 from accounts.access_requests import approve_for_owners, request_access, withdraw_requests_of
-from accounts.admin.revoking import offboard, set_member
+from accounts.admin.offboarding import offboard
+from accounts.admin.people import set_member
 from accounts.limited_access import LastingMember, take_access
 from accounts.models import AccessRequest, Event, Membership, Tenant, User
 from accounts.models.users import MembershipRole

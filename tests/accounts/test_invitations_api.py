@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from accounts.access.scopes import Scope
-from accounts.admin.revoking import offboard
+from accounts.admin.offboarding import offboard
 from accounts.deletion import delete_user
 from accounts.models import Event, Invitation, InvitationRefusal, Membership, Tenant, User
 from accounts.readers import Author, DeleteUser, SetMembership, SetRole, change_readers

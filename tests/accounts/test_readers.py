@@ -11,8 +11,8 @@ from django.core import mail
 
 from accounts.access.credentials import end_pat, exchange_pat
 from accounts.access.rights import clear_principal_cache
-from accounts.admin.revoking import offboard, revoke_rights
-from accounts.admin.rights import rights_on
+from accounts.admin.offboarding import offboard
+from accounts.admin.rights import revoke_rights, rights_on
 from accounts.models import Event, Membership, PermissionGrant, Proposal, TenantConfig, User
 from accounts.readers import MAX_STAFF_GRANT, Author, SecondAdminNeeded
 from accounts.tasks import remove_old_invitations

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.admin.tabs import TABS
+from accounts.admin.base import TABS
 from accounts.models import Event, Tenant, User
 from accounts.readers import Author, set_support
 from tests import factories

@@ -14,7 +14,7 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.admin.tabs import TABS
+from accounts.admin.base import TABS
 from accounts.models import Fqdn, Tenant, User
 from tests.admin.filling import fill
 from tests.admin.rows import our_models

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.urls import reverse
 
-from accounts.admin.pages.base import ActPage
+from accounts.admin.base import ActPage
 from accounts.billing.accounts import read_account
 from tests.admin.reading import text_of
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import get_resolver, reverse
 
-from accounts.admin.pages.base import ActPage
+from accounts.admin.base import ActPage
 from accounts.models import AccessRequest, Domain
 from tenantadmin.lib.core.timestamps import now
 from tests import factories

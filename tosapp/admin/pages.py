@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django import forms
 from django.urls import reverse
 
-from accounts.admin.pages.base import PART, ActPage, ReasonForm, StaffPage
+from accounts.admin.base import PART, ActPage, ReasonForm, StaffPage
 from accounts.models.users import StaffRole
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import ApiError, Conflict
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
     from django.http.response import HttpResponseBase
 
-    from accounts.admin.pages.base import Trail
+    from accounts.admin.base import Trail
 
 #: The maximum length of the editor's text. The API accepts 1 MiB.
 _MAX_TEXT: Final = 500_000

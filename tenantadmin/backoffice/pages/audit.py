@@ -16,9 +16,9 @@ from django.utils.http import urlencode
 
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
-from accounts.admin.forms import CompletedInput
+from accounts.admin.base import StaffPage, may
+from accounts.admin.finding import CompletedInput
 from accounts.admin.names import names_of
-from accounts.admin.pages.base import StaffPage, may
 from accounts.events import record_event
 from accounts.models import AuditView, User
 from accounts.models.events import EventKind

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
-from accounts.admin.pages.base import PART, StaffPage
+from accounts.admin.base import PART, StaffPage
 from tenantadmin.backoffice.home import find_without_owner, read_home, read_totals
 from tenantadmin.backoffice.put_away import acknowledge, bring_back, snooze
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, HttpResponse
 
-    from accounts.admin.pages.base import Trail
+    from accounts.admin.base import Trail
 
 
 class HomePage(StaffPage):

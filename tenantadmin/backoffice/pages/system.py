@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from accounts.admin.pages.base import PART, StaffPage
+from accounts.admin.base import PART, StaffPage
 from tenantadmin.backoffice.system import SERVERS, read_servers, read_work
 from tenantadmin.lib.core.queues import QUEUES
 

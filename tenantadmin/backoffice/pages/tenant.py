@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.admin.accounts import read_use
+from accounts.admin.base import TenantPage
 from accounts.admin.names import names_of
-from accounts.admin.pages.base import TenantPage
 from accounts.limited_access import current_membership
 from accounts.models import AccessRequest, Fqdn, Membership
 from accounts.models.tenants import TenantConfig

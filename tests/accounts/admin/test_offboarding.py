@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.urls import reverse
 
-from accounts.admin import revoking
+from accounts.admin import rights
 from accounts.admin.rights import rights_of
 from accounts.models import Account, Event, Membership, User
 from accounts.readers import Author, SetMembership, change_readers
@@ -207,7 +207,7 @@ class TestOffboarding:
         assert staff.post(address, {"reason": "x"}).status_code == 400
         world.platform_admin.refresh_from_db()
         assert world.platform_admin.is_active
-        assert revoking.why_not_offboard(world.platform_admin, actor="x@example.org").startswith(
+        assert rights.why_not_offboard(world.platform_admin, actor="x@example.org").startswith(
             "This is the last active platform admin."
         )
 

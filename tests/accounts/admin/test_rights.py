@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from accounts.access.credentials import create_refresh_token
 from accounts.access.scopes import ABILITIES, ALL_SCOPES
-from accounts.admin import revoking
+from accounts.admin import rights
 from accounts.admin.rights import far_reaching_rights, rights_of, rights_on
 from accounts.models import Account, Event, Membership, PersonalAccessToken, RefreshToken, Revision, User
 from accounts.models.tokens import OF_DASHBOARD
@@ -105,7 +105,7 @@ class TestTables:
     def test_a_long_table_is_cut_and_its_file_is_not(
         self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("accounts.admin.pages.people.MAX_ROWS", 2)
+        monkeypatch.setattr("accounts.admin.people.MAX_ROWS", 2)
         html = staff.get(people_of(world.tenant)).content.decode()
         assert "There are more" in html
         rows = read_csv(staff.get(people_of(world.tenant), {"format": "csv"}))
@@ -318,7 +318,7 @@ class TestRevoking:
 
         pat = make_pat(world.tenant_admin, tenants=[str(world.tenant.pk)])
         member = Membership.objects.get(user=world.member)
-        monkeypatch.setattr(revoking, "end_pat", fail)
+        monkeypatch.setattr(rights, "end_pat", fail)
         address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
         with pytest.raises(RuntimeError):
             self.revoke(staff, address, f"membership:{member.pk}", f"token:{pat.pk}")

@@ -13,8 +13,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.admin.pages.base import ActPage
-from accounts.admin.telling import ACTS, EVENTS
+from accounts.admin.base import ActPage
+from accounts.admin.words import ACTS, EVENTS
 from accounts.limited_access import take_access
 from accounts.models import AuditView, Event, Revision, User
 from accounts.models.events import EventKind

@@ -1,4 +1,4 @@
-"""Events in words, for pages: what was done, and what changed."""
+"""Events in words, for pages: what was done, what changed, and the latest acts about a person or a tenant."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from accounts.access.scopes import ABILITIES, ALL_SCOPES, Scope
+from accounts.admin.names import names_of
+from accounts.models import Event
 from accounts.models.events import EventKind
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import parse_timestamp
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from accounts.admin.names import Names
-    from accounts.models import Event
+
 
 Record = TypeVar("Record")
 
@@ -229,3 +231,21 @@ def _told(value: Any, names: Names) -> str:
         return names.get(UUID(text), ("", ""))[1]
     except ValueError:
         return text
+
+
+_EVENTS: Final = 20
+
+
+def latest_acts(**fields: Any) -> list[tuple[Event, str]]:
+    """Return the newest acts: the event that tells it, what was done, and to which tenant or account."""
+    found = Event.objects.filter(**fields).order_by("-at", "-id")[:_EVENTS]
+    requests = group_requests(found, lambda event: (event.request_id, event.actor))
+    events = [min(request, key=rank_event) for request in requests]
+    names = names_of(key for it in events for key in (it.tenant_id, it.account_id) if key)
+    told = []
+    for event in events:
+        what, joint = tell_event(event)
+        place = event.tenant_id or event.account_id
+        name = names[place][1] if place is not None and place in names else ""
+        told.append((event, " ".join(filter(None, (what, joint, name))) if name else what))
+    return told

@@ -1,4 +1,4 @@
-"""Base classes of staff pages: who may see a page, its frame, parts that are polled, forms that act.
+"""Base classes of staff pages: who may see a page, its frame and tabs, parts that are polled, forms that act.
 
 docs/contributing.md has the recipe for a page.
 """
@@ -6,13 +6,10 @@ docs/contributing.md has the recipe for a page.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, cast
 
 from allauth.account.adapter import get_adapter
-from allauth.account.internal.flows.reauthentication import (
-    STATE_SESSION_KEY,
-    is_reauthentication_required,
-)
+from allauth.account.internal.flows.reauthentication import STATE_SESSION_KEY, is_reauthentication_required
 from allauth.core.internal.httpkit import serialize_request
 from django import forms
 from django.contrib import admin, messages
@@ -24,7 +21,6 @@ from django.urls import path, reverse
 from django.utils.http import urlencode
 from django.views.generic import View
 
-from accounts.admin.tabs import tabs_of
 from accounts.events import record_event
 from accounts.limited_access import may_read_logs
 from accounts.models import Tenant
@@ -39,6 +35,7 @@ from tenantadmin.lib.http.formats import with_moments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from uuid import UUID
 
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
@@ -48,6 +45,33 @@ if TYPE_CHECKING:
 
     #: Title and address of each page above.
     Trail = Sequence[tuple[str, str]]
+
+
+#: Title and page name of each tab, by its place.
+TABS: Final[dict[int, tuple[str, str]]] = {}
+
+
+class Tab(NamedTuple):
+    """One tab. ``is_current``: the reader is on its page or a page below it."""
+
+    title: str
+    href: str
+    is_current: bool
+
+
+def add_tab(place: int, title: str, *, page: str) -> None:
+    """Add a tab for the page named ``page``. Tabs are sorted by ``place``, any number that is not taken."""
+    TABS[place] = title, page
+
+
+def tabs_of(tenant_id: UUID, *, path: str) -> list[Tab]:
+    """Return the tabs of a tenant, as the page at ``path`` shows them."""
+    found = []
+    for _, (title, page) in sorted(TABS.items()):
+        href = reverse(f"admin:{page}", kwargs={"tenant": tenant_id})
+        is_current = path == href if page == "tenant" else path.startswith(href)
+        found.append(Tab(title, href, is_current))
+    return found
 
 
 #: The query parameter that requests one part of a page.
