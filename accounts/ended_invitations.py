@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from accounts.events import record_event
 from accounts.models.events import EventKind
-from accounts.models.invitations import InvitationOutcome
+from accounts.models.pending import InvitationOutcome
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.timestamps import format_timestamp
 

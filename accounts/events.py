@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.cache import cache
 from redis import RedisError
 
+from accounts.limits import Quota, use_quota
 from accounts.models.events import Event, EventKind
-from accounts.quotas import Quota, use_quota
 from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError, RateLimited

@@ -1,15 +1,18 @@
-"""Append to the history of documents. Contract: Change history."""
+"""Append to the history of documents, and check what a client sends back of one. Contract: Change history."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from accounts.models import Revision
+from tenantadmin.lib.core.errors import Conflict, Detail, ValidationFailed
 from tenantadmin.lib.core.request_context import current_reason, current_request_id
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
     from uuid import UUID
+
 
 #: Characters of a comment on a change, which ``summary.comment`` of its revision keeps.
 MAX_COMMENT: Final = 500
@@ -53,3 +56,25 @@ def append_revision(
         document=document,
         request_id=current_request_id(),
     )
+
+
+def require_unchanged(
+    members: Mapping[str, tuple[object, object]], *, sent_seq: int | None, stored_seq: int
+) -> None:
+    """Refuse new values for members that cannot change.
+
+    ``members`` maps names to the sent value (None if it was left out) and the stored value.
+
+    Raises:
+        ValidationFailed: a read-only member was sent with another value than the stored one.
+        Conflict: ``seq`` was sent with another value than the stored one.
+    """
+    details = [
+        Detail(f"/{name}", "read-only", f"'{name}' cannot be changed. Leave it out or send it as read.")
+        for name, (sent, stored) in members.items()
+        if sent not in {None, stored}
+    ]
+    if details:
+        raise ValidationFailed(details=details)
+    if sent_seq not in {None, stored_seq}:
+        raise Conflict

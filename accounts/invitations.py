@@ -18,25 +18,18 @@ from django.urls import reverse
 from msgspec import Meta
 
 from accounts.access.assurance import require_fresh_proof
-from accounts.access.resources import require_tenant_owner
-from accounts.access.scopes import Scope
+from accounts.access.resources import owns_itself, require_permitted, require_tenant_owner
 from accounts.ended_invitations import InvitationEnded, end_invitation, record_invitation
 from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
 from accounts.models import Invitation, InvitationRefusal, Membership, Tenant, User
+from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
-from accounts.models.invitations import InvitationOutcome
+from accounts.models.pending import InvitationOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
-from accounts.permitted_domains import require_permitted
-from accounts.readers import (
-    NOT_ITSELF,
-    ONLY_OWNERS_ADD,
-    Author,
-    SetMembership,
-    approval_required,
-    change_readers,
-)
+from accounts.readers.memberships import NOT_ITSELF, ONLY_OWNERS_ADD, SetMembership
+from accounts.readers.rule import Author, approval_required, change_readers
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed
@@ -269,8 +262,7 @@ def require_session(principal: Principal) -> None:
 
 def _require_inviter(principal: Principal, *, tenant_id: UUID, email: str) -> None:
     require_tenant_owner(principal, tenant_id)
-    is_owner = Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
-    if is_owner and not principal.is_platform_wide:
+    if owns_itself(principal, GrantResource.TENANT, tenant_id):
         return
     if email == principal.email and principal.rights.is_platform_admin:
         raise Forbidden(NOT_ITSELF)

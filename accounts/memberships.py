@@ -12,7 +12,8 @@ from django.db import transaction
 
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.models import Membership, Tenant, User
-from accounts.readers import Author, SetMembership, change_readers, without_owner
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers, without_owner
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now

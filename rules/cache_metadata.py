@@ -16,8 +16,8 @@ from django.db.models.functions import Cast, Length
 from msgspec import Meta
 
 from accounts.cursors import read_cursor, write_cursor
+from accounts.limits import Quota, use_quota
 from accounts.models import Tenant
-from accounts.quotas import Quota, use_quota
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.plans import limits_of, require_within
 from rules.models import CacheMetadata

@@ -19,8 +19,8 @@ from django.db import connection, transaction
 from django.db.models import Max
 from msgspec import Meta
 
+from accounts.limits import Quota, use_quota
 from accounts.models import Tenant
-from accounts.quotas import Quota, use_quota
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.plans import limits_of

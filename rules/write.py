@@ -9,8 +9,8 @@ from django.db import transaction
 
 from accounts.diff import equal_values
 from accounts.history import append_revision
+from accounts.limits import Quota, use_quota
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.quotas import Quota, use_quota
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant

@@ -11,21 +11,19 @@ from django.http import HttpResponseRedirect
 from django.shortcuts import redirect
 from django.utils.http import urlencode
 
-from accounts.access_requests import (
-    AccessRequestEnded,
-    approve_for_owners,
-    find_request,
-    request_access,
-    withdraw_requests_of,
-)
 from accounts.admin.base import ReasonForm, TenantActPage
 from accounts.limited_access import (
     MAX_HOURS,
+    AccessRequestEnded,
     LastingMember,
+    approve_for_owners,
     current_membership,
     end_access,
+    find_request,
     needs_approval,
+    request_access,
     take_access,
+    withdraw_requests_of,
 )
 from accounts.models import User
 from accounts.models.users import StaffRole

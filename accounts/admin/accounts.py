@@ -15,16 +15,14 @@ from accounts.admin.base import ActPage, ReasonForm, StaffPage
 from accounts.admin.finding import split_ids
 from accounts.admin.words import group_requests, rank_event, tell_changes, tell_event
 from accounts.billing.accounts import read_account, write_account
-from accounts.billing.dns import ChallengeNotMet
-from accounts.billing.domains import challenge_of, read_domain, verify_domain
-from accounts.billing.errors import InUse
+from accounts.billing.domains import ChallengeNotMet, challenge_of, read_domain, verify_domain
 from accounts.models import Account, Domain, Event, Fqdn, Revision, Tenant
 from accounts.models.billing import Plan
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind, beside
 from accounts.models.users import StaffRole
 from accounts.serializers.billing import parse_account
-from accounts.tenants.errors import AccountNotFound
+from accounts.tenants.errors import AccountNotFound, InUse
 from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.formats import count
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 
     from accounts.admin.base import Trail
     from accounts.billing.accounts import AccountState
-    from accounts.billing.dns import DomainChallenge
+    from accounts.billing.domains import DomainChallenge
     from accounts.tenants.plans import PlanLimits
     from tenantadmin.lib.core.errors import ApiError
 

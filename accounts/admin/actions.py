@@ -8,18 +8,19 @@ from django.conf import settings
 from django.db.models import Count
 
 from accounts.billing.domains import verify_domain
-from accounts.deletion import delete_user, sole_ownerships
 from accounts.events import record_event
 from accounts.mailing import send_mail
 from accounts.models import Domain, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from accounts.readers import Author, set_support
+from accounts.readers.rule import Author
+from accounts.readers.users import set_support
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
 from accounts.sessions import end_sessions_of
 from accounts.signin.flow import unlink_identity
 from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import reset_second_factor, second_factors
+from accounts.users import delete_user, sole_ownerships
 from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from accounts.limited_access import may_read_logs
 from accounts.models import Tenant
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.signin.staff.sessions import PART_PARAMETER
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import ApiError, Forbidden

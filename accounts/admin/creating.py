@@ -12,6 +12,7 @@ from django import forms
 from django.db import transaction
 from django.urls import reverse
 
+from accounts.access.resources import require_permitted
 from accounts.admin.accounts import tell_plan
 from accounts.admin.base import ActPage, ReasonForm, TenantActPage
 from accounts.admin.finding import CompletedInput, find_accounts
@@ -23,11 +24,10 @@ from accounts.models.billing import Plan
 from accounts.models.events import EventKind
 from accounts.models.tenants import SqlEngine, TenantConfig
 from accounts.models.users import MembershipRole, StaffRole
-from accounts.permitted_domains import require_permitted
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.lifecycle import create_tenant_with_address, restore_tenant
-from accounts.tenants.names import normalize_tenant_name
+from accounts.tenants.names import normalize_name
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
@@ -93,7 +93,7 @@ def create_owned_tenant(*, account_id: UUID, name: str, owner: str, inviter: Use
 
 def _name(text: str, field: str) -> str:
     try:
-        return normalize_tenant_name(text)
+        return normalize_name(text)
     except ValueError as error:
         raise ValidationFailed.at(f"/{field}", "invalid-name", str(error)) from error
 

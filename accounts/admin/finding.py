@@ -17,8 +17,8 @@ from django.utils.html import format_html, format_html_join
 
 from accounts.admin.base import PART, StaffPage
 from accounts.models import Account, Domain, Fqdn, Membership, Tenant, User
+from accounts.models.querysets import words_of
 from accounts.models.tenants import tenant_name_key
-from accounts.models.words import words_of
 from accounts.signin.staff.sessions import PART_PARAMETER
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import NotFound

@@ -13,18 +13,21 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.access.credentials import end_pat, lock_sign_in
-from accounts.access_requests import withdraw_requests_of
 from accounts.admin.base import ActPage, ReasonForm
 from accounts.admin.finding import CompletedInput, email_meant
 from accounts.admin.names import names_of
 from accounts.admin.people import PersonScope
 from accounts.admin.rights import MAX_ROWS, change_owners, last_seen, why_not_offboard
-from accounts.deletion import owned_alone
 from accounts.ended_invitations import withdraw_invitations
+from accounts.limited_access import withdraw_requests_of
 from accounts.models import Account, Invitation, Membership, User
 from accounts.models.users import MembershipRole, PrimaryRole, StaffRole
-from accounts.readers import Author, SetMembership, change_readers, end_grant, set_support
+from accounts.readers.grants import end_grant
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
+from accounts.readers.users import set_support
 from accounts.roles import lock_admins, replace_roles
+from accounts.users import owned_alone
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct

@@ -11,7 +11,6 @@ from django.db import transaction
 from django.http import HttpResponseRedirect
 from django.urls import reverse
 
-from accounts.access_requests import requests_for
 from accounts.admin.actions import USER_ACTIONS
 from accounts.admin.base import ReasonForm, StaffPage, TenantActPage, TenantPage, may
 from accounts.admin.finding import CompletedInput, email_meant
@@ -26,10 +25,11 @@ from accounts.admin.rights import (
 )
 from accounts.admin.words import latest_acts
 from accounts.invitations import invitations_into
-from accounts.limited_access import current_membership
+from accounts.limited_access import current_membership, requests_for
 from accounts.models import Tenant, User
 from accounts.models.users import MembershipRole, StaffRole
-from accounts.readers import Author, SetMembership, change_readers
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
 from accounts.signin.staff.sessions import authenticators_of
 from accounts.tenants.errors import TenantNotFound
 from tenantadmin.lib.core.errors import NotFound

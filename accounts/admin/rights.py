@@ -39,7 +39,9 @@ from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.tokens import OF_DASHBOARD
 from accounts.models.users import MembershipRole, PrimaryRole, StaffRole
-from accounts.readers import Author, SetMembership, change_readers, end_grant
+from accounts.readers.grants import end_grant
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
 from accounts.roles import has_other_active_admin
 from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.formats import count

@@ -1,4 +1,4 @@
-"""The history of documents. Contract: Change history."""
+"""The history of documents, and events. Contract: Change history, Events."""
 
 from __future__ import annotations
 
@@ -12,33 +12,41 @@ from rest_framework.response import Response
 from accounts.access.policy import Level
 from accounts.access.resources import is_signed_in_owner
 from accounts.access.scopes import Scope
-from accounts.api.config import config_response
-from accounts.diff import ChangeInWords, FieldChange, diff_documents
-from accounts.document_text import say_fields
+from accounts.api.tenants import config_response
+from accounts.diff import ChangeInWords, FieldChange, diff_documents, say_fields
 from accounts.models.history import RevisionKind
 from accounts.revisions import (
     Change,
     ChangeRevision,
     DocumentHistory,
+    EventDocument,
+    EventFilter,
     HistoryFilter,
     HistoryPage,
     history_of,
     read_changes,
+    read_events,
     read_pair,
     read_revision,
     read_timeline,
     say_in_force,
 )
 from accounts.routes import route
-from accounts.serializers.history import ChangeParameters, CommentParameters, DiffParameters, PageParameters
+from accounts.serializers.history import (
+    ChangeParameters,
+    CommentParameters,
+    DiffParameters,
+    EventParameters,
+    PageParameters,
+)
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import TenantConfigDocument
-from accounts.tenants.restore import restore_config
+from accounts.tenants.lifecycle import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.http.hal import Link, PageLinks, item, link, page_links
+from tenantadmin.lib.http.hal import Link, PageLinks, item, link, next_page, page_links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -271,3 +279,70 @@ def read_period(asked: Mapping[str, Any]) -> tuple[dt.datetime | None, dt.dateti
         message = "'from' is later than 'to'."
         raise BadRequest(message, details=[Detail("/from", "out-of-range", message)])
     return since, until
+
+
+class EventPageLinks(JsonStruct):
+    self_: Link
+    parent: Link
+    next: Link | None = None
+
+
+class EventPage(JsonStruct):
+    """Events, newest first."""
+
+    links: EventPageLinks = msgspec.field(name="_links")
+    events: list[EventDocument]
+
+
+class EventViewSet(AppViewSet):
+    """What happened to people, their rights and their credentials."""
+
+    tag = "History"
+
+    @route(
+        "GET",
+        "config/events",
+        Level.SERVICE,
+        Scope.USERS_READ,
+        notes="platform admins: all; owners: their tenants and accounts; everyone: their own",
+        name="events",
+    )
+    @operation(
+        summary="List events, newest first",
+        description="Sign-ins, tokens, roles, memberships, grants, domains, terms. Platform admins see all "
+        "events, owners see events of their tenants and accounts, others see events by or about themselves.",
+        query=EventParameters,
+        responses={200: EventPage},
+    )
+    def list_events(self, request: Request) -> Response:
+        page = read_events(
+            self.principal,
+            _read_event_filter(self.query),
+            limit=self.query["limit"],
+            cursor=self.query.get("cursor"),
+        )
+        links = EventPageLinks(
+            self_=link(request.get_full_path()),
+            parent=link(reverse("contract")),
+            next=next_page(request, page.cursor),
+        )
+        events = [EventDocument.of(event, reason=event.reason or None) for event in page.events]
+        return Response(EventPage(links=links, events=events))
+
+
+def _read_event_filter(asked: Mapping[str, Any]) -> EventFilter:
+    """Return the filter of validated parameters.
+
+    Raises:
+        BadRequest: the period ends before it begins.
+    """
+    since, until = read_period(asked)
+    actor, subject = asked.get("actor"), asked.get("subject")
+    return EventFilter(
+        since=since,
+        until=until,
+        actor=None if actor is None else normalize_email(actor),
+        subject=None if subject is None else normalize_email(subject),
+        kind=asked.get("kind"),
+        tenant=asked.get("tenant"),
+    )

@@ -26,12 +26,17 @@ from accounts.serializers.signin import (
     SignInParameters,
     StepUpParameters,
 )
-from accounts.signin.callback import finish_sign_in, take_sign_in
-from accounts.signin.flow import SignIn
+from accounts.signin.flow import SignIn, return_address
 from accounts.signin.links import InvalidLink, look_at_link, request_link, require_links, verify_link
-from accounts.signin.providers import SignInProvider, authorization_url, choose_provider, list_providers
+from accounts.signin.providers import (
+    SignInProvider,
+    authorization_url,
+    choose_provider,
+    finish_sign_in,
+    list_providers,
+    take_sign_in,
+)
 from accounts.signin.redirects import with_parameters
-from accounts.signin.settings import return_address
 from accounts.signin.staff.login import finish_at_provider, step_up
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
 from accounts.viewsets import AppViewSet

@@ -18,16 +18,15 @@ from django.db.models.functions import Coalesce
 from accounts.access.resources import owns_account
 from accounts.access.scopes import Scope
 from accounts.billing.domains import record_removal
-from accounts.billing.errors import InUse
 from accounts.diff import diff_documents, summarize_fields
-from accounts.documents import require_unchanged
-from accounts.history import append_revision
+from accounts.history import append_revision, require_unchanged
+from accounts.limits import Quota, use_quota
 from accounts.models import Account, Membership, User
 from accounts.models.billing import Plan
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.quotas import Quota, use_quota
-from accounts.readers import Author, SetAccountOwners, change_readers
-from accounts.tenants.errors import AccountNotFound
+from accounts.readers.grants import SetAccountOwners
+from accounts.readers.rule import Author, change_readers
+from accounts.tenants.errors import AccountNotFound, InUse
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of

@@ -11,17 +11,17 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.access.credentials import end_within
-from accounts.access.resources import owns_account, owns_tenant
+from accounts.access.resources import owns_account, owns_tenant, require_permitted
 from accounts.access.scopes import ACCOUNT_OWNER_SCOPES, GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
-from accounts.billing.errors import GrantNotFound
 from accounts.events import SYSTEM, record_event
 from accounts.limits import count_use
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
-from accounts.permitted_domains import require_permitted
-from accounts.readers import Author, GiveGrant, change_readers, end_grant
+from accounts.readers.grants import GiveGrant, end_grant
+from accounts.readers.rule import Author, change_readers
+from accounts.tenants.errors import GrantNotFound
 from tenantadmin.lib.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
@@ -155,7 +155,7 @@ def revoke_grant(principal: Principal, grant_id: UUID) -> None:
     """
     grant = find_grant(principal, grant_id)
     given = grant.granted_by_id == principal.rights.user_id
-    if not given and not _owns(principal, resource=grant.resource, resource_id=grant.resource_id):
+    if not given and not _may_delegate(principal, resource=grant.resource, resource_id=grant.resource_id):
         raise Forbidden("Only the user who gave a grant or an owner of its resource may revoke it.")
     end_grant(grant, author=Author.of(principal))
 
@@ -173,7 +173,7 @@ def _check_grant(new: NewGrant) -> list[Detail]:
 
 
 def _require_own_scopes(principal: Principal, new: NewGrant) -> None:
-    if not _owns(principal, resource=new.resource, resource_id=new.resource_id):
+    if not _may_delegate(principal, resource=new.resource, resource_id=new.resource_id):
         raise Forbidden(f"Only an owner of the {new.resource} or a platform admin delegates rights on it.")
     own = _own_scopes(principal, resource=new.resource, resource_id=new.resource_id) & GRANTABLE
     beyond = sorted(set(new.permissions) - own)
@@ -183,7 +183,7 @@ def _require_own_scopes(principal: Principal, new: NewGrant) -> None:
         raise Forbidden(f"You do not hold '{beyond[0]}' on {where}.")
 
 
-def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
+def _may_delegate(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
     """Return True if the token covers the resource and the caller owns it or is a platform admin."""
     if resource == GrantResource.ACCOUNT:
         claimed = principal.on_accounts.claimed.scopes_on(account_id=resource_id)

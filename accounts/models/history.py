@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import models
 from django.db.models.functions import Coalesce
 
-from accounts.document_text import label_of
+from accounts.diff import label_of
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ class PlanLimits:
     """How many of each a plan allows; None means no limit. All but ``tenants`` are per tenant.
 
     Attributes:
-        stored_bytes: of each kind of rows in a day (`accounts.quotas.Quota`).
+        stored_bytes: of each kind of rows in a day (`accounts.limits.Quota`).
         markers: that are not expired.
     """
 

@@ -13,7 +13,7 @@ from accounts.billing.accounts import create_account
 from accounts.models import Account, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import PrimaryRole
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.tenants.lifecycle import create_tenant
 from analytics.demo.profile import Profile
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now

@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core import mail
 
-from accounts.access_requests import approve_for_owners, request_access, withdraw_requests_of
 from accounts.admin.offboarding import offboard
 from accounts.admin.people import set_member
-from accounts.limited_access import LastingMember, take_access
+from accounts.limited_access import (
+    LastingMember,
+    approve_for_owners,
+    request_access,
+    take_access,
+    withdraw_requests_of,
+)
 from accounts.models import AccessRequest, Event, Membership, Tenant, User
 from accounts.models.users import MembershipRole
-from accounts.readers import ApprovalNeeded, Author
+from accounts.readers.memberships import ApprovalNeeded
+from accounts.readers.rule import Author
 from accounts.tasks import remove_old_invitations
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden

@@ -8,7 +8,7 @@ import pytest
 
 from accounts.billing.accounts import create_account, remove_deleted_accounts
 from accounts.models import Account, PermissionGrant, Revision, User
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.tenants.lifecycle import delete_tenant
 from tests import factories
 from tests.conftest import ApiClient

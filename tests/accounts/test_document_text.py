@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from django.conf import settings
 
-from accounts.diff import diff_documents
-from accounts.document_text import LABELS, say_fields
+from accounts.diff import LABELS, diff_documents, say_fields
 
 
 @pytest.mark.parametrize(

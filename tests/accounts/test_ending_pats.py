@@ -9,8 +9,8 @@ import pytest
 
 from accounts.access.credentials import create_pat, end_pat, rotate_pat
 from accounts.access.scopes import Scope
-from accounts.ending_pats import mail_ending_pats
 from accounts.models import PersonalAccessToken
+from accounts.pats import mail_ending_pats
 from tenantadmin.lib.core.timestamps import now
 from tests.sending import sending
 

@@ -13,11 +13,11 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.access.rights import authenticate_token
 from accounts.access.scopes import Scope
-from accounts.event_pages import EventFilter, read_events
 from accounts.events import record_event
 from accounts.limited_access import take_access
 from accounts.models import Event, Membership, Tenant, User
 from accounts.models.events import EventKind
+from accounts.revisions import EventFilter, read_events
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import signed_in

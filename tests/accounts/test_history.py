@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from accounts.billing.accounts import create_account
 from accounts.models import Fqdn, Revision
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from tenantadmin.lib.core.timestamps import format_timestamp
 from tests import factories

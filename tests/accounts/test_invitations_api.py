@@ -10,11 +10,13 @@ import pytest
 
 from accounts.access.scopes import Scope
 from accounts.admin.offboarding import offboard
-from accounts.deletion import delete_user
 from accounts.models import Event, Invitation, InvitationRefusal, Membership, Tenant, User
-from accounts.readers import Author, DeleteUser, SetMembership, SetRole, change_readers
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
+from accounts.readers.users import DeleteUser, SetRole
 from accounts.tasks import remove_old_invitations
 from accounts.tenants.lifecycle import delete_tenant
+from accounts.users import delete_user
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import at_once, signed_in
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from django.core.mail import EmailMultiAlternatives
     from pytest_django.fixtures import DjangoAssertNumQueries
 
-    from accounts.readers import Change
+    from accounts.readers.rule import Change
 
 pytestmark = pytest.mark.django_db
 OWN = "/users/me/invitations"

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.models import Account, Fqdn, MagicLink, Membership, RefreshToken, Tenant, TenantConfig, User
-from accounts.tenants.first_address import draw_name
+from accounts.tenants.names import draw_name
 from tenantadmin.lib.core.timestamps import now
 from tests.accounts.mailbox import Inbox, running_inbox
 from tests.accounts.support import at_once

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
 from accounts.access.scopes import Scope
 from accounts.events import record_event, record_failed_sign_in
+from accounts.limits import ROW_BYTES, Quota, use_quota
 from accounts.models import Event
 from accounts.models.events import EventKind
-from accounts.quotas import ROW_BYTES, Quota, use_quota
 from analytics.digest.preferences import set_preference
 from rules.drafts import create_draft, delete_draft
 from tenantadmin.lib.core.errors import RateLimited

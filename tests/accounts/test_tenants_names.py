@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accounts.models.tenants import tenant_name_key
-from accounts.tenants.names import normalize_tenant_name
+from accounts.tenants.names import normalize_name
 from tenantadmin.lib.core.hosts import lies_in, normalize_fqdn
 
 
@@ -82,12 +82,23 @@ def test_a_stored_host_name_is_its_own_spelling_and_ascii(text: str) -> None:
 @given(st.text(min_size=1, max_size=120))
 def test_a_stored_tenant_name_is_its_own_spelling(text: str) -> None:
     try:
-        stored = normalize_tenant_name(text)
+        stored = normalize_name(text)
     except ValueError:
         return
-    assert normalize_tenant_name(stored) == stored
+    assert normalize_name(stored) == stored
     assert 1 <= len(stored) <= 100
     assert tenant_name_key(stored) == tenant_name_key(text)
+
+
+@pytest.mark.parametrize("character", ["\u202e", "\u200b", "\u2066", "\ufeff", "\u00ad", "\n", "\0"])
+def test_a_name_has_no_invisible_character(character: str) -> None:
+    with pytest.raises(ValueError, match=r"A name must not contain (invisible|control) characters\."):
+        normalize_name(f"Ac{character}me")
+
+
+@pytest.mark.parametrize("name", ["👩\u200d💻 Ada", "می\u200cخواهم"])
+def test_a_name_may_have_joiners(name: str) -> None:
+    assert normalize_name(name) == name
 
 
 @pytest.mark.parametrize(

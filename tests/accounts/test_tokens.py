@@ -149,7 +149,6 @@ def test_a_minted_token_is_verified() -> None:
         subject=ADA,
         token_id=payload["jti"],
         expires_at=payload["exp"],
-        minted_at=payload["iat"],
         role="guest",
         scopes=frozenset({Scope.USERS_READ, Scope.CONFIG_READ}),
         tenants=frozenset({TENANT}),

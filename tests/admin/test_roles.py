@@ -8,7 +8,8 @@ from django.urls import reverse
 
 from accounts.admin.base import TABS
 from accounts.models import Event, Tenant, User
-from accounts.readers import Author, set_support
+from accounts.readers.rule import Author
+from accounts.readers.users import set_support
 from tests import factories
 from tests.admin.acting import act
 from tests.admin.logs import to

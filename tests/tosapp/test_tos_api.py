@@ -12,10 +12,10 @@ from django.core.cache import cache
 
 from accounts.access.credentials import create_refresh_token
 from accounts.access.rights import authenticate_token
-from accounts.deletion import delete_user
 from accounts.models import RefreshToken
 from accounts.models.events import Event
-from accounts.readers import Author
+from accounts.readers.rule import Author
+from accounts.users import delete_user
 from tenantadmin.lib.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in

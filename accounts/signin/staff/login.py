@@ -28,7 +28,6 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from accounts.access.credentials import lock_sign_in
 from accounts.events import known_address, sign_in_failures_recorded
 from accounts.models import User
-from accounts.signin.callback import prove_identity
 from accounts.signin.flow import (
     Identity,
     SignIn,
@@ -39,7 +38,7 @@ from accounts.signin.flow import (
     open_session,
 )
 from accounts.signin.links import find_link, look_at_link, request_link, use_link
-from accounts.signin.providers import authorization_url
+from accounts.signin.providers import authorization_url, prove_identity
 from accounts.signin.redirects import with_parameters
 from accounts.signin.staff.adapters import NOT_STAFF, why_not_staff
 from accounts.signin.staff.enrolment import remember_link

@@ -12,11 +12,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.billing.dns import ChallengeNotMet
-from accounts.billing.domains import register_domain, verify_domain
-from accounts.billing.errors import InUse
+from accounts.billing.domains import ChallengeNotMet, register_domain, verify_domain
 from accounts.models import Account, Domain, Event, Fqdn, Revision, TenantConfig
 from accounts.tenants.config import read_config
+from accounts.tenants.errors import InUse
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.admin.reading import text_of

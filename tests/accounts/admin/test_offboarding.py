@@ -11,7 +11,8 @@ from django.urls import reverse
 from accounts.admin import rights
 from accounts.admin.rights import rights_of
 from accounts.models import Account, Event, Membership, User
-from accounts.readers import Author, SetMembership, change_readers
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.admin.people import acts, make_grant, make_pat, of
