@@ -17,7 +17,7 @@ from accounts.access.rights import clear_principal_cache
 from accounts.limited_access import take_access
 from accounts.models import Event, Membership, RefreshToken, User
 from tests import factories
-from tests.admin.second_factor import add_totp, by_password, code_of
+from tests.admin.staff import add_totp, by_password, code_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

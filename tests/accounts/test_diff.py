@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
+import pytest
+from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts.diff import diff_documents
+from accounts.diff import LABELS, diff_documents, say_fields
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, object, object]]:
@@ -57,3 +60,47 @@ def test_a_document_differs_from_its_copy_in_nothing(before: dict[str, Any], aft
     assert sorted(path for path, _, _ in forward) == sorted(path for path, _, _ in backward)
     if not forward:
         assert before == after
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            {"defaults": {"cacheEnabled": True, "ttlSeconds": 3600}, "fqdns": ["a.example", "b.example"]},
+            {"defaults": {"cacheEnabled": False, "ttlSeconds": 90}, "fqdns": []},
+            [
+                ("The cache is on", "yes", "no"),
+                ("Results live for", "1 h", "90 s"),
+                ("Addresses that programs connect to", "a.example, b.example", "–"),
+            ],
+        ),
+        (
+            {"labels": {"team": "a"}},
+            {"labels": {"a/b": "c"}, "warehouse": {"adapterType": "databricks", "port": 443}},
+            [
+                ("Label team", "a", "–"),
+                ("Label a/b", "–", "c"),
+                ("Kind", "–", "databricks"),
+                ("Port", "–", "443"),
+            ],
+        ),
+        (
+            {},
+            {"access": {"staffApproval": "required"}, "billingEmail": "a@example.org"},
+            [
+                ("When staff of the service want to read it", "–", "an owner approves it first"),
+                ("Billing email", "–", "a@example.org"),
+            ],
+        ),
+    ],
+)
+def test_fields_are_said_with_their_labels(
+    before: dict[str, Any], after: dict[str, Any], said: list[tuple[str, str, str]]
+) -> None:
+    changes = say_fields(diff_documents(before=before, after=after))
+    assert [(it.field, it.before, it.after) for it in changes] == said
+
+
+def test_labels_are_those_of_the_form() -> None:
+    form = Path(settings.BASE_DIR, "tenantadmin/static/dashboard/pages/config.js").read_text()
+    assert [label for label in LABELS.values() if f'"{label}"' not in form] == []

@@ -15,8 +15,7 @@ import pytest
 from accounts.models import Account, Fqdn, MagicLink, Membership, RefreshToken, Tenant, TenantConfig, User
 from accounts.tenants.names import draw_name
 from tenantadmin.lib.core.timestamps import now
-from tests.accounts.mailbox import Inbox, running_inbox
-from tests.accounts.support import at_once
+from tests.accounts.support import Inbox, at_once, running_inbox
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from accounts.models import Membership, RefreshToken, User
 from tests import factories
 from tests.accounts.support import signed_in
-from tests.authz.requests import operations
+from tests.authz.sending import operations
 from tests.conftest import ApiClient
 
 pytestmark = pytest.mark.django_db

@@ -14,7 +14,8 @@ from accounts.access.rights import clear_principal_cache
 from accounts.admin.offboarding import offboard
 from accounts.admin.rights import revoke_rights, rights_on
 from accounts.models import Event, Membership, PermissionGrant, Proposal, TenantConfig, User
-from accounts.readers.rule import MAX_STAFF_GRANT, Author, SecondAdminNeeded
+from accounts.readers.grants import MAX_STAFF_GRANT
+from accounts.readers.rule import Author, SecondAdminNeeded
 from accounts.tasks import remove_old_invitations
 from tenantadmin.lib.core.errors import ApiError, Forbidden
 from tenantadmin.lib.core.request_context import acting_for

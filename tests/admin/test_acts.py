@@ -22,9 +22,8 @@ from logs.sql.cancellation import Cancellation
 from logs.sql.errors import QueryCancelled
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
-from tests.admin.acting import act
-from tests.admin.reading import text_of
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
+from tests.admin.staff import act, text_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

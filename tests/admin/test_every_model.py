@@ -14,8 +14,8 @@ from unfold.sites import UnfoldAdminSite
 
 from accounts.models import Account, Tenant
 from tenantadmin.admin_site import StaffSite
-from tests.admin.reading import cells, labels
-from tests.admin.rows import OURS, make_row, our_models
+from tests.admin.filling import OURS, make_row, our_models
+from tests.admin.staff import cells, labels
 
 if TYPE_CHECKING:
     from django.db.models import Field, Model

@@ -33,8 +33,8 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.admin_lists import name_of
 from tests import factories
-from tests.admin.reading import cells
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
+from tests.admin.staff import cells
 from tosapp.models import Acknowledgement
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from analytics.models import Build
 from logs.models import QueryRun
 from rules.models import Ruleset
 from tests import factories
-from tests.admin.reading import cells, text_of
+from tests.admin.staff import cells, text_of
 from tosapp.models import Acknowledgement
 
 if TYPE_CHECKING:

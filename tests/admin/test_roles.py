@@ -11,8 +11,8 @@ from accounts.models import Event, Tenant, User
 from accounts.readers.rule import Author
 from accounts.readers.users import set_support
 from tests import factories
-from tests.admin.acting import act
-from tests.admin.logs import to
+from tests.admin.filling import to
+from tests.admin.staff import act
 from tests.conftest import ApiClient
 
 

@@ -16,8 +16,7 @@ from django.urls import reverse
 
 from accounts.admin.base import TABS
 from accounts.models import Fqdn, Tenant, User
-from tests.admin.filling import fill
-from tests.admin.rows import our_models
+from tests.admin.filling import fill, our_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,9 +21,7 @@ from accounts.models.events import Event
 from accounts.signin.staff.enrolment import enrolment_link
 from tests import factories
 from tests.accounts.issuer import Issuer, running_issuer
-from tests.admin.acting import act
-from tests.admin.second_factor import PASSWORD, add_totp, by_password, code_of
-from tests.admin.staff import prove_factor
+from tests.admin.staff import PASSWORD, act, add_totp, by_password, code_of, prove_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

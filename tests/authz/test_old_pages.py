@@ -15,8 +15,7 @@ from django.urls import get_resolver
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from tests.authz.callers import Caller, Stage
-from tests.authz.requests import POLICIES
-from tests.authz.sending import OPERATIONS, REFUSED, STAFF, send
+from tests.authz.sending import OPERATIONS, POLICIES, REFUSED, STAFF, send
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

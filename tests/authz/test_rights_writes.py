@@ -14,14 +14,13 @@ from accounts.access.policy import Level
 from accounts.models import Membership, PermissionGrant
 from tenantadmin.lib.core.timestamps import now
 from tests.authz.callers import TARGET, Stage
-from tests.authz.requests import POLICIES
-from tests.authz.sending import OPERATIONS, send
+from tests.authz.sending import OPERATIONS, POLICIES, send
 from tests.rights_guard import READERS, require_readers, rights_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.authz.requests import Operation
+    from tests.authz.sending import Operation
 
 pytestmark = pytest.mark.django_db
 

@@ -13,7 +13,7 @@ from accounts.limited_access import end_expired_access
 from accounts.models import AccessRequest, Event, Membership, Tenant, User
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
-from tests.admin.logs import to
+from tests.admin.filling import to
 from tests.admin.staff import page_text
 from tests.conftest import ApiClient
 from tests.sending import sending

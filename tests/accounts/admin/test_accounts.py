@@ -18,8 +18,7 @@ from accounts.tenants.config import read_config
 from accounts.tenants.errors import InUse
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, require_roles, support_client
+from tests.admin.staff import page_text, require_roles, support_client, text_of
 
 if TYPE_CHECKING:
     from django.test import Client

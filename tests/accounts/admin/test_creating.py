@@ -11,8 +11,7 @@ from accounts.mailing import MailNotSent
 from accounts.models import Account, Event, Fqdn, Invitation, Membership, Tenant, User
 from accounts.signin.flow import Device, Identity, complete_sign_in
 from tests.accounts.support import signed_in
-from tests.admin.reading import text_of
-from tests.admin.staff import require_roles, support_client
+from tests.admin.staff import require_roles, support_client, text_of
 
 if TYPE_CHECKING:
     from django.core.mail import EmailMultiAlternatives

@@ -16,8 +16,7 @@ from accounts.readers.rule import Author, change_readers
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.admin.people import acts, make_grant, make_pat, of
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, signed_in
+from tests.admin.staff import page_text, signed_in, text_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

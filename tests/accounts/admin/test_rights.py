@@ -20,8 +20,7 @@ from accounts.models.tokens import OF_DASHBOARD
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.admin.people import PEOPLE, acts, make_grant, make_pat, of, people_of, read_csv
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, support_client
+from tests.admin.staff import page_text, support_client, text_of
 
 if TYPE_CHECKING:
     from django.test import Client

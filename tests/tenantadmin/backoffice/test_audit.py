@@ -25,8 +25,7 @@ from tenantadmin.backoffice.audit.kinds import EVENT_GROUPS, KIND_CHOICES
 from tenantadmin.backoffice.audit.timeline import read_audit, walk_audit
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, require_roles, signed_in, support_client
+from tests.admin.staff import page_text, require_roles, signed_in, support_client, text_of
 
 if TYPE_CHECKING:
     from django.test import Client

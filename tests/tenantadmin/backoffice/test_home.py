@@ -18,10 +18,8 @@ from accounts.models import Domain, Invitation, Membership, Revision, Snooze, Te
 from analytics.models import Build, DayRollup, Digest, TenantHealth
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
-from tests.admin.logs import to
-from tests.admin.reading import text_of
-from tests.admin.rows import make_row
-from tests.admin.staff import page_text
+from tests.admin.filling import make_row, to
+from tests.admin.staff import page_text, text_of
 
 if TYPE_CHECKING:
     from django.test import Client

@@ -19,7 +19,7 @@ from accounts.models import Event, User
 from tenantadmin.lib.http.csv_files import stream_csv
 from tenantadmin.lib.objectstore import StoreError
 from tests import factories
-from tests.admin.reading import text_of
+from tests.admin.staff import text_of
 from tosapp.active import active_terms
 from tosapp.admin import terms as terms_page
 from tosapp.admin.terms import render_markdown
