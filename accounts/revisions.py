@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, Generic
 from uuid import UUID
 
 import msgspec
@@ -12,7 +12,7 @@ from django.db.models.functions import Coalesce
 from msgspec import Meta
 
 from accounts.access.scopes import Scope
-from accounts.cursors import cut_page, older_than, read_cursor, write_cursor
+from accounts.cursors import Row, cut_page, older_than, read_cursor, write_cursor
 from accounts.models import Event, Revision, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
@@ -70,29 +70,10 @@ def read_last_changes(tenants: Iterable[UUID]) -> Mapping[UUID, dt.datetime | No
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryFilter:
-    """The filters of ``GET /config/history``. ``since`` and ``until`` are inclusive."""
+class Page(Generic[Row]):
+    """A page of changes or events, newest first. ``cursor`` is None on the last page."""
 
-    since: dt.datetime | None = None
-    until: dt.datetime | None = None
-    user: str | None = None
-    kind: str | None = None
-
-    def as_q(self) -> Q:
-        given = {
-            "changed_at__gte": self.since,
-            "changed_at__lte": self.until,
-            "user": self.user,
-            "kind": self.kind,
-        }
-        return Q(**{name: value for name, value in given.items() if value is not None})
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryPage:
-    """A page of changes, newest first. ``cursor`` is None on the last page."""
-
-    changes: Sequence[Revision] = field(default=())
+    rows: Sequence[Row]
     cursor: str | None = None
 
 
@@ -125,7 +106,7 @@ class ChangeRevision(Change):
     ] = ""
 
 
-def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -> HistoryPage:
+def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -> Page[Revision]:
     """Return a page of one document's changes.
 
     Raises:
@@ -137,14 +118,12 @@ def read_timeline(history: DocumentHistory, *, limit: int, cursor: str | None) -
         (seq,) = read_cursor(cursor, (int,))
         rows = rows.filter(seq__lt=seq)
     page = _page(rows, limit, lambda change: [change.seq])
-    if not page.changes and not history.revisions().exists():
+    if not page.rows and not history.revisions().exists():
         raise NotFound
     return page
 
 
-def read_changes(
-    principal: Principal, asked: HistoryFilter, *, limit: int, cursor: str | None
-) -> HistoryPage:
+def read_changes(principal: Principal, asked: Q, *, limit: int, cursor: str | None) -> Page[Revision]:
     """Return a page of all changes that the caller may read.
 
     Raises:
@@ -154,7 +133,7 @@ def read_changes(
     on_tenants = principal.on_tenants.as_q(Scope.CONFIG_READ, tenant="tenant_id", account="account_id")
     on_accounts = principal.on_accounts.as_q(Scope.CONFIG_READ, account="account_id")
     readable = (on_tenants & ~is_account) | (on_accounts & is_account)
-    rows = Revision.objects.filter(readable, asked.as_q()).defer("document")
+    rows = Revision.objects.filter(readable, asked).defer("document")
     if cursor is not None:
         rows = older_than(rows, cursor, time="changed_at")
     # One plan for all callers may read every revision from the newest on.
@@ -224,32 +203,9 @@ def read_pair(history: DocumentHistory, *, earlier: int, later: int) -> tuple[di
     return found[earlier] or {}, found[later] or {}
 
 
-def _page(rows: QuerySet[Revision], limit: int, key: Callable[[Revision], list[str | int]]) -> HistoryPage:
+def _page(rows: QuerySet[Revision], limit: int, key: Callable[[Revision], list[str | int]]) -> Page[Revision]:
     changes, more = cut_page(rows, limit)
-    return HistoryPage(changes, write_cursor(key(changes[-1])) if more else None)
-
-
-@dataclass(frozen=True, slots=True)
-class EventFilter:
-    """The filters of ``GET /config/events``. ``since`` and ``until`` are inclusive."""
-
-    since: dt.datetime | None = None
-    until: dt.datetime | None = None
-    actor: str | None = None
-    subject: str | None = None
-    kind: str | None = None
-    tenant: UUID | None = None
-
-    def as_q(self) -> Q:
-        given = {
-            "at__gte": self.since,
-            "at__lte": self.until,
-            "actor": self.actor,
-            "subject": self.subject,
-            "kind": self.kind,
-            "tenant_id": self.tenant,
-        }
-        return Q(**{name: value for name, value in given.items() if value is not None})
+    return Page(changes, write_cursor(key(changes[-1])) if more else None)
 
 
 class EventDocument(JsonStruct):
@@ -278,30 +234,22 @@ class EventDocument(JsonStruct):
     address: Annotated[str, Meta(description="The client's address. Empty for commands and jobs.")]
 
 
-@dataclass(frozen=True, slots=True)
-class FoundEvents:
-    """A page of events, newest first. ``cursor`` is None on the last page."""
-
-    events: Sequence[Event]
-    cursor: str | None = None
-
-
-def read_events(principal: Principal, asked: EventFilter, *, limit: int, cursor: str | None) -> FoundEvents:
+def read_events(principal: Principal, asked: Q, *, limit: int, cursor: str | None) -> Page[Event]:
     """Return a page of the events that the caller may see.
 
     Raises:
         BadRequest: the cursor is not from this list.
     """
-    rows = Event.objects.filter(asked.as_q())
+    rows = Event.objects.filter(asked)
     if cursor is not None:
         rows = older_than(rows, cursor, time="at")
     rows = rows.order_by("-at", "-pk")
     first = rows[: limit + 1] if principal.is_platform_admin else _visible(principal, rows, limit + 1)
     found = list(first)
     if len(found) <= limit:
-        return FoundEvents(found)
+        return Page(found)
     last = found[limit - 1]
-    return FoundEvents(found[:limit], write_cursor([last.at.isoformat(), last.pk]))
+    return Page(found[:limit], write_cursor([last.at.isoformat(), last.pk]))
 
 
 def _visible(principal: Principal, rows: QuerySet[Event], count: int) -> RawQuerySet[Event]:

@@ -25,7 +25,6 @@ from accounts.limited_access import (
     take_access,
     withdraw_requests_of,
 )
-from accounts.models import User
 from accounts.models.users import StaffRole
 from accounts.signin.staff.opening import is_challenge, make_code
 from accounts.signin.staff.sessions import assurance_of, ways_used
@@ -76,8 +75,7 @@ class AccessPage(TenantActPage):
         return {"hours": 1, **super().initial()}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        user = User.objects.get(email=self.actor)
-        ends_at = take_access(user, tenant_id=self.tenant.pk, hours=values["hours"])
+        ends_at = take_access(self.user, tenant_id=self.tenant.pk, hours=values["hours"])
         message = f"You have access to {self.tenant.name} for {values['hours']} h."
         return message, {"endsAt": format_timestamp(ends_at)}
 
@@ -87,7 +85,14 @@ class AccessPage(TenantActPage):
         return back if back.startswith(self.to("tenant")) else self.to("tenant-people")
 
 
-class AskAccessPage(TenantActPage):
+class AccessActPage(TenantActPage):
+    """A page of an act on access, which leads to the list of members."""
+
+    def done_at(self) -> str:
+        return self.to("tenant-people")
+
+
+class AskAccessPage(AccessActPage):
     """Ask the owners of a tenant for access."""
 
     title = "Ask for access"
@@ -106,15 +111,11 @@ class AskAccessPage(TenantActPage):
         return {"hours": 1, **super().initial()}
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        user = User.objects.get(email=self.actor)
-        asked = request_access(user, tenant_id=self.tenant.pk, hours=values["hours"])
+        asked = request_access(self.user, tenant_id=self.tenant.pk, hours=values["hours"])
         return f"The owners of {self.tenant.name} are asked.", {"request": str(asked.pk)}
 
-    def done_at(self) -> str:
-        return self.to("tenant-people")
 
-
-class WithdrawAccessPage(TenantActPage):
+class WithdrawAccessPage(AccessActPage):
     """Withdraw the user's own request."""
 
     title = "Withdraw the request for access"
@@ -123,16 +124,12 @@ class WithdrawAccessPage(TenantActPage):
     effect = "The owners will no longer be able to approve it."
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        user = User.objects.get(email=self.actor)
-        if not withdraw_requests_of(user, actor=self.actor, tenant_id=self.tenant.pk):
+        if not withdraw_requests_of(self.user, actor=self.actor, tenant_id=self.tenant.pk):
             raise AccessRequestEnded
         return "Your request is withdrawn.", {}
 
-    def done_at(self) -> str:
-        return self.to("tenant-people")
 
-
-class ApproveAccessPage(TenantActPage):
+class ApproveAccessPage(AccessActPage):
     """Approve another user's request in an emergency."""
 
     title = "Approve access for the owners"
@@ -158,13 +155,9 @@ class ApproveAccessPage(TenantActPage):
         return {"asked": self.asked}
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        user = User.objects.get(email=self.actor)
-        approved = approve_for_owners(user, tenant_id=self.tenant.pk, request_id=self.asked.pk)
+        approved = approve_for_owners(self.user, tenant_id=self.tenant.pk, request_id=self.asked.pk)
         message = f"{approved.staff.email} has access to {self.tenant.name} for {approved.hours} h."
         return message, {"request": str(approved.pk), "person": approved.staff.email}
-
-    def done_at(self) -> str:
-        return self.to("tenant-people")
 
 
 class NoAccess(Conflict):
@@ -173,7 +166,7 @@ class NoAccess(Conflict):
     message = "You have no limited access to this tenant."
 
 
-class EndAccessPage(TenantActPage):
+class EndAccessPage(AccessActPage):
     """End the limited access."""
 
     title = "End access"
@@ -188,13 +181,9 @@ class EndAccessPage(TenantActPage):
             raise NoAccess
 
     def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        user = User.objects.get(email=self.actor)
-        if not end_access(user, tenant_id=self.tenant.pk):
+        if not end_access(self.user, tenant_id=self.tenant.pk):
             raise NoAccess
         return f"Your access to {self.tenant.name} has ended.", {}
-
-    def done_at(self) -> str:
-        return self.to("tenant-people")
 
 
 #: The part of an address of the dashboard that names a page of a tenant.
@@ -252,22 +241,21 @@ class OpenPage(TenantActPage):
         return bool(self.request.POST.get("hours"))
 
     def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-        user = User.objects.get(email=self.actor)
         hours = values.get("hours") or 0
         after: dict[str, Any] = {}
         if hours and needs_approval(self.tenant.pk):
-            after["request"] = str(request_access(user, tenant_id=self.tenant.pk, hours=hours).pk)
+            after["request"] = str(request_access(self.user, tenant_id=self.tenant.pk, hours=hours).pk)
         elif hours:
-            after["endsAt"] = format_timestamp(take_access(user, tenant_id=self.tenant.pk, hours=hours))
+            after["endsAt"] = format_timestamp(take_access(self.user, tenant_id=self.tenant.pk, hours=hours))
         code = make_code(
-            user,
+            self.user,
             tenant_id=self.tenant.pk,
             reason=values["reason"],
             challenge=self.request.GET.get("challenge", ""),
             assurance=assurance_of(self.request),
-            ways=ways_used(self.request, user),
+            ways=ways_used(self.request, self.user),
         )
-        held = current_membership(user, tenant_id=self.tenant.pk)
+        held = current_membership(self.user, tenant_id=self.tenant.pk)
         until = held and held.ends_at
         self.address = self._dashboard(
             code=code,

@@ -24,7 +24,7 @@ from accounts.access.principal import WILDCARD
 from accounts.access.scopes import ABILITIES, ALL_SCOPES, MEMBERSHIP_SCOPES, READ_SCOPES, Scope
 from accounts.admin.base import ActPage, StaffPage
 from accounts.admin.names import names_of
-from accounts.billing.accounts import SentAccount, read_account, write_account
+from accounts.billing.accounts import read_account, write_account
 from accounts.events import record_event
 from accounts.models import (
     Account,
@@ -522,8 +522,13 @@ def change_owners(
         return False
     write_account(
         account_id=account_id,
-        document=sorted(owners),
-        parse=lambda owners: SentAccount(name=state.name, owners=owners, billing_email=payer, seq=state.seq),
+        document={
+            "name": state.name,
+            "owners": sorted(owners),
+            "billingEmail": payer,
+            "seq": state.seq,
+        },
+        parse=dict,
         author=author,
     )
     return True

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+from django.db.models import Q
 from django.urls import reverse
 from rest_framework.response import Response
 
@@ -20,9 +21,7 @@ from accounts.revisions import (
     ChangeRevision,
     DocumentHistory,
     EventDocument,
-    EventFilter,
-    HistoryFilter,
-    HistoryPage,
+    Page,
     history_of,
     read_changes,
     read_events,
@@ -96,11 +95,11 @@ class HistoryViewSet(AppViewSet):
 
     tag = "History"
 
-    def page(self, page: HistoryPage, *, parent: str) -> Response:
+    def page(self, page: Page, *, parent: str) -> Response:
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
-        items = [item(str(change.seq), _revision_href(change)) for change in page.changes]
+        items = [item(str(change.seq), _revision_href(change)) for change in page.rows]
         found = page_links(self.request, parent=parent, items=items, cursor=page.cursor)
-        changes = [Change.of(change) for change in page.changes]
+        changes = [Change.of(change) for change in page.rows]
         return Response(ChangeHistoryPage(links=found, changes=changes))
 
 
@@ -117,7 +116,12 @@ class ChangesViewSet(HistoryViewSet):
     def list_changes(self, request: Request) -> Response:
         page = read_changes(
             self.principal,
-            _read_filter(self.query),
+            _asked(
+                self.query,
+                "changed_at",
+                user=_email(self.query.get("userId")),
+                kind=self.query.get("kind"),
+            ),
             limit=self.query["limit"],
             cursor=self.query.get("cursor"),
         )
@@ -257,15 +261,19 @@ def _revision_href(change: Revision) -> str:
     return _href(history_of(change), "revision", seq=change.seq)
 
 
-def _read_filter(asked: Mapping[str, Any]) -> HistoryFilter:
-    """Return the filter of validated parameters.
+def _asked(query: Mapping[str, Any], time: str, **given: Any) -> Q:
+    """Return the filter of validated parameters. ``time`` names the field that ``from`` and ``to`` limit.
 
     Raises:
         BadRequest: the period ends before it begins.
     """
-    since, until = read_period(asked)
-    user = asked.get("userId")
-    return HistoryFilter(since, until, None if user is None else normalize_email(user), asked.get("kind"))
+    since, until = read_period(query)
+    lookups = {f"{time}__gte": since, f"{time}__lte": until, **given}
+    return Q(**{name: value for name, value in lookups.items() if value is not None})
+
+
+def _email(text: str | None) -> str | None:
+    return None if text is None else normalize_email(text)
 
 
 def read_period(asked: Mapping[str, Any]) -> tuple[dt.datetime | None, dt.datetime | None]:
@@ -317,7 +325,14 @@ class EventViewSet(AppViewSet):
     def list_events(self, request: Request) -> Response:
         page = read_events(
             self.principal,
-            _read_event_filter(self.query),
+            _asked(
+                self.query,
+                "at",
+                actor=_email(self.query.get("actor")),
+                subject=_email(self.query.get("subject")),
+                kind=self.query.get("kind"),
+                tenant_id=self.query.get("tenant"),
+            ),
             limit=self.query["limit"],
             cursor=self.query.get("cursor"),
         )
@@ -326,23 +341,5 @@ class EventViewSet(AppViewSet):
             parent=link(reverse("contract")),
             next=next_page(request, page.cursor),
         )
-        events = [EventDocument.of(event, reason=event.reason or None) for event in page.events]
+        events = [EventDocument.of(event, reason=event.reason or None) for event in page.rows]
         return Response(EventPage(links=links, events=events))
-
-
-def _read_event_filter(asked: Mapping[str, Any]) -> EventFilter:
-    """Return the filter of validated parameters.
-
-    Raises:
-        BadRequest: the period ends before it begins.
-    """
-    since, until = read_period(asked)
-    actor, subject = asked.get("actor"), asked.get("subject")
-    return EventFilter(
-        since=since,
-        until=until,
-        actor=None if actor is None else normalize_email(actor),
-        subject=None if subject is None else normalize_email(subject),
-        kind=asked.get("kind"),
-        tenant=asked.get("tenant"),
-    )

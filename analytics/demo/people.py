@@ -17,8 +17,7 @@ from accounts.readers.rule import Author
 from accounts.tenants.lifecycle import create_tenant
 from analytics.demo.profile import Profile
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
-from tosapp.active import active_terms
-from tosapp.publishing import publish
+from tosapp.publishing import active_terms, publish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

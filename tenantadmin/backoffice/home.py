@@ -5,28 +5,36 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
+from django.contrib import messages
 from django.core.cache import cache
 from django.db.models import Exists, F, OuterRef, Sum
+from django.http import HttpResponseRedirect
+from django.urls import reverse
 
+from accounts.admin.base import PART, StaffPage
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
 from analytics.digest.verdict.judging import find_open
 from analytics.digest.verdict.restores import tell_restores
 from analytics.models import Build, DayRollup, TenantHealth
-from tenantadmin.backoffice.acts import tell_revision
-from tenantadmin.backoffice.put_away import read_put_away
+from tenantadmin.backoffice.audit.page import tell_revision
+from tenantadmin.backoffice.put_away import acknowledge, bring_back, read_put_away, snooze
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
+    from django.http import HttpRequest, HttpResponse
+
+    from accounts.admin.base import Trail
     from accounts.models import User
     from analytics.digest.verdict.sentences import VerdictSentence
     from tenantadmin.backoffice.put_away import PutAway
+
 
 _ROWS: Final = 10
 #: Of so many tenants with findings, those are shown whose findings are still open.
@@ -282,3 +290,36 @@ def tenant_names(ids: Iterable[UUID]) -> Mapping[UUID, str]:
 def account_names(ids: Iterable[UUID]) -> Mapping[UUID, str]:
     """Return the names of accounts by their ids, in one query."""
     return dict(Account.objects.filter(pk__in=set(ids)).values_list("pk", "name"))
+
+
+class HomePage(StaffPage):
+    """Everything that needs attention now."""
+
+    title = "Home"
+    template_name = "backoffice/home.html"
+    parts: ClassVar[Mapping[str, str]] = {
+        "totals": "backoffice/totals.html",
+        "without-owner": "backoffice/without_owner.html",
+    }
+
+    def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) == "totals":
+            return {"totals": read_totals()}
+        if self.request.GET.get(PART) == "without-owner":
+            return {"found": find_without_owner()}
+        return {"home": read_home(self.user)}
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Put a row away for the reader, or bring one back, or all."""
+        if "snooze" in request.POST:
+            snooze(self.user, request.POST["snooze"])
+            messages.success(request, "You do not see this row for 7 days. Others still do.")
+        elif "acknowledge" in request.POST:
+            acknowledge(self.user, request.POST["acknowledge"])
+            messages.success(request, "You do not see this row until it changes. Others still do.")
+        else:
+            bring_back(self.user, request.POST.get("back") or None)
+        return HttpResponseRedirect(reverse("admin:index"))
+
+    def trail(self) -> Trail:
+        return []

@@ -13,9 +13,18 @@ from hypothesis import strategies as st
 from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.objectstore import LocalStore, StoreError
 from tests.objects import read_object
-from tosapp.active import ActiveTerms, TosNotLoaded
-from tosapp.normal import Terms, normalize, terms_of
-from tosapp.store import Publication, last_publication, read_current, read_historical, write_publication
+from tosapp.publishing import (
+    ActiveTerms,
+    Publication,
+    Terms,
+    TosNotLoaded,
+    last_publication,
+    normalize,
+    read_current,
+    read_historical,
+    terms_of,
+    write_publication,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

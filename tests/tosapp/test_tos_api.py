@@ -23,11 +23,8 @@ from tests.conftest import ApiClient
 from tests.objects import save_object
 from tests.racing import PATIENCE, in_thread, result_unless_blocked, uncommitted, wait_until_blocked
 from tosapp.acknowledgements import acknowledge
-from tosapp.active import ActiveTerms, active_terms
-from tosapp.announcement import announce, announced_hash
 from tosapp.models import Acknowledgement
-from tosapp.normal import terms_of
-from tosapp.publishing import publish
+from tosapp.publishing import ActiveTerms, active_terms, announce, announced_hash, publish, terms_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,7 +22,7 @@ from tosapp.serializers import TosDocument
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from tosapp.normal import Terms
+    from tosapp.publishing import Terms
 
 _HASH: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _HASH_PARAMETER: Final = OpenApiParameter(

@@ -16,15 +16,14 @@ from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, TenantHealth
 from analytics.models.summaries import is_day
 from logs.models import PendingBuild
-from tenantadmin.backoffice.acts import tell_acts
-from tenantadmin.backoffice.audit.filters import AuditFilter
-from tenantadmin.backoffice.audit.timeline import read_audit
-from tenantadmin.backoffice.pages.audit import ReadsAudit, ids_of
+from tenantadmin.backoffice.audit.page import ReadsAudit, ids_of, tell_acts
+from tenantadmin.backoffice.audit.timeline import AuditFilter, read_audit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from analytics.digest.verdict.sentences import Verdict
+
 
 #: At most so many acts, and of each other list.
 _MOST: Final = 10
