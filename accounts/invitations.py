@@ -19,7 +19,6 @@ from msgspec import Meta
 
 from accounts.access.assurance import require_fresh_proof
 from accounts.access.resources import owns_itself, require_permitted, require_tenant_owner
-from accounts.ended_invitations import InvitationEnded, end_invitation, record_invitation
 from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
@@ -28,6 +27,7 @@ from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.pending import InvitationOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.pending import MAX_LISTED, InvitationEnded, end_invitation, record_invitation
 from accounts.readers.memberships import NOT_ITSELF, ONLY_OWNERS_ADD, SetMembership
 from accounts.readers.rule import Author, approval_required, change_readers
 from accounts.tenants.errors import TenantNotFound
@@ -41,11 +41,7 @@ if TYPE_CHECKING:
     from accounts.access.principal import Principal
 
 LIFETIME: Final = dt.timedelta(days=14)
-#: Ended and expired invitations are listed this long after they would have expired.
-_RETENTION: Final = dt.timedelta(days=30)
 MAX_OPEN: Final = 50
-#: At most this many are listed, open ones first.
-_MAX_LISTED: Final = 200
 #: A user who is younger invites without a message.
 _NEW: Final = dt.timedelta(days=1)
 _SALT: Final = "accounts.invitations.refuse"
@@ -137,7 +133,7 @@ def invite(
 
 
 def list_invitations(principal: Principal, *, tenant_id: UUID) -> list[InvitationDocument]:
-    """Return a tenant's invitations, open ones first, then newest first; at most `_MAX_LISTED`.
+    """Return a tenant's invitations, open ones first, then newest first; at most `MAX_LISTED`.
 
     Raises:
         Forbidden: the caller neither owns the tenant nor is a platform admin.
@@ -151,7 +147,7 @@ def list_invitations(principal: Principal, *, tenant_id: UUID) -> list[Invitatio
 def invitations_into(tenant_id: UUID) -> list[Invitation]:
     """Return the invitations that `list_invitations` lists, with tenant and inviting user."""
     rows = Invitation.objects.filter(tenant=tenant_id).select_related("tenant", "invited_by")
-    return list(rows.unanswered_first()[:_MAX_LISTED])
+    return list(rows.unanswered_first()[:MAX_LISTED])
 
 
 def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id: UUID) -> None:
@@ -171,9 +167,9 @@ def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id:
 
 
 def list_own_invitations(principal: Principal) -> list[InvitationDocument]:
-    """Return the open invitations to the caller's address, newest first; at most `_MAX_LISTED`."""
+    """Return the open invitations to the caller's address, newest first; at most `MAX_LISTED`."""
     rows = Invitation.objects.open().filter(email=principal.email).select_related("tenant", "invited_by")
-    return [describe_invitation(it) for it in rows[:_MAX_LISTED]]
+    return [describe_invitation(it) for it in rows[:MAX_LISTED]]
 
 
 def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDocument:
@@ -233,11 +229,6 @@ def refuse_invitations(email: str) -> None:
     with transaction.atomic():
         if InvitationRefusal.objects.get_or_create(email=email)[1]:
             record_event(EventKind.INVITATION_DECLINED, actor=email, subject=email, after={"all": True})
-
-
-def delete_old_invitations() -> int:
-    """Delete the invitations that expired more than `_RETENTION` ago. Return how many."""
-    return Invitation.objects.filter(expires_at__lt=now() - _RETENTION).delete()[0]
 
 
 def describe_invitation(invitation: Invitation) -> InvitationDocument:

@@ -25,6 +25,7 @@ from accounts.models import AccessRequest, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.pending import AccessOutcome
 from accounts.models.users import MembershipRole
+from accounts.pending import MAX_LISTED
 from accounts.readers.memberships import SetMembership
 from accounts.readers.rule import Author, approval_required, change_readers, mail_owners
 from accounts.tenants.errors import TenantNotFound
@@ -138,10 +139,6 @@ def end_expired_access() -> int:
 
 
 LIFETIME: Final = dt.timedelta(hours=12)
-#: Requests are listed this long after they would have expired.
-_RETENTION: Final = dt.timedelta(days=30)
-#: At most this many are listed, open ones first.
-_MAX_LISTED: Final = 200
 _EVENTS: Final = {
     AccessOutcome.APPROVED: EventKind.ACCESS_APPROVED,
     AccessOutcome.DECLINED: EventKind.ACCESS_DECLINED,
@@ -231,7 +228,7 @@ def list_access_requests(principal: Principal, *, tenant_id: UUID) -> list[Acces
 def requests_for(tenant_id: UUID) -> list[AccessRequest]:
     """Return the requests that `list_access_requests` lists, with the users that they name."""
     rows = AccessRequest.objects.filter(tenant=tenant_id).select_related("staff", "decided_by")
-    return list(rows.unanswered_first()[:_MAX_LISTED])
+    return list(rows.unanswered_first()[:MAX_LISTED])
 
 
 def approve_access(principal: Principal, *, tenant_id: UUID, request_id: UUID) -> AccessRequestDocument:
@@ -299,11 +296,6 @@ def find_request(*, tenant_id: UUID, request_id: UUID) -> AccessRequest:
     if request is None:
         raise AccessRequestNotFound
     return request
-
-
-def delete_old_requests() -> int:
-    """Delete the requests that expired more than `_RETENTION` ago. Return how many."""
-    return AccessRequest.objects.filter(expires_at__lt=now() - _RETENTION).delete()[0]
 
 
 def describe_request(request: AccessRequest) -> AccessRequestDocument:

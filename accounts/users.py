@@ -13,7 +13,6 @@ from msgspec import Meta
 from accounts.access.credentials import end_links, lock_sign_in
 from accounts.access.scopes import Scope
 from accounts.billing.accounts import remove_owner
-from accounts.ended_invitations import withdraw_invitations
 from accounts.events import record_event
 from accounts.memberships import (
     MembershipEntry,
@@ -26,6 +25,7 @@ from accounts.memberships import (
 from accounts.models import Account, Invitation, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.pending import withdraw_invitations
 from accounts.readers.rule import Author, change_readers
 from accounts.readers.users import DeleteUser
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, replace_roles, roles_of

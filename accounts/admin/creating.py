@@ -15,7 +15,7 @@ from django.urls import reverse
 from accounts.access.resources import require_permitted
 from accounts.admin.accounts import tell_plan
 from accounts.admin.base import ActPage, ReasonForm, TenantActPage
-from accounts.admin.finding import CompletedInput, find_accounts
+from accounts.admin.finding import CompletedInput, search_accounts
 from accounts.billing.accounts import create_account
 from accounts.events import record_event
 from accounts.invitations import LIFETIME, invite
@@ -220,7 +220,7 @@ def _find_account(text: str) -> Account:
     Raises:
         ValidationFailed: there is none, or more than one.
     """
-    live = [account for account in find_accounts(text) if account.deleted_at is None]
+    live = [account for account in search_accounts(text).first() if account.deleted_at is None]
     found = [account for account in live if account.name.lower() == text.lower()] or live
     if len(found) == 1:
         return found[0]

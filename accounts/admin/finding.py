@@ -140,36 +140,15 @@ def _tenants_named(text: str) -> QuerySet[Fqdn, UUID] | QuerySet[Membership, UUI
     return Fqdn.objects.filter(name=text).values_list("tenant_id", flat=True)
 
 
-def find_tenants(term: str) -> list[Tenant]:
-    """Return the first tenants that a term means."""
-    return search_tenants(term).first()
-
-
-def find_people(term: str) -> list[User]:
-    """Return the first users that a term means."""
-    return search_people(term).first()
-
-
 def email_meant(text: str) -> str:
     """Return the email of the one active user that ``text`` means, else ``text`` as an email."""
     email = normalize_email(text)
-    active = [user.email for user in find_people(text) if user.is_active] if text and "@" not in text else []
+    active = (
+        [user.email for user in search_people(text).first() if user.is_active]
+        if text and "@" not in text
+        else []
+    )
     return active[0] if len(active) == 1 else email
-
-
-def find_accounts(term: str) -> list[Account]:
-    """Return the first accounts that a term means."""
-    return search_accounts(term).first()
-
-
-def find_fqdns(term: str) -> list[Fqdn]:
-    """Return the first FQDNs that a term means."""
-    return search_fqdns(term).first()
-
-
-def find_domains(term: str) -> list[Domain]:
-    """Return the first domains that a term means."""
-    return search_domains(term).first()
 
 
 def _first_of(*searches: QuerySet[Any]) -> list[Any]:
@@ -232,9 +211,11 @@ def split_ids(text: str) -> frozenset[str]:
 
 #: Value and explanation of each choice, by kind.
 _KINDS: Final[dict[str, Callable[[str], Sequence[tuple[str, str]]]]] = {
-    "people": lambda term: [(it.email, it.display_name) for it in find_people(term) if it.is_active],
-    "tenants": lambda term: [(it.name, f"of {it.account.name}") for it in find_tenants(term)],
-    "accounts": lambda term: [(it.name, it.plan) for it in find_accounts(term)],
+    "people": lambda term: [
+        (it.email, it.display_name) for it in search_people(term).first() if it.is_active
+    ],
+    "tenants": lambda term: [(it.name, f"of {it.account.name}") for it in search_tenants(term).first()],
+    "accounts": lambda term: [(it.name, it.plan) for it in search_accounts(term).first()],
 }
 
 

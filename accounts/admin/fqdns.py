@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.conf import settings
 
 from accounts.admin.base import StaffPage
-from accounts.admin.finding import find_fqdns, tenants_meant
+from accounts.admin.finding import search_fqdns, tenants_meant
 from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.fqdns import domain_findings
 from accounts.tenants.plans import limits_of
@@ -178,11 +178,11 @@ class FqdnPage(StaffPage):
         try:
             found = find_fqdn(fqdn)
         except BadRequest as error:
-            others = find_fqdns(fqdn)
+            others = search_fqdns(fqdn).first()
             return {**content, "others": others} if others else {**content, "error": error}
         content["found"] = found
         if found.holder is None:
-            content["others"] = [row for row in find_fqdns(fqdn) if row.name != found.name]
+            content["others"] = [row for row in search_fqdns(fqdn).first() if row.name != found.name]
         if search:
             content["claim"] = try_claim(found, search)
         return content

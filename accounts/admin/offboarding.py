@@ -18,10 +18,10 @@ from accounts.admin.finding import CompletedInput, email_meant
 from accounts.admin.names import names_of
 from accounts.admin.people import PersonScope
 from accounts.admin.rights import MAX_ROWS, change_owners, last_seen, why_not_offboard
-from accounts.ended_invitations import withdraw_invitations
 from accounts.limited_access import withdraw_requests_of
 from accounts.models import Account, Invitation, Membership, User
 from accounts.models.users import MembershipRole, PrimaryRole, StaffRole
+from accounts.pending import withdraw_invitations
 from accounts.readers.grants import end_grant
 from accounts.readers.memberships import SetMembership
 from accounts.readers.rule import Author, change_readers

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
@@ -304,62 +305,36 @@ def _told(scopes: Iterable[str]) -> str:
 
 def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
     person = _person_of(row)
-    last = seen[person.pk]
+    right = partial(Right, row=row, person=person, last_used_at=seen[person.pk])
     if isinstance(row, User):
         what = "platform admin" if row.role == PrimaryRole.ADMIN else "support"
-        return Right(RightKind.ROLE, row, person, what, _STAFF[what], has_wildcard=True, last_used_at=last)
+        return right(RightKind.ROLE, what=what, allows=_STAFF[what], has_wildcard=True)
     if isinstance(row, _Ownership):
         account: Any = row.account
-        return Right(
-            RightKind.OWNERSHIP, row, person, "account owner", _OWNER, [account.pk], last_used_at=last
-        )
+        return right(RightKind.OWNERSHIP, what="account owner", allows=_OWNER, on=[account.pk])
     if isinstance(row, Membership):
-        scopes = MEMBERSHIP_SCOPES[row.role] & (
-            READ_SCOPES if person.role == PrimaryRole.GUEST else ALL_SCOPES
-        )
-        return Right(
-            RightKind.MEMBERSHIP,
-            row,
-            person,
-            row.role,
-            _told(scopes),
-            [row.tenant_id],
-            until=row.ends_at,
-            last_used_at=last,
-        )
+        limit = READ_SCOPES if person.role == PrimaryRole.GUEST else ALL_SCOPES
+        may = _told(MEMBERSHIP_SCOPES[row.role] & limit)
+        on = [row.tenant_id]
+        return right(RightKind.MEMBERSHIP, what=row.role, allows=may, on=on, until=row.ends_at)
+    right = partial(right, since=row.created_at, until=row.expires_at)
     if isinstance(row, PermissionGrant):
-        return Right(
-            RightKind.GRANT,
-            row,
-            person,
-            "permissions" if row.granted_by is None else f"permissions from {row.granted_by.email}",
-            _told(row.permissions),
-            [row.resource_id],
-            since=row.created_at,
-            until=row.expires_at,
-            last_used_at=last,
-        )
+        what = "permissions" if row.granted_by is None else f"permissions from {row.granted_by.email}"
+        return right(RightKind.GRANT, what=what, allows=_told(row.permissions), on=[row.resource_id])
     if isinstance(row, PersonalAccessToken):
-        return Right(
+        named = (*row.tenants, *row.accounts)
+        return right(
             RightKind.TOKEN,
-            row,
-            person,
-            row.name,
-            _told(row.scopes),
-            [UUID(it) for it in (*row.tenants, *row.accounts) if it != WILDCARD],
-            has_wildcard=WILDCARD in (*row.tenants, *row.accounts),
-            since=row.created_at,
-            until=row.expires_at,
+            what=row.name,
+            allows=_told(row.scopes),
+            on=[UUID(it) for it in named if it != WILDCARD],
+            has_wildcard=WILDCARD in named,
             last_used_at=row.last_used_at,
         )
-    return Right(
+    return right(
         RightKind.SESSION,
-        row,
-        person,
-        f"{row.provider or 'one-time link'}, {row.address or 'unknown address'}",
-        "all that the person may do",
-        since=row.created_at,
-        until=row.expires_at,
+        what=f"{row.provider or 'one-time link'}, {row.address or 'unknown address'}",
+        allows="all that the person may do",
         last_used_at=row.last_used_at or row.created_at,
     )
 

@@ -11,7 +11,6 @@ from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
-from accounts.ended_invitations import InvitationEnded
 from accounts.invitations import (
     InvitationDocument,
     accept_invitation,
@@ -29,6 +28,7 @@ from accounts.limited_access import (
     list_access_requests,
 )
 from accounts.models.users import MembershipRole
+from accounts.pending import InvitationEnded
 from accounts.routes import route
 from accounts.serializers.users import InvitationBody
 from accounts.viewsets import AppViewSet

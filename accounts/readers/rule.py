@@ -24,7 +24,6 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.access.assurance import require_fresh_proof
-from accounts.ended_invitations import withdraw_invitations
 from accounts.events import record_event
 from accounts.mailing import mail_later
 from accounts.models import (
@@ -40,6 +39,7 @@ from accounts.models import (
 from accounts.models.events import EventKind
 from accounts.models.pending import ProposalOutcome
 from accounts.models.users import MembershipRole
+from accounts.pending import withdraw_invitations
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import current_reason
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 #: How long a second platform admin may confirm what the first has asked for.
 LIFETIME: Final = dt.timedelta(hours=12)
-#: Proposals are kept this long after they would have expired.
-_RETENTION: Final = dt.timedelta(days=30)
 #: So many former owners get the mails of a tenant that has none.
 _MOST_FORMER: Final = 5
 
@@ -278,11 +276,6 @@ def without_owner(*changes: Change) -> set[UUID]:
     concerned = {tenant_id for change in changes for tenant_id in change.tenants()}
     before, after = _owners_around(concerned, changes)
     return {tenant_id for tenant_id, owners in before.items() if owners and not after[tenant_id]}
-
-
-def delete_old_proposals() -> int:
-    """Delete the proposals that expired more than `_RETENTION` ago. Return how many."""
-    return Proposal.objects.filter(expires_at__lt=now() - _RETENTION).delete()[0]
 
 
 def mail_owners(tenant_id: UUID, *, subject: str, template: str, context: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ from accounts.access.credentials import (
 )
 from accounts.access.rights import authenticate_token
 from accounts.access.scopes import Scope
-from accounts.access.tokens import AccessToken, mint_access_token
+from accounts.access.tokens import mint_access_token
 from accounts.models import MagicLink, User
 from accounts.readers.rule import Author
 from accounts.roles import replace_roles
@@ -176,28 +176,3 @@ def test_a_process_that_remembers_the_caller_forgets_it_within_five_seconds(
 def test_the_end_of_one_user_ends_no_token_of_another(world: factories.World, tokens: Tokens) -> None:
     replace_roles("owner@example.org", primary=None, scopes=None, active=False, author=BY)
     assert tokens.statuses() == ALL_ALIVE
-
-
-def deactivate(user: User, *, actor: str) -> None:
-    """Deactivate a user, and activate it again."""
-    for active in (False, True):
-        replace_roles(user.email, primary=None, scopes=None, active=active, author=Author(actor))
-
-
-def delete_and_make_again(user: User, *, actor: str) -> None:
-    delete_user(user.email, author=Author(actor))
-    factories.make_user(user.email)
-
-
-@pytest.mark.parametrize("claims", [{}, {"sid": None}, {"epoch": None}])
-def test_a_token_names_epoch_and_session(claims: dict[str, Any]) -> None:
-    """Without either it would outlive what ends them."""
-    world = factories.make_world()
-    session, _ = create_refresh_token(user=world.member)
-    token = AccessToken()
-    token.payload.update(
-        sub=world.member.email, role="user", scope="config:read", tenants=[], accounts=[], **claims
-    )
-    own = {"sid": session.pk, "epoch": str(world.member.epoch)}
-    token.payload.update({name: value for name, value in own.items() if name in claims})
-    assert ApiClient(str(token)).get("/users/me").status_code == 401

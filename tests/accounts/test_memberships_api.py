@@ -161,14 +161,6 @@ class TestOwner:
 
 
 class TestOthers:
-    @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-    def test_write_nothing(self, world: factories.World, method: str) -> None:
-        for user in (world.member, world.tenant_admin):
-            for path in (MEMBER, f"/users/{user.email}/tenants"):
-                answer = signed_in(user).request(method, path, [entry(world.tenant, "owner")])
-                assert answer.status_code == 403
-        assert stored(world.member) == {str(world.tenant.pk): "member"}
-
     def test_a_grant_hands_on_no_more_than_it_holds(self, world: factories.World) -> None:
         PermissionGrant.objects.create(
             grantee=world.stranger,
@@ -295,17 +287,6 @@ def test_put_replaces_and_patch_merges_key_by_key(world: factories.World) -> Non
 def test_errors_are_named(world: factories.World, method: str, body: object, path: str) -> None:
     answer = signed_in(world.platform_admin).request(method, ROLES, body)
     assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, path)
-
-
-def test_a_user_reads_its_own_and_writes_none(world: factories.World) -> None:
-    member = signed_in(world.member)
-    assert member.get(ROLES).json() == {"primary": "user", "scopes": []}
-    assert member.get("/users/owner@example.org/roles").status_code == 403
-    for user in (world.member, world.tenant_admin, world.owner):
-        for method in ("PUT", "PATCH"):
-            answer = signed_in(user).request(method, ROLES, {"primary": "admin"})
-            assert answer.status_code == 403
-    assert User.objects.filter(role="admin").count() == 1
 
 
 def test_an_unknown_user_is_a_404_for_a_platform_admin(world: factories.World) -> None:

@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from django.db.models import Q
 from django.db.models.functions import Left
 
-from accounts.admin.finding import find_accounts, find_people, find_tenants
+from accounts.admin.finding import search_accounts, search_people, search_tenants
 from accounts.cursors import older_than, read_cursor, write_cursor
 from accounts.models import Event, Revision, Tenant
 from accounts.models.history import RevisionKind
@@ -127,10 +127,10 @@ def parse_filters(given: Mapping[str, str]) -> AuditFilter:
         zone=_zone_of(given.get("zone", "")),
     )
     if text := given.get("account"):
-        accounts = [(it.pk, it.name) for it in find_accounts(text)]
+        accounts = [(it.pk, it.name) for it in search_accounts(text).first()]
         filters = replace(filters, account=_meant("account", text, accounts))
     if text := given.get("tenant"):
-        tenants = [(it.pk, f"{it.name} of {it.account.name}") for it in find_tenants(text)]
+        tenants = [(it.pk, f"{it.name} of {it.account.name}") for it in search_tenants(text).first()]
         filters = replace(filters, tenant=_meant("tenant", text, tenants))
     return filters
 
@@ -138,7 +138,7 @@ def parse_filters(given: Mapping[str, str]) -> AuditFilter:
 def _person(name: str, text: str) -> str:
     """Return the email that is meant, or the text: the name of a job, a domain, or a deleted user."""
     email = normalize_email(text)
-    people = find_people(text) if text else []
+    people = search_people(text).first() if text else []
     if not people or any(it.email == email for it in people):
         return email if "@" in text else text
     if len(people) > 1:

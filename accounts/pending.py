@@ -1,19 +1,24 @@
-"""End invitations: by their answer, or by what becomes of the inviting or the invited user."""
+"""End what waits for an answer: invitations, by their answer or by what becomes of their users; old rows."""
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from accounts.events import record_event
+from accounts.models import AccessRequest, Invitation, Proposal
 from accounts.models.events import EventKind
 from accounts.models.pending import InvitationOutcome
 from tenantadmin.lib.core.errors import ApiError
-from tenantadmin.lib.core.timestamps import format_timestamp
+from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
-    from accounts.models import Invitation
     from accounts.models.querysets import PendingQuerySet
 
+#: Invitations, requests of staff and proposals are listed this long after they would have expired.
+_RETENTION: Final = dt.timedelta(days=30)
+#: At most this many of a tenant are listed, those that are open first.
+MAX_LISTED: Final = 200
 _EVENTS: Final = {
     InvitationOutcome.ACCEPTED: EventKind.INVITATION_ACCEPTED,
     InvitationOutcome.DECLINED: EventKind.INVITATION_DECLINED,
@@ -61,3 +66,9 @@ def withdraw_invitations(invitations: PendingQuerySet[Invitation], *, actor: str
         # Not one that was answered at the same time.
         if invitation.end(InvitationOutcome.WITHDRAWN):
             record_invitation(EventKind.INVITATION_WITHDRAWN, invitation, actor=actor)
+
+
+def delete_old_pending() -> None:
+    """Delete the invitations, requests of staff and proposals that expired more than `_RETENTION` ago."""
+    for model in (Invitation, AccessRequest, Proposal):
+        model._default_manager.filter(expires_at__lt=now() - _RETENTION).delete()
