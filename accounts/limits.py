@@ -1,4 +1,4 @@
-"""Limits that all processes share in Redis: rates, tries, and bytes stored in a day.
+"""Limits of plans, and those that all processes share in Redis: rates, tries, and bytes stored in a day.
 
 Rates and tries are exact under concurrency and refuse if Redis fails. Each `Quota` counts the bytes that a
 tenant, an account or a client network stores in a day; a row counts for `ROW_BYTES` besides its text, so the
@@ -11,6 +11,7 @@ import hashlib
 import logging
 import math
 import time
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -24,11 +25,44 @@ from limits.strategies import MovingWindowRateLimiter
 from redis import ConnectionPool, Redis, RedisError
 
 from accounts.models import Tenant
-from tenantadmin.lib.core.errors import InternalError, RateLimited
+from tenantadmin.lib.core.errors import Detail, InternalError, PlanLimitExceeded, RateLimited
 from tenantadmin.lib.core.rendering import dump_json
 
 if TYPE_CHECKING:
     from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """How many of each a plan allows; None means no limit. All but ``tenants`` are per tenant.
+
+    Attributes:
+        stored_bytes: of each kind of rows in a day (`accounts.limits.Quota`).
+        markers: that are not expired.
+    """
+
+    tenants: int | None
+    fqdns: int | None
+    rules: int | None
+    stored_bytes: int | None = None
+    markers: int | None = None
+    cache_entries: int | None = None
+
+
+def limits_of(plan: str) -> PlanLimits:
+    """Return the limits of ``plan``."""
+    return PlanLimits(**settings.PLAN_LIMITS[plan])
+
+
+def require_within(limit: int | None, *, count: int, what: str, plan: str, path: str) -> None:
+    """Refuse more than the plan allows. ``what`` is a plural noun, ``path`` a JSON Pointer into the request.
+
+    Raises:
+        PlanLimitExceeded: ``count`` is over ``limit``.
+    """
+    if limit is not None and count > limit:
+        message = f"The plan '{plan}' allows {limit} {what}; this would make {count}."
+        raise PlanLimitExceeded(message, details=[Detail(path, "plan-limit-exceeded", message)])
 
 
 logger = logging.getLogger(__name__)
@@ -194,6 +228,4 @@ def _limit_of(owner: UUID | str, *, used: int) -> int | None:
 
 
 def _stored_bytes(plan: str) -> int | None:
-    # Not by `accounts.tenants.plans`: modules of that package import this one.
-    limit: int | None = settings.PLAN_LIMITS[plan].get("stored_bytes")
-    return limit
+    return limits_of(plan).stored_bytes

@@ -16,6 +16,7 @@ from accounts.admin.finding import split_ids
 from accounts.admin.words import group_requests, rank_event, tell_changes, tell_event
 from accounts.billing.accounts import read_account, write_account
 from accounts.billing.domains import ChallengeNotMet, challenge_of, read_domain, verify_domain
+from accounts.limits import limits_of
 from accounts.models import Account, Domain, Event, Fqdn, Revision, Tenant
 from accounts.models.billing import Plan
 from accounts.models.events import EventKind
@@ -23,7 +24,6 @@ from accounts.models.history import RevisionKind, beside
 from accounts.models.users import StaffRole
 from accounts.serializers.billing import parse_account
 from accounts.tenants.errors import AccountNotFound, InUse
-from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.formats import count
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from accounts.admin.base import Trail
     from accounts.billing.accounts import AccountState
     from accounts.billing.domains import DomainChallenge
-    from accounts.tenants.plans import PlanLimits
+    from accounts.limits import PlanLimits
     from tenantadmin.lib.core.errors import ApiError
 
 

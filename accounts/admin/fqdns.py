@@ -9,9 +9,9 @@ from django.conf import settings
 
 from accounts.admin.base import StaffPage
 from accounts.admin.finding import search_fqdns, tenants_meant
+from accounts.limits import limits_of
 from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.fqdns import domain_findings
-from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.hosts import lies_in, normalize_fqdn
 from tenantadmin.lib.core.timestamps import now

@@ -19,13 +19,13 @@ from accounts.access.resources import owns_account
 from accounts.access.scopes import Scope
 from accounts.billing.domains import record_removal
 from accounts.diff import diff_documents, summarize_fields
-from accounts.history import append_revision, require_unchanged
 from accounts.limits import Quota, use_quota
 from accounts.models import Account, Membership, User
 from accounts.models.billing import Plan
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.readers.grants import SetAccountOwners
 from accounts.readers.rule import Author, change_readers
+from accounts.revisions import append_revision, require_unchanged
 from accounts.tenants.errors import AccountNotFound, InUse
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag

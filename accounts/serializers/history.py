@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from accounts.history import MAX_COMMENT
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
-from accounts.revisions import DEFAULT_LIMIT, MAX_LIMIT
+from accounts.revisions import DEFAULT_LIMIT, MAX_COMMENT, MAX_LIMIT
 from tenantadmin.lib.http.serializers import (
     OneOfField,
     StrictCharField,

@@ -16,9 +16,9 @@ from django.db.models import Count, Q
 from msgspec import Meta
 
 from accounts.access.scopes import Scope
+from accounts.limits import limits_of, require_within
 from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.errors import FqdnConflict, FqdnNotFound
-from accounts.tenants.plans import limits_of, require_within
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.hosts import lies_in
 from tenantadmin.lib.core.structs import JsonStruct

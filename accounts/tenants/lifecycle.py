@@ -13,7 +13,7 @@ from django.db import transaction
 
 from accounts.diff import diff_documents, summarize_fields
 from accounts.events import SYSTEM, record_event
-from accounts.history import append_revision
+from accounts.limits import limits_of, require_within
 from accounts.models import Account, Tenant, TenantConfig, User
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
@@ -22,7 +22,7 @@ from accounts.models.users import MembershipRole
 from accounts.readers.grants import RemoveTenants
 from accounts.readers.memberships import SetMembership
 from accounts.readers.rule import Author, change_readers
-from accounts.revisions import DocumentHistory, read_last_document, read_revision
+from accounts.revisions import DocumentHistory, append_revision, read_last_document, read_revision
 from accounts.tenants.config import ConfigState, SentConfig, complete_config, read_config, write_config
 from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import (
@@ -35,7 +35,6 @@ from accounts.tenants.errors import (
 )
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains, require_few_held
 from accounts.tenants.names import draw_name
-from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import new_stamp, stamp_tenant
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.timestamps import format_timestamp, now

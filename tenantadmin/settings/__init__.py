@@ -329,7 +329,7 @@ CORS_EXPOSE_HEADERS = [
 TENANT_DOCUMENTS = ["rules.ruleset.RulesetDocument"]
 #: A function of the id of a tenant. It returns how the log spells the names of tables.
 LOGGED_TABLES = "logs.table_names.spelled_tables"
-#: The limits of each plan (`accounts.tenants.plans`). None: no limit.
+#: The limits of each plan (`accounts.limits`). None: no limit.
 PLAN_LIMITS: dict[str, dict[str, int | None]] = {
     plan: {
         **limits,

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import nh3
 from django import forms
+from django.contrib import admin
 from django.db.models import Count, Max
 from django.urls import reverse
 from django.utils.safestring import mark_safe
 from markdown_it import MarkdownIt
 
 from accounts.admin.base import PART, ActPage, ReasonForm, StaffPage
+from accounts.admin.names import FindsPeople
 from accounts.cursors import cut_page, read_cursor, write_cursor
 from accounts.models import Event, User
 from accounts.models.events import EventKind
@@ -36,6 +38,13 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
     from accounts.admin.base import Trail
+
+
+@admin.register(Acknowledgement)
+class AcknowledgementAdmin(FindsPeople):
+    list_display = ("user", "hash", "acknowledged_at")
+    list_select_related = ("user",)
+    list_filter = ("acknowledged_at",)
 
 
 PAGE: Final = 50
