@@ -108,7 +108,7 @@ _SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
 }
 
 
-def say_fields(changes: Sequence[FieldChange]) -> tuple[ChangeInWords, ...]:
+def describe_fields(changes: Sequence[FieldChange]) -> tuple[ChangeInWords, ...]:
     """Say changes of fields in words."""
     return tuple(
         ChangeInWords(

@@ -1,6 +1,6 @@
 """Record events: what happens to people, their rights and their credentials. Contract: Events.
 
-What changes a document appends a revision instead (`accounts.revisions`). No value of an event is a secret: of
+What changes a document appends a revision instead (`accounts.revisions`). No value is a secret: of
 tokens, events name the id.
 """
 

@@ -339,7 +339,6 @@ def _approve(approver: User, author: Author, *, tenant_id: UUID, request_id: UUI
 
 
 def _is_lasting(user: User, *, tenant_id: UUID) -> bool:
-    """Return True for a member without an end."""
     held = current_membership(user, tenant_id=tenant_id)
     return held is not None and held.ends_at is None
 

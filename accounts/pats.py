@@ -328,7 +328,6 @@ def _tenants_shown(principal: Principal, owner: User, wanted: PatRequest) -> lis
 
 
 def _require_within(principal: Principal, wanted: PatRequest) -> None:
-    """Refuse a PAT that creates one with more rights than its own."""
     claims = principal.claims
     if claims.is_staff:
         _require_of_staff_session(principal, wanted)

@@ -224,7 +224,7 @@ def read_revision(history: DocumentHistory, seq: int) -> Revision:
     return revision
 
 
-def say_in_force(revision: Revision) -> str:
+def describe_in_force(revision: Revision) -> str:
     """Say on which days a revision was in force, or since when it is: ``in force 3 to 9 November``.
 
     The text of a deletion is empty.

@@ -175,7 +175,6 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> Writt
 
 
 def _sent(email: str, change: UserChange) -> WrittenUserDocument:
-    """Return the body that was sent for a user."""
     return WrittenUserDocument(
         email=email,
         type="user",
@@ -317,7 +316,6 @@ def _with_memberships(principal: Principal, email: str) -> tuple[User, list[dict
 def _visible(
     principal: Principal, email: str, memberships: Iterable[dict[str, str]]
 ) -> list[MembershipEntry]:
-    """Return the memberships that ``principal`` may see."""
     visible = []
     for entry in memberships:
         tenant_id, account_id = UUID(entry["tenant"]), UUID(entry["account"])

@@ -13,7 +13,7 @@ from django.urls import reverse
 
 from accounts.admin.base import ActPage, ReasonForm, StaffPage
 from accounts.admin.finding import split_ids
-from accounts.admin.words import group_requests, rank_event, tell_changes, tell_event
+from accounts.admin.words import describe_changes, describe_event, group_requests, rank_event
 from accounts.billing.accounts import read_account, write_account
 from accounts.billing.domains import ChallengeNotMet, challenge_of, read_domain, verify_domain
 from accounts.limits import limits_of
@@ -170,7 +170,7 @@ def _read_changes(account_id: UUID) -> list[AccountChange]:
         for it in written
     ]
     for event in events:
-        told = (tell_event(event)[0], tell_changes(event, {}), event.reason)
+        told = (describe_event(event)[0], describe_changes(event, {}), event.reason)
         found.append(AccountChange(event.at, event.actor, *told, event))
     changes = []
     for group in group_requests(found, lambda it: (it.record.request_id,)):
@@ -186,12 +186,10 @@ def _rank(change: AccountChange) -> int:
 
 
 def _heaviest(live: QuerySet[Tenant]) -> QuerySet[Any]:
-    """Return the tenants with the most FQDNs and rules."""
     return _with_use(live).order_by("-fqdn_count", "-rule_count", "name", "pk")[:_TENANTS]
 
 
 def _with_use(live: QuerySet[Tenant]) -> QuerySet[Any]:
-    """Add ``fqdn_count`` and ``rule_count`` to a query of tenants."""
     claimed = Fqdn.objects.filter(tenant_id=OuterRef("pk"), released_at__isnull=True).order_by()
     counted = claimed.values("tenant_id").annotate(number=Count("pk")).values("number")
     rules: Any = Func(F("ruleset__rules"), function="jsonb_array_length", output_field=IntegerField())
@@ -208,7 +206,7 @@ def _use_of(tenant: Any, limits: PlanLimits) -> TenantUse:
     return TenantUse(tenant, Usage(tenant.fqdn_count, limits.fqdns), Usage(tenant.rule_count, limits.rules))
 
 
-def tell_plan(plan: str) -> str:
+def describe_plan(plan: str) -> str:
     """Return a plan with its limits: "free: 1 tenant, with 2 FQDNs and 25 rules each"."""
     limits = limits_of(plan)
 
@@ -228,7 +226,7 @@ class PlanOffer:
 
     def __str__(self) -> str:
         over = f". Over the limit now: {', '.join(self.over)}" if self.over else ""
-        return f"{tell_plan(self.plan)}{over}"
+        return f"{describe_plan(self.plan)}{over}"
 
 
 def compare_plans(account_id: UUID) -> list[PlanOffer]:
@@ -367,12 +365,11 @@ class ChangeAccountPage(AccountActPage):
             expected_etag=values["etag"],
         )
         # The write has refused a version that changed after the form was shown.
-        told = [*_tell_changes(before, written), f"Saved as revision {written.seq}."]
+        told = [*_describe_changes(before, written), f"Saved as revision {written.seq}."]
         return " ".join(told), {"seq": written.seq, "plan": written.plan}
 
 
-def _tell_changes(before: AccountState, after: AccountState) -> Iterator[str]:
-    """Say what differs, one sentence each."""
+def _describe_changes(before: AccountState, after: AccountState) -> Iterator[str]:
     for label, old, new in (
         ("Plan", before.plan, after.plan),
         ("Name", before.name, after.name),

@@ -201,7 +201,6 @@ def _verify(request: HttpRequest, domain: Domain) -> None:
 
 
 def _others(domain: Domain) -> QuerySet[Domain]:
-    """Return the rows of other accounts for the same name."""
     return Domain.objects.filter(name=domain.name).exclude(pk=domain.pk).select_related("account")
 
 

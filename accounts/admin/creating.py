@@ -13,7 +13,7 @@ from django.db import transaction
 from django.urls import reverse
 
 from accounts.access.resources import require_permitted
-from accounts.admin.accounts import tell_plan
+from accounts.admin.accounts import describe_plan
 from accounts.admin.base import ActPage, ReasonForm, TenantActPage
 from accounts.admin.finding import CompletedInput, search_accounts
 from accounts.billing.accounts import create_account
@@ -134,7 +134,9 @@ class NewAccountForm(ReasonForm):
     """A customer: the account, its owner and its first tenant."""
 
     name = forms.CharField(label="Name of the account", max_length=100)
-    plan = forms.ChoiceField(label="Plan", choices=lambda: [(plan, tell_plan(plan)) for plan in Plan.values])
+    plan = forms.ChoiceField(
+        label="Plan", choices=lambda: [(plan, describe_plan(plan)) for plan in Plan.values]
+    )
     owner = forms.CharField(label="Email of the owner", max_length=320, widget=CompletedInput("people"))
     tenant_name = forms.CharField(label="Name of the first tenant", max_length=100, initial="Default")
     billing_email = forms.CharField(
@@ -167,7 +169,7 @@ class NewAccountPage(CreatingPage):
         )
         self._created_at = reverse("admin:account", args=[created.account_id])
         self._created = {"subject": str(created.account_id), "account_id": created.account_id}
-        return _say_created(values["name"], created.owner), {
+        return _created_message(values["name"], created.owner), {
             "tenant": str(created.tenant_id),
             "owner": created.owner,
         }
@@ -207,10 +209,10 @@ class NewTenantPage(CreatingPage):
             "tenant_id": created.tenant_id,
             "account_id": account.pk,
         }
-        return _say_created(values["tenant_name"], created.owner), {"owner": created.owner}
+        return _created_message(values["tenant_name"], created.owner), {"owner": created.owner}
 
 
-def _say_created(name: str, owner: str) -> str:
+def _created_message(name: str, owner: str) -> str:
     return f"Created {name}, and invited {owner}. The invitation is open for {LIFETIME.days} days."
 
 

@@ -113,7 +113,7 @@ def try_claim(found: FoundFqdn, search: str) -> Claim:
     return Claim(tenants, list(_refusals(found, tenants[0])))
 
 
-def _say_who(found: FoundFqdn, tenant: Tenant, text: str) -> str:
+def _explain_domains(found: FoundFqdn, tenant: Tenant, text: str) -> str:
     """Say which account may verify a domain of the name, where none is verified; else ``text``."""
     if found.platform_domain or not found.domains:
         return text
@@ -150,7 +150,9 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
         if domain.account_id == tenant.account_id and domain.verified_at is not None
     ]
     refusals += [
-        Refusal(400, code, f"Its domain belongs to {owners}." if owners else _say_who(found, tenant, text))
+        Refusal(
+            400, code, f"Its domain belongs to {owners}." if owners else _explain_domains(found, tenant, text)
+        )
         for code, text in domain_findings(found.name, verified)
     ]
     if found.holder is not None and found.holder.tenant_id != tenant.pk:

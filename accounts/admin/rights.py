@@ -294,7 +294,6 @@ def _fold(rights: Sequence[Right]) -> Right:
 
 
 def _told(scopes: Iterable[str]) -> str:
-    """Return scopes in words."""
     given = set(scopes)
     if given >= _READ_AND_WRITE:
         return ", ".join(

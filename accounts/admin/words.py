@@ -177,7 +177,7 @@ def rank_event(row: Event) -> int:
     return 3 if row.kind in {EventKind.TOKEN_MINTED, EventKind.USER_CREATED} else 2
 
 
-def tell_event(row: Event) -> tuple[str, str]:
+def describe_event(row: Event) -> tuple[str, str]:
     """Return what was done, in the past and without who, and what leads to the tenant or account: "of"."""
     values: defaultdict[str, str] = defaultdict(str)
     values |= {key: str(value) for key, value in {**(row.before or {}), **(row.after or {})}.items()}
@@ -193,7 +193,7 @@ def tell_event(row: Event) -> tuple[str, str]:
     return what.format_map(values), joint if has_joint else "on"
 
 
-def tell_changes(row: Event, names: Names) -> str:
+def describe_changes(row: Event, names: Names) -> str:
     """Return in words what changed, without ids that have no name."""
     if row.kind == EventKind.TOKEN_MINTED:
         # What it may do is what its session or personal access token may.
@@ -244,7 +244,7 @@ def latest_acts(**fields: Any) -> list[tuple[Event, str]]:
     names = names_of(key for it in events for key in (it.tenant_id, it.account_id) if key)
     told = []
     for event in events:
-        what, joint = tell_event(event)
+        what, joint = describe_event(event)
         place = event.tenant_id or event.account_id
         name = names[place][1] if place is not None and place in names else ""
         told.append((event, " ".join(filter(None, (what, joint, name))) if name else what))

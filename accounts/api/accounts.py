@@ -166,7 +166,6 @@ class AccountViewSet(AppViewSet):
 
 
 def _account_response(account: AccountState) -> Response:
-    """Answer an account under its entity tag."""
     return Response(account.answer(), headers={"ETag": account.etag})
 
 

@@ -14,7 +14,7 @@ from accounts.access.policy import Level
 from accounts.access.resources import is_signed_in_owner
 from accounts.access.scopes import Scope
 from accounts.api.tenants import config_response
-from accounts.diff import ChangeInWords, FieldChange, diff_documents, say_fields
+from accounts.diff import ChangeInWords, FieldChange, describe_fields, diff_documents
 from accounts.models.history import RevisionKind
 from accounts.revisions import (
     Change,
@@ -22,13 +22,13 @@ from accounts.revisions import (
     DocumentHistory,
     EventDocument,
     Page,
+    describe_in_force,
     history_of,
     read_changes,
     read_events,
     read_pair,
     read_revision,
     read_timeline,
-    say_in_force,
 )
 from accounts.routes import route
 from accounts.serializers.history import (
@@ -171,7 +171,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
         revision = read_revision(self.history, seq)
-        return Response(ChangeRevision.of(revision, in_force=say_in_force(revision)))
+        return Response(ChangeRevision.of(revision, in_force=describe_in_force(revision)))
 
     @route("GET", "/history/diff", Level.TENANT, Scope.CONFIG_READ, name="{kind}-diff")
     @operation(
@@ -193,7 +193,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
     def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> DiffHead:
         """Return ``head`` with what differs between two documents of this kind."""
         fields = list(diff_documents(before=before, after=after))
-        return DocumentDiff.of(head, fields=fields, in_words=say_fields(fields))
+        return DocumentDiff.of(head, fields=fields, in_words=describe_fields(fields))
 
 
 class ConfigHistoryViewSet(DocumentHistoryViewSet):

@@ -283,7 +283,6 @@ class SignInViewSet(AppViewSet):
 
 
 def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:
-    """Redirect the browser to ``target`` with the tokens in the query."""
     parameters = {name: str(value) for name, value in msgspec.structs.asdict(sign_in).items()}
     return HttpResponse(
         status=status,

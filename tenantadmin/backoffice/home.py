@@ -20,8 +20,8 @@ from accounts.models.users import MembershipRole
 from analytics.digest.verdict.judging import find_open
 from analytics.digest.verdict.restores import tell_restores
 from analytics.models import Build, DayRollup, TenantHealth
-from tenantadmin.backoffice.audit.page import tell_revision
-from tenantadmin.backoffice.put_away import acknowledge, bring_back, read_put_away, snooze
+from tenantadmin.backoffice.audit.page import describe_revision
+from tenantadmin.backoffice.snoozes import acknowledge, bring_back, read_snoozed, snooze
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from accounts.admin.base import Trail
     from accounts.models import User
     from analytics.digest.verdict.sentences import VerdictSentence
-    from tenantadmin.backoffice.put_away import PutAway
+    from tenantadmin.backoffice.snoozes import SnoozedRow
 
 
 _ROWS: Final = 10
@@ -70,7 +70,7 @@ class Home:
     #: What restored the rules of a tenant in ``drops``, in the last week.
     restored: Mapping[UUID, str]
     #: The rows that the reader does not want to see now.
-    put_away: Sequence[PutAway]
+    snoozed: Sequence[SnoozedRow]
 
     @property
     def calm(self) -> Sequence[str]:
@@ -99,9 +99,9 @@ def read_home(user: User) -> Home:
     """
     at = now()
     today = at.date()
-    put_away = read_put_away(user)
+    snoozed = read_snoozed(user)
     hidden: defaultdict[str, list[str]] = defaultdict(list)
-    for row in put_away:
+    for row in snoozed:
         hidden[row.panel].append(row.subject)
     # Logs and builds outlive their tenant.
     is_live = Exists(Tenant.objects.live().filter(pk=OuterRef("tenant_id")))
@@ -145,11 +145,11 @@ def read_home(user: User) -> Home:
         quarantined=quarantined,
         failed=failed,
         changes=changes,
-        told={change.pk: tell_revision(change) for change in changes},
+        told={change.pk: describe_revision(change) for change in changes},
         domains=domains,
         names=names,
         restored=tell_restores(drops, since=at - _RESTORED_FOR),
-        put_away=put_away,
+        snoozed=snoozed,
     )
 
 

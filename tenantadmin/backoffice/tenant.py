@@ -16,7 +16,7 @@ from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, TenantHealth
 from analytics.models.summaries import is_day
 from logs.models import PendingBuild
-from tenantadmin.backoffice.audit.page import ReadsAudit, ids_of, tell_acts
+from tenantadmin.backoffice.audit.page import ReadsAudit, describe_acts, ids_of
 from tenantadmin.backoffice.audit.timeline import AuditFilter, read_audit
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class TenantHomePage(ReadsAudit, TenantPage):
             "staff": members.exclude(ends_at=None).select_related("user")[:_MOST],
             "asked": AccessRequest.objects.filter(**own).open().count(),
             "membership": current_membership(self.user, **own),
-            "acts": tell_acts(self.readable(entries), names)[:_MOST],
+            "acts": describe_acts(self.readable(entries), names)[:_MOST],
             "names": names,
         }
 

@@ -11,7 +11,7 @@ from django.conf import settings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accounts.diff import LABELS, diff_documents, say_fields
+from accounts.diff import LABELS, describe_fields, diff_documents
 
 
 def changes(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[str, object, object]]:
@@ -97,7 +97,7 @@ def test_a_document_differs_from_its_copy_in_nothing(before: dict[str, Any], aft
 def test_fields_are_said_with_their_labels(
     before: dict[str, Any], after: dict[str, Any], said: list[tuple[str, str, str]]
 ) -> None:
-    changes = say_fields(diff_documents(before=before, after=after))
+    changes = describe_fields(diff_documents(before=before, after=after))
     assert [(it.field, it.before, it.after) for it in changes] == said
 
 

@@ -325,5 +325,4 @@ def _checked_target(request: HttpRequest) -> str:
 
 
 def _leading_to(target: str, page: str) -> str:
-    """Return the address of a page of signing in that goes on to ``target``."""
     return with_parameters(page, {"next": target}) if target else page

@@ -20,7 +20,7 @@ from accounts.access.scopes import Scope
 from accounts.admin.base import StaffPage, may
 from accounts.admin.finding import CompletedInput
 from accounts.admin.names import names_of
-from accounts.admin.words import group_requests, rank_event, tell_changes, tell_event
+from accounts.admin.words import describe_changes, describe_event, group_requests, rank_event
 from accounts.dashboard import in_dashboard
 from accounts.events import record_event
 from accounts.models import AuditView, User
@@ -83,7 +83,7 @@ class ViewForm(forms.Form):
     name = forms.CharField(max_length=100)
 
 
-def _tell_empty(filters: AuditFilter) -> str:
+def _explain_empty(filters: AuditFilter) -> str:
     """Say that no record fits, and since when records are kept."""
     today = now().date()
     days = {
@@ -141,8 +141,8 @@ class AuditListPage(ReadsAudit):
         names = names_of(ids_of(page.entries, filters))
         return {
             **content,
-            "acts": tell_acts(self.readable(page.entries), names),
-            "empty": "" if page.entries else _tell_empty(filters),
+            "acts": describe_acts(self.readable(page.entries), names),
+            "empty": "" if page.entries else _explain_empty(filters),
             "cursor": page.cursor,
             "names": names,
             "filters": filters,
@@ -282,13 +282,13 @@ class Act:
         return said(self) == said(other) and not (self.more or other.more or self.entry.code)
 
 
-def tell_acts(entries: Sequence[Entry], names: Names) -> list[Act]:
+def describe_acts(entries: Sequence[Entry], names: Names) -> list[Act]:
     """Return the acts of a page of the timeline, newest first. Records of one request are one act."""
     requests = group_requests(
         entries, lambda entry: None if entry.source is Source.READ else (entry.request_id, entry.who)
     )
     acts: list[Act] = []
-    for act in (_tell(found, names) for found in requests):
+    for act in (_describe(found, names) for found in requests):
         if acts and acts[-1].is_like(act):
             acts[-1] = replace(acts[-1], times=acts[-1].times + 1)
         else:
@@ -296,7 +296,7 @@ def tell_acts(entries: Sequence[Entry], names: Names) -> list[Act]:
     return acts
 
 
-def _tell(entries: Sequence[Entry], names: Names) -> Act:
+def _describe(entries: Sequence[Entry], names: Names) -> Act:
     main = min(entries, key=_rank)
     # The document that the act changed, and not one of another place.
     place = (main.tenant_id, main.account_id)
@@ -345,7 +345,7 @@ def phrase_of(entry: Entry) -> tuple[str, str]:
     """Return what was done in words, and what leads to the name of the tenant or account."""
     row = entry.row
     if entry.source is Source.EVENT:
-        return tell_event(row)
+        return describe_event(row)
     if entry.source is Source.REVISION:
         return row.done, "" if row.kind == RevisionKind.ACCOUNT else "of"
     if entry.source is Source.READ and row.key.startswith((REQUEST_KEY, REQUESTS_KEY)):
@@ -353,7 +353,7 @@ def phrase_of(entry: Entry) -> tuple[str, str]:
     return _FIGURES if getattr(row, "by_service", False) else _SOURCES[entry.source], "of"
 
 
-def tell_revision(row: Revision) -> str:
+def describe_revision(row: Revision) -> str:
     """Return a change of a document in words, for a row that names the document's tenant or account."""
     comment = row.summary.get("comment")
     said = f"{row.text} (“{comment}”)" if comment else row.text
@@ -367,6 +367,6 @@ def detail_of(entry: Entry, names: Names, *, what: str) -> str:
     if entry.source is Source.REVISION:
         return beside(what, entry.text)
     if entry.source is Source.EVENT:
-        text = tell_changes(entry.row, names)
+        text = describe_changes(entry.row, names)
         return text if len(text) <= _VALUE else f"{text[: _VALUE - 1]}…"
     return entry.text

@@ -369,7 +369,7 @@ class TestHome:
             Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed")
             Domain.objects.create(account=world.account, name=f"d{uuid4()}.example", challenge="c")
 
-        def put_away() -> None:
+        def snoozed() -> None:
             for panel in ("findings", "late", "quarantine", "failed", "domains"):
                 subject = str(uuid4()) if panel not in {"failed", "domains"} else str(Snooze.objects.count())
                 Snooze.objects.create(
@@ -377,12 +377,12 @@ class TestHome:
                 )
 
         fill()
-        put_away()
+        snoozed()
         with CaptureQueriesContext(connection) as few:
             staff.get("/admin/")
         for _ in range(4):
             fill()
-            put_away()
+            snoozed()
         with CaptureQueriesContext(connection) as many:
             staff.get("/admin/")
         assert len(many) == len(few) <= 25

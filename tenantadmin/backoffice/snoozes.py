@@ -58,7 +58,7 @@ PANELS: Final[Mapping[str, _Panel]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class PutAway:
+class SnoozedRow:
     """A row that its reader does not see now. ``until`` is None if it stays away until it says more."""
 
     panel: str
@@ -75,7 +75,7 @@ class PutAway:
         return PANELS[self.panel].name
 
 
-def read_put_away(user: User) -> Sequence[PutAway]:
+def read_snoozed(user: User) -> Sequence[SnoozedRow]:
     """Return the rows that the user does not see now, the newest first, in at most eight queries."""
     # Another release may know other panels.
     stored = list(Snooze.objects.filter(user=user, until__gt=now(), panel__in=PANELS).order_by("-pk"))
@@ -85,7 +85,7 @@ def read_put_away(user: User) -> Sequence[PutAway]:
     ]
     names = _read_names(hidden)
     return [
-        PutAway(
+        SnoozedRow(
             it.panel,
             it.subject,
             it.until if it.seen is None else None,
@@ -101,7 +101,7 @@ def snooze(user: User, row: str) -> None:
     Raises:
         BadRequest: there is no such panel, or the key is none of it.
     """
-    _put_away(user, *_parse(row), until=now() + _SNOOZED_FOR, seen=None)
+    _store(user, *_parse(row), until=now() + _SNOOZED_FOR, seen=None)
 
 
 def acknowledge(user: User, row: str) -> None:
@@ -114,7 +114,7 @@ def acknowledge(user: User, row: str) -> None:
     seen = _read_said([place]).get(place, [])
     if place[0] == "drops" and isinstance(seen, float):
         seen += _LEAST_DROP
-    _put_away(user, *place, until=now() + _ACKNOWLEDGED_FOR, seen=seen)
+    _store(user, *place, until=now() + _ACKNOWLEDGED_FOR, seen=seen)
 
 
 def bring_back(user: User, row: str | None = None) -> None:
@@ -138,7 +138,7 @@ def _parse(row: str) -> tuple[str, str]:
         raise BadRequest("Home has no such row.") from error
 
 
-def _put_away(user: User, panel: str, subject: str, *, until: dt.datetime, seen: Said | None) -> None:
+def _store(user: User, panel: str, subject: str, *, until: dt.datetime, seen: Said | None) -> None:
     with transaction.atomic():
         Snooze.objects.filter(user=user, until__lte=now()).delete()
         Snooze.objects.update_or_create(
