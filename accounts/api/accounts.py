@@ -31,7 +31,6 @@ from accounts.billing.domains import (
     verify_domain,
 )
 from accounts.billing.grants import (
-    NewGrant,
     PermissionGrantDocument,
     PermissionGrantItem,
     create_grant,
@@ -41,6 +40,7 @@ from accounts.billing.grants import (
     list_grants,
     revoke_grant,
 )
+from accounts.models import PermissionGrant
 from accounts.models.billing import Plan
 from accounts.readers.rule import Author
 from accounts.routes import route
@@ -332,14 +332,14 @@ class GrantViewSet(AppViewSet):
         ],
     )
     def create_grant(self, request: Request) -> Response:
-        new = NewGrant(
-            grantee=self.body["grantee"],
+        new = PermissionGrant(
             resource=self.body["resource"],
             resource_id=self.body["resourceId"],
             permissions=self.body["permissions"],
             expires_at=self.body.get("expiresAt"),
         )
-        return Response(grant_document(create_grant(self.principal, new)), status=201)
+        created = create_grant(self.principal, new, grantee=self.body["grantee"])
+        return Response(grant_document(created), status=201)
 
     @route(
         "GET", "/<uuid:grant>", Level.SERVICE, Scope.USERS_READ, notes="what listGrants lists", name="grant"
