@@ -95,7 +95,7 @@ class HistoryViewSet(AppViewSet):
 
     tag = "History"
 
-    def page(self, page: Page, *, parent: str) -> Response:
+    def page(self, page: Page[Revision], *, parent: str) -> Response:
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
         items = [item(str(change.seq), _revision_href(change)) for change in page.rows]
         found = page_links(self.request, parent=parent, items=items, cursor=page.cursor)
