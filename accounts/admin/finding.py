@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic
 from uuid import UUID
 
 from django import forms
@@ -16,6 +16,7 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 
 from accounts.admin.base import PART, StaffPage
+from accounts.cursors import Row
 from accounts.models import Account, Domain, Fqdn, Membership, Tenant, User
 from accounts.models.querysets import words_of
 from accounts.models.tenants import tenant_name_key
@@ -42,7 +43,7 @@ _START_OF_ID: Final = re.compile(r"[0-9a-f]{6,32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class Search(Generic[Row]):
     """A search of rows for a term. Each part uses an index.
 
     Attributes:
@@ -50,11 +51,11 @@ class Search:
         others: searches for other rows.
     """
 
-    rows: QuerySet[Any]
+    rows: QuerySet[Row]
     begins: Q
     others: Sequence[QuerySet[Any]]
 
-    def first(self) -> list[Any]:
+    def first(self) -> list[Row]:
         """Return at most `MAX_FOUND` rows, the likeliest first."""
         return _first_of(self.rows.filter(self.begins), *self.others)
 
@@ -68,7 +69,7 @@ class Search:
         return self.begins | Q(pk__in=more) if more else self.begins
 
 
-def search_tenants(term: str) -> Search:
+def search_tenants(term: str) -> Search[Tenant]:
     """Search tenants, deleted ones too, by name, id, FQDN or a member's email."""
     term = term.strip()
     # FQDN and email are looked up in queries of their own.
@@ -80,7 +81,7 @@ def search_tenants(term: str) -> Search:
     return Search(every, begins, (with_words(every, term, _NAME), with_start_of_id(every, term)))
 
 
-def search_people(term: str) -> Search:
+def search_people(term: str) -> Search[User]:
     """Search users by name or email."""
     users, term = User.objects.all(), term.strip()
     words = SearchVector("display_name", config="simple"), words_of("email")
@@ -88,20 +89,20 @@ def search_people(term: str) -> Search:
     return Search(users, begins, [with_words(users, term, vector) for vector in words])
 
 
-def search_accounts(term: str) -> Search:
+def search_accounts(term: str) -> Search[Account]:
     """Search accounts, deleted ones too, by name or id."""
     every, term = Account.objects.all(), term.strip()
     others = with_words(every, term, _NAME), with_start_of_id(every, term)
     return Search(every, Q(name__istartswith=term), others)
 
 
-def search_fqdns(term: str) -> Search:
+def search_fqdns(term: str) -> Search[Fqdn]:
     """Search FQDNs, released ones too, by words of the name."""
     every, term = Fqdn.objects.all(), term.strip().lower()
     return Search(every, Q(name__startswith=term), [with_words(every, term, words_of("name"))])
 
 
-def search_domains(term: str) -> Search:
+def search_domains(term: str) -> Search[Domain]:
     """Search domains by words of the name."""
     every, term = Domain.objects.select_related("account"), term.strip().lower()
     return Search(every, Q(name=term), [with_words(every, term, words_of("name"))])

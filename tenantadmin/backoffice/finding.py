@@ -100,7 +100,7 @@ def _find_acts(term: str) -> list[Any]:
     tabs = [(title, page) for _, (title, page) in sorted(TABS.items()) if page != "tenant"]
     pages = [(title, f"{_DASHBOARD}{page}") for title, page in PAGES]
     found: list[Any] = []
-    kinds: tuple[tuple[tuple[tuple[str, str], ...], Callable[[str], Search], str, str], ...] = (
+    kinds: tuple[tuple[tuple[tuple[str, str], ...], Callable[[str], Search[Any]], str, str], ...] = (
         ((*_OF_TENANT, *tabs, *pages), search_tenants, "a tenant", "accounts_tenant_changelist"),
         (_OF_PERSON, search_people, "a person", "accounts_user_changelist"),
         (_OF_ACCOUNT, search_accounts, "an account", "accounts_account_changelist"),
