@@ -27,7 +27,7 @@ from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.pending import InvitationOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
-from accounts.pending import MAX_LISTED, InvitationEnded, end_invitation, record_invitation
+from accounts.pending import MAX_LISTED, InvitationEnded, end_pending, record_pending
 from accounts.readers.memberships import NOT_ITSELF, ONLY_OWNERS_ADD, SetMembership
 from accounts.readers.rule import Author, approval_required, change_readers
 from accounts.tenants.errors import TenantNotFound
@@ -114,7 +114,7 @@ def invite(
         if Membership.objects.filter(tenant=tenant, user__email=email, ends_at=None).exists():
             raise ValidationFailed.at("/email", "is-member", f"{email} is a member of this tenant already.")
         for earlier in tenant.invitations.open().filter(email=email):
-            end_invitation(earlier, InvitationOutcome.WITHDRAWN, actor=inviter.email)
+            end_pending(earlier, InvitationOutcome.WITHDRAWN, actor=inviter.email)
         if tenant.invitations.open().count() >= MAX_OPEN:
             raise TooManyInvitations
         moment = now()
@@ -127,7 +127,7 @@ def invite(
             created_at=moment,
             expires_at=moment + LIFETIME,
         )
-        record_invitation(EventKind.INVITATION_CREATED, invitation, actor=inviter.email)
+        record_pending(invitation, "created", actor=inviter.email)
     _mail(invitation, inviter=inviter.email)
     return describe_invitation(invitation)
 
@@ -163,7 +163,7 @@ def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id:
     if invitation is None:
         raise InvitationNotFound
     with transaction.atomic():
-        end_invitation(invitation, InvitationOutcome.WITHDRAWN, actor=principal.email)
+        end_pending(invitation, InvitationOutcome.WITHDRAWN, actor=principal.email)
 
 
 def list_own_invitations(principal: Principal) -> list[InvitationDocument]:
@@ -190,7 +190,7 @@ def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDo
         tenant = Tenant.objects.live().select_for_update(no_key=True).filter(pk=invitation.tenant_id).first()
         if tenant is None or not _may_still_invite(invitation):
             raise InvitationEnded
-        end_invitation(invitation, InvitationOutcome.ACCEPTED, actor=user.email)
+        end_pending(invitation, InvitationOutcome.ACCEPTED, actor=user.email)
         held = user.memberships.filter(tenant=tenant).first()
         lasting = held.role if held is not None and held.ends_at is None else None
         if lasting is None or _RANKS.index(MembershipRole(lasting)) < _RANKS.index(
@@ -211,7 +211,7 @@ def decline_invitation(principal: Principal, invitation_id: UUID) -> InvitationD
     require_session(principal)
     invitation = _find_own(principal, invitation_id)
     with transaction.atomic():
-        end_invitation(invitation, InvitationOutcome.DECLINED, actor=principal.email)
+        end_pending(invitation, InvitationOutcome.DECLINED, actor=principal.email)
     return describe_invitation(invitation)
 
 
@@ -307,5 +307,5 @@ def _mail(invitation: Invitation, *, inviter: str) -> None:
         )
     except MailNotSent:
         with transaction.atomic():
-            end_invitation(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)
+            end_pending(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)
         raise

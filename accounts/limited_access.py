@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 from uuid import UUID
 
 from django.conf import settings
@@ -19,18 +19,17 @@ from msgspec import Meta
 from accounts.access.resources import is_signed_in_owner, require_tenant_owner
 from accounts.access.rights import rights_of
 from accounts.access.scopes import Scope
-from accounts.events import SYSTEM, record_event
+from accounts.events import SYSTEM
 from accounts.mailing import mail_later
 from accounts.models import AccessRequest, Membership, Tenant, User
-from accounts.models.events import EventKind
 from accounts.models.pending import AccessOutcome
 from accounts.models.users import MembershipRole
-from accounts.pending import MAX_LISTED
+from accounts.pending import MAX_LISTED, AccessRequestEnded, end_pending, record_pending, withdraw
 from accounts.readers.memberships import SetMembership
 from accounts.readers.rule import Author, approval_required, change_readers, mail_owners
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
-from tenantadmin.lib.core.errors import ApiError, BadRequest, Conflict, Forbidden, NotFound
+from tenantadmin.lib.core.errors import BadRequest, Conflict, Forbidden, NotFound
 from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import acting_for, current_reason
 from tenantadmin.lib.core.structs import Email, JsonStruct
@@ -139,23 +138,10 @@ def end_expired_access() -> int:
 
 
 LIFETIME: Final = dt.timedelta(hours=12)
-_EVENTS: Final = {
-    AccessOutcome.APPROVED: EventKind.ACCESS_APPROVED,
-    AccessOutcome.DECLINED: EventKind.ACCESS_DECLINED,
-    AccessOutcome.WITHDRAWN: EventKind.ACCESS_WITHDRAWN,
-}
 
 
 class AccessRequestNotFound(NotFound):
     message = "There is no such request for access."
-
-
-class AccessRequestEnded(ApiError):
-    """It was answered or withdrawn, has expired, or its user can have no access for a limited time."""
-
-    status: ClassVar[int] = 409
-    code: ClassVar[str] = "conflict"
-    message: ClassVar[str] = "The request has ended: it was answered or withdrawn, or it expired."
 
 
 class AccessRequestDocument(JsonStruct):
@@ -200,7 +186,7 @@ def request_access(user: User, *, tenant_id: UUID, hours: int) -> AccessRequest:
             created_at=moment,
             expires_at=moment + LIFETIME,
         )
-        _record(EventKind.ACCESS_REQUESTED, request, actor=user.email)
+        record_pending(request, "requested", actor=user.email)
         context = {
             "request": {"staff": user.email, "hours": hours},
             "reason": unlinked(request.reason),
@@ -266,7 +252,7 @@ def decline_access(principal: Principal, *, tenant_id: UUID, request_id: UUID) -
     owner = _require_owner(principal, tenant_id)
     with transaction.atomic():
         request = find_request(tenant_id=tenant_id, request_id=request_id)
-        _end(request, AccessOutcome.DECLINED, by=owner)
+        end_pending(request, AccessOutcome.DECLINED, actor=owner.email, decided_by=owner)
         _mail_staff(request)
     return describe_request(request)
 
@@ -276,13 +262,8 @@ def withdraw_requests_of(user: User, *, actor: str, tenant_id: UUID | None = Non
 
     Call it in a transaction.
     """
-    rows = AccessRequest.objects.open().filter(staff=user)
-    if tenant_id is not None:
-        rows = rows.filter(tenant=tenant_id)
-    ended = [request for request in rows.order_by("pk") if request.end(AccessOutcome.WITHDRAWN)]
-    for request in ended:
-        _record(EventKind.ACCESS_WITHDRAWN, request, actor=actor)
-    return len(ended)
+    rows = AccessRequest.objects.filter(staff=user)
+    return withdraw(rows if tenant_id is None else rows.filter(tenant=tenant_id), actor=actor)
 
 
 def find_request(*, tenant_id: UUID, request_id: UUID) -> AccessRequest:
@@ -331,7 +312,7 @@ def _approve(approver: User, author: Author, *, tenant_id: UUID, request_id: UUI
             raise TenantNotFound
         if staff is None or not staff.is_staff or _is_lasting(staff, tenant_id=tenant_id):
             raise AccessRequestEnded
-        _end(request, AccessOutcome.APPROVED, by=approver)
+        end_pending(request, AccessOutcome.APPROVED, actor=approver.email, decided_by=approver)
         with acting_for(request.reason):
             lend_access(staff, tenant_id=tenant_id, hours=request.hours, author=author)
         _mail_staff(request)
@@ -341,33 +322,6 @@ def _approve(approver: User, author: Author, *, tenant_id: UUID, request_id: UUI
 def _is_lasting(user: User, *, tenant_id: UUID) -> bool:
     held = current_membership(user, tenant_id=tenant_id)
     return held is not None and held.ends_at is None
-
-
-def _end(request: AccessRequest, outcome: AccessOutcome, *, by: User) -> None:
-    """Answer an open request. Of two transactions that do, one wins.
-
-    Raises:
-        AccessRequestEnded: it is no longer open.
-    """
-    if not request.end(outcome, decided_by=by):
-        raise AccessRequestEnded
-    _record(_EVENTS[outcome], request, actor=by.email)
-
-
-def _record(kind: EventKind, request: AccessRequest, *, actor: str) -> None:
-    record_event(
-        kind,
-        actor=actor,
-        subject=request.staff.email,
-        tenant_id=request.tenant_id,
-        after={
-            "request": str(request.pk),
-            "hours": request.hours,
-            "expiresAt": format_timestamp(request.expires_at),
-        },
-        # A second platform admin gives its own reason.
-        reason=current_reason() or request.reason,
-    )
 
 
 def _mail_staff(request: AccessRequest) -> None:

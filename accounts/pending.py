@@ -1,15 +1,15 @@
-"""End what waits for an answer: invitations, by their answer or by what becomes of their users; old rows."""
+"""End what waits for an answer: invitations, and requests of staff for access. Delete old rows of them."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from accounts.events import record_event
 from accounts.models import AccessRequest, Invitation, Proposal
 from accounts.models.events import EventKind
-from accounts.models.pending import InvitationOutcome
 from tenantadmin.lib.core.errors import ApiError
+from tenantadmin.lib.core.request_context import current_reason
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
@@ -19,53 +19,65 @@ if TYPE_CHECKING:
 _RETENTION: Final = dt.timedelta(days=30)
 #: At most this many of a tenant are listed, those that are open first.
 MAX_LISTED: Final = 200
-_EVENTS: Final = {
-    InvitationOutcome.ACCEPTED: EventKind.INVITATION_ACCEPTED,
-    InvitationOutcome.DECLINED: EventKind.INVITATION_DECLINED,
-    InvitationOutcome.WITHDRAWN: EventKind.INVITATION_WITHDRAWN,
-}
 
 
-class InvitationEnded(ApiError):
-    """It was accepted, declined or withdrawn, or is no longer valid."""
+class Ended(ApiError):
+    """It can be answered no more."""
 
     status: ClassVar[int] = 409
     code: ClassVar[str] = "conflict"
+
+
+class InvitationEnded(Ended):
+    """It was accepted, declined or withdrawn, or is no longer valid."""
+
     message: ClassVar[str] = "The invitation has ended: it was used, declined or withdrawn, or it expired."
 
 
-def end_invitation(invitation: Invitation, outcome: InvitationOutcome, *, actor: str) -> None:
-    """End an open invitation. Of two transactions that do, one wins.
+class AccessRequestEnded(Ended):
+    """It was answered or withdrawn, has expired, or its user can have no access for a limited time."""
+
+    message: ClassVar[str] = "The request has ended: it was answered or withdrawn, or it expired."
+
+
+def end_pending(row: Invitation | AccessRequest, outcome: str, *, actor: str, **values: Any) -> None:
+    """Set the outcome of what is open, and other fields, and record it. Of two transactions, one wins.
 
     Raises:
-        InvitationEnded: it is no longer open.
+        InvitationEnded, AccessRequestEnded: it is no longer open.
     """
-    if not invitation.end(outcome):
-        raise InvitationEnded
-    record_invitation(_EVENTS[outcome], invitation, actor=actor)
+    if not row.end(outcome, **values):
+        raise InvitationEnded if isinstance(row, Invitation) else AccessRequestEnded
+    record_pending(row, outcome, actor=actor)
 
 
-def record_invitation(kind: EventKind, invitation: Invitation, *, actor: str) -> None:
-    """Record what happened to an invitation."""
+def withdraw(rows: PendingQuerySet[Any], *, actor: str) -> int:
+    """End the open ones; return how many. Call it in the transaction of what ends them."""
+    # Not those that are answered at the same time.
+    ended = [row for row in rows.open().order_by("pk") if row.end("withdrawn")]
+    for row in ended:
+        record_pending(row, "withdrawn", actor=actor)
+    return len(ended)
+
+
+def record_pending(row: Invitation | AccessRequest, what: str, *, actor: str) -> None:
+    """Record what happened to an invitation or a request: that it was made, or its outcome."""
+    content: dict[str, Any]
+    if isinstance(row, Invitation):
+        noun, subject, reason = "invitation", row.email, ""
+        content = {"invitation": str(row.pk), "role": row.role}
+    else:
+        # A second platform admin gives its own reason.
+        noun, subject, reason = "access", row.staff.email, current_reason() or row.reason
+        content = {"request": str(row.pk), "hours": row.hours}
     record_event(
-        kind,
+        EventKind(f"{noun}.{what}"),
         actor=actor,
-        subject=invitation.email,
-        tenant_id=invitation.tenant_id,
-        after={
-            "invitation": str(invitation.pk),
-            "role": invitation.role,
-            "expiresAt": format_timestamp(invitation.expires_at),
-        },
+        subject=subject,
+        tenant_id=row.tenant_id,
+        after={**content, "expiresAt": format_timestamp(row.expires_at)},
+        reason=reason,
     )
-
-
-def withdraw_invitations(invitations: PendingQuerySet[Invitation], *, actor: str) -> None:
-    """End the open ones. Call it in the transaction of what ends them."""
-    for invitation in invitations.open().order_by("pk"):
-        # Not one that was answered at the same time.
-        if invitation.end(InvitationOutcome.WITHDRAWN):
-            record_invitation(EventKind.INVITATION_WITHDRAWN, invitation, actor=actor)
 
 
 def delete_old_pending() -> None:

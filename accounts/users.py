@@ -25,7 +25,7 @@ from accounts.memberships import (
 from accounts.models import Account, Invitation, Membership, Tenant, User
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole, PrimaryRole
-from accounts.pending import withdraw_invitations
+from accounts.pending import withdraw
 from accounts.readers.rule import Author, change_readers
 from accounts.readers.users import DeleteUser
 from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, replace_roles, roles_of
@@ -404,7 +404,7 @@ def delete_user(email: str, *, author: Author) -> list[str]:
             remove_owner(account, user=user, author=author)
         change_readers(author, DeleteUser(user))
         end_links(email)
-        withdraw_invitations(Invitation.objects.filter(email=email), actor=author.email)
+        withdraw(Invitation.objects.filter(email=email), actor=author.email)
     return ownerless
 
 

@@ -14,7 +14,6 @@ from django.utils.http import urlencode
 from accounts.admin.base import ReasonForm, TenantActPage
 from accounts.limited_access import (
     MAX_HOURS,
-    AccessRequestEnded,
     LastingMember,
     approve_for_owners,
     current_membership,
@@ -26,6 +25,7 @@ from accounts.limited_access import (
     withdraw_requests_of,
 )
 from accounts.models.users import StaffRole
+from accounts.pending import AccessRequestEnded
 from accounts.signin.staff.opening import is_challenge, make_code
 from accounts.signin.staff.sessions import assurance_of, ways_used
 from tenantadmin.lib.core.errors import Conflict

@@ -21,7 +21,7 @@ from accounts.admin.rights import MAX_ROWS, change_owners, last_seen, why_not_of
 from accounts.limited_access import withdraw_requests_of
 from accounts.models import Account, Invitation, Membership, User
 from accounts.models.users import MembershipRole, PrimaryRole, StaffRole
-from accounts.pending import withdraw_invitations
+from accounts.pending import withdraw
 from accounts.readers.grants import end_grant
 from accounts.readers.memberships import SetMembership
 from accounts.readers.rule import Author, change_readers
@@ -173,7 +173,7 @@ def offboard(
             grants=sum(end_grant(grant, author=author) for grant in person.grants.in_force()),
             tokens=sum(end_pat(pat, actor=author.email) for pat in pats),
         )
-        withdraw_invitations(Invitation.objects.filter(email=email), actor=author.email)
+        withdraw(Invitation.objects.filter(email=email), actor=author.email)
         withdraw_requests_of(person, actor=author.email)
         set_support(person, is_support=False, author=author)
         # Deactivation ends the sessions.

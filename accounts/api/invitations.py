@@ -22,13 +22,12 @@ from accounts.invitations import (
 )
 from accounts.limited_access import (
     AccessRequestDocument,
-    AccessRequestEnded,
     approve_access,
     decline_access,
     list_access_requests,
 )
 from accounts.models.users import MembershipRole
-from accounts.pending import InvitationEnded
+from accounts.pending import AccessRequestEnded, InvitationEnded
 from accounts.routes import route
 from accounts.serializers.users import InvitationBody
 from accounts.viewsets import AppViewSet

@@ -39,7 +39,7 @@ from accounts.models import (
 from accounts.models.events import EventKind
 from accounts.models.pending import ProposalOutcome
 from accounts.models.users import MembershipRole
-from accounts.pending import withdraw_invitations
+from accounts.pending import withdraw
 from tenantadmin.lib.core.errors import Forbidden
 from tenantadmin.lib.core.mail_text import named, quoted, unlinked
 from tenantadmin.lib.core.request_context import current_reason
@@ -310,7 +310,7 @@ def _withdraw_invitations(author: Author, concerned: Collection[UUID], changes: 
     for tenant_id, owners in before.items():
         if ended := owners - after[tenant_id]:
             invitations = Invitation.objects.filter(tenant=tenant_id, invited_by__in=ended)
-            withdraw_invitations(invitations, actor=author.email)
+            withdraw(invitations, actor=author.email)
 
 
 def _approval_among(concerned: Collection[UUID], changes: Sequence[Change]) -> Approval:
