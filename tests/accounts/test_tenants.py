@@ -181,14 +181,6 @@ def test_a_platform_admin_creates_a_tenant_for_others_and_is_no_member(world: fa
     assert not Membership.objects.filter(tenant_id=answer.json()["tenantId"]).exists()
 
 
-def test_only_owners_of_the_account_and_platform_admins_create_in_it(world: factories.World) -> None:
-    body = {"accountId": str(world.account.pk), "tenantName": "New"}
-    for user in (world.stranger, world.member, world.tenant_admin):
-        answer = client_of(user).post("/config/tenants", body)
-        assert (answer.status_code, answer.json()["error"]) == (403, "forbidden")
-    assert not Tenant.objects.filter(name="New").exists()
-
-
 def test_a_grant_on_the_account_creates_no_tenant_in_it(world: factories.World) -> None:
     PermissionGrant.objects.create(
         grantee=world.stranger,

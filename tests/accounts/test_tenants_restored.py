@@ -102,12 +102,6 @@ class TestRestore:
             enumerate(["create", "update", "delete", "restore", "delete", "restore"])
         )
 
-    def test_only_an_owner_or_staff_may(self, world: factories.World) -> None:
-        delete(world)
-        for user in (world.member, world.tenant_admin, world.stranger):
-            assert signed_in(user).post(address(world)).status_code == 403
-        assert signed_in(world.platform_admin).post(address(world)).status_code == 200
-
     def test_a_live_tenant_is_a_conflict(self, world: factories.World) -> None:
         answer = signed_in(world.owner).post(address(world))
         assert (answer.status_code, answer.json()["error"]) == (409, "conflict")
