@@ -139,7 +139,7 @@ def say_value(value: Any, show: Callable[[Any], str] | None = None) -> str:
         return "yes" if value else "no"
     if show is not None:
         return show(value)
-    if isinstance(value, list) and all(isinstance(it, str) for it in value):
+    if isinstance(value, list) and all(isinstance(entry, str) for entry in value):
         return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 

@@ -141,7 +141,7 @@ def list_invitations(principal: Principal, *, tenant_id: UUID) -> list[Invitatio
     """
     require_tenant_owner(principal, tenant_id)
     require_live_tenant(tenant_id)
-    return [describe_invitation(it) for it in invitations_into(tenant_id)]
+    return [describe_invitation(invitation) for invitation in invitations_into(tenant_id)]
 
 
 def invitations_into(tenant_id: UUID) -> list[Invitation]:
@@ -169,7 +169,7 @@ def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id:
 def list_own_invitations(principal: Principal) -> list[InvitationDocument]:
     """Return the open invitations to the caller's address, newest first; at most `MAX_LISTED`."""
     rows = Invitation.objects.open().filter(email=principal.email).select_related("tenant", "invited_by")
-    return [describe_invitation(it) for it in rows[:MAX_LISTED]]
+    return [describe_invitation(invitation) for invitation in rows[:MAX_LISTED]]
 
 
 def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDocument:

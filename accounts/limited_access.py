@@ -208,7 +208,7 @@ def list_access_requests(principal: Principal, *, tenant_id: UUID) -> list[Acces
     """
     require_tenant_owner(principal, tenant_id)
     require_live_tenant(tenant_id)
-    return [describe_request(it) for it in requests_for(tenant_id)]
+    return [describe_request(request) for request in requests_for(tenant_id)]
 
 
 def requests_for(tenant_id: UUID) -> list[AccessRequest]:

@@ -121,12 +121,12 @@ class AccountView:
     @property
     def most_fqdns(self) -> TenantUse | None:
         """The tenant with the most FQDNs; None if it was not looked for."""
-        return None if self.has_many else max(self.tenant_uses, key=lambda it: it.fqdns.count, default=None)
+        return None if self.has_many else max(self.tenant_uses, key=lambda use: use.fqdns.count, default=None)
 
     @property
     def most_rules(self) -> TenantUse | None:
         """The tenant with the most rules; None if it was not looked for."""
-        return None if self.has_many else max(self.tenant_uses, key=lambda it: it.rules.count, default=None)
+        return None if self.has_many else max(self.tenant_uses, key=lambda use: use.rules.count, default=None)
 
 
 def read_account_view(account: Account) -> AccountView:
@@ -161,24 +161,24 @@ def _read_changes(account_id: UUID) -> list[AccountChange]:
     # Offboarding is an act on a person, and changes accounts. The moments keep the search in an index.
     of_account = Q(account_id=account_id, tenant_id=None)
     around = Q(pk=None)
-    for it in written:
-        around |= Q(at__range=(it.changed_at - _NEAR, it.changed_at + _NEAR), request_id=it.request_id)
+    for row in written:
+        around |= Q(at__range=(row.changed_at - _NEAR, row.changed_at + _NEAR), request_id=row.request_id)
     acted = Event.objects.filter(around, kind=EventKind.STAFF_ACTED).order_by("-at", "-pk")[:_CHANGES]
     events = [*acted, *Event.objects.filter(of_account).order_by("-at", "-pk")[:_CHANGES]]
     found = [
-        AccountChange(it.changed_at, it.user, it.done, it.text, it.summary.get("comment", ""), it)
-        for it in written
+        AccountChange(row.changed_at, row.user, row.done, row.text, row.summary.get("comment", ""), row)
+        for row in written
     ]
     for event in events:
         told = (describe_event(event)[0], describe_changes(event, {}), event.reason)
         found.append(AccountChange(event.at, event.actor, *told, event))
     changes = []
-    for group in group_requests(found, lambda it: (it.record.request_id,)):
+    for group in group_requests(found, lambda change: (change.record.request_id,)):
         # An act of staff says what was done and why, and the revision what changed.
         act = min(group, key=_rank)
-        revision = next((it for it in group if isinstance(it.record, Revision)), act)
+        revision = next((change for change in group if isinstance(change.record, Revision)), act)
         changes.append(replace(act, detail=beside(act.what, revision.detail), record=revision.record))
-    return sorted(changes, key=lambda it: it.at, reverse=True)[:_CHANGES]
+    return sorted(changes, key=lambda change: change.at, reverse=True)[:_CHANGES]
 
 
 def _rank(change: AccountChange) -> int:

@@ -213,10 +213,12 @@ def split_ids(text: str) -> frozenset[str]:
 #: Value and explanation of each choice, by kind.
 _KINDS: Final[dict[str, Callable[[str], Sequence[tuple[str, str]]]]] = {
     "people": lambda term: [
-        (it.email, it.display_name) for it in search_people(term).first() if it.is_active
+        (user.email, user.display_name) for user in search_people(term).first() if user.is_active
     ],
-    "tenants": lambda term: [(it.name, f"of {it.account.name}") for it in search_tenants(term).first()],
-    "accounts": lambda term: [(it.name, it.plan) for it in search_accounts(term).first()],
+    "tenants": lambda term: [
+        (tenant.name, f"of {tenant.account.name}") for tenant in search_tenants(term).first()
+    ],
+    "accounts": lambda term: [(account.name, account.plan) for account in search_accounts(term).first()],
 }
 
 

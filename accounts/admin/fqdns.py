@@ -54,7 +54,9 @@ class FoundFqdn:
     @property
     def allowed(self) -> Sequence[str]:
         """The accounts whose tenants may claim the name by a verified domain."""
-        return list(dict.fromkeys(it.account.name for it in self.domains if it.verified_at is not None))
+        return list(
+            dict.fromkeys(domain.account.name for domain in self.domains if domain.verified_at is not None)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +98,10 @@ def find_fqdn(text: str) -> FoundFqdn:
         if row is None
         else Tenant.objects.select_related("account").filter(pk=row.tenant_id).first(),
         until=until,
-        platform_domain=next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it)), ""),
-        domains=sorted(domains, key=lambda it: (it.verified_at is None, -len(it.name), it.account.name)),
+        platform_domain=next((domain for domain in settings.PLATFORM_DOMAINS if lies_in(name, domain)), ""),
+        domains=sorted(
+            domains, key=lambda domain: (domain.verified_at is None, -len(domain.name), domain.account.name)
+        ),
     )
 
 
@@ -117,8 +121,12 @@ def _explain_domains(found: FoundFqdn, tenant: Tenant, text: str) -> str:
     """Say which account may verify a domain of the name, where none is verified; else ``text``."""
     if found.platform_domain or not found.domains:
         return text
-    own = [it.name for it in found.domains if it.account_id == tenant.account_id]
-    others = [f"{it.account.name} ({it.name})" for it in found.domains if it.account_id != tenant.account_id]
+    own = [domain.name for domain in found.domains if domain.account_id == tenant.account_id]
+    others = [
+        f"{domain.account.name} ({domain.name})"
+        for domain in found.domains
+        if domain.account_id != tenant.account_id
+    ]
     account = tenant.account.name
     said = (
         f"Its account {account} has registered {' and '.join(own)}, but not verified it. Verify it first."

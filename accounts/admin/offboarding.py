@@ -77,24 +77,27 @@ def suggest_heirs(
     Of a tenant: an admin, else as of its account. Of an account: another owner, else an owner, else an admin
     of one of its tenants. Of several, who was seen last. Only active users are suggested; there may be none.
     """
-    account_of = {**{it.pk: it.account_id for it in tenants}, **{it.pk: it.pk for it in accounts}}
+    account_of = {
+        **{tenant.pk: tenant.account_id for tenant in tenants},
+        **{account.pk: account.pk for account in accounts},
+    }
     ids = set(account_of.values())
     owners = Account.owners.through.objects.filter(account__in=ids, user__is_active=True)
     members = Membership.objects.filter(
         tenant__account__in=ids, tenant__deleted_at__isnull=True, user__is_active=True, ends_at__isnull=True
     ).exclude(role=MembershipRole.MEMBER)
     candidates = [
-        _Candidate(it.account_id, it.user, f"owner of the account {it.account.name}")
-        for it in owners.exclude(user=person).select_related("user", "account")
+        _Candidate(owner.account_id, owner.user, f"owner of the account {owner.account.name}")
+        for owner in owners.exclude(user=person).select_related("user", "account")
     ]
-    for it in members.exclude(user=person).select_related("user", "tenant"):
-        right = f"{it.role} of {it.tenant.name}"
-        rank = 1 if it.role == MembershipRole.OWNER else 2
+    for member in members.exclude(user=person).select_related("user", "tenant"):
+        right = f"{member.role} of {member.tenant.name}"
+        rank = 1 if member.role == MembershipRole.OWNER else 2
         candidates += [
-            _Candidate(it.tenant_id, it.user, right),
-            _Candidate(it.tenant.account_id, it.user, right, rank),
+            _Candidate(member.tenant_id, member.user, right),
+            _Candidate(member.tenant.account_id, member.user, right, rank),
         ]
-    seen = last_seen({it.user.pk: it.user for it in candidates})
+    seen = last_seen({candidate.user.pk: candidate.user for candidate in candidates})
 
     def order(one: _Candidate) -> tuple[int, float, str]:
         at = seen[one.user.pk]
@@ -144,7 +147,9 @@ def offboard(
         owned = Account.objects.live().filter(Q(owners=person_id) | Q(billing_email=email)).values("pk")
         accounts = list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
         locked = User.objects.select_for_update(no_key=True)
-        people = {it.email: it for it in locked.filter(email__in={email, *heirs.values()}).order_by("pk")}
+        people = {
+            user.email: user for user in locked.filter(email__in={email, *heirs.values()}).order_by("pk")
+        }
         person = people.pop(email, None)
         if person is None:
             raise NotFound("There is no such user.")
@@ -230,7 +235,7 @@ class OffboardPage(PersonScope, ActPage):
         common = None
         if has_several := len(owned) > 1:
             emails = Counter(heirs[key].email for key in owned if key in heirs).most_common(1)
-            common = next((it for it in heirs.values() if emails and it.email == emails[0][0]), None)
+            common = next((heir for heir in heirs.values() if emails and heir.email == emails[0][0]), None)
             fields[_EVERYTHING] = _heir_field("New owner of everything below", common)
         for key, name in owned.items():
             label = f"New owner of {name}, if not the one above" if has_several else f"New owner of {name}"
@@ -275,10 +280,10 @@ class OffboardPage(PersonScope, ActPage):
     def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
         """Show a problem at the field that was filled in: of one thing, or of everything."""
         if _EVERYTHING in form.cleaned_data:
-            of_all = [it for it in error.details if not form.cleaned_data.get(it.path.strip("/"))]
-            for message in dict.fromkeys(it.message for it in of_all):
+            of_all = [detail for detail in error.details if not form.cleaned_data.get(detail.path.strip("/"))]
+            for message in dict.fromkeys(detail.message for detail in of_all):
                 form.add_error(_EVERYTHING, message)
-            error.details = tuple(it for it in error.details if it not in of_all)
+            error.details = tuple(detail for detail in error.details if detail not in of_all)
             if not error.details:
                 return self.show(self.template_name, {"form": form, **self.read()}, status=error.status)
         return super().refused(form, error)
@@ -303,8 +308,8 @@ def _billing_field(person: User, owned: Collection[UUID]) -> forms.BooleanField 
     ``owned`` are the ids of what only this person owns.
     """
     billed = list(accounts_billed_to(person).order_by("name", "pk"))
-    to_new = ", ".join(it.name for it in billed if it.pk in owned)
-    to_other = ", ".join(it.name for it in billed if it.pk not in owned)
+    to_new = ", ".join(account.name for account in billed if account.pk in owned)
+    to_other = ", ".join(account.name for account in billed if account.pk not in owned)
     receivers = [
         *([f"to the new owner of {to_new}"] if to_new else []),
         *([f"to another owner of {to_other}"] if to_other else []),

@@ -188,7 +188,9 @@ class PersonPage(PersonScope, RightsPage):
             "rights": rights,
             "no_offboarding": why_not_offboard(self.person, actor=self.actor) if is_admin else "",
             "is_offboarded": not self.person.is_active and not rights.rows,
-            "factors": [(_FACTORS[it.type], it.created_at) for it in authenticators_of(self.person)],
+            "factors": [
+                (_FACTORS[factor.type], factor.created_at) for factor in authenticators_of(self.person)
+            ],
             "sessions": self.person.refresh_tokens.in_force().count(),
             "offered": self._offered() if is_admin else {},
             "sends_to": reverse("admin:accounts_user_changelist"),

@@ -112,7 +112,7 @@ class Right:
     @property
     def key(self) -> str:
         """The value of the right in a form, and of those folded into it."""
-        return ",".join(f"{it.kind}:{it.row.pk}" for it in (self, *self.folded))
+        return ",".join(f"{right.kind}:{right.row.pk}" for right in (self, *self.folded))
 
     @property
     def can_be_revoked(self) -> bool:
@@ -150,7 +150,7 @@ class Rights:
     def cells(self) -> Iterator[list[Any]]:
         """Yield the rows of the CSV file, with the columns of `HEADER`."""
         for right in self.rows:
-            known = [self.names[it][1] for it in right.on if it in self.names]
+            known = [self.names[key][1] for key in right.on if key in self.names]
             yield [
                 right.person.email,
                 "yes" if right.person.is_active else "no",
@@ -281,13 +281,13 @@ def last_seen(people: dict[int, User]) -> dict[int, dt.datetime | None]:
 def _fold(rights: Sequence[Right]) -> Right:
     """Return one right for tokens of a person's sign-ins."""
     first, *others = rights
-    used = [it.last_used_at for it in rights if it.last_used_at]
+    used = [right.last_used_at for right in rights if right.last_used_at]
     return replace(
         first,
         what=f"{first.what}: {len(rights)} sign-ins",
-        on=list(dict.fromkeys(chain.from_iterable(it.on for it in rights))),
-        has_wildcard=any(it.has_wildcard for it in rights),
-        until=max((it.until for it in rights if it.until), default=None),
+        on=list(dict.fromkeys(chain.from_iterable(right.on for right in rights))),
+        has_wildcard=any(right.has_wildcard for right in rights),
+        until=max((right.until for right in rights if right.until), default=None),
         last_used_at=max(used, default=None),
         folded=others,
     )
@@ -326,7 +326,7 @@ def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
             RightKind.TOKEN,
             what=row.name,
             allows=_told(row.scopes),
-            on=[UUID(it) for it in named if it != WILDCARD],
+            on=[UUID(key) for key in named if key != WILDCARD],
             has_wildcard=WILDCARD in named,
             last_used_at=row.last_used_at,
         )
@@ -349,11 +349,11 @@ class LeftAlone:
 def left_alone(rights: Iterable[Right]) -> LeftAlone:
     """Return accounts and tenants without an owner if all these rights ended, in at most two queries."""
     chosen = list(rights)
-    owned = {it.row.pk: it.row.account_id for it in chosen if it.kind is RightKind.OWNERSHIP}
+    owned = {right.row.pk: right.row.account_id for right in chosen if right.kind is RightKind.OWNERSHIP}
     held = {
-        it.row.pk: it.row.tenant_id
-        for it in chosen
-        if it.kind is RightKind.MEMBERSHIP and it.row.role == MembershipRole.OWNER
+        right.row.pk: right.row.tenant_id
+        for right in chosen
+        if right.kind is RightKind.MEMBERSHIP and right.row.role == MembershipRole.OWNER
     }
     of_account = _Ownership.objects.filter(account=OuterRef("pk")).exclude(pk__in=owned)
     of_tenant = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
@@ -455,7 +455,7 @@ def revoke_rights(rights: Sequence[Right], *, author: Author) -> list[Right]:
     with transaction.atomic():
         # In this order other writers lock: accounts, users, tenants.
         order = list(RightKind)
-        ordered = sorted(rights, key=lambda it: (order.index(it.kind), it.person.pk, str(it.key)))
+        ordered = sorted(rights, key=lambda right: (order.index(right.kind), right.person.pk, str(right.key)))
         accounts = {right.row.account_id for right in ordered if right.kind is RightKind.OWNERSHIP}
         list(Account.objects.select_for_update(no_key=True).filter(pk__in=accounts).order_by("pk"))
         if alone := left_alone(ordered).accounts:

@@ -217,9 +217,9 @@ def _told(value: Any, names: Names) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(filter(None, (_told(it, names) for it in value.values())))
+        return ", ".join(filter(None, (_told(part, names) for part in value.values())))
     if isinstance(value, list):
-        return ", ".join(filter(None, (_told(it, names) for it in value)))
+        return ", ".join(filter(None, (_told(part, names) for part in value)))
     text = "" if value is None else str(value)
     if text in ALL_SCOPES:
         return ABILITIES[Scope(text)]
@@ -241,7 +241,7 @@ def latest_acts(**fields: Any) -> list[tuple[Event, str]]:
     found = Event.objects.filter(**fields).order_by("-at", "-id")[:_EVENTS]
     requests = group_requests(found, lambda event: (event.request_id, event.actor))
     events = [min(request, key=rank_event) for request in requests]
-    names = names_of(key for it in events for key in (it.tenant_id, it.account_id) if key)
+    names = names_of(key for event in events for key in (event.tenant_id, event.account_id) if key)
     told = []
     for event in events:
         what, joint = describe_event(event)

@@ -248,11 +248,11 @@ def delete_domain(*, account_id: UUID, name: str, actor: str) -> None:
     with transaction.atomic():
         # Claims lock the account's domains too, so no claim can happen between the check and the deletion.
         domains = list(Domain.objects.select_for_update().filter(account=account_id).order_by("pk"))
-        domain = next((it for it in domains if it.name == name), None)
+        domain = next((row for row in domains if row.name == name), None)
         if domain is None:
             raise DomainNotFound
         if domain.verified_at is not None:
-            others = [it.name for it in domains if it.verified_at is not None and it.pk != domain.pk]
+            others = [row.name for row in domains if row.verified_at is not None and row.pk != domain.pk]
             carried = [
                 fqdn
                 for fqdn in _claimed_in(account_id, name)

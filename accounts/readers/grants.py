@@ -80,7 +80,7 @@ class GiveGrant(Change):
         """A platform admin who owns the resource gives by that what it has as an owner of each tenant."""
         if not owns_itself(principal, self.grant.resource, self.grant.resource_id):
             return False
-        rights, given = principal.rights, {Scope(it) for it in self.grant.permissions}
+        rights, given = principal.rights, {Scope(name) for name in self.grant.permissions}
         return not rights.is_platform_admin or all(
             given | {Scope.USERS_WRITE} <= rights.from_membership(tenant_id) for tenant_id in self.tenants()
         )
@@ -97,7 +97,7 @@ class GiveGrant(Change):
 
     def told(self) -> Iterator[tuple[UUID, str]]:
         grant = self.grant
-        may = ", ".join(ABILITIES[Scope(it)] for it in grant.permissions)
+        may = ", ".join(ABILITIES[Scope(name)] for name in grant.permissions)
         until = format_timestamp(grant.expires_at) if grant.expires_at else "it is revoked"
         yield grant.resource_id, f"{grant.grantee.email} may do this until {until}: {may}."
 

@@ -251,7 +251,7 @@ def change_readers(author: Author, *changes: Change) -> list[Any]:
             mails = list(_mails(author, by_staff, second))
         _withdraw_invitations(author, concerned, changes)
         written = [change.write(author) for change in changes]
-        if any(it is not False for it in written):
+        if any(result is not False for result in written):
             for send in mails:
                 send()
     return written

@@ -98,7 +98,9 @@ def domain_findings(name: str, domains: Sequence[str]) -> list[tuple[str, str]]:
     """Return why an account with these verified domains may not use a name: code and message, at most one."""
     if any(lies_in(name, domain) for domain in domains):
         return []
-    shared = next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it) and name != it), None)
+    shared = next(
+        (domain for domain in settings.PLATFORM_DOMAINS if lies_in(name, domain) and name != domain), None
+    )
     if shared is None:
         message = (
             f"'{name}' is in no verified domain of the account. Verify its domain first, or choose a name "

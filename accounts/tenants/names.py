@@ -25,7 +25,7 @@ def normalize_name(name: str) -> str:
         raise ValueError(f"A name has 1 to {MAX_NAME} characters.")
     if not is_line(normalized):
         raise ValueError("A name must not contain control characters.")
-    if any(unicodedata.category(it) == "Cf" and it not in _JOINERS for it in normalized):
+    if any(unicodedata.category(char) == "Cf" and char not in _JOINERS for char in normalized):
         raise ValueError("A name must not contain invisible characters.")
     return normalized
 

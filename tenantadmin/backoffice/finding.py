@@ -111,7 +111,9 @@ def _find_acts(term: str) -> list[Any]:
         for title, page in acts:
             meant = re.findall(r"\w+", title.lower())
             rest = [
-                word for word in words if len(word) < _LEAST or not any(it.startswith(word) for it in meant)
+                word
+                for word in words
+                if len(word) < _LEAST or not any(known.startswith(word) for known in meant)
             ]
             if len(rest) == len(words):
                 continue

@@ -199,12 +199,12 @@ class Totals:
 
     def _span(self, first: int, last: int) -> Span:
         ages = range(last, first + 1)
-        days = [it for it in self.days if (self.today - it.day).days in ages and it.requests]
+        days = [day for day in self.days if (self.today - day.day).days in ages and day.requests]
         return Span(
             len(days),
-            sum(it.requests for it in days),
-            sum(it.hits for it in days),
-            sum(it.warehouse_ms for it in days),
+            sum(day.requests for day in days),
+            sum(day.hits for day in days),
+            sum(day.warehouse_ms for day in days),
         )
 
     @property
@@ -225,7 +225,7 @@ class Totals:
     @property
     def spark(self) -> str:
         """The hit rate of each day as the points of a line, 100 wide and 30 high."""
-        logged = [it.hits / it.requests for it in self.days if it.requests]
+        logged = [day.hits / day.requests for day in self.days if day.requests]
         step = 100 / max(1, len(logged) - 1)
         return " ".join(f"{step * place:.1f},{30 - 30 * rate:.1f}" for place, rate in enumerate(logged))
 
@@ -256,7 +256,8 @@ def _sum_up(today: dt.date) -> list[DaySums]:
         .annotate(sums_hits=Sum("hits"), sums_misses=Sum("misses"), sums_ms=Sum("warehouse_ms"))
     )
     return [
-        DaySums(it["day"], it["sums_hits"] or 0, it["sums_misses"] or 0, it["sums_ms"] or 0) for it in days
+        DaySums(row["day"], row["sums_hits"] or 0, row["sums_misses"] or 0, row["sums_ms"] or 0)
+        for row in days
     ]
 
 
@@ -278,7 +279,7 @@ def find_without_owner() -> WithoutOwner:
     return WithoutOwner(
         tenants=tenants,
         accounts=list(Account.objects.live().filter(~Exists(account_owners)).order_by("pk")[:_ROWS]),
-        invited={it.tenant_id: it for it in invitations.order_by("created_at")},
+        invited={invitation.tenant_id: invitation for invitation in invitations.order_by("created_at")},
     )
 
 

@@ -79,19 +79,21 @@ def read_snoozed(user: User) -> Sequence[SnoozedRow]:
     """Return the rows that the user does not see now, the newest first, in at most eight queries."""
     # Another release may know other panels.
     stored = list(Snooze.objects.filter(user=user, until__gt=now(), panel__in=PANELS).order_by("-pk"))
-    said = _read_said((it.panel, it.subject) for it in stored if it.seen is not None)
+    said = _read_said((row.panel, row.subject) for row in stored if row.seen is not None)
     hidden = [
-        it for it in stored if it.seen is None or not _says_more(said.get((it.panel, it.subject)), it.seen)
+        row
+        for row in stored
+        if row.seen is None or not _says_more(said.get((row.panel, row.subject)), row.seen)
     ]
     names = _read_names(hidden)
     return [
         SnoozedRow(
-            it.panel,
-            it.subject,
-            it.until if it.seen is None else None,
-            names.get((PANELS[it.panel].key, it.subject), ""),
+            row.panel,
+            row.subject,
+            row.until if row.seen is None else None,
+            names.get((PANELS[row.panel].key, row.subject), ""),
         )
-        for it in hidden
+        for row in hidden
     ]
 
 
@@ -156,7 +158,7 @@ def _read_said(places: Iterable[tuple[str, str]]) -> Mapping[tuple[str, str], Sa
     for panel, subject in wanted:
         says = PANELS[panel].says
         if panel == "findings":
-            said[panel, subject] = [_identify(it) for it in found.get(tenants[subject], ())]
+            said[panel, subject] = [_identify(item) for item in found.get(tenants[subject], ())]
         elif says is not None and (row := health.get(tenants[subject])):
             said[panel, subject] = says(row)
     return said

@@ -73,7 +73,7 @@ def _beside(verdict: Verdict, failed: Sequence[Build]) -> Sequence[Build]:
 
     Of a late log it tells those after the last day, but not while later days are being summarised.
     """
-    last = next((it.day for it in (verdict, *verdict.more) if it.state is VerdictState.LOG_LATE), None)
+    last = next((row.day for row in (verdict, *verdict.more) if row.state is VerdictState.LOG_LATE), None)
     if last is None:
         return failed
-    return [it for it in failed if not (is_day(it.period) and it.period > last.isoformat())]
+    return [build for build in failed if not (is_day(build.period) and build.period > last.isoformat())]

@@ -224,7 +224,9 @@ class TestSteppingUp:
         client.post("/admin/account/second-factor/authenticate/", {"code": code_of(secret)})
         session = client.session
         records = session["account_authentication_methods"]
-        session["account_authentication_methods"] = [{**it, "at": it["at"] - 901} for it in records]
+        session["account_authentication_methods"] = [
+            {**record, "at": record["at"] - 901} for record in records
+        ]
         session.save()
         answer = client.get("/auth/step-up?redirect=/")
         page = urlsplit(answer["Location"])

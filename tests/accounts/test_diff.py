@@ -101,7 +101,7 @@ def test_fields_are_said_with_their_labels(
     before: dict[str, Any], after: dict[str, Any], said: list[tuple[str, str, str]]
 ) -> None:
     changes = describe_fields(diff_documents(before=before, after=after))
-    assert [(it.field, it.before, it.after) for it in changes] == said
+    assert [(change.field, change.before, change.after) for change in changes] == said
 
 
 def test_labels_are_those_of_the_form() -> None:

@@ -66,7 +66,9 @@ class TestOfTokens:
         assert self.make(client, world, expiresAt=soon).json()["expiresAt"] == soon
         late = format_timestamp(parent.expires_at + dt.timedelta(seconds=1))
         refused = self.make(client, world, expiresAt=late)
-        assert [(it["path"], it["code"]) for it in refused.json()["details"]] == [("/expiresAt", "too-late")]
+        assert [(detail["path"], detail["code"]) for detail in refused.json()["details"]] == [
+            ("/expiresAt", "too-late")
+        ]
 
     def test_it_is_revoked_with_it_and_so_on(
         self, client: ApiClient, parent: PersonalAccessToken, world: factories.World
@@ -216,10 +218,10 @@ class TestOfSessionsOfStaff:
         assert made.json()["expiresAt"] == format_timestamp(session.expires_at)  # type: ignore[arg-type]  # sessions end
         client, config = self.exchange(made), f"/config/tenants/{world.tenant.pk}/config"
         child = self.exchange(client.post(TOKENS, body("config:read", tenants=tenants)))
-        assert [it.get(config).status_code for it in (client, child)] == [200, 200]
+        assert [caller.get(config).status_code for caller in (client, child)] == [200, 200]
         assert end_refresh_token(session, actor="x")
         clear_principal_cache()
-        assert [it.get(config).status_code for it in (client, child)] == [401, 401]
+        assert [caller.get(config).status_code for caller in (client, child)] == [401, 401]
         assert not PersonalAccessToken.objects.in_force().exists()
 
     def test_they_end_with_a_session_that_an_earlier_release_ends(
@@ -341,7 +343,7 @@ def test_an_ended_token_is_not_rotated(owner: ApiClient, world: factories.World)
     pat, _ = make(world)
     end_pat(pat, actor="x")
     expired, _ = make(world, expires_at=now())
-    assert [rotate(owner, it).status_code for it in (pat, expired)] == [404, 404]
+    assert [rotate(owner, credential).status_code for credential in (pat, expired)] == [404, 404]
 
 
 def test_a_pat_rotates_only_one_with_no_more_rights(world: factories.World) -> None:

@@ -178,8 +178,8 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("addresses", "limited"),
         [
-            ([f"2001:db8:0:1::{it:x}" for it in range(21)], True),
-            ([f"2001:db8:0:{it:x}::1" for it in range(21)], False),
+            ([f"2001:db8:0:1::{number:x}" for number in range(21)], True),
+            ([f"2001:db8:0:{number:x}::1" for number in range(21)], False),
             (["::ffff:192.0.2.1", "192.0.2.1", "::ffff:c000:201"] * 7, True),
         ],
     )

@@ -152,7 +152,9 @@ def test_an_address_gets_its_form_and_keeps_rights_and_sessions(world: factories
         migrate()
     moved = stored(BUECHER)
     assert (moved.pk, moved.is_active, moved.epoch) == (zoe.pk, True, zoe.epoch)
-    assert [(it.tenant, it.role) for it in moved.memberships.all()] == [(world.tenant, "admin")]
+    assert [(membership.tenant, membership.role) for membership in moved.memberships.all()] == [
+        (world.tenant, "admin")
+    ]
     session.refresh_from_db()
     assert session.revoked_at is None
     assert Account.objects.get(pk=account.pk).billing_email == BUECHER
@@ -173,7 +175,7 @@ def test_two_users_of_one_mailbox_become_one(world: factories.World) -> None:
     account = factories.make_account("Books", owners=[double])
     session, _ = create_refresh_token(user=double, assurance=Assurance(amr={"link": 1.0}))
     migrate()
-    assert {(it.tenant, it.role) for it in stored(BUECHER).memberships.all()} == {
+    assert {(membership.tenant, membership.role) for membership in stored(BUECHER).memberships.all()} == {
         (world.tenant, "member"),
         (other, "owner"),
     }

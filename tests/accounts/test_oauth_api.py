@@ -362,9 +362,9 @@ def test_the_caller_reads_all_tenants_of_the_token(gateway: ApiClient, world: fa
     assert ask(gateway, token) == INACTIVE
     outsider = factories.sign_in(factories.make_user("outsider@example.org"))
     wildcard = factories.pat_token(world.platform_admin, "config:read", tenants=["*"])
-    assert [ask(gateway, it) for it in (outsider, wildcard)] == [INACTIVE] * 2
+    assert [ask(gateway, credential) for credential in (outsider, wildcard)] == [INACTIVE] * 2
     admin = ApiClient(wildcard)
-    assert [ask(admin, it)["active"] for it in (token, outsider, wildcard)] == [True] * 3
+    assert [ask(admin, credential)["active"] for credential in (token, outsider, wildcard)] == [True] * 3
     assert ask(admin, wildcard)["tenants"] == ["*"]
     # A deleted tenant says nothing any more.
     world.stranger_tenant.deleted_at = now()

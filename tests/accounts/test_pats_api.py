@@ -173,7 +173,9 @@ def test_a_token_lasts_two_years_at_most(world: factories.World) -> None:
     for text, code in ((later, "too-late"), (None, "null")):
         refused = admin.post(OWN, body(world, expiresAt=text))
         assert (refused.status_code, refused.json()["error"]) == (400, "validation_failed")
-        assert [(it["path"], it["code"]) for it in refused.json()["details"]] == [("/expiresAt", code)]
+        assert [(detail["path"], detail["code"]) for detail in refused.json()["details"]] == [
+            ("/expiresAt", code)
+        ]
 
 
 def test_an_access_token_ends_with_its_pat(world: factories.World) -> None:

@@ -281,7 +281,7 @@ def test_a_body_that_does_not_hold_is_a_400_that_names_the_place(
     answer = client_of(world.owner).post("/config/tenants", body)
     assert answer.status_code == 400, answer.content
     assert answer.json()["error"] == "validation_failed"
-    assert [(it["path"], it["code"]) for it in answer.json()["details"]] == [(path, code)]
+    assert [(detail["path"], detail["code"]) for detail in answer.json()["details"]] == [(path, code)]
     assert not Tenant.objects.filter(name="New").exists()
 
 

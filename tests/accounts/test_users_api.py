@@ -622,4 +622,4 @@ def test_names_are_of_one_line(world: factories.World, name: str) -> None:
         ("POST", f"/tenants/{world.tenant.pk}/alerts", {"name": name, "kind": "leak", "channels": channels}),
     ):
         details = owner.request(method, path, body).json()["details"]
-        assert [it["code"] for it in details] == ["not-a-line"], path
+        assert [detail["code"] for detail in details] == ["not-a-line"], path

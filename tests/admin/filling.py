@@ -48,7 +48,7 @@ def fill(all_models: Iterable[type[models.Model]], *, rows: int) -> None:
     waiting = list(all_models)
     done: set[Any] = set()
     while waiting:
-        model = next(it for it in waiting if _referred(it) <= done | {it})
+        model = next(candidate for candidate in waiting if _referred(candidate) <= done | {candidate})
         _fill(model, rows)
         waiting.remove(model)
         done.add(model)
@@ -69,10 +69,10 @@ def _columns(model: type[models.Model]) -> list[Any]:
     """Return the fields to fill: not the key, and no reference to another package's table or to its own."""
     fields: list[Any] = [field for field in model._meta.concrete_fields if not field.auto_created]
     return [
-        it
-        for it in fields
-        if not it.is_relation
-        or (it.related_model not in {None, model} and it.related_model._meta.app_label in OURS)
+        field
+        for field in fields
+        if not field.is_relation
+        or (field.related_model not in {None, model} and field.related_model._meta.app_label in OURS)
     ]
 
 

@@ -84,7 +84,10 @@ def test_a_reason_goes_with_its_act_alone(staff: Client, world: factories.World)
 def traces() -> list[tuple[str, str, str]]:
     """Return who did what to what on the site, oldest first."""
     entries = LogEntry.objects.order_by("pk").select_related("user")
-    return [(str(it.user), it.object_repr, it.get_change_message() or str(it.action_flag)) for it in entries]
+    return [
+        (str(entry.user), entry.object_repr, entry.get_change_message() or str(entry.action_flag))
+        for entry in entries
+    ]
 
 
 def is_revoked(row: Model) -> bool:

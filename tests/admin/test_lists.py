@@ -100,7 +100,7 @@ class TestPages:
         for duration in (3, None, 1, 5, 3):
             make_row(QueryRun, duration_ms=duration)
         columns = staff.get(address_of(QueryRun)).context["cl"].list_display
-        column = [name_of(it) for it in columns].index("duration_ms")
+        column = [name_of(column) for column in columns].index("duration_ms")
         durations = dict(QueryRun.objects.values_list("pk", "duration_ms"))
         assert [durations[key] for key in walk(staff, QueryRun, o=f"-{column}")] == [5, 3, 3, 1]
         assert [durations[key] for key in walk(staff, QueryRun, o=str(column))] == [1, 3, 3, 5]

@@ -84,7 +84,7 @@ class TestRoles:
         assert client.get("/admin/").status_code == 302
         assert not set_support(world.member, is_support=False, author=Author.on_site("x@example.org"))
         events = Event.objects.filter(kind="roles.changed").order_by("pk")
-        assert [(it.before, it.after, it.reason) for it in events] == [
+        assert [(event.before, event.after, event.reason) for event in events] == [
             ({"support": False}, {"support": True}, "asked to"),
             ({"support": True}, {"support": False}, "asked to"),
         ]

@@ -133,5 +133,5 @@ def test_lists_and_pages_read_a_page_of_rows(staff: Client, world: factories.Wor
         # So many rows are few for a scan. A million are not.
         cursor.execute("SET LOCAL enable_seqscan = off")
     found = [*too_much_for_lists(world.platform_admin, terms), *too_much_for_pages(staff, world.tenant)]
-    too_much = [it for it in found if not it.startswith(ALLOWED)]
+    too_much = [item for item in found if not item.startswith(ALLOWED)]
     assert not too_much, "\n".join(too_much)

@@ -46,7 +46,7 @@ def test_lets_exactly_the_callers_of_the_table_through(operation: Operation, sta
 def test_staff_in_the_dashboard_write_with_a_reason(operation: Operation, stage: Stage) -> None:
     answer = send(operation, stage, "staff", headers={})
     details = answer.json().get("details", []) if answer.status_code == HTTPStatus.FORBIDDEN else []
-    is_refused = [it["code"] for it in details] == ["missing-reason"]
+    is_refused = [detail["code"] for detail in details] == ["missing-reason"]
     assert is_refused == (operation.label in WITH_REASON)
 
 

@@ -60,7 +60,11 @@ def body_of(operation: Operation, stage: Stage) -> Any:
 
 @pytest.mark.parametrize(
     "operation",
-    [it for it in OPERATIONS if it.method != "GET" and POLICIES[it.name].level is not Level.PUBLIC],
+    [
+        operation
+        for operation in OPERATIONS
+        if operation.method != "GET" and POLICIES[operation.name].level is not Level.PUBLIC
+    ],
     ids=lambda operation: operation.label,
 )
 def test_an_operation_writes_rights_only_there(operation: Operation, stage: Stage) -> None:
@@ -76,7 +80,7 @@ def test_an_operation_writes_rights_only_there(operation: Operation, stage: Stag
         answers = [send(operation, stage, caller, body=body_of(operation, stage)) for caller in CALLERS]
         transaction.set_rollback(True)
     # A write past the function is a 500 (tests/conftest.py).
-    assert not [it for it in answers if it.status_code == 500]
+    assert not [answer for answer in answers if answer.status_code == 500]
     expected = WRITES.get(operation.label, frozenset())
     assert written <= expected, "Name it here, after a look at who is asked and told."
     if operation.label not in {"revokeGrant", "acceptInvitation (own)"}:  # of unknown ids
@@ -123,6 +127,6 @@ def test_no_other_module_writes_them() -> None:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                     rows = ast.unparse(node.func.value)
-                    if node.func.attr in METHODS and any(it in f"{rows}." for it in ROWS):
+                    if node.func.attr in METHODS and any(row in f"{rows}." for row in ROWS):
                         found.append(f"{path}: {ast.unparse(node)}")
     assert not found

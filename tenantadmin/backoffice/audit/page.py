@@ -127,7 +127,7 @@ class AuditListPage(ReadsAudit):
             "fields": FilterForm(given),
             "spans": SPANS,
             "kind_choices": KIND_CHOICES,
-            "views": [(it, urlencode(it.filters)) for it in self._views()],
+            "views": [(view, urlencode(view.filters)) for view in self._views()],
             "most": MOST_IN_FILE,
         }
         try:
@@ -211,19 +211,19 @@ def hide_statements(entries: Iterable[Entry], *, reader: User) -> list[Entry]:
     """
     own = rights_of(reader).own_on_tenants.tenants
     return [
-        replace(it, code="", reason="The statement is shown to staff with access to the tenant.")
-        if it.source is Source.QUERY
-        and it.who != reader.email
-        and Scope.LOGS_QUERY not in own.get(it.row.tenant_id, ())
-        else it
-        for it in entries
+        replace(entry, code="", reason="The statement is shown to staff with access to the tenant.")
+        if entry.source is Source.QUERY
+        and entry.who != reader.email
+        and Scope.LOGS_QUERY not in own.get(entry.row.tenant_id, ())
+        else entry
+        for entry in entries
     ]
 
 
 def ids_of(entries: Sequence[Entry], filters: AuditFilter) -> set[UUID]:
     """Return the ids of the tenants and accounts that a list of acts names."""
     found = chain.from_iterable((entry.tenant_id, entry.account_id) for entry in entries)
-    return {it for it in (*found, filters.tenant, filters.account) if it is not None}
+    return {key for key in (*found, filters.tenant, filters.account) if key is not None}
 
 
 def _cells(

@@ -127,10 +127,12 @@ def parse_filters(given: Mapping[str, str]) -> AuditFilter:
         zone=_zone_of(given.get("zone", "")),
     )
     if text := given.get("account"):
-        accounts = [(it.pk, it.name) for it in search_accounts(text).first()]
+        accounts = [(account.pk, account.name) for account in search_accounts(text).first()]
         filters = replace(filters, account=_meant("account", text, accounts))
     if text := given.get("tenant"):
-        tenants = [(it.pk, f"{it.name} of {it.account.name}") for it in search_tenants(text).first()]
+        tenants = [
+            (tenant.pk, f"{tenant.name} of {tenant.account.name}") for tenant in search_tenants(text).first()
+        ]
         filters = replace(filters, tenant=_meant("tenant", text, tenants))
     return filters
 
@@ -139,10 +141,12 @@ def _person(name: str, text: str) -> str:
     """Return the email that is meant, or the text: the name of a job, a domain, or a deleted user."""
     email = normalize_email(text)
     people = search_people(text).first() if text else []
-    if not people or any(it.email == email for it in people):
+    if not people or any(user.email == email for user in people):
         return email if "@" in text else text
     if len(people) > 1:
-        raise Unclear(name, text, [(it.email, f"{it.email} {it.display_name}".strip()) for it in people])
+        raise Unclear(
+            name, text, [(user.email, f"{user.email} {user.display_name}".strip()) for user in people]
+        )
     return people[0].email
 
 

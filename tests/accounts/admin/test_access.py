@@ -43,7 +43,7 @@ class TestAccess:
         assert end_expired_access() == 0
         assert not Membership.objects.filter(pk=membership.pk).exists()
         events = Event.objects.filter(kind__startswith="membership.", tenant_id=tenant.pk).order_by("pk")
-        assert [(it.kind, it.actor, it.subject, it.reason) for it in events] == [
+        assert [(event.kind, event.actor, event.subject, event.reason) for event in events] == [
             ("membership.added", "support@example.org", "support@example.org", "ticket 7"),
             ("membership.removed", "system", "support@example.org", ""),
         ]
@@ -52,7 +52,7 @@ class TestAccess:
         support.post(to("tenant-access", tenant), {"hours": 1, "reason": "ticket 7"})
         caller = ApiClient(factories.sign_in(world.owner))
         found = caller.get("/config/events?kind=membership.added").json()["events"]
-        assert [(it["subject"], it["reason"]) for it in found] == [("support@example.org", "ticket 7")]
+        assert [(item["subject"], item["reason"]) for item in found] == [("support@example.org", "ticket 7")]
 
     def test_owners_get_a_mail_at_once(
         self,
@@ -110,7 +110,7 @@ class TestAccess:
         assert "support@example.org has access to Warehouse for 2 h." in done.content.decode()
         assert staff.get(approve).status_code == 409
         acted = Event.objects.filter(kind="staff.acted", tenant_id=tenant.pk).order_by("pk")
-        assert [(it.actor, (it.after or {})["act"], it.reason) for it in acted] == [
+        assert [(event.actor, (event.after or {})["act"], event.reason) for event in acted] == [
             ("support@example.org", "access.requested", "ticket 7"),
             ("admin@example.org", "access.approved", "outage 9"),
         ]
@@ -228,8 +228,10 @@ def test_a_new_customer(
     owner = User.objects.get(email="new.owner@customer.example")
     client = signed_in(owner)
     assert client.post(f"/users/me/invitations/{invitation.pk}/accept", {}).status_code == 200
-    assert [(it.tenant_id, it.role) for it in owner.memberships.all()] == [(tenant.pk, "owner")]
-    assert [it.pk for it in owner.owned_accounts.all()] == [account.pk]
+    assert [(membership.tenant_id, membership.role) for membership in owner.memberships.all()] == [
+        (tenant.pk, "owner")
+    ]
+    assert [account.pk for account in owner.owned_accounts.all()] == [account.pk]
 
 
 def test_a_new_tenant_of_an_account(staff: Client, world: factories.World, mailoutbox: list[Any]) -> None:

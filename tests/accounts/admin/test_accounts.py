@@ -229,7 +229,7 @@ class TestDomain:
         waiting.refresh_from_db()
         assert waiting.verified_at is not None
         events = Event.objects.filter(kind__in=["domain.verified", "staff.acted"]).order_by("pk")
-        assert [(it.kind, it.reason, it.after) for it in events] == [
+        assert [(event.kind, event.reason, event.after) for event in events] == [
             ("domain.verified", "call with the owner", {"byHand": True}),
             (
                 "staff.acted",
