@@ -96,7 +96,7 @@ def count_use(*, limit: str, kind: str, key: str) -> None:
         InternalError: the limit cannot be parsed, or Redis does not answer.
     """
     try:
-        item, limiter = limits.parse(limit), _limiter()
+        item, limiter = limits.parse(limit), MovingWindowRateLimiter(storage())
         if limiter.hit(item, kind, key):
             return
         resets_at = limiter.get_window_stats(item, kind, key).reset_time
@@ -141,10 +141,6 @@ def forget_tries(*, kind: str, key: str) -> None:
 def _keys(kind: str, key: str) -> tuple[str, str]:
     base = f"{settings.RATE_LIMIT_NAMESPACE}:tries:{kind}:{hashlib.sha256(key.encode()).hexdigest()}"
     return f"{base}:count", f"{base}:wait"
-
-
-def _limiter() -> MovingWindowRateLimiter:
-    return MovingWindowRateLimiter(storage())
 
 
 def storage() -> Any:

@@ -97,7 +97,7 @@ class HistoryViewSet(AppViewSet):
 
     def page(self, page: Page[Revision], *, parent: str) -> Response:
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
-        items = [item(str(change.seq), _revision_href(change)) for change in page.rows]
+        items = [item(str(row.seq), _href(history_of(row), "revision", seq=row.seq)) for row in page.rows]
         found = page_links(self.request, parent=parent, items=items, cursor=page.cursor)
         changes = [Change.of(change) for change in page.rows]
         return Response(ChangeHistoryPage(links=found, changes=changes))
@@ -255,10 +255,6 @@ def _href(history: DocumentHistory, what: str = "", **more: int) -> str:
 def _parameter(kind: RevisionKind) -> str:
     """Return the path parameter that holds the id of a kind of document."""
     return "account" if kind is RevisionKind.ACCOUNT else "tenant"
-
-
-def _revision_href(change: Revision) -> str:
-    return _href(history_of(change), "revision", seq=change.seq)
 
 
 def _asked(query: Mapping[str, Any], time: str, **given: Any) -> Q:
