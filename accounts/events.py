@@ -1,6 +1,6 @@
 """Record events: what happens to people, their rights and their credentials. Contract: Events.
 
-What changes a document appends a revision instead (`accounts.history`). No value of an event is a secret: of
+What changes a document appends a revision instead (`accounts.revisions`). No value is a secret: of
 tokens, events name the id.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.cache import cache
 from redis import RedisError
 
+from accounts.limits import Quota, use_quota
 from accounts.models.events import Event, EventKind
-from accounts.quotas import Quota, use_quota
 from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError, RateLimited

@@ -18,25 +18,18 @@ from django.urls import reverse
 from msgspec import Meta
 
 from accounts.access.assurance import require_fresh_proof
-from accounts.access.resources import require_tenant_owner
-from accounts.access.scopes import Scope
-from accounts.ended_invitations import InvitationEnded, end_invitation, record_invitation
+from accounts.access.resources import owns_itself, require_permitted, require_tenant_owner
 from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
 from accounts.models import Invitation, InvitationRefusal, Membership, Tenant, User
+from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
-from accounts.models.invitations import InvitationOutcome
+from accounts.models.pending import InvitationOutcome
 from accounts.models.users import MembershipRole, PrimaryRole
-from accounts.permitted_domains import require_permitted
-from accounts.readers import (
-    NOT_ITSELF,
-    ONLY_OWNERS_ADD,
-    Author,
-    SetMembership,
-    approval_required,
-    change_readers,
-)
+from accounts.pending import MAX_LISTED, InvitationEnded, end_pending, record_pending
+from accounts.readers.memberships import NOT_ITSELF, ONLY_OWNERS_ADD, SetMembership
+from accounts.readers.rule import Author, approval_required, change_readers
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden, NotFound, ValidationFailed
@@ -48,11 +41,7 @@ if TYPE_CHECKING:
     from accounts.access.principal import Principal
 
 LIFETIME: Final = dt.timedelta(days=14)
-#: Ended and expired invitations are listed this long after they would have expired.
-_RETENTION: Final = dt.timedelta(days=30)
 MAX_OPEN: Final = 50
-#: At most this many are listed, open ones first.
-_MAX_LISTED: Final = 200
 #: A user who is younger invites without a message.
 _NEW: Final = dt.timedelta(days=1)
 _SALT: Final = "accounts.invitations.refuse"
@@ -125,7 +114,7 @@ def invite(
         if Membership.objects.filter(tenant=tenant, user__email=email, ends_at=None).exists():
             raise ValidationFailed.at("/email", "is-member", f"{email} is a member of this tenant already.")
         for earlier in tenant.invitations.open().filter(email=email):
-            end_invitation(earlier, InvitationOutcome.WITHDRAWN, actor=inviter.email)
+            end_pending(earlier, InvitationOutcome.WITHDRAWN, actor=inviter.email)
         if tenant.invitations.open().count() >= MAX_OPEN:
             raise TooManyInvitations
         moment = now()
@@ -138,13 +127,13 @@ def invite(
             created_at=moment,
             expires_at=moment + LIFETIME,
         )
-        record_invitation(EventKind.INVITATION_CREATED, invitation, actor=inviter.email)
+        record_pending(invitation, "created", actor=inviter.email)
     _mail(invitation, inviter=inviter.email)
     return describe_invitation(invitation)
 
 
 def list_invitations(principal: Principal, *, tenant_id: UUID) -> list[InvitationDocument]:
-    """Return a tenant's invitations, open ones first, then newest first; at most `_MAX_LISTED`.
+    """Return a tenant's invitations, open ones first, then newest first; at most `MAX_LISTED`.
 
     Raises:
         Forbidden: the caller neither owns the tenant nor is a platform admin.
@@ -152,13 +141,13 @@ def list_invitations(principal: Principal, *, tenant_id: UUID) -> list[Invitatio
     """
     require_tenant_owner(principal, tenant_id)
     require_live_tenant(tenant_id)
-    return [describe_invitation(it) for it in invitations_into(tenant_id)]
+    return [describe_invitation(invitation) for invitation in invitations_into(tenant_id)]
 
 
 def invitations_into(tenant_id: UUID) -> list[Invitation]:
     """Return the invitations that `list_invitations` lists, with tenant and inviting user."""
     rows = Invitation.objects.filter(tenant=tenant_id).select_related("tenant", "invited_by")
-    return list(rows.unanswered_first()[:_MAX_LISTED])
+    return list(rows.unanswered_first()[:MAX_LISTED])
 
 
 def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id: UUID) -> None:
@@ -174,13 +163,13 @@ def withdraw_invitation(principal: Principal, *, tenant_id: UUID, invitation_id:
     if invitation is None:
         raise InvitationNotFound
     with transaction.atomic():
-        end_invitation(invitation, InvitationOutcome.WITHDRAWN, actor=principal.email)
+        end_pending(invitation, InvitationOutcome.WITHDRAWN, actor=principal.email)
 
 
 def list_own_invitations(principal: Principal) -> list[InvitationDocument]:
-    """Return the open invitations to the caller's address, newest first; at most `_MAX_LISTED`."""
+    """Return the open invitations to the caller's address, newest first; at most `MAX_LISTED`."""
     rows = Invitation.objects.open().filter(email=principal.email).select_related("tenant", "invited_by")
-    return [describe_invitation(it) for it in rows[:_MAX_LISTED]]
+    return [describe_invitation(invitation) for invitation in rows[:MAX_LISTED]]
 
 
 def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDocument:
@@ -201,7 +190,7 @@ def accept_invitation(principal: Principal, invitation_id: UUID) -> InvitationDo
         tenant = Tenant.objects.live().select_for_update(no_key=True).filter(pk=invitation.tenant_id).first()
         if tenant is None or not _may_still_invite(invitation):
             raise InvitationEnded
-        end_invitation(invitation, InvitationOutcome.ACCEPTED, actor=user.email)
+        end_pending(invitation, InvitationOutcome.ACCEPTED, actor=user.email)
         held = user.memberships.filter(tenant=tenant).first()
         lasting = held.role if held is not None and held.ends_at is None else None
         if lasting is None or _RANKS.index(MembershipRole(lasting)) < _RANKS.index(
@@ -222,7 +211,7 @@ def decline_invitation(principal: Principal, invitation_id: UUID) -> InvitationD
     require_session(principal)
     invitation = _find_own(principal, invitation_id)
     with transaction.atomic():
-        end_invitation(invitation, InvitationOutcome.DECLINED, actor=principal.email)
+        end_pending(invitation, InvitationOutcome.DECLINED, actor=principal.email)
     return describe_invitation(invitation)
 
 
@@ -240,11 +229,6 @@ def refuse_invitations(email: str) -> None:
     with transaction.atomic():
         if InvitationRefusal.objects.get_or_create(email=email)[1]:
             record_event(EventKind.INVITATION_DECLINED, actor=email, subject=email, after={"all": True})
-
-
-def delete_old_invitations() -> int:
-    """Delete the invitations that expired more than `_RETENTION` ago. Return how many."""
-    return Invitation.objects.filter(expires_at__lt=now() - _RETENTION).delete()[0]
 
 
 def describe_invitation(invitation: Invitation) -> InvitationDocument:
@@ -269,8 +253,7 @@ def require_session(principal: Principal) -> None:
 
 def _require_inviter(principal: Principal, *, tenant_id: UUID, email: str) -> None:
     require_tenant_owner(principal, tenant_id)
-    is_owner = Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
-    if is_owner and not principal.is_platform_wide:
+    if owns_itself(principal, GrantResource.TENANT, tenant_id):
         return
     if email == principal.email and principal.rights.is_platform_admin:
         raise Forbidden(NOT_ITSELF)
@@ -324,5 +307,5 @@ def _mail(invitation: Invitation, *, inviter: str) -> None:
         )
     except MailNotSent:
         with transaction.atomic():
-            end_invitation(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)
+            end_pending(invitation, InvitationOutcome.WITHDRAWN, actor=inviter)
         raise

@@ -1,6 +1,8 @@
-"""Rate limits by Redis. They are exact under concurrency and refuse if Redis fails.
+"""Limits of plans, and those that all processes share in Redis: rates, tries, and bytes stored in a day.
 
-Contract: Errors (429, 500).
+Rates and tries are exact under concurrency and refuse if Redis fails. Each `Quota` counts the bytes that a
+tenant, an account or a client network stores in a day; a row counts for `ROW_BYTES` besides its text, so the
+bytes bound the rows too. Without Redis no quota refuses. Contract: accounts; Errors (429, 500).
 """
 
 from __future__ import annotations
@@ -9,17 +11,59 @@ import hashlib
 import logging
 import math
 import time
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import limits
 from django.conf import settings
+from limits import RateLimitItemPerDay
 from limits.errors import StorageError
 from limits.storage import RedisStorage
 from limits.strategies import MovingWindowRateLimiter
 from redis import ConnectionPool, Redis, RedisError
 
-from tenantadmin.lib.core.errors import InternalError, RateLimited
+from accounts.models import Tenant
+from tenantadmin.lib.core.errors import Detail, InternalError, PlanLimitExceeded, RateLimited
+from tenantadmin.lib.core.rendering import dump_json
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """How many of each a plan allows; None means no limit. All but ``tenants`` are per tenant.
+
+    Attributes:
+        stored_bytes: of each kind of rows in a day (`accounts.limits.Quota`).
+        markers: that are not expired.
+    """
+
+    tenants: int | None
+    fqdns: int | None
+    rules: int | None
+    stored_bytes: int | None = None
+    markers: int | None = None
+    cache_entries: int | None = None
+
+
+def limits_of(plan: str) -> PlanLimits:
+    """Return the limits of ``plan``."""
+    return PlanLimits(**settings.PLAN_LIMITS[plan])
+
+
+def require_within(limit: int | None, *, count: int, what: str, plan: str, path: str) -> None:
+    """Refuse more than the plan allows. ``what`` is a plural noun, ``path`` a JSON Pointer into the request.
+
+    Raises:
+        PlanLimitExceeded: ``count`` is over ``limit``.
+    """
+    if limit is not None and count > limit:
+        message = f"The plan '{plan}' allows {limit} {what}; this would make {count}."
+        raise PlanLimitExceeded(message, details=[Detail(path, "plan-limit-exceeded", message)])
+
 
 logger = logging.getLogger(__name__)
 _FREE_TRIES: Final = 5
@@ -52,7 +96,7 @@ def count_use(*, limit: str, kind: str, key: str) -> None:
         InternalError: the limit cannot be parsed, or Redis does not answer.
     """
     try:
-        item, limiter = limits.parse(limit), _limiter()
+        item, limiter = limits.parse(limit), MovingWindowRateLimiter(storage())
         if limiter.hit(item, kind, key):
             return
         resets_at = limiter.get_window_stats(item, kind, key).reset_time
@@ -99,10 +143,6 @@ def _keys(kind: str, key: str) -> tuple[str, str]:
     return f"{base}:count", f"{base}:wait"
 
 
-def _limiter() -> MovingWindowRateLimiter:
-    return MovingWindowRateLimiter(storage())
-
-
 def storage() -> Any:
     """Return the storage of all limits: Redis, with short timeouts."""
     return _storage(settings.REDIS_URL, settings.RATE_LIMIT_NAMESPACE)
@@ -117,3 +157,71 @@ def _storage(url: str, namespace: str) -> Any:
 @lru_cache(maxsize=8)
 def _redis(url: str) -> Redis:
     return Redis.from_url(url, **settings.REDIS_OPTIONS)
+
+
+#: What a row takes besides its text: ids, times, addresses and its place in indexes.
+ROW_BYTES: Final = 256
+#: One key for all plans, so that another plan acts at once.
+_DAY: Final = RateLimitItemPerDay(1)
+#: The plan of an account itself, and of a tenant that is gone.
+_SMALLEST_PLAN: Final = "free"
+
+
+class Quota(StrEnum):
+    """What is counted together. Each has the plan's bytes for itself: audits leave room for documents."""
+
+    DOCUMENTS = "revisions, drafts, replays and cache metadata"
+    NOTES = "statements and reasons of markers"
+    AUDIT = "reads and queries in the audit"
+    FIGURES = "queries of pages in the audit"
+    EVENTS = "events"
+
+
+def use_quota(quota: Quota, owner: UUID | str, *stored: Any) -> None:
+    """Count rows that will be stored for a tenant or an account (its id), or for a client network.
+
+    Refused rows do not count. Call it before the transaction of the write; if that fails, they count.
+
+    Args:
+        stored: for each row its text, or a document of which the JSON counts.
+
+    Raises:
+        RateLimited: it would be more than the plan, or one network, may store in a day; ``Retry-After`` says
+            when the day of the first write ends.
+    """
+    size = sum(ROW_BYTES + _size_of(row) for row in stored)
+    key = _DAY.key_for("stored", quota.name.lower(), str(owner))
+    try:
+        used = storage().incr(key, _DAY.get_expiry(), amount=size)
+        limit = _limit_of(owner, used=used)
+        if limit is None or used <= limit:
+            return
+        storage().incr(key, _DAY.get_expiry(), amount=-size)
+        retry_after = max(1, math.ceil(storage().get_expiry(key) - time.time()))
+    except (StorageError, RedisError):
+        logger.exception("The bytes stored for %s cannot be counted", owner)
+        return
+    whose = "Your network may store" if isinstance(owner, str) else "The plan allows"
+    raise RateLimited(
+        f"{whose} {limit:,} bytes of new {quota} a day; this would make {used:,}. Try again later.",
+        retry_after=retry_after,
+    )
+
+
+def _size_of(row: Any) -> int:
+    return len(row.encode(errors="replace")) if isinstance(row, str) else len(dump_json(row))
+
+
+def _limit_of(owner: UUID | str, *, used: int) -> int | None:
+    """Return the limit of the network or of the tenant's plan. Without a query if all allow ``used``."""
+    if isinstance(owner, str):
+        network: int = settings.NETWORK_STORED_BYTES
+        return network
+    if all(limit is None or used <= limit for limit in map(_stored_bytes, settings.PLAN_LIMITS)):
+        return None
+    plans = Tenant.objects.filter(pk=owner).values_list("account__plan", flat=True)
+    return _stored_bytes(plans.first() or _SMALLEST_PLAN)
+
+
+def _stored_bytes(plan: str) -> int | None:
+    return limits_of(plan).stored_bytes

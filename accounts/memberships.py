@@ -12,7 +12,8 @@ from django.db import transaction
 
 from accounts.access.scopes import MEMBERSHIP_SCOPES, Scope
 from accounts.models import Membership, Tenant, User
-from accounts.readers import Author, SetMembership, change_readers, without_owner
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers, without_owner
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now
@@ -58,7 +59,7 @@ def update_memberships(
         if user is None:
             raise NotFound("There is no such user.")
         _write(principal, user=user, entries=entries, path="", replace=not append)
-        _touch(user)
+        User.objects.filter(pk=user.pk).update(modified_at=now())
 
 
 def require_known(principal: Principal, user: User | None) -> None:
@@ -120,9 +121,10 @@ def _write(
 ) -> None:
     wanted = _unique(entries, path)
     # Lock in a fixed order, so that two writers of the same tenants do not deadlock.
+    held = user.memberships.values_list("tenant_id", flat=True)
     tenants = {
         tenant.pk: tenant
-        for tenant in Tenant.objects.filter(pk__in={*wanted, *_tenants_of(user)})
+        for tenant in Tenant.objects.filter(pk__in={*wanted, *held})
         .order_by("pk")
         .select_for_update(no_key=True)
     }
@@ -176,10 +178,6 @@ def _unique(entries: Sequence[MembershipEntry], path: str) -> dict[UUID, str]:
     return wanted
 
 
-def _tenants_of(user: User) -> list[UUID]:
-    return list(user.memberships.values_list("tenant_id", flat=True))
-
-
 def _require_own_rights(principal: Principal, *, tenant_id: UUID, role: str) -> None:
     """Refuse to give a role with more scopes than the caller's own membership. Grants do not count."""
     rights = principal.rights
@@ -198,7 +196,3 @@ def _keep_last_owners(changes: Sequence[SetMembership], *, path: str) -> None:
             f"{name} would be without an owner. Make another member its owner first, or ask the staff of the "
             "service.",
         )
-
-
-def _touch(user: User) -> None:
-    User.objects.filter(pk=user.pk).update(modified_at=now())

@@ -1,4 +1,4 @@
-"""List, create and revoke personal access tokens. Contract: Authentication, 4.
+"""Personal access tokens: list, create, rotate, revoke, mail before the end. Contract: Authentication, 4.
 
 The owner's role and memberships decide which scopes a new PAT may have. If a PAT creates the new one, the new
 one may not have more rights than it.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F
 from msgspec import Meta
 
 from accounts.access.credentials import (
@@ -37,10 +38,14 @@ from accounts.access.scopes import (
     Scope,
 )
 from accounts.limits import count_use
+from accounts.mailing import mail_later
 from accounts.models import Account, PersonalAccessToken, Tenant, User
-from accounts.readers import ActOnToken, Author, change_readers
+from accounts.readers.rule import Author, change_readers
+from accounts.readers.users import ActOnToken
 from accounts.users import require_self_or_admin
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
+from tenantadmin.lib.core.formats import exact_minute
+from tenantadmin.lib.core.mail_text import named
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
@@ -75,7 +80,7 @@ class PatDocument(JsonStruct):
     scopes: list[Annotated[str, one_of(sorted(Scope))]]
     tenants: list[str]
     accounts: list[str]
-    endpoints: list[Annotated[dict[str, Any], sent_as("accounts.serializers.pats.Endpoint")]]
+    endpoints: list[Annotated[dict[str, Any], sent_as("accounts.serializers.users.Endpoint")]]
     created_at: Timestamp
     expires_at: Timestamp
     last_used_at: Timestamp | None
@@ -323,7 +328,6 @@ def _tenants_shown(principal: Principal, owner: User, wanted: PatRequest) -> lis
 
 
 def _require_within(principal: Principal, wanted: PatRequest) -> None:
-    """Refuse a PAT that creates one with more rights than its own."""
     claims = principal.claims
     if claims.is_staff:
         _require_of_staff_session(principal, wanted)
@@ -359,3 +363,45 @@ def _require_of_staff_session(principal: Principal, wanted: PatRequest) -> None:
 def _unknown_tenants(wanted: PatRequest) -> list[str]:
     live = Tenant.objects.live().filter(pk__in=wanted.tenants)
     return sorted(set(wanted.tenants) - {str(key) for key in live.values_list("pk", flat=True)})
+
+
+#: The mail is sent this long before the end.
+NOTICE: Final = dt.timedelta(days=7)
+#: Tokens that were made for less time end without a mail.
+_SHORTEST: Final = dt.timedelta(days=30)
+#: The most mails of one run.
+_MOST: Final = 500
+
+
+def mail_ending_pats() -> int:
+    """Mail the owners of tokens that end within `NOTICE`. Return the number of mails.
+
+    A token is marked in the transaction that puts its mail into the outbox.
+    """
+    if not settings.MAGIC_LINKS_ENABLED:  # without a mail server
+        return 0
+    ending = PersonalAccessToken.objects.in_force().filter(
+        expires_at__lte=now() + NOTICE,
+        expires_at__gte=F("created_at") + _SHORTEST,
+        end_mailed_at=None,
+        owner__is_active=True,
+    )
+    with transaction.atomic():
+        rows = ending.select_for_update(no_key=True, skip_locked=True, of=("self",)).select_related("owner")
+        pats = list(rows.order_by("expires_at", "pk")[:_MOST])
+        for pat in pats:
+            _mail(pat)
+        PersonalAccessToken.objects.filter(pk__in=[pat.pk for pat in pats]).update(end_mailed_at=now())
+    return len(pats)
+
+
+def _mail(pat: PersonalAccessToken) -> None:
+    context = {
+        "pat": pat,
+        "name": named(pat.name),
+        "ends": exact_minute(pat.expires_at),
+        "link": f"{settings.DASHBOARD_URL}#/account",
+        "service": settings.PUBLIC_BASE_URL,
+    }
+    subject = f"Your personal access token {named(pat.name)} ends soon"
+    mail_later(to=pat.owner.email, subject=subject, template="pat-end", context=context)

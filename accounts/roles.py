@@ -15,7 +15,8 @@ from accounts.access.principal import WILDCARD
 from accounts.access.scopes import Scope
 from accounts.models import PersonalAccessToken, User
 from accounts.models.users import PrimaryRole
-from accounts.readers import Author, SetRole, change_readers
+from accounts.readers.rule import Author, change_readers
+from accounts.readers.users import SetRole
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import now

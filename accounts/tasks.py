@@ -9,16 +9,14 @@ from celery import shared_task
 from django.conf import settings
 from django.core.cache import cache
 
-from accounts.access_requests import delete_old_requests
 from accounts.billing.accounts import remove_deleted_accounts
 from accounts.billing.domains import verify_late
-from accounts.billing.fqdns import remove_old_fqdns
-from accounts.ending_pats import mail_ending_pats
-from accounts.invitations import delete_old_invitations
 from accounts.limited_access import end_expired_access
 from accounts.mailing import delete_old_mails
-from accounts.readers import delete_old_proposals
+from accounts.pats import mail_ending_pats
+from accounts.pending import delete_old_pending
 from accounts.sessions import delete_ended_sessions
+from accounts.tenants.fqdns import remove_old_fqdns
 from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.lib.database import months
 
@@ -74,9 +72,7 @@ def remove_ended_sessions() -> None:
 @shared_task
 def remove_old_invitations() -> None:
     """Remove mails, and invitations, requests and proposals of staff that expired, after a month."""
-    delete_old_invitations()
-    delete_old_requests()
-    delete_old_proposals()
+    delete_old_pending()
     delete_old_mails()
 
 

@@ -1,4 +1,4 @@
-"""Read, create and change users. Contract: Users, roles, memberships."""
+"""Read, create, change and delete users. Contract: Users, roles, memberships."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 from uuid import UUID
 
 from django.db import DEFAULT_DB_ALIAS, connection, transaction
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from msgspec import Meta
 
-from accounts.access.credentials import lock_sign_in
+from accounts.access.credentials import end_links, lock_sign_in
 from accounts.access.scopes import Scope
+from accounts.billing.accounts import remove_owner
 from accounts.events import record_event
 from accounts.memberships import (
     MembershipEntry,
@@ -21,10 +22,13 @@ from accounts.memberships import (
     set_memberships,
     update_memberships,
 )
-from accounts.models import User
+from accounts.models import Account, Invitation, Membership, Tenant, User
 from accounts.models.events import EventKind
-from accounts.readers import Author
-from accounts.roles import Roles, apply_roles, lock_admins, replace_roles, roles_of
+from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.pending import withdraw
+from accounts.readers.rule import Author, change_readers
+from accounts.readers.users import DeleteUser
+from accounts.roles import Roles, apply_roles, has_other_active_admin, lock_admins, replace_roles, roles_of
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import Forbidden, NotFound, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, sent_as
@@ -171,7 +175,6 @@ def write_user(principal: Principal, *, email: str, change: UserChange) -> Writt
 
 
 def _sent(email: str, change: UserChange) -> WrittenUserDocument:
-    """Return the body that was sent for a user."""
     return WrittenUserDocument(
         email=email,
         type="user",
@@ -313,7 +316,6 @@ def _with_memberships(principal: Principal, email: str) -> tuple[User, list[dict
 def _visible(
     principal: Principal, email: str, memberships: Iterable[dict[str, str]]
 ) -> list[MembershipEntry]:
-    """Return the memberships that ``principal`` may see."""
     visible = []
     for entry in memberships:
         tenant_id, account_id = UUID(entry["tenant"]), UUID(entry["account"])
@@ -370,3 +372,56 @@ def _apply(user: User, change: UserChange, *, author: Author) -> None:
     roles = change.roles if change.roles is not None else roles_of(user)
     active = user.is_active if change.active is None else change.active
     apply_roles(user, roles=roles, active=active, author=author, path="/roles")
+
+
+def delete_user(email: str, *, author: Author) -> list[str]:
+    """Delete a user with memberships, ownerships, grants and credentials. For platform admins.
+
+    The user's magic links are used up, so that they do not sign in a new user with this address. Returns the
+    accounts and tenants that are left without an owner, as `sole_ownerships`.
+
+    Raises:
+        NotFound: there is no such user.
+        Forbidden: it is the last active platform admin.
+        SecondFactorRequired, SecondAdminNeeded: as `change_readers`.
+    """
+    with transaction.atomic():
+        lock_admins()
+        lock_sign_in(email)
+        # Lock accounts before users: a write of an account uses the same order.
+        owned = Account.objects.live().filter(owners__email=email).values("pk")
+        accounts = list(Account.objects.select_for_update(no_key=True).filter(pk__in=owned).order_by("pk"))
+        user = User.objects.select_for_update().filter(email=email).first()
+        if user is None:
+            raise NotFound("There is no such user.")
+        if user.is_platform_admin and not has_other_active_admin(user):
+            raise Forbidden("The last active platform admin cannot be deleted.")
+        # A write of memberships locks users before tenants too.
+        tenants = Tenant.objects.select_for_update(no_key=True, of=("self",))
+        list(tenants.filter(memberships__user=user).order_by("pk"))
+        ownerless = sole_ownerships(user)
+        for account in accounts:
+            remove_owner(account, user=user, author=author)
+        change_readers(author, DeleteUser(user))
+        end_links(email)
+        withdraw(Invitation.objects.filter(email=email), actor=author.email)
+    return ownerless
+
+
+def sole_ownerships(user: User) -> list[str]:
+    """Return the live accounts and tenants that only ``user`` owns: ``account 'Acme' (<id>)``."""
+    accounts, tenants = owned_alone(user)
+    return [
+        *(f"account '{account.name}' ({account.pk})" for account in accounts.order_by("name", "pk")),
+        *(f"tenant '{tenant.name}' ({tenant.pk})" for tenant in tenants.order_by("name", "pk")),
+    ]
+
+
+def owned_alone(user: User) -> tuple[QuerySet[Account], QuerySet[Tenant]]:
+    """Return the live accounts and tenants of which ``user`` is the only owner who may act as one."""
+    active = Account.owners.through.objects.filter(user__is_active=True).exclude(user__role=PrimaryRole.GUEST)
+    account_owners = active.filter(account=OuterRef("pk")).exclude(user=user)
+    owners = Membership.objects.owning().filter(tenant=OuterRef("pk")).exclude(user=user)
+    accounts = Account.objects.live().filter(~Exists(account_owners), owners=user)
+    owned = user.memberships.filter(role=MembershipRole.OWNER).values("tenant")
+    return accounts, Tenant.objects.live().filter(~Exists(owners), pk__in=owned)

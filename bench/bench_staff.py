@@ -18,7 +18,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import reverse
 
-from accounts.admin.tabs import TABS
+from accounts.admin.base import TABS
 from bench.bench_http import write_rules
 from bench.harness import Compared, p95, show, times_in_turn
 from tenantadmin.lib.core.timestamps import days_before, now

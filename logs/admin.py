@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from django.contrib import admin
 from django.db.models.functions import Left
 
+from accounts.admin.base import may
 from accounts.admin.names import FindsPeople, NamingAdmin
-from accounts.admin.pages.base import may
 from accounts.events import record_event
 from accounts.models.events import EventKind
 from accounts.models.users import StaffRole

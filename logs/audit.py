@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from django.db import connection
 
-from accounts.quotas import Quota, use_quota
+from accounts.limits import Quota, use_quota
 from logs.models import LogRead, QueryRun
 from logs.sources import STATE
 from logs.sql.guard import MAX_STATEMENT_BYTES

@@ -16,10 +16,9 @@ from django.db.models.functions import Cast, Length
 from msgspec import Meta
 
 from accounts.cursors import read_cursor, write_cursor
+from accounts.limits import Quota, limits_of, require_within, use_quota
 from accounts.models import Tenant
-from accounts.quotas import Quota, use_quota
 from accounts.tenants.listing import require_live_tenant
-from accounts.tenants.plans import limits_of, require_within
 from rules.models import CacheMetadata
 from rules.statements import with_short_statement
 from tenantadmin.lib.core.errors import Detail, NotFound, ValidationFailed

@@ -15,9 +15,9 @@ from django.db import transaction
 from msgspec import Meta
 
 from accounts.events import record_event
+from accounts.limits import Quota, use_quota
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
-from accounts.quotas import Quota, use_quota
 from accounts.revisions import DocumentHistory, read_pair
 from accounts.tenants.errors import TenantNotFound
 from rules.diff import RuleChange, RulesDiff, complete_rules, diff_rules

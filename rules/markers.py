@@ -19,11 +19,10 @@ from django.db import connection, transaction
 from django.db.models import Max
 from msgspec import Meta
 
+from accounts.limits import Quota, limits_of, use_quota
 from accounts.models import Tenant
-from accounts.quotas import Quota, use_quota
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
-from accounts.tenants.plans import limits_of
 from accounts.tenants.stamps import new_stamp
 from rules.language import read_rule
 from rules.models import Marker, Ruleset

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
-from accounts.tenants.restore import revision_document
+from accounts.tenants.lifecycle import revision_document
 from rules.write import write_ruleset
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from accounts.diff import ChangeInWords, equal_values
-from accounts.document_text import label_of, say_value
+from accounts.diff import ChangeInWords, equal_values, label_of, say_value
 from tenantadmin.lib.core.formats import span
 
 if TYPE_CHECKING:

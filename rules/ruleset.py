@@ -14,10 +14,9 @@ from django.db import connection
 from django.utils.module_loading import import_string
 from msgspec import Meta
 
-from accounts.history import append_revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import TenantConfig
-from accounts.revisions import DocumentHistory, read_last_document
+from accounts.revisions import DocumentHistory, append_revision, read_last_document
 from accounts.tenants.config import prices
 from accounts.tenants.errors import TenantNotFound
 from rules.conditions.casefold import fold_case

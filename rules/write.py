@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django.db import transaction
 
 from accounts.diff import equal_values
-from accounts.history import append_revision
+from accounts.limits import Quota, limits_of, require_within, use_quota
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.quotas import Quota, use_quota
+from accounts.revisions import append_revision
 from accounts.tenants.errors import TenantNotFound, database_refusals
-from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from rules.diff import summarize_rules
 from rules.errors import RulesetRejected, malformed_ruleset

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests import factories
 
-pytest_plugins = ["tests.admin.fixtures"]
+pytest_plugins = ["tests.admin.staff"]
 
 # Use the same examples in every run, so that only a change of the code can make a test fail. Other examples:
 # --hypothesis-profile=random.

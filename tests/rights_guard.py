@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from accounts import readers
+from accounts.readers import rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+#: The package that may write rights.
+READERS: Final = Path(rule.__file__).parent
 _WRITE: Final = re.compile(
     r'\s*(?:INSERT INTO|UPDATE|DELETE FROM)\s+"?accounts_(membership|account_owners|permissiongrant)\b'
     r'|\s*UPDATE "accounts_(user)" SET (?:(?!WHERE).)*"(?:role|scopes|is_active|is_support)" ='
@@ -37,7 +40,7 @@ def require_readers(execute: Callable[..., Any], sql: str, params: Any, many: bo
     """Let no statement write rights, unless `accounts.readers` runs it. For `connection.execute_wrapper`."""
     if table := rights_written(sql, params):
         frame: FrameType | None = sys._getframe()
-        while frame is not None and frame.f_code.co_filename != readers.__file__:
+        while frame is not None and Path(frame.f_code.co_filename).parent != READERS:
             frame = frame.f_back
         if frame is None:
             raise AssertionError(f"{table} is not written by accounts.readers: {sql}")

@@ -13,13 +13,12 @@ from tenantadmin.lib.core.errors import ApiError, Forbidden, InternalError
 from tenantadmin.lib.core.request_context import current_request_id
 from tenantadmin.lib.core.structs import Email, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, now
-from tosapp.active import active_terms
 from tosapp.models import Acknowledgement
-from tosapp.publishing import require_active, require_terms
+from tosapp.publishing import active_terms, require_active, require_terms
 
 if TYPE_CHECKING:
     from accounts.access.principal import Principal
-    from tosapp.normal import Terms
+    from tosapp.publishing import Terms
 
 
 class TosHashMismatchBody(JsonStruct):

@@ -43,10 +43,8 @@ class Claims:
     scopes: frozenset[Scope]
     tenants: frozenset[UUID]
     accounts: frozenset[UUID]
-    #: The epoch of the user when the token was minted; None in a token of release 0.1.0.
-    epoch: UUID | None
-    #: When the token was minted, in epoch seconds.
-    minted_at: int
+    #: The epoch of the user when the token was minted.
+    epoch: UUID
     #: True if the token names all tenants or all accounts by ``*``.
     has_wildcard: bool
     #: The session or the PAT that the token was minted from; the other is None.

@@ -1,4 +1,4 @@
-"""Checks of rights on accounts, and of ownership. Contract: Authentication.
+"""Checks of rights on accounts, of ownership, and of the domains of emails. Contract: Authentication.
 
 `accounts.viewsets` checks the scope on the tenant in the path; these functions check the rest.
 """
@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from accounts.access.scopes import Scope
+from accounts.models.billing import GrantResource
+from accounts.models.users import PrimaryRole
 from tenantadmin.lib.core.errors import Forbidden
 
 if TYPE_CHECKING:
@@ -45,6 +49,19 @@ def owns_tenant(principal: Principal, tenant_id: UUID) -> bool:
     return principal.is_platform_admin or Scope.USERS_WRITE in principal.rights.from_membership(tenant_id)
 
 
+def owns_itself(principal: Principal, resource: str, resource_id: UUID) -> bool:
+    """Return True for an owner of a tenant or an account who is not a guest.
+
+    The role of a platform admin does not count, and a token with its wildcard owns nothing.
+    """
+    rights = principal.rights
+    if resource == GrantResource.TENANT:
+        is_owner = Scope.USERS_WRITE in rights.from_membership(resource_id)
+    else:
+        is_owner = resource_id in rights.owned_accounts and rights.role != PrimaryRole.GUEST
+    return is_owner and not principal.is_platform_wide
+
+
 def is_signed_in_owner(principal: Principal, tenant_id: UUID) -> bool:
     """Return True for a signed-in owner of the tenant who is not a guest. A platform admin must be an owner.
 
@@ -71,3 +88,14 @@ def require_tenant_owner(principal: Principal, tenant_id: UUID) -> None:
     """
     if not owns_tenant(principal, tenant_id):
         raise Forbidden("Only an owner of the tenant or a platform admin may do this.")
+
+
+def require_permitted(email: str) -> None:
+    """Refuse a normalized address whose domain is not in `SIGNIN_EMAIL_DOMAINS`. An empty list permits all.
+
+    Raises:
+        Forbidden: the domain may not sign in.
+    """
+    permitted = {domain.strip().lower().removeprefix("@") for domain in settings.SIGNIN_EMAIL_DOMAINS}
+    if permitted and email.rpartition("@")[2] not in permitted:
+        raise Forbidden("Addresses of this domain may not sign in here.")

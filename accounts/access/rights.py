@@ -82,17 +82,13 @@ _RIGHTS: Final = f"""
 _LAST_USE: Final = -2
 _PAT: Final = -1
 _RIGHTS_OF_USER: Final = f"{_RIGHTS} WHERE u.id = %s::bigint"
-#: A token that names no epoch counts until the row of its user changes.
 _RIGHTS_OF_TOKEN: Final = f"""
-    {_RIGHTS},
-           (SELECT %s::uuid AS epoch, %s::bigint AS minted_at) AS named
-     WHERE u.email = %s AND u.is_active
-           AND (u.epoch = named.epoch
-                OR (named.epoch IS NULL AND u.modified_at < to_timestamp(named.minted_at + 1)))
+    {_RIGHTS}
+     WHERE u.epoch = %s AND u.email = %s AND u.is_active
            AND (asked.session IS NULL
                 OR EXISTS (SELECT FROM accounts_refreshtoken r
                             WHERE r.id = asked.session AND r.user_id = u.id AND {_IN_FORCE}))
-"""  # noqa: S608 - all parts are constants
+"""
 
 
 def authenticate_token(text: str, *, is_write: bool = False) -> Principal:
@@ -143,9 +139,8 @@ def read_rights(claims: Claims, *, is_use: bool = False) -> Rights:
     """
     pat = claims.personal_access_token
     asked = (claims.session, pat, claims.secret_number)
-    named = (claims.epoch, claims.minted_at)
     moment = now()
-    row = _fetch_one(_RIGHTS_OF_TOKEN, moment, *asked, *named, claims.subject)
+    row = _fetch_one(_RIGHTS_OF_TOKEN, moment, *asked, claims.epoch, claims.subject)
     if row is None:
         raise InvalidToken("The session of this token has ended, or its user is deleted or not active.")
     rights = _read(row, is_session=pat is None)

@@ -231,8 +231,6 @@ def mint_access_token(
 def verify_access_token(text: str) -> Claims:
     """Verify signature, algorithm, key, issuer, audience, type and expiry.
 
-    A token of release 0.1.0 names neither epoch nor session. Remove that with the release after 0.2.
-
     Raises:
         TokenExpired: the token has expired.
         InvalidToken: the token is invalid in any other way.
@@ -245,7 +243,6 @@ def verify_access_token(text: str) -> Claims:
         raise InvalidToken from error
     try:
         pat = None if "pat" not in payload else _row_id(payload["pat"])
-        is_of_previous_release = not {"epoch", "sid"} & payload.keys()
         return Claims(
             subject=_text(payload["sub"]),
             token_id=_text(payload["jti"]),
@@ -254,10 +251,9 @@ def verify_access_token(text: str) -> Claims:
             scopes=frozenset(Scope(name) for name in _text(payload["scope"]).split()),
             tenants=_ids(payload["tenants"]),
             accounts=_ids(payload["accounts"]),
-            epoch=None if is_of_previous_release else UUID(_text(payload["epoch"])),
-            minted_at=int(payload["iat"]),
+            epoch=UUID(_text(payload["epoch"])),
             has_wildcard=WILDCARD in (*payload["tenants"], *payload["accounts"]),
-            session=None if is_of_previous_release or pat is not None else _row_id(payload["sid"]),
+            session=None if pat is not None else _row_id(payload["sid"]),
             personal_access_token=pat,
             tos_required=payload.get("tos_required") is True,
             is_staff=payload.get("staff") is True,

@@ -1,7 +1,7 @@
 """Staff pages of this app. Django imports this package, which registers models and tabs."""
 
 from accounts.admin import model_admins  # noqa: F401
-from accounts.admin.tabs import add_tab
+from accounts.admin.base import add_tab
 
 add_tab(10, "Tenant", page="tenant")
 add_tab(80, "People", page="tenant-people")

@@ -1,33 +1,46 @@
-"""Data of an account's page: use and limits of its plan, domains, tenants, changes."""
+"""Pages of accounts: use and limits of the plan, owners, domains, tenants and changes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from django import forms
 from django.db.models import Count, F, Func, IntegerField, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce
 from django.urls import reverse
 
-from accounts.admin.telling import group_requests, rank_event, tell_changes, tell_event
-from accounts.billing.domains import challenge_of
+from accounts.admin.base import ActPage, ReasonForm, StaffPage
+from accounts.admin.finding import split_ids
+from accounts.admin.words import describe_changes, describe_event, group_requests, rank_event
+from accounts.billing.accounts import read_account, write_account
+from accounts.billing.domains import ChallengeNotMet, challenge_of, read_domain, verify_domain
+from accounts.limits import limits_of
 from accounts.models import Account, Domain, Event, Fqdn, Revision, Tenant
 from accounts.models.billing import Plan
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind, beside
-from accounts.tenants.plans import limits_of
+from accounts.models.users import StaffRole
+from accounts.serializers.billing import parse_account
+from accounts.tenants.errors import AccountNotFound, InUse
 from tenantadmin.lib.core import formats
+from tenantadmin.lib.core.formats import count
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from uuid import UUID
 
     from django.db.models import QuerySet
+    from django.http import HttpResponse
 
-    from accounts.billing.dns import DomainChallenge
-    from accounts.tenants.plans import PlanLimits
+    from accounts.admin.base import Trail
+    from accounts.billing.accounts import AccountState
+    from accounts.billing.domains import DomainChallenge
+    from accounts.limits import PlanLimits
+    from tenantadmin.lib.core.errors import ApiError
+
 
 #: Number of tenants that the page lists.
 _TENANTS: Final = 50
@@ -108,12 +121,12 @@ class AccountView:
     @property
     def most_fqdns(self) -> TenantUse | None:
         """The tenant with the most FQDNs; None if it was not looked for."""
-        return None if self.has_many else max(self.tenant_uses, key=lambda it: it.fqdns.count, default=None)
+        return None if self.has_many else max(self.tenant_uses, key=lambda use: use.fqdns.count, default=None)
 
     @property
     def most_rules(self) -> TenantUse | None:
         """The tenant with the most rules; None if it was not looked for."""
-        return None if self.has_many else max(self.tenant_uses, key=lambda it: it.rules.count, default=None)
+        return None if self.has_many else max(self.tenant_uses, key=lambda use: use.rules.count, default=None)
 
 
 def read_account_view(account: Account) -> AccountView:
@@ -148,24 +161,24 @@ def _read_changes(account_id: UUID) -> list[AccountChange]:
     # Offboarding is an act on a person, and changes accounts. The moments keep the search in an index.
     of_account = Q(account_id=account_id, tenant_id=None)
     around = Q(pk=None)
-    for it in written:
-        around |= Q(at__range=(it.changed_at - _NEAR, it.changed_at + _NEAR), request_id=it.request_id)
+    for row in written:
+        around |= Q(at__range=(row.changed_at - _NEAR, row.changed_at + _NEAR), request_id=row.request_id)
     acted = Event.objects.filter(around, kind=EventKind.STAFF_ACTED).order_by("-at", "-pk")[:_CHANGES]
     events = [*acted, *Event.objects.filter(of_account).order_by("-at", "-pk")[:_CHANGES]]
     found = [
-        AccountChange(it.changed_at, it.user, it.done, it.text, it.summary.get("comment", ""), it)
-        for it in written
+        AccountChange(row.changed_at, row.user, row.done, row.text, row.summary.get("comment", ""), row)
+        for row in written
     ]
     for event in events:
-        told = (tell_event(event)[0], tell_changes(event, {}), event.reason)
+        told = (describe_event(event)[0], describe_changes(event, {}), event.reason)
         found.append(AccountChange(event.at, event.actor, *told, event))
     changes = []
-    for group in group_requests(found, lambda it: (it.record.request_id,)):
+    for group in group_requests(found, lambda change: (change.record.request_id,)):
         # An act of staff says what was done and why, and the revision what changed.
         act = min(group, key=_rank)
-        revision = next((it for it in group if isinstance(it.record, Revision)), act)
+        revision = next((change for change in group if isinstance(change.record, Revision)), act)
         changes.append(replace(act, detail=beside(act.what, revision.detail), record=revision.record))
-    return sorted(changes, key=lambda it: it.at, reverse=True)[:_CHANGES]
+    return sorted(changes, key=lambda change: change.at, reverse=True)[:_CHANGES]
 
 
 def _rank(change: AccountChange) -> int:
@@ -173,12 +186,10 @@ def _rank(change: AccountChange) -> int:
 
 
 def _heaviest(live: QuerySet[Tenant]) -> QuerySet[Any]:
-    """Return the tenants with the most FQDNs and rules."""
     return _with_use(live).order_by("-fqdn_count", "-rule_count", "name", "pk")[:_TENANTS]
 
 
 def _with_use(live: QuerySet[Tenant]) -> QuerySet[Any]:
-    """Add ``fqdn_count`` and ``rule_count`` to a query of tenants."""
     claimed = Fqdn.objects.filter(tenant_id=OuterRef("pk"), released_at__isnull=True).order_by()
     counted = claimed.values("tenant_id").annotate(number=Count("pk")).values("number")
     rules: Any = Func(F("ruleset__rules"), function="jsonb_array_length", output_field=IntegerField())
@@ -195,7 +206,7 @@ def _use_of(tenant: Any, limits: PlanLimits) -> TenantUse:
     return TenantUse(tenant, Usage(tenant.fqdn_count, limits.fqdns), Usage(tenant.rule_count, limits.rules))
 
 
-def tell_plan(plan: str) -> str:
+def describe_plan(plan: str) -> str:
     """Return a plan with its limits: "free: 1 tenant, with 2 FQDNs and 25 rules each"."""
     limits = limits_of(plan)
 
@@ -215,7 +226,7 @@ class PlanOffer:
 
     def __str__(self) -> str:
         over = f". Over the limit now: {', '.join(self.over)}" if self.over else ""
-        return f"{tell_plan(self.plan)}{over}"
+        return f"{describe_plan(self.plan)}{over}"
 
 
 def compare_plans(account_id: UUID) -> list[PlanOffer]:
@@ -234,3 +245,222 @@ def compare_plans(account_id: UUID) -> list[PlanOffer]:
                 over.append(f"rules of {use.tenant.name} ({use.rules.count})")
         offers.append(PlanOffer(plan, over))
     return offers
+
+
+class AccountScope(StaffPage):
+    """A page of one account, which may be deleted."""
+
+    account: Account
+
+    def prepare(self) -> None:
+        account = Account.objects.filter(pk=self.kwargs["account"]).first()
+        if account is None:
+            raise AccountNotFound
+        self.account = account
+
+    def heading(self) -> str:
+        return f"{self.title}: {self.account.name}" if hasattr(self, "account") else self.title
+
+    def trail(self) -> Trail:
+        pages = [*super().trail(), ("Accounts", reverse("admin:accounts_account_changelist"))]
+        if hasattr(self, "account"):
+            pages.append((self.account.name, self.account_page()))
+        return pages
+
+    def account_page(self) -> str:
+        """Return the address of the account's page."""
+        return reverse("admin:account", args=[self.kwargs["account"]])
+
+
+class AccountPage(AccountScope):
+    """An account: use of its plan, domains, tenants and changes."""
+
+    title = "Account"
+    template_name = "backoffice/accounts/account.html"
+
+    def read(self) -> Mapping[str, Any]:
+        return {
+            "account": self.account,
+            "limits": limits_of(self.account.plan),
+            "view": read_account_view(self.account),
+        }
+
+
+class AccountActPage(ActPage, AccountScope):
+    """A page with a form that changes an account. Only platform admins may."""
+
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+
+    def done_to(self) -> Mapping[str, Any]:
+        return {"subject": str(self.account.pk), "account_id": self.account.pk}
+
+    def done_at(self) -> str:
+        return self.account_page()
+
+
+class AccountForm(ReasonForm):
+    """The account, and the revision that the reader has seen."""
+
+    name = forms.CharField(label="Name", max_length=400)
+    plan = forms.ChoiceField(label="Plan", choices=Plan.choices, widget=forms.RadioSelect)
+    owners = forms.CharField(
+        label="Owners",
+        max_length=40_000,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Emails of users, one per line.",
+    )
+    billing_email = forms.CharField(label="Billing email", required=False, max_length=400)
+    etag = forms.CharField(widget=forms.HiddenInput)
+    field_order = ("plan", "owners", "name", "billing_email", "reason")
+
+
+class ChangeAccountPage(AccountActPage):
+    """Change the plan, the owners, the name or the billing email."""
+
+    title = "Change the account"
+    name = "account.changed"
+    button = "Save"
+    is_dangerous = True
+    template_name = "backoffice/accounts/change.html"
+    form_class = AccountForm
+    effect = (
+        "Resources over a limit of the plan will be kept; new ones are refused. Owners may change "
+        "the account and its domains, and create tenants in it."
+    )
+
+    def form(self, data: Any = None) -> ReasonForm:
+        form = super().form(data)
+        # What a plan does not allow stands beside it.
+        form.fields["plan"].choices = [  # type: ignore[attr-defined]  # a ChoiceField
+            (offer.plan, str(offer)) for offer in compare_plans(self.account.pk)
+        ]
+        return form
+
+    def initial(self) -> dict[str, Any]:
+        state = read_account(self.account.pk)
+        return {
+            "name": state.name,
+            "plan": state.plan,
+            "owners": "\n".join(state.owners),
+            "billing_email": state.billing_email,
+            "etag": state.etag,
+        }
+
+    def read(self) -> Mapping[str, Any]:
+        return {"account": self.account}
+
+    def act(self, values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        document = {
+            "name": values["name"],
+            "plan": values["plan"],
+            "owners": sorted(split_ids(",".join(values["owners"].split()))),
+            "billingEmail": values["billing_email"],
+        }
+        before = read_account(self.account.pk)
+        written = write_account(
+            account_id=self.account.pk,
+            document=document,
+            parse=parse_account,
+            author=self.author,
+            expected_etag=values["etag"],
+        )
+        # The write has refused a version that changed after the form was shown.
+        told = [*_describe_changes(before, written), f"Saved as revision {written.seq}."]
+        return " ".join(told), {"seq": written.seq, "plan": written.plan}
+
+
+def _describe_changes(before: AccountState, after: AccountState) -> Iterator[str]:
+    for label, old, new in (
+        ("Plan", before.plan, after.plan),
+        ("Name", before.name, after.name),
+        ("Billing email", before.billing_email, after.billing_email),
+    ):
+        if old != new:
+            yield f"{label} changed from {old} to {new}."
+    for verb, emails in (
+        ("added", set(after.owners) - set(before.owners)),
+        ("removed", set(before.owners) - set(after.owners)),
+    ):
+        if emails:
+            yield f"{count(len(emails), 'owner')} {verb}: {', '.join(sorted(emails))}."
+
+
+class DomainActPage(AccountActPage):
+    """A page with a form that verifies a domain of the account."""
+
+    template_name = "backoffice/accounts/domain.html"
+    domain: Domain
+    #: What the page says before the record.
+    before_record: ClassVar[str] = ""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self.domain = read_domain(account_id=self.account.pk, name=self.kwargs["domain"])
+        if self.domain.verified_at is not None:
+            raise InUse("The domain is verified already.")
+
+    def read(self) -> Mapping[str, Any]:
+        return {"domain": self.domain, "challenge": challenge_of(self.domain)}
+
+    def verify(self, *, by_hand: bool) -> tuple[str, dict[str, Any]]:
+        """Verify the domain with the function of the API."""
+        domain = verify_domain(
+            account_id=self.account.pk,
+            name=self.domain.name,
+            by_hand=by_hand,
+            may_verify_by_hand=True,
+            actor=self.actor,
+        )
+        return f"{domain.name} is verified.", {"domain": domain.name}
+
+
+class CheckForm(ReasonForm):
+    """A look-up of the DNS needs no reason: it changes nothing, or the DNS proves what it changes."""
+
+    reason = forms.CharField(required=False, widget=forms.HiddenInput)
+
+    def clean_reason(self) -> str:
+        return "The DNS holds the record."
+
+
+class CheckDomainPage(DomainActPage):
+    """Check the DNS record now."""
+
+    title = "Check the DNS"
+    name = "domain.checked"
+    button = "Check the DNS again"
+    form_class = CheckForm
+    effect = (
+        "If the DNS holds the record, the domain will be verified: the account's tenants may claim every "
+        "FQDN in it, and no other account can verify it."
+    )
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return self.verify(by_hand=False)
+
+    def refused(self, form: ReasonForm, error: ApiError) -> HttpResponse:
+        if isinstance(error, ChallengeNotMet):
+            # The page shows the record itself.
+            said = error.text.partition(". ")[0].removesuffix(".")
+            error.text = f"{said}. Nothing changed. A change of the DNS takes some minutes."
+        return super().refused(form, error)
+
+
+class VerifyDomainPage(DomainActPage):
+    """Verify without the DNS."""
+
+    title = "Verify by hand"
+    name = "domain.verified"
+    button = "Verify by hand"
+    is_dangerous = True
+    effect = (
+        "The account's tenants will be able to claim every FQDN in the domain, and no other account can "
+        "verify it, though the DNS does not prove who controls it."
+    )
+    before_record = (
+        "Do this only if you know that the account controls the domain: the DNS is not asked. "
+        "This is the TXT record that the owner was asked for:"
+    )
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        return self.verify(by_hand=True)

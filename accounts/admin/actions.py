@@ -8,18 +8,19 @@ from django.conf import settings
 from django.db.models import Count
 
 from accounts.billing.domains import verify_domain
-from accounts.deletion import delete_user, sole_ownerships
 from accounts.events import record_event
 from accounts.mailing import send_mail
 from accounts.models import Domain, User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from accounts.readers import Author, set_support
+from accounts.readers.rule import Author
+from accounts.readers.users import set_support
 from accounts.roles import has_other_active_admin, lock_admins, replace_roles, wildcard_tokens
 from accounts.sessions import end_sessions_of
 from accounts.signin.flow import unlink_identity
 from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import reset_second_factor, second_factors
+from accounts.users import delete_user, sole_ownerships
 from tenantadmin.lib.http.admin_actions import ConfirmedAction, Refused, with_confirmation
 
 if TYPE_CHECKING:
@@ -200,7 +201,6 @@ def _verify(request: HttpRequest, domain: Domain) -> None:
 
 
 def _others(domain: Domain) -> QuerySet[Domain]:
-    """Return the rows of other accounts for the same name."""
     return Domain.objects.filter(name=domain.name).exclude(pk=domain.pk).select_related("account")
 
 
@@ -225,135 +225,115 @@ def _join_names(names: Iterable[str]) -> str:
     return ", ".join(listed[:_MAX_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-USER_ACTIONS: Final = (
-    with_confirmation(
-        ConfirmedAction(
-            name="demote",
-            title="Demote to user",
-            done="Demoted to user",
-            effect="The platform admin will become a user. Issued tokens lose the role within five seconds. "
-            "Personal access tokens with a wildcard will be revoked.",
-            do=_demote,
-            refusal=_no_demotion,
-            warn=_warn_of_admin,
-        )
+_OF_USERS: Final = (
+    ConfirmedAction(
+        name="demote",
+        title="Demote to user",
+        done="Demoted to user",
+        effect="The platform admin will become a user. Issued tokens lose the role within five seconds. "
+        "Personal access tokens with a wildcard will be revoked.",
+        do=_demote,
+        refusal=_no_demotion,
+        warn=_warn_of_admin,
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="make_support",
-            title="Make support",
-            done="Made support",
-            effect="As support, the user will be able to read everything on this site but logs, invalidate "
-            "cached results and rebuild days. The role gives no rights in the API.",
-            do=_make_support,
-            refusal=lambda _, user: "Is support already" if user.is_support else "",
-        )
+    ConfirmedAction(
+        name="make_support",
+        title="Make support",
+        done="Made support",
+        effect="As support, the user will be able to read everything on this site but logs, invalidate "
+        "cached results and rebuild days. The role gives no rights in the API.",
+        do=_make_support,
+        refusal=lambda _, user: "Is support already" if user.is_support else "",
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="end_support",
-            title="End support",
-            done="Support ended",
-            effect="The user will no longer be able to use this site.",
-            do=_end_support,
-            refusal=lambda _, user: "" if user.is_support else "Is not support",
-        )
+    ConfirmedAction(
+        name="end_support",
+        title="End support",
+        done="Support ended",
+        effect="The user will no longer be able to use this site.",
+        do=_end_support,
+        refusal=lambda _, user: "" if user.is_support else "Is not support",
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="deactivate",
-            title="Deactivate",
-            done="Deactivated",
-            effect="The user will no longer be able to sign in, and tokens stop working within five seconds. "
-            "Sessions, sign-in links and personal access tokens with a wildcard will end for good. Other "
-            "personal access tokens work again once the user is activated.",
-            do=_deactivate,
-            refusal=_no_deactivation,
-            warn=_warn_of_deactivation,
-        )
+    ConfirmedAction(
+        name="deactivate",
+        title="Deactivate",
+        done="Deactivated",
+        effect="The user will no longer be able to sign in, and tokens stop working within five seconds. "
+        "Sessions, sign-in links and personal access tokens with a wildcard will end for good. Other "
+        "personal access tokens work again once the user is activated.",
+        do=_deactivate,
+        refusal=_no_deactivation,
+        warn=_warn_of_deactivation,
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="activate",
-            title="Activate",
-            done="Activated",
-            effect="The user will be able to sign in again. Personal access tokens that have neither "
-            "expired nor been revoked work again; earlier sessions do not.",
-            do=_activate,
-            refusal=lambda _, user: "Is active already" if user.is_active else "",
-        )
+    ConfirmedAction(
+        name="activate",
+        title="Activate",
+        done="Activated",
+        effect="The user will be able to sign in again. Personal access tokens that have neither "
+        "expired nor been revoked work again; earlier sessions do not.",
+        do=_activate,
+        refusal=lambda _, user: "Is active already" if user.is_active else "",
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="reset_second_factor",
-            title="Reset second factor",
-            done="Second factor reset",
-            effect="Passkeys, authenticator app and recovery codes will be removed. Invite the user then "
-            "to add a new one. Make sure that the request comes from the user.",
-            do=_reset_second_factor,
-            refusal=_no_reset,
-        )
+    ConfirmedAction(
+        name="reset_second_factor",
+        title="Reset second factor",
+        done="Second factor reset",
+        effect="Passkeys, authenticator app and recovery codes will be removed. Invite the user then "
+        "to add a new one. Make sure that the request comes from the user.",
+        do=_reset_second_factor,
+        refusal=_no_reset,
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="end_sessions",
-            title="End all sessions",
-            done="All sessions ended",
-            effect="The user will be signed out of the dashboard, the API and this site, within five "
-            "seconds. Open sign-in links end too. The user can sign in again, and personal access "
-            "tokens stay.",
-            do=_end_sessions,
-            refusal=lambda _, user: "" if user.is_active else "Is deactivated, so no session is left",
-            warn=_warn_of_sessions,
-        )
+    ConfirmedAction(
+        name="end_sessions",
+        title="End all sessions",
+        done="All sessions ended",
+        effect="The user will be signed out of the dashboard, the API and this site, within five "
+        "seconds. Open sign-in links end too. The user can sign in again, and personal access "
+        "tokens stay.",
+        do=_end_sessions,
+        refusal=lambda _, user: "" if user.is_active else "Is deactivated, so no session is left",
+        warn=_warn_of_sessions,
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="invite_second_factor",
-            title="Invite to add a second factor",
-            done="Invited to add a second factor",
-            effect="A link will be mailed to the user, who can add a first second factor with it: once, "
-            f"within {LINK_HOURS} hours. Make sure that the mailbox is the user's.",
-            do=_invite,
-            refusal=_no_invitation,
-        )
+    ConfirmedAction(
+        name="invite_second_factor",
+        title="Invite to add a second factor",
+        done="Invited to add a second factor",
+        effect="A link will be mailed to the user, who can add a first second factor with it: once, "
+        f"within {LINK_HOURS} hours. Make sure that the mailbox is the user's.",
+        do=_invite,
+        refusal=_no_invitation,
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="unlink",
-            title="Unlink identity provider",
-            done="Identity provider unlinked",
-            effect="The next identity provider that proves the user's address will be linked. Make sure "
-            "that the request comes from the user.",
-            do=_unlink,
-            refusal=lambda _, user: "" if user.identity_subject else "No identity provider is linked",
-            warn=lambda _, user: [f"Signs in through {user.identity_provider}."],
-        )
+    ConfirmedAction(
+        name="unlink",
+        title="Unlink identity provider",
+        done="Identity provider unlinked",
+        effect="The next identity provider that proves the user's address will be linked. Make sure "
+        "that the request comes from the user.",
+        do=_unlink,
+        refusal=lambda _, user: "" if user.identity_subject else "No identity provider is linked",
+        warn=lambda _, user: [f"Signs in through {user.identity_provider}."],
     ),
-    with_confirmation(
-        ConfirmedAction(
-            name="delete",
-            title="Delete",
-            done="Deleted",
-            effect="The user will be gone, and cannot be restored. The history of documents keeps the email.",
-            do=_delete,
-            refusal=_no_deletion,
-            warn=_warn_of_deletion,
-            deletes=True,
-        )
+    ConfirmedAction(
+        name="delete",
+        title="Delete",
+        done="Deleted",
+        effect="The user will be gone, and cannot be restored. The history of documents keeps the email.",
+        do=_delete,
+        refusal=_no_deletion,
+        warn=_warn_of_deletion,
+        deletes=True,
     ),
 )
-DOMAIN_ACTIONS: Final = (
-    with_confirmation(
-        ConfirmedAction(
-            name="verify",
-            title="Verify by hand",
-            done="Verified by hand",
-            effect="The account's tenants will be able to claim every FQDN in the domain, and no other "
-            "account can verify it, though the DNS does not prove who controls it.",
-            do=_verify,
-            refusal=_no_verification,
-            warn=_warn_of_verification,
-        )
+_OF_DOMAINS: Final = (
+    ConfirmedAction(
+        name="verify",
+        title="Verify by hand",
+        done="Verified by hand",
+        effect="The account's tenants will be able to claim every FQDN in the domain, and no other "
+        "account can verify it, though the DNS does not prove who controls it.",
+        do=_verify,
+        refusal=_no_verification,
+        warn=_warn_of_verification,
     ),
 )
+USER_ACTIONS: Final = tuple(map(with_confirmation, _OF_USERS))
+DOMAIN_ACTIONS: Final = tuple(map(with_confirmation, _OF_DOMAINS))

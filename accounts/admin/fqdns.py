@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from django.conf import settings
 
-from accounts.admin.finding import tenants_meant
+from accounts.admin.base import StaffPage
+from accounts.admin.finding import search_fqdns, tenants_meant
+from accounts.limits import limits_of
 from accounts.models import Domain, Fqdn, Tenant
 from accounts.tenants.fqdns import domain_findings
-from accounts.tenants.plans import limits_of
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.hosts import lies_in, normalize_fqdn
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 #: A search for the claiming tenant shows at most this many to choose from.
 _MAX_TENANTS: Final = 10
@@ -53,7 +54,9 @@ class FoundFqdn:
     @property
     def allowed(self) -> Sequence[str]:
         """The accounts whose tenants may claim the name by a verified domain."""
-        return list(dict.fromkeys(it.account.name for it in self.domains if it.verified_at is not None))
+        return list(
+            dict.fromkeys(domain.account.name for domain in self.domains if domain.verified_at is not None)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +98,10 @@ def find_fqdn(text: str) -> FoundFqdn:
         if row is None
         else Tenant.objects.select_related("account").filter(pk=row.tenant_id).first(),
         until=until,
-        platform_domain=next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it)), ""),
-        domains=sorted(domains, key=lambda it: (it.verified_at is None, -len(it.name), it.account.name)),
+        platform_domain=next((domain for domain in settings.PLATFORM_DOMAINS if lies_in(name, domain)), ""),
+        domains=sorted(
+            domains, key=lambda domain: (domain.verified_at is None, -len(domain.name), domain.account.name)
+        ),
     )
 
 
@@ -112,12 +117,16 @@ def try_claim(found: FoundFqdn, search: str) -> Claim:
     return Claim(tenants, list(_refusals(found, tenants[0])))
 
 
-def _say_who(found: FoundFqdn, tenant: Tenant, text: str) -> str:
+def _explain_domains(found: FoundFqdn, tenant: Tenant, text: str) -> str:
     """Say which account may verify a domain of the name, where none is verified; else ``text``."""
     if found.platform_domain or not found.domains:
         return text
-    own = [it.name for it in found.domains if it.account_id == tenant.account_id]
-    others = [f"{it.account.name} ({it.name})" for it in found.domains if it.account_id != tenant.account_id]
+    own = [domain.name for domain in found.domains if domain.account_id == tenant.account_id]
+    others = [
+        f"{domain.account.name} ({domain.name})"
+        for domain in found.domains
+        if domain.account_id != tenant.account_id
+    ]
     account = tenant.account.name
     said = (
         f"Its account {account} has registered {' and '.join(own)}, but not verified it. Verify it first."
@@ -149,7 +158,9 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
         if domain.account_id == tenant.account_id and domain.verified_at is not None
     ]
     refusals += [
-        Refusal(400, code, f"Its domain belongs to {owners}." if owners else _say_who(found, tenant, text))
+        Refusal(
+            400, code, f"Its domain belongs to {owners}." if owners else _explain_domains(found, tenant, text)
+        )
         for code, text in domain_findings(found.name, verified)
     ]
     if found.holder is not None and found.holder.tenant_id != tenant.pk:
@@ -160,3 +171,28 @@ def _refusals(found: FoundFqdn, tenant: Tenant) -> list[Refusal]:
         )
         refusals.append(Refusal(409, "fqdn_conflict", text))
     return refusals
+
+
+class FqdnPage(StaffPage):
+    """Look up an FQDN: its owner, how long it is reserved, and the answer to a claim."""
+
+    title = "FQDNs"
+    template_name = "backoffice/accounts/fqdn.html"
+
+    def read(self) -> Mapping[str, Any]:
+        fqdn = self.request.GET.get("q", "").strip().replace("\0", "")
+        search = self.request.GET.get("tenant", "").strip().replace("\0", "")
+        content: dict[str, Any] = {"fqdn": fqdn, "search": search}
+        if not fqdn:
+            return content
+        try:
+            found = find_fqdn(fqdn)
+        except BadRequest as error:
+            others = search_fqdns(fqdn).first()
+            return {**content, "others": others} if others else {**content, "error": error}
+        content["found"] = found
+        if found.holder is None:
+            content["others"] = [row for row in search_fqdns(fqdn).first() if row.name != found.name]
+        if search:
+            content["claim"] = try_claim(found, search)
+        return content

@@ -46,9 +46,9 @@ from accounts.models import (
     TenantConfig,
     User,
 )
-from accounts.models.signin import MagicLink
-from accounts.models.tokens import OF_DASHBOARD
-from accounts.readers import Author, end_grant
+from accounts.models.tokens import OF_DASHBOARD, MagicLink
+from accounts.readers.grants import end_grant
+from accounts.readers.rule import Author
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.http.admin import ReadOnlyAdmin, ReadOnlyInline, WordFilter, shortened
 from tenantadmin.lib.http.admin_actions import revocation
@@ -369,7 +369,7 @@ class ProposalAdmin(FindsPeople, NamingAdmin):
     list_select_related = ("admin",)
     ordering = ("-created_at", "-pk")
     search_fields = ("person",)
-    search_help_text = "Whole email of the person whose rights would change"
+    search_help_text = "Whole email of whose rights would change"
 
 
 @admin.register(Mail)

@@ -112,7 +112,7 @@ def ids_in(row: Any, field: Any) -> list[UUID]:
     """Return the ids in ``field`` of ``row``, without the wildcard."""
     value = getattr(row, field.attname)
     values = value if isinstance(value, list) else [] if value is None else [value]
-    return [UUID(str(it)) for it in values if it != "*"]
+    return [UUID(str(value)) for value in values if value != "*"]
 
 
 def named_ids(field: Any, *, short: bool = False) -> Callable[[Any], str]:
@@ -126,7 +126,7 @@ def named_ids(field: Any, *, short: bool = False) -> Callable[[Any], str]:
         ids = ids_in(obj, field)
         if not ids:
             return "*" if getattr(obj, field.attname) else formats.NONE
-        return format_html_join(", ", "{}", [(_linked_id(it, obj.found_names, short=short),) for it in ids])
+        return format_html_join(", ", "{}", [(_linked_id(key, obj.found_names, short=short),) for key in ids])
 
     show.__name__ = field.name
     return show

@@ -8,17 +8,25 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from uuid import UUID
 
+from django.contrib import messages
+from django.db import transaction
 from django.db.models import Exists, F, Max, OuterRef, Q
 from django.db.models.functions import Coalesce
 from django.db.models.lookups import Exact
+from django.http import HttpResponseRedirect
 
+from accounts.access.credentials import end_pat, end_refresh_token
 from accounts.access.principal import WILDCARD
 from accounts.access.scopes import ABILITIES, ALL_SCOPES, MEMBERSHIP_SCOPES, READ_SCOPES, Scope
+from accounts.admin.base import ActPage, StaffPage
 from accounts.admin.names import names_of
+from accounts.billing.accounts import read_account, write_account
+from accounts.events import record_event
 from accounts.models import (
     Account,
     Membership,
@@ -29,18 +37,29 @@ from accounts.models import (
     User,
 )
 from accounts.models.billing import GrantResource
+from accounts.models.events import EventKind
 from accounts.models.tokens import OF_DASHBOARD
-from accounts.models.users import MembershipRole, PrimaryRole
+from accounts.models.users import MembershipRole, PrimaryRole, StaffRole
+from accounts.readers.grants import end_grant
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
+from accounts.roles import has_other_active_admin
+from tenantadmin.lib.core.errors import Conflict
 from tenantadmin.lib.core.formats import count
+from tenantadmin.lib.http.admin_actions import Refused
+from tenantadmin.lib.http.csv_files import stream_csv
 
 if TYPE_CHECKING:
     import datetime as dt
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+    from django.http.response import HttpResponseBase
 
     from accounts.admin.names import Names
     from accounts.models.querysets import MembershipQuerySet, RevocableQuerySet
+
 
 #: At most this many rows of each kind are on a page. CSV files have all.
 MAX_ROWS: Final = 200
@@ -93,7 +112,7 @@ class Right:
     @property
     def key(self) -> str:
         """The value of the right in a form, and of those folded into it."""
-        return ",".join(f"{it.kind}:{it.row.pk}" for it in (self, *self.folded))
+        return ",".join(f"{right.kind}:{right.row.pk}" for right in (self, *self.folded))
 
     @property
     def can_be_revoked(self) -> bool:
@@ -131,7 +150,7 @@ class Rights:
     def cells(self) -> Iterator[list[Any]]:
         """Yield the rows of the CSV file, with the columns of `HEADER`."""
         for right in self.rows:
-            known = [self.names[it][1] for it in right.on if it in self.names]
+            known = [self.names[key][1] for key in right.on if key in self.names]
             yield [
                 right.person.email,
                 "yes" if right.person.is_active else "no",
@@ -262,20 +281,19 @@ def last_seen(people: dict[int, User]) -> dict[int, dt.datetime | None]:
 def _fold(rights: Sequence[Right]) -> Right:
     """Return one right for tokens of a person's sign-ins."""
     first, *others = rights
-    used = [it.last_used_at for it in rights if it.last_used_at]
+    used = [right.last_used_at for right in rights if right.last_used_at]
     return replace(
         first,
         what=f"{first.what}: {len(rights)} sign-ins",
-        on=list(dict.fromkeys(chain.from_iterable(it.on for it in rights))),
-        has_wildcard=any(it.has_wildcard for it in rights),
-        until=max((it.until for it in rights if it.until), default=None),
+        on=list(dict.fromkeys(chain.from_iterable(right.on for right in rights))),
+        has_wildcard=any(right.has_wildcard for right in rights),
+        until=max((right.until for right in rights if right.until), default=None),
         last_used_at=max(used, default=None),
         folded=others,
     )
 
 
 def _told(scopes: Iterable[str]) -> str:
-    """Return scopes in words."""
     given = set(scopes)
     if given >= _READ_AND_WRITE:
         return ", ".join(
@@ -286,62 +304,36 @@ def _told(scopes: Iterable[str]) -> str:
 
 def _right(row: Any, seen: dict[int, dt.datetime | None]) -> Right:
     person = _person_of(row)
-    last = seen[person.pk]
+    right = partial(Right, row=row, person=person, last_used_at=seen[person.pk])
     if isinstance(row, User):
         what = "platform admin" if row.role == PrimaryRole.ADMIN else "support"
-        return Right(RightKind.ROLE, row, person, what, _STAFF[what], has_wildcard=True, last_used_at=last)
+        return right(RightKind.ROLE, what=what, allows=_STAFF[what], has_wildcard=True)
     if isinstance(row, _Ownership):
         account: Any = row.account
-        return Right(
-            RightKind.OWNERSHIP, row, person, "account owner", _OWNER, [account.pk], last_used_at=last
-        )
+        return right(RightKind.OWNERSHIP, what="account owner", allows=_OWNER, on=[account.pk])
     if isinstance(row, Membership):
-        scopes = MEMBERSHIP_SCOPES[row.role] & (
-            READ_SCOPES if person.role == PrimaryRole.GUEST else ALL_SCOPES
-        )
-        return Right(
-            RightKind.MEMBERSHIP,
-            row,
-            person,
-            row.role,
-            _told(scopes),
-            [row.tenant_id],
-            until=row.ends_at,
-            last_used_at=last,
-        )
+        limit = READ_SCOPES if person.role == PrimaryRole.GUEST else ALL_SCOPES
+        may = _told(MEMBERSHIP_SCOPES[row.role] & limit)
+        on = [row.tenant_id]
+        return right(RightKind.MEMBERSHIP, what=row.role, allows=may, on=on, until=row.ends_at)
+    right = partial(right, since=row.created_at, until=row.expires_at)
     if isinstance(row, PermissionGrant):
-        return Right(
-            RightKind.GRANT,
-            row,
-            person,
-            "permissions" if row.granted_by is None else f"permissions from {row.granted_by.email}",
-            _told(row.permissions),
-            [row.resource_id],
-            since=row.created_at,
-            until=row.expires_at,
-            last_used_at=last,
-        )
+        what = "permissions" if row.granted_by is None else f"permissions from {row.granted_by.email}"
+        return right(RightKind.GRANT, what=what, allows=_told(row.permissions), on=[row.resource_id])
     if isinstance(row, PersonalAccessToken):
-        return Right(
+        named = (*row.tenants, *row.accounts)
+        return right(
             RightKind.TOKEN,
-            row,
-            person,
-            row.name,
-            _told(row.scopes),
-            [UUID(it) for it in (*row.tenants, *row.accounts) if it != WILDCARD],
-            has_wildcard=WILDCARD in (*row.tenants, *row.accounts),
-            since=row.created_at,
-            until=row.expires_at,
+            what=row.name,
+            allows=_told(row.scopes),
+            on=[UUID(key) for key in named if key != WILDCARD],
+            has_wildcard=WILDCARD in named,
             last_used_at=row.last_used_at,
         )
-    return Right(
+    return right(
         RightKind.SESSION,
-        row,
-        person,
-        f"{row.provider or 'one-time link'}, {row.address or 'unknown address'}",
-        "all that the person may do",
-        since=row.created_at,
-        until=row.expires_at,
+        what=f"{row.provider or 'one-time link'}, {row.address or 'unknown address'}",
+        allows="all that the person may do",
         last_used_at=row.last_used_at or row.created_at,
     )
 
@@ -357,14 +349,171 @@ class LeftAlone:
 def left_alone(rights: Iterable[Right]) -> LeftAlone:
     """Return accounts and tenants without an owner if all these rights ended, in at most two queries."""
     chosen = list(rights)
-    owned = {it.row.pk: it.row.account_id for it in chosen if it.kind is RightKind.OWNERSHIP}
+    owned = {right.row.pk: right.row.account_id for right in chosen if right.kind is RightKind.OWNERSHIP}
     held = {
-        it.row.pk: it.row.tenant_id
-        for it in chosen
-        if it.kind is RightKind.MEMBERSHIP and it.row.role == MembershipRole.OWNER
+        right.row.pk: right.row.tenant_id
+        for right in chosen
+        if right.kind is RightKind.MEMBERSHIP and right.row.role == MembershipRole.OWNER
     }
     of_account = _Ownership.objects.filter(account=OuterRef("pk")).exclude(pk__in=owned)
     of_tenant = Membership.objects.filter(tenant=OuterRef("pk"), role=MembershipRole.OWNER)
     accounts = Account.objects.filter(~Exists(of_account), pk__in=set(owned.values()))
     tenants = Tenant.objects.live().filter(~Exists(of_tenant.exclude(pk__in=held)), pk__in=set(held.values()))
     return LeftAlone(list(accounts), list(tenants))
+
+
+#: The query parameter that requests the CSV file instead of the page.
+_CSV = "csv"
+
+
+class RightsPage(StaffPage):
+    """A page with a table of rights, which is also a CSV file."""
+
+    #: The name of the CSV file.
+    file_name: ClassVar[str]
+
+    def rights(self, *, limit: int | None) -> Rights:
+        """Return the rights that the page shows."""
+        raise NotImplementedError
+
+    def done_to(self) -> Mapping[str, Any]:
+        """Return whom events of this page name, like `ActPage.done_to`."""
+        raise NotImplementedError
+
+    def revoke_at(self) -> str:
+        """Return the address of the page that revokes rights of this table."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponseBase:
+        if request.GET.get("format") != _CSV:
+            return super().get(request, **more)
+        rights = self.rights(limit=None)
+        # The file leaves the service, so the download is recorded.
+        record_event(
+            EventKind.STAFF_ACTED,
+            actor=self.actor,
+            after={"act": "rights.exported", "rows": len(rights.rows)},
+            **self.done_to(),
+        )
+        return stream_csv(self.file_name, HEADER, rights.cells())
+
+
+class RevokePage(ActPage):
+    """Revoke the chosen rights."""
+
+    title = "Revoke rights"
+    name = "rights.revoked"
+    button = "Revoke"
+    is_dangerous = True
+    is_destructive = True
+    needs: ClassVar[StaffRole] = StaffRole.ADMIN
+    template_name = "backoffice/people/revoke.html"
+    effect = (
+        "Revoking is final, and will take effect within five seconds, also on tokens already issued. "
+        "Either all chosen rights will be revoked or none."
+    )
+
+    def rights(self, *, limit: int | None) -> Rights:
+        """Return the rights from which the reader has chosen."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest, **more: Any) -> HttpResponse:
+        # Before the page asks for the second factor.
+        if not request.GET.getlist("right"):
+            messages.error(request, "Choose what to revoke first.")
+            return HttpResponseRedirect(self.done_at())
+        return super().get(request, **more)
+
+    def read(self) -> Mapping[str, Any]:
+        rights = self.rights(limit=None)
+        chosen = self._chosen(rights)
+        return {"chosen": chosen, "rights": rights, "alone": left_alone(chosen)}
+
+    def _chosen(self, rights: Rights) -> Sequence[Right]:
+        values = self.request.POST if self.request.method == "POST" else self.request.GET
+        keys = set(",".join(values.getlist("right")).split(","))
+        return [right for right in rights.rows if right.key in keys and right.can_be_revoked]
+
+    def act(self, _values: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        chosen = self._chosen(self.rights(limit=None))
+        ended = revoke_rights(chosen, author=self.author)
+        if not ended:
+            raise Conflict("None of these rights is in force any more. Go back and choose again.")
+        verb = "Ended" if all(right.kind is RightKind.SESSION for right in ended) else "Revoked"
+        missed = len(chosen) - len(ended)
+        before = f" {missed} had ended before." if missed else ""
+        return f"{verb} {count_kinds(ended)}.{before}", {"rights": [right.key for right in chosen]}
+
+
+def revoke_rights(rights: Sequence[Right], *, author: Author) -> list[Right]:
+    """Revoke rights. Return those that ended now; a right that had already ended is not among them.
+
+    Raises:
+        Refused: an account would have no owner.
+        Forbidden: as `change_readers`.
+    """
+    with transaction.atomic():
+        # In this order other writers lock: accounts, users, tenants.
+        order = list(RightKind)
+        ordered = sorted(rights, key=lambda right: (order.index(right.kind), right.person.pk, str(right.key)))
+        accounts = {right.row.account_id for right in ordered if right.kind is RightKind.OWNERSHIP}
+        list(Account.objects.select_for_update(no_key=True).filter(pk__in=accounts).order_by("pk"))
+        if alone := left_alone(ordered).accounts:
+            raise Refused(
+                f"The account {alone[0].name} would have no owner. Name another owner on its page first."
+            )
+        people = {right.person.pk for right in ordered if right.kind is RightKind.MEMBERSHIP}
+        list(User.objects.select_for_update(no_key=True).filter(pk__in=people).order_by("pk"))
+        return [right for right in ordered if _end(right, author=author)]
+
+
+def _end(right: Right, *, author: Author) -> bool:
+    row: Any = right.row
+    if right.kind is RightKind.OWNERSHIP:
+        return change_owners(row.account_id, leaving=right.person.email, author=author)
+    if right.kind is RightKind.MEMBERSHIP:
+        [is_ended] = change_readers(author, SetMembership(right.person, row.tenant_id, None))
+        return bool(is_ended)
+    if right.kind is RightKind.GRANT:
+        return end_grant(row, author=author)
+    end = end_pat if right.kind is RightKind.TOKEN else end_refresh_token
+    return end(row, actor=author.email)
+
+
+def change_owners(
+    account_id: UUID, *, leaving: str, author: Author, heir: str = "", gives_billing: bool = False
+) -> bool:
+    """Replace the owner ``leaving`` of an account by ``heir``. Return False if nothing changes.
+
+    ``gives_billing``: the heir, else another owner, also gets the mails about billing.
+    """
+    state = read_account(account_id)
+    owners = {*state.owners, *([heir] if heir else [])} - {leaving}
+    payer = state.billing_email
+    if gives_billing and payer == leaving:
+        payer = heir or min(owners, default=leaving)
+    if leaving not in state.owners and payer == state.billing_email:
+        return False
+    write_account(
+        account_id=account_id,
+        document={
+            "name": state.name,
+            "owners": sorted(owners),
+            "billingEmail": payer,
+            "seq": state.seq,
+        },
+        parse=dict,
+        author=author,
+    )
+    return True
+
+
+def why_not_offboard(person: User, *, actor: str) -> str:
+    """Return why the user cannot be offboarded, or an empty text."""
+    if person.email == actor:
+        return "This is you. Ask another platform admin."
+    if person.is_platform_admin and not has_other_active_admin(person):
+        return "This is the last active platform admin. Make another user a platform admin first."
+    if not person.is_active and not rights_of(person, limit=1).rows:
+        return "The person is inactive and has no right any more."
+    return ""

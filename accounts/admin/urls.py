@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from accounts.admin.pages import (
-    access,
-    accounts,
-    creating,
-    engine,
-    offboarding,
-    opening,
-    people,
-    person,
-    restoring,
-    review,
-    suggestions,
-)
+from accounts.admin import access, accounts, creating, finding, fqdns, offboarding, people
 
 _TENANT = "tenants/<uuid:tenant>/"
 _ACCOUNT = "accounts/<uuid:account>/"
@@ -22,7 +10,7 @@ _DOMAIN = f"{_ACCOUNT}domains/<str:domain>/"
 _PERSON = "people/<int:person>/"
 
 urlpatterns = [
-    opening.OpenPage.at(f"{_TENANT}open/", "tenant-open"),
+    access.OpenPage.at(f"{_TENANT}open/", "tenant-open"),
     people.PeoplePage.at(f"{_TENANT}people/", "tenant-people"),
     people.TenantRevokePage.at(f"{_TENANT}people/revoke/", "tenant-revoke"),
     people.MemberPage.at(f"{_TENANT}people/member/", "tenant-member"),
@@ -33,20 +21,20 @@ urlpatterns = [
     access.ApproveAccessPage.at(
         f"{_TENANT}people/access/requests/<uuid:access_request>/approve/", "tenant-access-approve"
     ),
-    restoring.RestoreTenantPage.at(f"{_TENANT}restore/", "tenant-undelete"),
-    engine.EnginePage.at(f"{_TENANT}engine/", "tenant-engine"),
+    creating.RestoreTenantPage.at(f"{_TENANT}restore/", "tenant-undelete"),
+    creating.EnginePage.at(f"{_TENANT}engine/", "tenant-engine"),
     creating.NewAccountPage.at("accounts/new/", "account-new"),
     creating.NewTenantPage.at("tenants/new/", "tenant-new"),
     accounts.AccountPage.at(_ACCOUNT, "account"),
     accounts.ChangeAccountPage.at(f"{_ACCOUNT}change/", "account-change"),
     accounts.CheckDomainPage.at(f"{_DOMAIN}check/", "domain-check"),
     accounts.VerifyDomainPage.at(f"{_DOMAIN}verify/", "domain-verify"),
-    accounts.FqdnPage.at("fqdns/", "fqdns"),
-    suggestions.SuggestionsPage.at("suggestions/<slug:kind>/", "suggestions"),
-    review.ReviewPage.at("people/", "people"),
-    review.ReviewRevokePage.at("people/revoke/", "people-revoke"),
-    person.PersonOfPage.at("people/of/", "person-of"),
-    person.PersonPage.at(_PERSON, "person"),
-    person.PersonRevokePage.at(f"{_PERSON}revoke/", "person-revoke"),
+    fqdns.FqdnPage.at("fqdns/", "fqdns"),
+    finding.SuggestionsPage.at("suggestions/<slug:kind>/", "suggestions"),
+    people.ReviewPage.at("people/", "people"),
+    people.ReviewRevokePage.at("people/revoke/", "people-revoke"),
+    people.PersonOfPage.at("people/of/", "person-of"),
+    people.PersonPage.at(_PERSON, "person"),
+    people.PersonRevokePage.at(f"{_PERSON}revoke/", "person-revoke"),
     offboarding.OffboardPage.at(f"{_PERSON}offboard/", "person-offboard"),
 ]

@@ -1,11 +1,12 @@
-"""``/config/accounts``. Contract: accounts."""
+"""``/config/accounts`` with their domains, ``/config/fqdns`` and ``/config/grants``. Contract: accounts."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from django.urls import reverse
-from drf_spectacular.utils import OpenApiExample
+from drf_spectacular.utils import OpenApiExample, OpenApiResponse
 from rest_framework.response import Response
 
 from accounts.access.policy import Level
@@ -19,14 +20,45 @@ from accounts.billing.accounts import (
     read_account,
     write_account,
 )
+from accounts.billing.domains import (
+    DomainDocument,
+    NotAnsweredYet,
+    delete_domain,
+    domain_document,
+    list_domains,
+    read_domain,
+    register_domain,
+    verify_domain,
+)
+from accounts.billing.grants import (
+    PermissionGrantDocument,
+    PermissionGrantItem,
+    create_grant,
+    find_grant,
+    grant_document,
+    grant_item,
+    list_grants,
+    revoke_grant,
+)
+from accounts.models import PermissionGrant
 from accounts.models.billing import Plan
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.routes import route
-from accounts.serializers.billing import AccountBody, AccountCreate, parse_account
+from accounts.serializers.billing import (
+    AccountBody,
+    AccountCreate,
+    DomainCreate,
+    DomainVerify,
+    FqdnParameters,
+    GrantCreate,
+    parse_account,
+)
+from accounts.tasks import check_domain
+from accounts.tenants.fqdns import FqdnDocument, fqdn_document, list_fqdns, read_fqdn
 from accounts.viewsets import AppViewSet
-from tenantadmin.lib.core.structs import Success
+from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ANY_ID, ItemList, hrefs, item, links
+from tenantadmin.lib.http.hal import ANY_ID, ItemList, ListLinks, hrefs, item, link, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH, LOCATION, REASON
 from tenantadmin.lib.http.schema import NOT_MODIFIED, STALE, refusal
 from tenantadmin.lib.http.streaming import stream_links
@@ -37,6 +69,7 @@ if TYPE_CHECKING:
 
     from django.http import StreamingHttpResponse
     from rest_framework.request import Request
+
 
 _CREATE_EXAMPLE = OpenApiExample(
     "An account with one owner",
@@ -133,5 +166,197 @@ class AccountViewSet(AppViewSet):
 
 
 def _account_response(account: AccountState) -> Response:
-    """Answer an account under its entity tag."""
     return Response(account.answer(), headers={"ETag": account.etag})
+
+
+_DOMAIN_CONFLICT = refusal(409, "The account has the domain already, or it is verified for another account.")
+
+
+class DomainViewSet(AppViewSet):
+    """The domains of an account."""
+
+    tag = "Accounts"
+    prefix = "config/accounts/<uuid:account>/domains"
+
+    @route("GET", "", Level.ACCOUNT, Scope.CONFIG_READ, name="domains")
+    @operation(summary="List an account's domains", responses={200: ItemList})
+    def list_domains(self, request: Request, account: UUID) -> Response:
+        href = hrefs("domain", account=account, domain="domain")
+        found = links(
+            self_href=reverse("domains", kwargs={"account": account}),
+            parent=reverse("account", kwargs={"account": account}),
+            items=[item(name, href(name)) for name in list_domains(account)],
+        )
+        return Response(ItemList(links=found))
+
+    @route("POST", "", Level.ACCOUNT, Scope.CONFIG_WRITE)
+    @operation(
+        summary="Register a domain and learn its DNS challenge",
+        body=DomainCreate,
+        headers=[LOCATION],
+        responses={201: DomainDocument, 409: _DOMAIN_CONFLICT},
+        examples=[OpenApiExample("A domain", value={"domain": "example.org"}, request_only=True)],
+    )
+    def register_domain(self, request: Request, account: UUID) -> Response:
+        domain = register_domain(account_id=account, name=self.body["domain"], actor=self.principal.email)
+        location = reverse("domain", kwargs={"account": account, "domain": domain.name})
+        return Response(domain_document(domain), status=201, headers={"Location": location})
+
+    @route("GET", "/<fqdn:domain>", Level.ACCOUNT, Scope.CONFIG_READ, name="domain")
+    @operation(summary="Read a domain", responses={200: DomainDocument})
+    def get_domain(self, request: Request, account: UUID, domain: str) -> Response:
+        return Response(domain_document(read_domain(account_id=account, name=domain)))
+
+    @route("DELETE", "/<fqdn:domain>", Level.ACCOUNT, Scope.CONFIG_WRITE)
+    @operation(
+        summary="Delete a domain that has no FQDNs",
+        responses={200: Success, 409: refusal(409, "The domain still has FQDNs.")},
+    )
+    def delete_domain(self, request: Request, account: UUID, domain: str) -> Response:
+        delete_domain(account_id=account, name=domain, actor=self.principal.email)
+        return Response(Success(success=True, message=f"Domain {domain} is deleted."))
+
+    @route("POST", "/<fqdn:domain>/verify", Level.ACCOUNT, Scope.CONFIG_WRITE, name="verify-domain")
+    @operation(
+        summary="Verify a domain by its DNS challenge",
+        queue="DOMAIN_CHECK_LIMIT",
+        body=DomainVerify,
+        responses={
+            200: DomainDocument,
+            202: OpenApiResponse(DomainDocument, description="The DNS has not answered yet."),
+            409: _DOMAIN_CONFLICT,
+        },
+    )
+    def verify_domain(self, request: Request, account: UUID, domain: str) -> Response:
+        """202 if the DNS does not answer within a second. The check goes on: read the domain later."""
+        actor = self.principal.email
+        try:
+            verified = verify_domain(
+                account_id=account,
+                name=domain,
+                by_hand=self.body.get("manual", False),
+                may_verify_by_hand=self.principal.is_platform_admin,
+                actor=actor,
+            )
+        except NotAnsweredYet:
+            waiting = read_domain(account_id=account, name=domain)
+            check_domain.delay(waiting.pk, actor)
+            return Response(domain_document(waiting), status=202)
+        return Response(domain_document(verified))
+
+
+class FqdnViewSet(AppViewSet):
+    """The host names that tenants hold."""
+
+    tag = "Accounts"
+    prefix = "config/fqdns"
+
+    @route("GET", "", Level.SERVICE, Scope.CONFIG_READ, name="fqdns")
+    @operation(
+        summary="List held FQDNs, tombstones included",
+        description="The host names that tenants of the caller's accounts hold.",
+        query=FqdnParameters,
+        responses={200: ItemList},
+    )
+    def list_fqdns(self, request: Request) -> StreamingHttpResponse:
+        names = list_fqdns(self.principal, tenant_id=self.query.get("tenant"))
+        href = hrefs("fqdn", fqdn="fqdn")
+        return stream_links(
+            ItemList(links=links(self_href=request.get_full_path(), parent=reverse("contract"))),
+            (item(name, href(name)) for name in names),
+        )
+
+    @route("GET", "/<fqdn:fqdn>", Level.SERVICE, Scope.CONFIG_READ, name="fqdn")
+    @operation(summary="Find who holds an FQDN", responses={200: FqdnDocument})
+    def get_fqdn(self, request: Request, fqdn: str) -> Response:
+        return Response(fqdn_document(read_fqdn(self.principal, fqdn)))
+
+
+class GrantLinks(ListLinks):
+    items: list[PermissionGrantItem]
+
+
+class GrantList(JsonStruct):
+    """Grants that are neither revoked nor expired, newest first."""
+
+    links: GrantLinks = msgspec.field(name="_links")
+
+
+class GrantViewSet(AppViewSet):
+    """Delegated permissions."""
+
+    tag = "Accounts"
+    prefix = "config/grants"
+
+    @route("GET", "", Level.SERVICE, Scope.USERS_READ, name="grants")
+    @operation(
+        summary="List grants in force",
+        description="The grants that the caller received, gave, or could revoke.",
+        responses={200: GrantList},
+    )
+    def list_grants(self, request: Request) -> StreamingHttpResponse:
+        href = hrefs("grant", grant=ANY_ID)
+        links = GrantLinks(self_=link(reverse("grants")), parent=link(reverse("contract")), items=[])
+        return stream_links(
+            GrantList(links=links),
+            (grant_item(grant, href(grant.pk)) for grant in list_grants(self.principal)),
+        )
+
+    @route(
+        "POST",
+        "",
+        Level.SERVICE,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant or account, for any address, and platform admins with a proof, for users "
+        "and 30 days; only scopes that they have themselves",
+    )
+    @operation(
+        summary="Delegate permissions on a tenant or an account",
+        description="A grant by the role of a platform admin ends after 30 days at the latest. What a "
+        "personal access token gives ends with the token.",
+        headers=[REASON],
+        body=GrantCreate,
+        responses={201: PermissionGrantDocument},
+        examples=[
+            OpenApiExample(
+                "Reading one tenant's configuration",
+                value={
+                    "grantee": "grace@example.org",
+                    "resource": "tenant",
+                    "resourceId": "3f2b8c1e-5a7d-4e0f-9c6b-1d2e3f4a5b6c",
+                    "permissions": ["config:read"],
+                    "expiresAt": "2027-01-01T00:00:00.000Z",
+                },
+                request_only=True,
+            )
+        ],
+    )
+    def create_grant(self, request: Request) -> Response:
+        new = PermissionGrant(
+            resource=self.body["resource"],
+            resource_id=self.body["resourceId"],
+            permissions=self.body["permissions"],
+            expires_at=self.body.get("expiresAt"),
+        )
+        created = create_grant(self.principal, new, grantee=self.body["grantee"])
+        return Response(grant_document(created), status=201)
+
+    @route(
+        "GET", "/<uuid:grant>", Level.SERVICE, Scope.USERS_READ, notes="what listGrants lists", name="grant"
+    )
+    @operation(summary="A grant in force", responses={200: PermissionGrantDocument})
+    def get_grant(self, request: Request, grant: UUID) -> Response:
+        return Response(grant_document(find_grant(self.principal, grant)))
+
+    @route(
+        "DELETE",
+        "/<uuid:grant>",
+        Level.SERVICE,
+        Scope.USERS_WRITE,
+        notes="the user who gave the grant, owners of the tenant or account, and platform admins with a "
+        "proof",
+    )
+    @operation(summary="Revoke a grant", headers=[REASON], responses={200: Success})
+    def revoke_grant(self, request: Request, grant: UUID) -> Response:
+        revoke_grant(self.principal, grant)
+        return Response(Success(success=True, message=f"Grant {grant} is revoked."))

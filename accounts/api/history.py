@@ -1,4 +1,4 @@
-"""The history of documents. Contract: Change history."""
+"""The history of documents, and events. Contract: Change history, Events."""
 
 from __future__ import annotations
 
@@ -6,39 +6,46 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
+from django.db.models import Q
 from django.urls import reverse
 from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.resources import is_signed_in_owner
 from accounts.access.scopes import Scope
-from accounts.api.config import config_response
-from accounts.diff import ChangeInWords, FieldChange, diff_documents
-from accounts.document_text import say_fields
+from accounts.api.tenants import config_response
+from accounts.diff import ChangeInWords, FieldChange, describe_fields, diff_documents
 from accounts.models.history import RevisionKind
 from accounts.revisions import (
     Change,
     ChangeRevision,
     DocumentHistory,
-    HistoryFilter,
-    HistoryPage,
+    EventDocument,
+    Page,
+    describe_in_force,
     history_of,
     read_changes,
+    read_events,
     read_pair,
     read_revision,
     read_timeline,
-    say_in_force,
 )
 from accounts.routes import route
-from accounts.serializers.history import ChangeParameters, CommentParameters, DiffParameters, PageParameters
+from accounts.serializers.history import (
+    ChangeParameters,
+    CommentParameters,
+    DiffParameters,
+    EventParameters,
+    PageParameters,
+)
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import TenantConfigDocument
-from accounts.tenants.restore import restore_config
+from accounts.tenants.lifecycle import restore_config
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.emails import normalize_email
 from tenantadmin.lib.core.errors import BadRequest, Detail
 from tenantadmin.lib.core.structs import Count, JsonStruct
-from tenantadmin.lib.http.hal import Link, PageLinks, item, link, page_links
+from tenantadmin.lib.http.hal import Link, PageLinks, item, link, next_page, page_links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, SEQ
 from tenantadmin.lib.http.schema import STALE
 from tenantadmin.lib.http.viewsets import operation
@@ -88,11 +95,11 @@ class HistoryViewSet(AppViewSet):
 
     tag = "History"
 
-    def page(self, page: HistoryPage, *, parent: str) -> Response:
+    def page(self, page: Page[Revision], *, parent: str) -> Response:
         """Return the response of a page. Its ``next`` link is the same request with the cursor."""
-        items = [item(str(change.seq), _revision_href(change)) for change in page.changes]
+        items = [item(str(row.seq), _href(history_of(row), "revision", seq=row.seq)) for row in page.rows]
         found = page_links(self.request, parent=parent, items=items, cursor=page.cursor)
-        changes = [Change.of(change) for change in page.changes]
+        changes = [Change.of(change) for change in page.rows]
         return Response(ChangeHistoryPage(links=found, changes=changes))
 
 
@@ -109,7 +116,12 @@ class ChangesViewSet(HistoryViewSet):
     def list_changes(self, request: Request) -> Response:
         page = read_changes(
             self.principal,
-            _read_filter(self.query),
+            _asked(
+                self.query,
+                "changed_at",
+                user=_email(self.query.get("userId")),
+                kind=self.query.get("kind"),
+            ),
             limit=self.query["limit"],
             cursor=self.query.get("cursor"),
         )
@@ -159,7 +171,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
     @operation(summary="Read one revision of {owner}", path=[SEQ], responses={200: ChangeRevision})
     def get_revision(self, request: Request, *, seq: int, **_: UUID) -> Response:
         revision = read_revision(self.history, seq)
-        return Response(ChangeRevision.of(revision, in_force=say_in_force(revision)))
+        return Response(ChangeRevision.of(revision, in_force=describe_in_force(revision)))
 
     @route("GET", "/history/diff", Level.TENANT, Scope.CONFIG_READ, name="{kind}-diff")
     @operation(
@@ -181,7 +193,7 @@ class DocumentHistoryViewSet(HistoryViewSet):
     def compare(self, head: DiffHead, before: Mapping[str, Any], after: Mapping[str, Any]) -> DiffHead:
         """Return ``head`` with what differs between two documents of this kind."""
         fields = list(diff_documents(before=before, after=after))
-        return DocumentDiff.of(head, fields=fields, in_words=say_fields(fields))
+        return DocumentDiff.of(head, fields=fields, in_words=describe_fields(fields))
 
 
 class ConfigHistoryViewSet(DocumentHistoryViewSet):
@@ -245,19 +257,19 @@ def _parameter(kind: RevisionKind) -> str:
     return "account" if kind is RevisionKind.ACCOUNT else "tenant"
 
 
-def _revision_href(change: Revision) -> str:
-    return _href(history_of(change), "revision", seq=change.seq)
-
-
-def _read_filter(asked: Mapping[str, Any]) -> HistoryFilter:
-    """Return the filter of validated parameters.
+def _asked(query: Mapping[str, Any], time: str, **given: Any) -> Q:
+    """Return the filter of validated parameters. ``time`` names the field that ``from`` and ``to`` limit.
 
     Raises:
         BadRequest: the period ends before it begins.
     """
-    since, until = read_period(asked)
-    user = asked.get("userId")
-    return HistoryFilter(since, until, None if user is None else normalize_email(user), asked.get("kind"))
+    since, until = read_period(query)
+    lookups = {f"{time}__gte": since, f"{time}__lte": until, **given}
+    return Q(**{name: value for name, value in lookups.items() if value is not None})
+
+
+def _email(text: str | None) -> str | None:
+    return None if text is None else normalize_email(text)
 
 
 def read_period(asked: Mapping[str, Any]) -> tuple[dt.datetime | None, dt.datetime | None]:
@@ -271,3 +283,59 @@ def read_period(asked: Mapping[str, Any]) -> tuple[dt.datetime | None, dt.dateti
         message = "'from' is later than 'to'."
         raise BadRequest(message, details=[Detail("/from", "out-of-range", message)])
     return since, until
+
+
+class EventPageLinks(JsonStruct):
+    self_: Link
+    parent: Link
+    next: Link | None = None
+
+
+class EventPage(JsonStruct):
+    """Events, newest first."""
+
+    links: EventPageLinks = msgspec.field(name="_links")
+    events: list[EventDocument]
+
+
+class EventViewSet(AppViewSet):
+    """What happened to people, their rights and their credentials."""
+
+    tag = "History"
+
+    @route(
+        "GET",
+        "config/events",
+        Level.SERVICE,
+        Scope.USERS_READ,
+        notes="platform admins: all; owners: their tenants and accounts; everyone: their own",
+        name="events",
+    )
+    @operation(
+        summary="List events, newest first",
+        description="Sign-ins, tokens, roles, memberships, grants, domains, terms. Platform admins see all "
+        "events, owners see events of their tenants and accounts, others see events by or about themselves.",
+        query=EventParameters,
+        responses={200: EventPage},
+    )
+    def list_events(self, request: Request) -> Response:
+        page = read_events(
+            self.principal,
+            _asked(
+                self.query,
+                "at",
+                actor=_email(self.query.get("actor")),
+                subject=_email(self.query.get("subject")),
+                kind=self.query.get("kind"),
+                tenant_id=self.query.get("tenant"),
+            ),
+            limit=self.query["limit"],
+            cursor=self.query.get("cursor"),
+        )
+        links = EventPageLinks(
+            self_=link(request.get_full_path()),
+            parent=link(reverse("contract")),
+            next=next_page(request, page.cursor),
+        )
+        events = [EventDocument.of(event, reason=event.reason or None) for event in page.rows]
+        return Response(EventPage(links=links, events=events))

@@ -1,4 +1,4 @@
-"""``/config/tenants/{tenant}/invitations`` and ``/users/{email}/invitations``. Contract: Invitations."""
+"""Invitations into tenants, and requests of staff for access. Contract: Invitations, Access of staff."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
-from accounts.ended_invitations import InvitationEnded
 from accounts.invitations import (
     InvitationDocument,
     accept_invitation,
@@ -21,9 +20,16 @@ from accounts.invitations import (
     list_own_invitations,
     withdraw_invitation,
 )
+from accounts.limited_access import (
+    AccessRequestDocument,
+    approve_access,
+    decline_access,
+    list_access_requests,
+)
 from accounts.models.users import MembershipRole
+from accounts.pending import AccessRequestEnded, InvitationEnded
 from accounts.routes import route
-from accounts.serializers.invitations import InvitationBody
+from accounts.serializers.users import InvitationBody
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.core.structs import JsonStruct, Success
 from tenantadmin.lib.http.hal import ListLinks, link
@@ -165,3 +171,72 @@ class OwnInvitationViewSet(AppViewSet):
     )
     def decline_invitation(self, request: Request, email: str, invitation: UUID) -> Response:
         return Response(decline_invitation(self.principal, invitation))
+
+
+_ANSWER: Final = "For owners of the tenant, signed in. 409 if it was answered or withdrawn, or has expired."
+_REQUEST_ENDED: Final = refusal(409, AccessRequestEnded.message)
+
+
+class AccessRequestList(JsonStruct):
+    links: ListLinks = msgspec.field(name="_links")
+    requests: list[AccessRequestDocument]
+
+
+class AccessRequestViewSet(AppViewSet):
+    """What staff ask the owners of a tenant, where its configuration has `staffApproval: required`."""
+
+    tag = "Users"
+    prefix = "config/tenants/<uuid:tenant>/access-requests"
+
+    @route(
+        "GET",
+        "",
+        Level.TENANT,
+        Scope.USERS_READ,
+        notes="owners of the tenant and platform admins",
+        name="access-requests",
+    )
+    @operation(
+        summary="Requests of staff for access to the tenant's logs, open ones first, at most 200",
+        description="Ended and expired ones are listed for another month.",
+        responses={200: AccessRequestList},
+    )
+    def list_access_requests(self, request: Request, tenant: UUID) -> Response:
+        links = ListLinks(
+            self_=link(reverse("access-requests", kwargs={"tenant": tenant})),
+            parent=link(reverse("tenant", kwargs={"tenant": tenant})),
+        )
+        found = list_access_requests(self.principal, tenant_id=tenant)
+        return Response(AccessRequestList(links=links, requests=found))
+
+    @route(
+        "POST",
+        "/<uuid:access_request>/approve",
+        Level.TENANT,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant, signed in only",
+        name="approve-access",
+    )
+    @operation(
+        summary="Approve a request: staff may read the tenant's logs for the hours that it names",
+        description=_ANSWER,
+        responses={200: AccessRequestDocument, 409: _REQUEST_ENDED},
+    )
+    def approve_access(self, request: Request, tenant: UUID, access_request: UUID) -> Response:
+        return Response(approve_access(self.principal, tenant_id=tenant, request_id=access_request))
+
+    @route(
+        "POST",
+        "/<uuid:access_request>/decline",
+        Level.TENANT,
+        Scope.USERS_WRITE,
+        notes="owners of the tenant, signed in only",
+        name="decline-access",
+    )
+    @operation(
+        summary="Decline a request of staff for access",
+        description=_ANSWER,
+        responses={200: AccessRequestDocument, 409: _REQUEST_ENDED},
+    )
+    def decline_access(self, request: Request, tenant: UUID, access_request: UUID) -> Response:
+        return Response(decline_access(self.principal, tenant_id=tenant, request_id=access_request))

@@ -1,4 +1,4 @@
-"""``POST /oauth/token`` and ``POST /auth/logout``. Contract: Discovery and sign-in, Authentication.
+"""``/oauth/token``, ``/auth/logout``, introspection and keys of access tokens. Contract: Authentication.
 
 Logging out ends a long-lived credential, in the style of RFC 7009.
 """
@@ -14,12 +14,16 @@ from rest_framework.response import Response
 
 from accounts.access.credentials import IssuedToken, exchange_pat, exchange_refresh_token, revoke
 from accounts.access.policy import Level
+from accounts.access.scopes import Scope
+from accounts.access.tokens import JsonWebKeySet, current_keys
+from accounts.introspection import TokenDescription, describe_token
 from accounts.routes import route
-from accounts.serializers.oauth import (
+from accounts.serializers.signin import (
     CODE,
     PAT_EXCHANGE,
     REFRESH,
     CodeExchange,
+    Introspection,
     LogoutRequest,
     PatExchange,
     TokenRefresh,
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rest_framework.request import Request
+
 
 #: RFC 6749, 5.2.
 OAUTH_ERRORS: Final = ("invalid_request", "invalid_grant", "unsupported_grant_type", "invalid_client")
@@ -198,3 +203,47 @@ def _refuse(description: str) -> NoReturn:
         OAuthError: ``invalid_request``.
     """
     raise OAuthError("invalid_request", description)
+
+
+class IntrospectionViewSet(AppViewSet):
+    """Access tokens, for programs that cannot verify them offline."""
+
+    tag = "Sign-in"
+
+    @route(
+        "POST",
+        "oauth/introspect",
+        Level.SERVICE,
+        Scope.CONFIG_READ,
+        notes="`{active: false}` unless the caller has the scope on all live tenants of the token, or on its "
+        "accounts if it names no live tenant",
+        name="introspection",
+    )
+    @operation(
+        summary="What an access token says, and whether it is in force",
+        description="For programs that cannot verify it offline (RFC 7662). `active` is false for a token "
+        "that is not in force, and for one of tenants that the caller may not read. The body may also be a "
+        "form (`application/x-www-form-urlencoded`).",
+        body=Introspection,
+        parsers=(StrictJsonParser, StrictFormParser),
+        only_reads=True,
+        responses={200: TokenDescription},
+        examples=[OpenApiExample("An access token", value={"token": "eyJ…"}, request_only=True)],
+    )
+    def introspect_token(self, request: Request) -> Response:
+        return Response(describe_token(self.principal, self.body["token"]), headers=NO_STORE)
+
+
+class SigningKeyViewSet(AppViewSet):
+    """The keys of access tokens."""
+
+    tag = "Discovery"
+
+    @route("GET", ".well-known/jwks.json", Level.PUBLIC, name="signing-keys")
+    @operation(
+        summary="The public keys of access tokens (JWKS)",
+        description="The public keys by which anyone verifies an access token offline.",
+        responses={200: JsonWebKeySet},
+    )
+    def get_signing_keys(self, request: Request) -> Response:
+        return Response(current_keys().as_jwks(), headers={"Cache-Control": "public, max-age=300"})

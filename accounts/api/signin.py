@@ -26,12 +26,17 @@ from accounts.serializers.signin import (
     SignInParameters,
     StepUpParameters,
 )
-from accounts.signin.callback import finish_sign_in, take_sign_in
-from accounts.signin.flow import SignIn
+from accounts.signin.flow import SignIn, return_address
 from accounts.signin.links import InvalidLink, look_at_link, request_link, require_links, verify_link
-from accounts.signin.providers import SignInProvider, authorization_url, choose_provider, list_providers
+from accounts.signin.providers import (
+    SignInProvider,
+    authorization_url,
+    choose_provider,
+    finish_sign_in,
+    list_providers,
+    take_sign_in,
+)
 from accounts.signin.redirects import with_parameters
-from accounts.signin.settings import return_address
 from accounts.signin.staff.login import finish_at_provider, step_up
 from accounts.signin.state import BROWSER_COOKIE, Purpose, bind_browser, is_browser_id, new_browser_id
 from accounts.viewsets import AppViewSet
@@ -278,7 +283,6 @@ class SignInViewSet(AppViewSet):
 
 
 def _redirect_with_tokens(target: str, sign_in: SignIn, *, status: int) -> HttpResponse:
-    """Redirect the browser to ``target`` with the tokens in the query."""
     parameters = {name: str(value) for name, value in msgspec.structs.asdict(sign_in).items()}
     return HttpResponse(
         status=status,

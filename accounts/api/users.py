@@ -1,4 +1,4 @@
-"""``/users`` and ``/users/{email}``. Contract: Users, roles, memberships."""
+"""``/users``, ``/users/{email}``, its roles and memberships. Contract: Users, roles, memberships."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
-from accounts.deletion import delete_user
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.roles import make_roles
 from accounts.routes import route
 from accounts.serializers.users import (
+    MembershipBody,
+    RolesBody,
+    RolesPatch,
     UserBody,
     UserParameters,
     membership_entries,
@@ -24,8 +26,14 @@ from accounts.users import (
     UserChange,
     UserDocument,
     WrittenUserDocument,
+    delete_user,
     list_users,
+    read_memberships,
+    read_roles,
     read_user,
+    require_readable,
+    write_memberships,
+    write_roles,
     write_user,
 )
 from accounts.viewsets import AppViewSet
@@ -168,3 +176,107 @@ def _read_change(body: Mapping[str, Any], *, email: str) -> UserChange:
         memberships=None if tenants is None else membership_entries(tenants),
         created_at=body.get("createdAt"),
     )
+
+
+class RolesViewSet(AppViewSet):
+    """The roles of a user."""
+
+    tag = "Users"
+
+    @route(
+        "GET",
+        "users/<email:email>/roles",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="as getUser",
+        name="user-roles",
+    )
+    @operation(summary="A user's roles", responses={200: RolesBody})
+    def get_roles(self, request: Request, email: str) -> Response:
+        return Response(read_roles(self.principal, email))
+
+    @route("PUT", "users/<email:email>/roles", Level.PLATFORM, Scope.USERS_WRITE, needs_fresh_proof=True)
+    @operation(
+        summary="Replace a user's roles",
+        headers=[REASON],
+        body=RolesBody,
+        responses={200: RolesBody},
+        examples=[OpenApiExample("A platform admin", value={"primary": "admin", "scopes": []})],
+    )
+    def replace_roles(self, request: Request, email: str) -> Response:
+        return Response(write_roles(self.principal, email=email, sent=self.body))
+
+    @route("PATCH", "users/<email:email>/roles", Level.PLATFORM, Scope.USERS_WRITE, needs_fresh_proof=True)
+    @operation(
+        summary="Merge into a user's roles, key by key",
+        description="A caller who may not read the user gets back what it sent.",
+        headers=[REASON],
+        body=RolesPatch,
+        responses={200: RolesPatch},
+        examples=[OpenApiExample("Only the primary role", value={"primary": "guest"}, request_only=True)],
+    )
+    def merge_roles(self, request: Request, email: str) -> Response:
+        return Response(write_roles(self.principal, email=email, sent=self.body))
+
+
+#: drf-spectacular puts it into a list.
+_EXAMPLE = OpenApiExample(
+    "One tenant", value={"tenantId": "3f2b8f0c-6d2f-4f0e-9a55-0d6f6d1d9f11", "role": "member"}
+)
+
+
+class MembershipViewSet(AppViewSet):
+    """The memberships of a user in tenants."""
+
+    tag = "Users"
+
+    @route(
+        "GET",
+        "users/<email:email>/tenants",
+        Level.USER,
+        Scope.USERS_READ,
+        notes="as getUser; shows only memberships that the caller may see",
+        name="user-memberships",
+    )
+    @operation(
+        summary="A user's memberships, as far as the caller may see them",
+        responses={200: MembershipBody(many=True)},
+    )
+    def get_memberships(self, request: Request, email: str) -> Response:
+        require_readable(self.principal, email)
+        return Response(read_memberships(self.principal, email))
+
+    @route(
+        "PUT",
+        "users/<email:email>/tenants",
+        Level.USER,
+        Scope.USERS_WRITE,
+        notes="owners of the tenants named, for members of these; platform admins with a proof, who alone "
+        "add members, but not themselves",
+    )
+    @operation(
+        summary="Replace a user's memberships",
+        description="An owner replaces the entries of its own tenants; entries of other tenants stay.",
+        headers=[REASON],
+        body=MembershipBody(many=True),
+        responses={200: MembershipBody(many=True)},
+        examples=[_EXAMPLE],
+    )
+    def replace_memberships(self, request: Request, email: str) -> Response:
+        entries = membership_entries(self.body)
+        return Response(write_memberships(self.principal, email=email, entries=entries, append=False))
+
+    @route(
+        "PATCH", "users/<email:email>/tenants", Level.USER, Scope.USERS_WRITE, notes="as replaceMemberships"
+    )
+    @operation(
+        summary="Append to a user's memberships",
+        description="A tenant that the user belongs to already keeps its entry.",
+        headers=[REASON],
+        body=MembershipBody(many=True),
+        responses={200: MembershipBody(many=True)},
+        examples=[_EXAMPLE],
+    )
+    def append_memberships(self, request: Request, email: str) -> Response:
+        entries = membership_entries(self.body)
+        return Response(write_memberships(self.principal, email=email, entries=entries, append=True))

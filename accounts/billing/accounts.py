@@ -18,16 +18,15 @@ from django.db.models.functions import Coalesce
 from accounts.access.resources import owns_account
 from accounts.access.scopes import Scope
 from accounts.billing.domains import record_removal
-from accounts.billing.errors import InUse
 from accounts.diff import diff_documents, summarize_fields
-from accounts.documents import require_unchanged
-from accounts.history import append_revision
+from accounts.limits import Quota, use_quota
 from accounts.models import Account, Membership, User
 from accounts.models.billing import Plan
 from accounts.models.history import RevisionAction, RevisionKind
-from accounts.quotas import Quota, use_quota
-from accounts.readers import Author, SetAccountOwners, change_readers
-from accounts.tenants.errors import AccountNotFound
+from accounts.readers.grants import SetAccountOwners
+from accounts.readers.rule import Author, change_readers
+from accounts.revisions import append_revision, require_unchanged
+from accounts.tenants.errors import AccountNotFound, InUse
 from tenantadmin.lib.core.errors import Conflict, Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.rendering import require_etag, strong_etag
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
@@ -38,19 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from accounts.access.principal import Principal
-
-
-@dataclass(frozen=True, slots=True)
-class SentAccount:
-    """An account as a caller sent it, after its shape was checked. A member that was left out is None."""
-
-    name: str
-    owners: Sequence[str]
-    billing_email: str = ""
-    plan: str | None = None
-    account_id: UUID | None = None
-    created_at: dt.datetime | None = None
-    seq: int | None = None
 
 
 class AccountDocument(JsonStruct):
@@ -162,7 +148,7 @@ def write_account(
     *,
     account_id: UUID,
     document: Any,
-    parse: Callable[[Any], SentAccount],
+    parse: Callable[[Any], Mapping[str, Any]],
     author: Author,
     expected_etag: str | None = None,
 ) -> AccountState:
@@ -184,33 +170,34 @@ def write_account(
     sent = parse(document)
     require_unchanged(
         {
-            "accountId": (sent.account_id, stored.account_id),
-            "createdAt": (sent.created_at, stored.created_at),
+            "accountId": (sent.get("accountId"), stored.account_id),
+            "createdAt": (sent.get("createdAt"), stored.created_at),
         },
-        sent_seq=sent.seq,
+        sent_seq=sent.get("seq"),
         stored_seq=stored.seq,
     )
-    plan = stored.plan if sent.plan is None else sent.plan
+    plan = sent.get("plan", stored.plan)
+    name, billing_email, owners = sent["name"], sent.get("billingEmail", ""), sent["owners"]
     caller = author.principal
     if caller is not None and not caller.is_platform_admin:
         if plan != stored.plan:
             raise Forbidden("Only a platform admin changes the plan of an account.")
-        _require_owners(caller, stored, owners=set(sent.owners))
+        _require_owners(caller, stored, owners=set(owners))
     if caller is not None:
-        use_quota(Quota.DOCUMENTS, account_id, [sent.name, sent.billing_email, sent.owners])
+        use_quota(Quota.DOCUMENTS, account_id, [name, billing_email, owners])
     with transaction.atomic():
         moment = later_than(stored.modified_at)
         unchanged = Account.objects.live().filter(pk=account_id, seq=stored.seq)
         written = unchanged.update(
-            name=sent.name,
+            name=name,
             plan=plan,
-            billing_email=sent.billing_email,
+            billing_email=billing_email,
             seq=stored.seq + 1,
             modified_at=moment,
         )
         if not written:
             raise Conflict
-        users = _find_owners(sent.owners)
+        users = _find_owners(owners)
         account = Account.objects.get(pk=account_id)
         if {user.email for user in users} != set(stored.owners):
             change_readers(author, SetAccountOwners(account, users))

@@ -1,33 +1,108 @@
-"""Register, verify and delete the domains of accounts. Contract: domains."""
+"""Register, verify and delete the domains of accounts, by a challenge in the DNS. Contract: domains."""
 
 from __future__ import annotations
 
 import secrets
 from contextlib import suppress
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from uuid import UUID
 
+import dns.exception
+import dns.resolver
 import msgspec
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from accounts.billing.dns import (
-    CHALLENGE_LABEL,
-    ChallengeNotMet,
-    DomainChallenge,
-    require_challenge,
-    wait_for_challenge,
-)
-from accounts.billing.errors import DomainNotFound, InUse
 from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.models import Account, Domain, Fqdn, Tenant
 from accounts.models.events import EventKind
-from accounts.tenants.errors import AccountNotFound
-from tenantadmin.lib.core.errors import Forbidden, ValidationFailed
+from accounts.tenants.errors import AccountNotFound, DomainNotFound, InUse
+from tenantadmin.lib.core.errors import BadRequest, Forbidden, ValidationFailed
 from tenantadmin.lib.core.hosts import lies_in
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, now
+
+if TYPE_CHECKING:
+    from dns.rdtypes.ANY.TXT import TXT
+
+
+#: The label of the challenge's TXT record. It keeps the challenge apart from other TXT records.
+CHALLENGE_LABEL: Final = "_tenant-admin-challenge"
+
+
+class DomainChallenge(JsonStruct):
+    """The DNS record that proves control of the domain."""
+
+    type: Literal["TXT"]
+    name: str
+    value: str
+
+
+#: How long a request waits for the DNS. A worker waits longer.
+_MOMENT: Final = 1.0
+
+
+class ChallengeNotMet(BadRequest):
+    """The DNS does not hold the record, or did not answer."""
+
+
+class NotAnsweredYet(ChallengeNotMet):
+    """The DNS did not answer within a moment. A worker can wait for it."""
+
+
+def require_challenge(challenge: DomainChallenge) -> None:
+    """Check within a moment that the DNS has the TXT record of the challenge.
+
+    Raises:
+        ChallengeNotMet: the record is missing or different, or the DNS did not answer.
+        NotAnsweredYet
+    """
+    _check(challenge, seconds=min(settings.DNS_TIMEOUT_SECONDS, _MOMENT))
+
+
+def wait_for_challenge(challenge: DomainChallenge) -> None:
+    """Check as `require_challenge` does, in a worker, within ``DNS_TIMEOUT_SECONDS``.
+
+    Raises:
+        ChallengeNotMet
+    """
+    _check(challenge, seconds=settings.DNS_TIMEOUT_SECONDS)
+
+
+def _check(challenge: DomainChallenge, *, seconds: float) -> None:
+    try:
+        answer = _resolver(seconds).resolve(challenge.name, "TXT")
+    except (dns.resolver.NXDOMAIN, dns.resolver.NoAnswer) as error:
+        raise ChallengeNotMet(
+            f"The DNS has no TXT record '{challenge.name}'. Publish it with the value "
+            f"'{challenge.value}' and try again."
+        ) from error
+    except dns.exception.DNSException as error:
+        is_late = isinstance(error, dns.exception.Timeout) and seconds < settings.DNS_TIMEOUT_SECONDS
+        kind = NotAnsweredYet if is_late else ChallengeNotMet
+        raise kind(
+            f"The DNS did not answer for '{challenge.name}' ({type(error).__name__}). Try again later."
+        ) from error
+    texts = [_text(record) for record in answer]
+    if challenge.value not in texts:
+        raise ChallengeNotMet(
+            f"The TXT record '{challenge.name}' holds another value. It must be '{challenge.value}'."
+        )
+
+
+def _text(record: TXT) -> str:
+    return b"".join(record.strings).decode("utf-8", "replace")
+
+
+def _resolver(seconds: float) -> dns.resolver.Resolver:
+    resolver = dns.resolver.Resolver(configure=not settings.DNS_NAMESERVERS)
+    if settings.DNS_NAMESERVERS:
+        resolver.nameservers = list(settings.DNS_NAMESERVERS)
+        resolver.port = settings.DNS_PORT
+    resolver.lifetime = seconds
+    return resolver
+
 
 DomainState: TypeAlias = Literal["pending", "verified"]
 
@@ -173,11 +248,11 @@ def delete_domain(*, account_id: UUID, name: str, actor: str) -> None:
     with transaction.atomic():
         # Claims lock the account's domains too, so no claim can happen between the check and the deletion.
         domains = list(Domain.objects.select_for_update().filter(account=account_id).order_by("pk"))
-        domain = next((it for it in domains if it.name == name), None)
+        domain = next((row for row in domains if row.name == name), None)
         if domain is None:
             raise DomainNotFound
         if domain.verified_at is not None:
-            others = [it.name for it in domains if it.verified_at is not None and it.pk != domain.pk]
+            others = [row.name for row in domains if row.verified_at is not None and row.pk != domain.pk]
             carried = [
                 fqdn
                 for fqdn in _claimed_in(account_id, name)

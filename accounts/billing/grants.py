@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
@@ -11,39 +10,27 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.access.credentials import end_within
-from accounts.access.resources import owns_account, owns_tenant
+from accounts.access.resources import owns_account, owns_tenant, require_permitted
 from accounts.access.scopes import ACCOUNT_OWNER_SCOPES, GRANTABLE, PLATFORM_ADMIN_SCOPES, Scope
-from accounts.billing.errors import GrantNotFound
 from accounts.events import SYSTEM, record_event
 from accounts.limits import count_use
 from accounts.models import Account, PermissionGrant, Tenant, User
 from accounts.models.billing import GrantResource
 from accounts.models.events import EventKind
 from accounts.models.users import MembershipRole
-from accounts.permitted_domains import require_permitted
-from accounts.readers import Author, GiveGrant, change_readers, end_grant
+from accounts.readers.grants import GiveGrant, end_grant
+from accounts.readers.rule import Author, change_readers
+from accounts.tenants.errors import GrantNotFound
 from tenantadmin.lib.core.errors import Detail, Forbidden, ValidationFailed
 from tenantadmin.lib.core.structs import Email, JsonStruct, one_of
 from tenantadmin.lib.core.timestamps import Timestamp, now
 
 if TYPE_CHECKING:
-    import datetime as dt
-    from collections.abc import Collection, Iterator
+    from collections.abc import Iterator
 
     from django.db.models import QuerySet
 
     from accounts.access.principal import Principal
-
-
-@dataclass(frozen=True, slots=True)
-class NewGrant:
-    """A grant to create. ``expires_at`` is None for a grant without end."""
-
-    grantee: str
-    resource: str
-    resource_id: UUID
-    permissions: Collection[str]
-    expires_at: dt.datetime | None = None
 
 
 class PermissionGrantDocument(JsonStruct):
@@ -86,11 +73,11 @@ def list_grants(principal: Principal) -> Iterator[PermissionGrant]:
     return _visible(principal).order_by("-created_at", "pk").iterator(chunk_size=500)
 
 
-def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
+def create_grant(principal: Principal, grant: PermissionGrant, *, grantee: str) -> PermissionGrant:
     """Delegate permissions that the caller has itself. What a personal access token gives ends with it.
 
-    The grant is for an address. Only platform admins are told whether it is a user's; for others, a user
-    without a sign-in is made of an unknown one.
+    ``grant`` is not stored yet. It is for an address, ``grantee``. Only platform admins are told whether it
+    is a user's; for others, a user without a sign-in is made of an unknown one.
 
     Raises:
         Forbidden: the caller does not own the resource, does not have one of the permissions, or the domain
@@ -100,14 +87,14 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
         RateLimited: the caller has given too many in a short time.
         SecondFactorRequired, SecondAdminNeeded: as `change_readers`.
     """
-    _require_own_scopes(principal, new)
-    details = _check_grant(new)
+    _require_own_scopes(principal, grant)
+    details = _check_grant(grant)
     if principal.is_platform_admin:
-        if not User.objects.filter(email=new.grantee, is_active=True).exists():
-            unknown = Detail("/grantee", "unknown-user", f"There is no active user '{new.grantee}'.")
+        if not User.objects.filter(email=grantee, is_active=True).exists():
+            unknown = Detail("/grantee", "unknown-user", f"There is no active user '{grantee}'.")
             details.insert(0, unknown)
     else:
-        require_permitted(new.grantee)
+        require_permitted(grantee)
         count_use(limit=settings.INVITATION_LIMIT, kind="grant", key=principal.email)
     if details:
         raise ValidationFailed(details=details)
@@ -115,20 +102,13 @@ def create_grant(principal: Principal, new: NewGrant) -> PermissionGrant:
     with transaction.atomic():
         latest = None
         if pat_id is not None:
-            latest = end_within(new.expires_at, pat_id=pat_id, secret_number=number)
-        grantee, is_new = User.objects.lock_or_create(new.grantee)
+            latest = end_within(grant.expires_at, pat_id=pat_id, secret_number=number)
+        grant.grantee, is_new = User.objects.lock_or_create(grantee)
         if is_new:
             # The caller, who is told of its own events, must not be the actor.
-            record_event(EventKind.USER_CREATED, actor=SYSTEM, subject=grantee.email)
-        grant = PermissionGrant(
-            grantee=grantee,
-            resource=new.resource,
-            resource_id=new.resource_id,
-            permissions=sorted(set(new.permissions)),
-            granted_by_id=principal.rights.user_id,
-            expires_at=new.expires_at,
-            made_with_id=pat_id,
-        )
+            record_event(EventKind.USER_CREATED, actor=SYSTEM, subject=grantee)
+        grant.permissions = sorted(set(grant.permissions))
+        grant.granted_by_id, grant.made_with_id = principal.rights.user_id, pat_id
         change_readers(Author.of(principal), GiveGrant(grant, latest=latest))
     return grant
 
@@ -155,35 +135,35 @@ def revoke_grant(principal: Principal, grant_id: UUID) -> None:
     """
     grant = find_grant(principal, grant_id)
     given = grant.granted_by_id == principal.rights.user_id
-    if not given and not _owns(principal, resource=grant.resource, resource_id=grant.resource_id):
+    if not given and not _may_delegate(principal, resource=grant.resource, resource_id=grant.resource_id):
         raise Forbidden("Only the user who gave a grant or an owner of its resource may revoke it.")
     end_grant(grant, author=Author.of(principal))
 
 
-def _check_grant(new: NewGrant) -> list[Detail]:
+def _check_grant(grant: PermissionGrant) -> list[Detail]:
     details = []
-    if new.expires_at is not None and new.expires_at <= now():
+    if grant.expires_at is not None and grant.expires_at <= now():
         details.append(
             Detail("/expiresAt", "out-of-range", "The expiry is in the past. Give a time in the future.")
         )
-    model = Tenant if new.resource == GrantResource.TENANT else Account
-    if not model.objects.live().filter(pk=new.resource_id).exists():
-        details.append(Detail("/resourceId", "unknown-resource", f"There is no such {new.resource}."))
+    model = Tenant if grant.resource == GrantResource.TENANT else Account
+    if not model.objects.live().filter(pk=grant.resource_id).exists():
+        details.append(Detail("/resourceId", "unknown-resource", f"There is no such {grant.resource}."))
     return details
 
 
-def _require_own_scopes(principal: Principal, new: NewGrant) -> None:
-    if not _owns(principal, resource=new.resource, resource_id=new.resource_id):
-        raise Forbidden(f"Only an owner of the {new.resource} or a platform admin delegates rights on it.")
-    own = _own_scopes(principal, resource=new.resource, resource_id=new.resource_id) & GRANTABLE
-    beyond = sorted(set(new.permissions) - own)
+def _require_own_scopes(principal: Principal, grant: PermissionGrant) -> None:
+    if not _may_delegate(principal, resource=grant.resource, resource_id=grant.resource_id):
+        raise Forbidden(f"Only an owner of the {grant.resource} or a platform admin delegates rights on it.")
+    own = _own_scopes(principal, resource=grant.resource, resource_id=grant.resource_id) & GRANTABLE
+    beyond = sorted(set(grant.permissions) - own)
     if beyond:
-        on_tenant = new.resource == GrantResource.TENANT
+        on_tenant = grant.resource == GrantResource.TENANT
         where = "the tenant yourself" if on_tenant else "every tenant of the account"
         raise Forbidden(f"You do not hold '{beyond[0]}' on {where}.")
 
 
-def _owns(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
+def _may_delegate(principal: Principal, *, resource: str, resource_id: UUID) -> bool:
     """Return True if the token covers the resource and the caller owns it or is a platform admin."""
     if resource == GrantResource.ACCOUNT:
         claimed = principal.on_accounts.claimed.scopes_on(account_id=resource_id)

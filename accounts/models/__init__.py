@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from accounts.models.access_requests import AccessRequest
 from accounts.models.billing import Account, Domain, Fqdn, PermissionGrant
 from accounts.models.events import Event
 from accounts.models.history import Revision
-from accounts.models.invitations import Invitation, InvitationRefusal
 from accounts.models.mails import Mail
-from accounts.models.proposals import Proposal
-from accounts.models.signin import MagicLink
-from accounts.models.staff import AuditView, Snooze
+from accounts.models.pending import AccessRequest, Invitation, InvitationRefusal, Proposal
 from accounts.models.tenants import Tenant, TenantConfig
-from accounts.models.tokens import PersonalAccessToken, RefreshToken
-from accounts.models.users import Membership, User
+from accounts.models.tokens import MagicLink, PersonalAccessToken, RefreshToken
+from accounts.models.users import AuditView, Membership, Snooze, User
 
 __all__ = [
     "AccessRequest",

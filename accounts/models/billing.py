@@ -12,10 +12,9 @@ from django.db import models
 from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Upper
 
-from accounts.models.querysets import DeletableQuerySet, RevocableQuerySet
+from accounts.models.querysets import DeletableQuerySet, RevocableQuerySet, words_of
 from accounts.models.tokens import PersonalAccessToken
 from accounts.models.users import User
-from accounts.models.words import words_of
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from django.db import models
 from django.db.models.functions import Coalesce
 
-from accounts.document_text import label_of
+from accounts.diff import label_of
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _names(summary: Mapping[str, Any], verb: str) -> str:
     ids = summary.get("names", {}).get(verb, ())
     # Revisions of earlier releases have no labels.
     labels = summary.get("labels", {})
-    names = [f"“{labels[it]}”" if it in labels else it for it in ids]
+    names = [f"“{labels[key]}”" if key in labels else key for key in ids]
     count = summary[verb]
     more = f" and {count - len(names)} more" if count > len(names) else ""
     return ", ".join(names) + more if names else f"{count} rules"

@@ -1,11 +1,12 @@
-"""Conditions that several models share, as methods of their managers."""
+"""Conditions that several models share, as methods of their managers; the words that staff search by."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from django.contrib.postgres.search import SearchVector
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import CharField, F, Func, Q, Value
 
 from tenantadmin.lib.core.timestamps import now
 
@@ -71,3 +72,19 @@ class MembershipQuerySet(models.QuerySet[Row]):
         """Return the memberships of owners who may act as such: active users who are no guests."""
         owners = self.filter(role="owner", ends_at=None, user__is_active=True)
         return owners.exclude(user__role="guest")
+
+
+#: PostgreSQL takes a host name or an email as one word.
+_BETWEEN = ".-_@+"
+
+
+def words_of(field: str) -> SearchVector:
+    """Return the words of a field with names of any kind."""
+    apart = Func(
+        F(field),
+        Value(_BETWEEN),
+        Value(" " * len(_BETWEEN)),
+        function="translate",
+        output_field=CharField(),
+    )
+    return SearchVector(apart, config="simple")

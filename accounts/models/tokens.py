@@ -1,4 +1,4 @@
-"""Long-lived credentials. Only their SHA-256 is kept; the text is shown once."""
+"""Credentials: sessions, personal access tokens, one-time links. Only their SHA-256 is kept."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from typing import Self
+
 
 #: The name of tokens that the dashboard makes for itself (pats.js).
 OF_DASHBOARD: Final = "Dashboard, until sign-out"
@@ -85,7 +86,7 @@ class PersonalAccessToken(Credential):
     #: SHA-256 of the secret before the last rotation, and when it ends.
     previous_digest = models.BinaryField(max_length=32, null=True, unique=True, editable=False)
     previous_ends_at = models.DateTimeField(null=True, editable=False)
-    #: When the owner was told by mail that it ends (`accounts.ending_pats`).
+    #: When the owner was told by mail that it ends (`accounts.pats`).
     end_mailed_at = models.DateTimeField(null=True, editable=False)
     name = models.CharField(max_length=100)
     scopes = ArrayField(models.CharField(max_length=40))
@@ -143,3 +144,27 @@ class PersonalAccessToken(Credential):
                 fields=["session"], name="pat_of_session", condition=models.Q(session__isnull=False)
             ),
         )
+
+
+class MagicLink(models.Model):
+    """An emailed link, valid once and until it expires. Its email may not belong to a user yet."""
+
+    #: SHA-256 of the token's text.
+    digest = models.BinaryField(max_length=32, unique=True, editable=False)
+    email = models.EmailField(max_length=320, db_index=True)
+    #: Where signing in leads, unless verifying names another target.
+    return_to = models.CharField(max_length=4096)
+    created_at = models.DateTimeField(default=now, editable=False)
+    expires_at = models.DateTimeField(db_index=True)
+    used_at = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ("-created_at",)
+        indexes = (models.Index(fields=["-created_at", "-id"], name="magic_link_newest"),)
+
+    def __str__(self) -> str:
+        return f"link for {self.email}"
+
+    def is_open(self) -> bool:
+        """Return True if the link is neither used nor expired."""
+        return self.used_at is None and self.expires_at > now()

@@ -3,12 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 from rest_framework import serializers
 
 from accounts.access.scopes import GRANTABLE
-from accounts.billing.accounts import SentAccount
 from accounts.models.billing import GrantResource, Plan
 from accounts.serializers.fields import EmailField, FqdnField, NameField
 from tenantadmin.lib.http.serializers import (
@@ -50,22 +49,8 @@ class AccountBody(AccountCreate):
     modifiedAt = IgnoredField(required=False)
 
 
-def parse_account(document: Any) -> SentAccount:
-    """Return the change that a body of ``PUT`` asks for.
-
-    Raises:
-        ValidationFailed: the shape is invalid; each error names the place and how to correct it.
-    """
-    sent = validated(AccountBody, document)
-    return SentAccount(
-        name=sent["name"],
-        owners=sent["owners"],
-        billing_email=sent.get("billingEmail", ""),
-        plan=sent.get("plan"),
-        account_id=sent.get("accountId"),
-        created_at=sent.get("createdAt"),
-        seq=sent.get("seq"),
-    )
+#: What checks the shape of a body of ``PUT``, for `write_account`.
+parse_account = partial(validated, AccountBody)
 
 
 class DomainCreate(StrictSerializer):

@@ -6,7 +6,7 @@ from typing import Any
 
 from rest_framework import serializers
 
-from accounts.tenants.names import MAX_TENANT_NAME, normalize_tenant_name
+from accounts.tenants.names import MAX_NAME, normalize_name
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.hosts import normalize_fqdn
 from tenantadmin.lib.http.serializers import StrictCharField
@@ -29,11 +29,11 @@ class NameField(StrictCharField):
     """The name of a tenant or an account. The value is trimmed and NFC."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(max_length=4 * MAX_TENANT_NAME, trim_whitespace=False, **options)
+        super().__init__(max_length=4 * MAX_NAME, trim_whitespace=False, **options)
 
     def to_internal_value(self, data: Any) -> str:
         try:
-            return normalize_tenant_name(super().to_internal_value(data))
+            return normalize_name(super().to_internal_value(data))
         except ValueError as error:
             raise serializers.ValidationError(str(error), code="invalid-name") from error
 

@@ -1,18 +1,19 @@
-"""Query parameters of pages of changes and of differences. Contract: Change history."""
+"""Query parameters of pages of changes and events, and of differences. Contract: Change history, Events."""
 # ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 
 from typing import Any
 
-from accounts.history import MAX_COMMENT
+from accounts.models.events import EventKind
 from accounts.models.history import RevisionKind
-from accounts.revisions import DEFAULT_LIMIT, MAX_LIMIT
+from accounts.revisions import DEFAULT_LIMIT, MAX_COMMENT, MAX_LIMIT
 from tenantadmin.lib.http.serializers import (
     OneOfField,
     StrictCharField,
     StrictIntegerField,
     StrictSerializer,
+    StrictUuidField,
     TimestampField,
 )
 
@@ -49,3 +50,20 @@ class DiffParameters(StrictSerializer):
 
     def get_fields(self) -> dict[str, Any]:
         return {"from": StrictIntegerField(min_value=0), **super().get_fields()}
+
+
+class EventParameters(PageParameters):
+    """`from` and `to` limit the period."""
+
+    to = TimestampField(required=False, help_text="Inclusive.")
+    actor = StrictCharField(
+        required=False, max_length=320, help_text="Who did it: an email, or the name of a command."
+    )
+    subject = StrictCharField(
+        required=False, max_length=320, help_text="What it was done to: an email, a domain, a hash of terms."
+    )
+    kind = OneOfField(choices=EventKind.values, required=False)
+    tenant = StrictUuidField(required=False)
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": TimestampField(required=False, help_text="Inclusive."), **super().get_fields()}

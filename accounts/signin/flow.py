@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from django.conf import settings
 from django.db import transaction
 
 from accounts.access.assurance import Assurance, Way
@@ -20,13 +21,14 @@ from accounts.access.credentials import (
     marked,
     mint_for_sign_in,
 )
+from accounts.access.resources import require_permitted
 from accounts.billing.accounts import create_account
 from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from accounts.permitted_domains import require_permitted
-from accounts.readers import Author
+from accounts.readers.rule import Author
+from accounts.signin.redirects import resolve_redirect
 from accounts.tenants.lifecycle import create_tenant_with_address
 from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import Forbidden, Unauthorized
@@ -40,6 +42,14 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from accounts.access.credentials import IssuedToken
+
+
+def return_address(target: str) -> str:
+    """Return the address that a sign-in with the target ``target`` redirects to."""
+    return resolve_redirect(
+        target, dashboard_url=settings.DASHBOARD_URL, allowed=settings.ALLOWED_REDIRECT_HOSTS
+    )
+
 
 _FIRST_TENANT: Final = "Default"
 _MAX_NAME: Final = 100

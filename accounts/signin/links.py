@@ -14,21 +14,20 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts.access.credentials import digest_of, lock_sign_in
+from accounts.access.resources import require_permitted
 from accounts.events import record_event, sign_in_failures_recorded
 from accounts.limits import count_use
 from accounts.mailing import MailNotSent, send_mail
 from accounts.models import MagicLink
 from accounts.models.events import EventKind
-from accounts.permitted_domains import require_permitted
-from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in
+from accounts.signin.flow import Device, Identity, SignIn, complete_sign_in, return_address
 from accounts.signin.redirects import with_parameters
-from accounts.signin.settings import return_address
 from tenantadmin.lib.core.addresses import network_of
 from tenantadmin.lib.core.errors import ApiError, Unauthorized
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
-    from accounts.models.signin import MagicLink as Link
+    from accounts.models.tokens import MagicLink as Link
 
 #: Links are deleted this long after they expired.
 _RETENTION: Final = dt.timedelta(days=1)

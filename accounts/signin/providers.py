@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 import jwt
 import requests
-from allauth.socialaccount.adapter import get_adapter
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter, get_adapter
 from allauth.socialaccount.internal import jwtkit
+from allauth.socialaccount.models import SocialApp
 from allauth.socialaccount.providers.base import ProviderException
 from allauth.socialaccount.providers.google import views as google
 from allauth.socialaccount.providers.oauth2.client import OAuth2Error
@@ -26,13 +27,16 @@ from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.urls import reverse
 from msgspec import Meta
 
-from accounts.signin.flow import Identity, SignInFailed
-from accounts.signin.state import PendingSignIn, Purpose, save_pending
+from accounts.events import known_address, sign_in_failures_recorded
+from accounts.signin.flow import Device, Identity, SignIn, SignInFailed, complete_sign_in
+from accounts.signin.state import InvalidState, PendingSignIn, Purpose, save_pending, take_pending
+from tenantadmin.lib.core.emails import check_email
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+
 
 logger = logging.getLogger(__name__)
 #: Providers that use OpenID Connect and return the nonce in an ID token.
@@ -249,3 +253,87 @@ def _identity(provider: str, login: Any) -> Identity:
         subject=login.account.uid,
         display_name=name if isinstance(name, str) else "",
     )
+
+
+def take_sign_in(*, state: str, browser: str, provider: str | None) -> PendingSignIn:
+    """Return the started sign-in that ``state`` belongs to, and use it up.
+
+    ``provider`` is the one whose address was called, or None for the address that all of them may use.
+
+    Raises:
+        SignInFailed: the state is invalid, or of a sign-in at another provider.
+        RedisError: Redis does not answer.
+    """
+    with sign_in_failures_recorded(way=provider or ""):
+        try:
+            pending = take_pending(state, browser=browser)
+        except InvalidState as error:
+            raise SignInFailed(f"{error} Start again.", why=str(error)) from error
+        if provider not in {None, pending.provider}:
+            why = "The sign-in was begun at another identity provider."
+            raise SignInFailed(f"{why} Start again.", why=why)
+    return pending
+
+
+def prove_identity(request: HttpRequest, pending: PendingSignIn, *, refused: bool) -> Identity:
+    """Return who has signed in at the provider. ``refused`` is true if it sent an error instead of a code.
+
+    Raises:
+        SignInFailed: the provider refused or failed.
+    """
+    with sign_in_failures_recorded(way=pending.provider):
+        if refused:
+            why = "The identity provider refused."
+            raise SignInFailed(f"{why} Start again.", why=why)
+        return fetch_identity(request, pending)
+
+
+def finish_sign_in(request: HttpRequest, pending: PendingSignIn, *, refused: bool, device: Device) -> SignIn:
+    """Return the tokens of a sign-in.
+
+    Raises:
+        SignInFailed: the provider refused or failed, or the user of the address has another identity.
+        Forbidden: the email's domain may not sign in, or the user is deactivated.
+    """
+    identity = prove_identity(request, pending, refused=refused)
+    with sign_in_failures_recorded(known_address(identity.email), way=pending.provider):
+        return complete_sign_in(identity, device)
+
+
+class SettingsOnlyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]  # allauth is not typed
+    """Looks up applications by the names of `SIGNIN_PROVIDERS`; drops unusable addresses."""
+
+    def list_apps(
+        self,
+        request: HttpRequest | None,  # noqa: ARG002
+        provider: str | None = None,
+        client_id: str | None = None,
+    ) -> list[Any]:
+        return [
+            SocialApp(provider=kind, **app)
+            for kind, configuration in settings.SOCIALACCOUNT_PROVIDERS.items()
+            for app in configuration["APPS"]
+            if provider in {None, kind, app["provider_id"]} and client_id in {None, app["client_id"]}
+        ]
+
+    def get_provider(self, request: HttpRequest, provider: str, client_id: str | None = None) -> Any:
+        found = super().get_provider(request, provider, client_id)
+        addresses_of, fields_of = found.extract_email_addresses, found.extract_common_fields
+
+        def plain_addresses(data: Any) -> list[Any]:
+            return [address for address in addresses_of(data) if _is_usable(address.email)]
+
+        def plain_fields(data: Any) -> dict[str, Any]:
+            fields: dict[str, Any] = fields_of(data)
+            return fields if _is_usable(fields.get("email")) else {**fields, "email": None}
+
+        found.extract_email_addresses, found.extract_common_fields = plain_addresses, plain_fields
+        return found
+
+
+def _is_usable(email: object) -> bool:
+    try:
+        check_email(str(email))
+    except ValueError:
+        return False
+    return True

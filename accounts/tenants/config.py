@@ -9,19 +9,17 @@ from uuid import UUID
 from django.db import transaction
 
 from accounts.diff import diff_documents, equal_values, summarize_fields
-from accounts.documents import require_unchanged
 from accounts.events import record_event
-from accounts.history import append_revision
+from accounts.limits import Quota, limits_of, require_within, use_quota
 from accounts.models import Tenant, TenantConfig
 from accounts.models.billing import Plan
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import StaffApproval, tenant_name_key
-from accounts.quotas import Quota, use_quota
+from accounts.revisions import append_revision, require_unchanged
 from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import TenantNotFound, database_refusals
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, require_domains, require_few_held
-from accounts.tenants.plans import limits_of, require_within
 from accounts.tenants.stamps import stamp_tenant
 from tenantadmin.lib.core.errors import Conflict, Forbidden
 from tenantadmin.lib.core.rendering import require_etag, strong_etag

@@ -1,4 +1,4 @@
-"""Errors of tenant administration. Contract: Errors."""
+"""Errors of the administration of tenants and accounts. Contract: Errors."""
 
 from __future__ import annotations
 
@@ -67,3 +67,23 @@ def database_refusals() -> Iterator[None]:
         if isinstance(error.__cause__, DeadlockDetected):
             raise Conflict from error
         raise
+
+
+class InUse(ApiError):
+    """The object cannot be deleted because it is in use, or the name cannot be used because it is taken."""
+
+    status = 409
+    code = "conflict"
+    message = "Something else still depends on this."
+
+
+class DomainNotFound(NotFound):
+    message = "The account has no such domain."
+
+
+class GrantNotFound(NotFound):
+    message = "There is no such grant."
+
+
+class FqdnNotFound(NotFound):
+    message = "No tenant holds this FQDN."

@@ -1,4 +1,4 @@
-"""Claim and release the host names of tenants. Contract: FQDN lifecycle.
+"""Claim, release and look up the host names of tenants. Contract: FQDN lifecycle.
 
 Each name is one row: claimed while ``released_at`` is null, then a tombstone for `TOMBSTONE_LIFETIME`, then
 free. One SQL statement claims a name, so the database decides which of two concurrent claims wins.
@@ -7,22 +7,31 @@ free. One SQL statement claims a name, so the database decides which of two conc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Q
+from msgspec import Meta
 
+from accounts.access.scopes import Scope
+from accounts.limits import limits_of, require_within
 from accounts.models import Domain, Fqdn, Tenant
-from accounts.tenants.errors import FqdnConflict
-from accounts.tenants.plans import limits_of, require_within
+from accounts.tenants.errors import FqdnConflict, FqdnNotFound
 from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.hosts import lies_in
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import Timestamp, format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Collection, Sequence
-    from uuid import UUID
+    from collections.abc import Collection, Iterator, Sequence
+
+    from django.db.models import QuerySet
+
+    from accounts.access.principal import Principal
+
 
 #: How many names a tenant may hold for each FQDN of its plan, released ones that are not yet free included.
 HELD_PER_FQDN: Final = 3
@@ -89,7 +98,9 @@ def domain_findings(name: str, domains: Sequence[str]) -> list[tuple[str, str]]:
     """Return why an account with these verified domains may not use a name: code and message, at most one."""
     if any(lies_in(name, domain) for domain in domains):
         return []
-    shared = next((it for it in settings.PLATFORM_DOMAINS if lies_in(name, it) and name != it), None)
+    shared = next(
+        (domain for domain in settings.PLATFORM_DOMAINS if lies_in(name, domain) and name != domain), None
+    )
     if shared is None:
         message = (
             f"'{name}' is in no verified domain of the account. Verify its domain first, or choose a name "
@@ -174,3 +185,61 @@ def release_fqdns(*, tenant_id: UUID, names: Collection[str] | None, at: dt.date
     if names is not None:
         claims = claims.filter(name__in=names)
     return claims.update(released_at=at)
+
+
+FqdnState: TypeAlias = Literal["claimed", "tombstoned"]
+
+
+class FqdnDocument(JsonStruct):
+    """The tenant that a host name belongs to."""
+
+    fqdn: str
+    tenant_id: UUID
+    state: FqdnState
+    until: Annotated[Timestamp | None, Meta(description="When a tombstone frees the name.")] = None
+
+
+def fqdn_document(fqdn: Fqdn) -> FqdnDocument:
+    """Return the contract's Fqdn."""
+    freed_at = None if fqdn.released_at is None else fqdn.released_at + settings.TOMBSTONE_LIFETIME
+    return FqdnDocument(
+        fqdn=fqdn.name,
+        tenant_id=fqdn.tenant_id,
+        state="claimed" if freed_at is None else "tombstoned",
+        until=None if freed_at is None else format_timestamp(freed_at),
+    )
+
+
+def list_fqdns(principal: Principal, *, tenant_id: UUID | None) -> Iterator[str]:
+    """Yield the host names of the tenants of the caller's accounts, sorted, in bounded memory."""
+    held = _held_fqdns(principal)
+    if tenant_id is not None:
+        held = held.filter(tenant_id=tenant_id)
+    return held.order_by("name").values_list("name", flat=True).iterator(chunk_size=2000)
+
+
+def read_fqdn(principal: Principal, name: str) -> Fqdn:
+    """Return the row of a host name that a tenant holds.
+
+    Raises:
+        FqdnNotFound: no tenant holds it, or the caller may not read the tenant's account.
+    """
+    fqdn = _held_fqdns(principal).filter(name=name).first()
+    if fqdn is None:
+        raise FqdnNotFound
+    return fqdn
+
+
+def remove_old_fqdns() -> int:
+    """Remove the tombstones of host names that are free again; return how many."""
+    removed, _ = Fqdn.objects.filter(released_at__lte=now() - settings.TOMBSTONE_LIFETIME).delete()
+    return removed
+
+
+def _held_fqdns(principal: Principal) -> QuerySet[Fqdn]:
+    is_held = Q(released_at__isnull=True) | Q(released_at__gt=now() - settings.TOMBSTONE_LIFETIME)
+    held = Fqdn.objects.filter(is_held)
+    if Scope.CONFIG_READ in principal.on_accounts.everywhere:
+        return held
+    of_accounts = principal.on_accounts.as_q(Scope.CONFIG_READ, account="account_id")
+    return held.filter(tenant_id__in=Tenant.objects.filter(of_accounts).values("pk"))

@@ -1,4 +1,4 @@
-"""Create, delete and restore tenants. Contract: Tenants and configuration, States and transitions (Tenant).
+"""Create, delete and restore tenants, and earlier configurations. Contract: Tenants, Restore rules.
 
 ``POST /config/tenants``, the first sign-in and commands all use `create_tenant`.
 """
@@ -13,35 +13,39 @@ from django.db import transaction
 
 from accounts.diff import diff_documents, summarize_fields
 from accounts.events import SYSTEM, record_event
-from accounts.history import append_revision
+from accounts.limits import limits_of, require_within
 from accounts.models import Account, Tenant, TenantConfig, User
 from accounts.models.events import EventKind
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import MembershipRole
-from accounts.readers import Author, RemoveTenants, SetMembership, change_readers
-from accounts.revisions import DocumentHistory, read_last_document
-from accounts.tenants.config import ConfigState, complete_config, read_config
+from accounts.readers.grants import RemoveTenants
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
+from accounts.revisions import DocumentHistory, append_revision, read_last_document, read_revision
+from accounts.tenants.config import ConfigState, SentConfig, complete_config, read_config, write_config
 from accounts.tenants.documents import tenant_documents
 from accounts.tenants.errors import (
     AccountNotFound,
     FqdnConflict,
+    TenantNameConflict,
     TenantNotDeleted,
     TenantNotFound,
     database_refusals,
 )
-from accounts.tenants.first_address import draw_name
 from accounts.tenants.fqdns import FqdnChange, apply_fqdns, release_fqdns, require_domains, require_few_held
-from accounts.tenants.plans import limits_of, require_within
+from accounts.tenants.names import draw_name
 from accounts.tenants.stamps import new_stamp, stamp_tenant
+from tenantadmin.lib.core.errors import Detail, ValidationFailed
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 
 if TYPE_CHECKING:
     import datetime as dt
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from uuid import UUID
 
     from accounts.access.principal import Principal
+
 
 #: How often an address is drawn for a new tenant, where others have the drawn one.
 _ADDRESS_DRAWS: Final = 5
@@ -269,3 +273,55 @@ def remove_old_tombstones() -> int:
         old = list(rows.values_list("pk", flat=True)[:1000])
         change_readers(Author(SYSTEM), RemoveTenants(old))
     return len(old)
+
+
+def revision_document(history: DocumentHistory, seq: int) -> dict[str, Any]:
+    """Return the document of a revision to restore.
+
+    Raises:
+        RevisionNotFound: there is no such revision.
+        TenantNotFound: the revision records the deletion of the tenant.
+    """
+    stored: dict[str, Any] | None = read_revision(history, seq).document
+    if stored is None:
+        raise TenantNotFound
+    return stored
+
+
+def restore_config(
+    *,
+    tenant_id: UUID,
+    seq: int,
+    parse: Callable[[Any], SentConfig],
+    actor: str,
+    by_owner: bool = False,
+    expected_etag: str | None = None,
+    comment: str = "",
+) -> ConfigState:
+    """Write an earlier configuration again, with the checks of a new write. Arguments: see `write_config`.
+
+    Raises:
+        RevisionNotFound: there is no such revision.
+        Forbidden: ``access`` changes, and not by an owner.
+        TenantNotFound: the tenant does not exist or is deleted, or the revision records its deletion.
+        ValidationFailed: the configuration is not valid any more, or another tenant has its FQDN or name.
+        PlanLimitExceeded: it has more FQDNs than the plan allows now.
+        Conflict: the configuration changed during the restore.
+    """
+    document = revision_document(DocumentHistory(RevisionKind.CONFIG, tenant_id), seq)
+    try:
+        return write_config(
+            tenant_id=tenant_id,
+            document=document,
+            parse=parse,
+            actor=actor,
+            by_owner=by_owner,
+            restored_from=seq,
+            expected_etag=expected_etag,
+            comment=comment,
+        )
+    except (FqdnConflict, TenantNameConflict) as error:
+        raise ValidationFailed(
+            f"Revision {seq} cannot be restored: {error.text}",
+            details=error.details or [Detail("/tenantName", "tenant-name-conflict", error.text)],
+        ) from error

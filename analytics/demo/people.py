@@ -13,12 +13,11 @@ from accounts.billing.accounts import create_account
 from accounts.models import Account, Tenant, User
 from accounts.models.tenants import tenant_name_key
 from accounts.models.users import PrimaryRole
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.tenants.lifecycle import create_tenant
 from analytics.demo.profile import Profile
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
-from tosapp.active import active_terms
-from tosapp.publishing import publish
+from tosapp.publishing import active_terms, publish
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,10 +15,9 @@ from django.db.models import Exists, OuterRef
 from msgspec import Meta
 
 from accounts.events import record_event
-from accounts.limits import count_use
+from accounts.limits import Quota, count_use, use_quota
 from accounts.models import Tenant
 from accounts.models.events import EventKind
-from accounts.quotas import Quota, use_quota
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun

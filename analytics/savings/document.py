@@ -105,7 +105,7 @@ class Savings(JsonStruct):
     """Billed time and busy time, with and without the cache."""
 
     currency: str | None
-    pricing: list[Annotated[dict[str, Any], sent_as("accounts.serializers.pricing.Price")]]
+    pricing: list[Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Price")]]
     window: SavingsWindow
     total: SavingsTotal
     text: SavingsText

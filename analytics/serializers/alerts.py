@@ -10,7 +10,7 @@ from django.conf import settings
 from rest_framework import serializers
 
 from accounts.serializers.fields import EmailField
-from accounts.serializers.pats import Rotation
+from accounts.serializers.users import Rotation
 from analytics.alerts.kinds import TENANT_KINDS
 from analytics.alerts.storing import MAX_CHANNELS
 from tenantadmin.lib.core.outgoing import MAX_URL, check_url, parse_exceptions

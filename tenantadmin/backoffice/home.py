@@ -5,28 +5,36 @@ from __future__ import annotations
 import datetime as dt
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
+from django.contrib import messages
 from django.core.cache import cache
 from django.db.models import Exists, F, OuterRef, Sum
+from django.http import HttpResponseRedirect
+from django.urls import reverse
 
+from accounts.admin.base import PART, StaffPage
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
 from analytics.digest.verdict.judging import find_open
 from analytics.digest.verdict.restores import tell_restores
 from analytics.models import Build, DayRollup, TenantHealth
-from tenantadmin.backoffice.acts import tell_revision
-from tenantadmin.backoffice.put_away import read_put_away
+from tenantadmin.backoffice.audit.page import describe_revision
+from tenantadmin.backoffice.snoozes import acknowledge, bring_back, read_snoozed, snooze
 from tenantadmin.lib.core.timestamps import now
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from uuid import UUID
 
+    from django.http import HttpRequest, HttpResponse
+
+    from accounts.admin.base import Trail
     from accounts.models import User
     from analytics.digest.verdict.sentences import VerdictSentence
-    from tenantadmin.backoffice.put_away import PutAway
+    from tenantadmin.backoffice.snoozes import SnoozedRow
+
 
 _ROWS: Final = 10
 #: Of so many tenants with findings, those are shown whose findings are still open.
@@ -62,7 +70,7 @@ class Home:
     #: What restored the rules of a tenant in ``drops``, in the last week.
     restored: Mapping[UUID, str]
     #: The rows that the reader does not want to see now.
-    put_away: Sequence[PutAway]
+    snoozed: Sequence[SnoozedRow]
 
     @property
     def calm(self) -> Sequence[str]:
@@ -91,9 +99,9 @@ def read_home(user: User) -> Home:
     """
     at = now()
     today = at.date()
-    put_away = read_put_away(user)
+    snoozed = read_snoozed(user)
     hidden: defaultdict[str, list[str]] = defaultdict(list)
-    for row in put_away:
+    for row in snoozed:
         hidden[row.panel].append(row.subject)
     # Logs and builds outlive their tenant.
     is_live = Exists(Tenant.objects.live().filter(pk=OuterRef("tenant_id")))
@@ -137,11 +145,11 @@ def read_home(user: User) -> Home:
         quarantined=quarantined,
         failed=failed,
         changes=changes,
-        told={change.pk: tell_revision(change) for change in changes},
+        told={change.pk: describe_revision(change) for change in changes},
         domains=domains,
         names=names,
         restored=tell_restores(drops, since=at - _RESTORED_FOR),
-        put_away=put_away,
+        snoozed=snoozed,
     )
 
 
@@ -191,12 +199,12 @@ class Totals:
 
     def _span(self, first: int, last: int) -> Span:
         ages = range(last, first + 1)
-        days = [it for it in self.days if (self.today - it.day).days in ages and it.requests]
+        days = [day for day in self.days if (self.today - day.day).days in ages and day.requests]
         return Span(
             len(days),
-            sum(it.requests for it in days),
-            sum(it.hits for it in days),
-            sum(it.warehouse_ms for it in days),
+            sum(day.requests for day in days),
+            sum(day.hits for day in days),
+            sum(day.warehouse_ms for day in days),
         )
 
     @property
@@ -217,7 +225,7 @@ class Totals:
     @property
     def spark(self) -> str:
         """The hit rate of each day as the points of a line, 100 wide and 30 high."""
-        logged = [it.hits / it.requests for it in self.days if it.requests]
+        logged = [day.hits / day.requests for day in self.days if day.requests]
         step = 100 / max(1, len(logged) - 1)
         return " ".join(f"{step * place:.1f},{30 - 30 * rate:.1f}" for place, rate in enumerate(logged))
 
@@ -248,7 +256,8 @@ def _sum_up(today: dt.date) -> list[DaySums]:
         .annotate(sums_hits=Sum("hits"), sums_misses=Sum("misses"), sums_ms=Sum("warehouse_ms"))
     )
     return [
-        DaySums(it["day"], it["sums_hits"] or 0, it["sums_misses"] or 0, it["sums_ms"] or 0) for it in days
+        DaySums(row["day"], row["sums_hits"] or 0, row["sums_misses"] or 0, row["sums_ms"] or 0)
+        for row in days
     ]
 
 
@@ -270,7 +279,7 @@ def find_without_owner() -> WithoutOwner:
     return WithoutOwner(
         tenants=tenants,
         accounts=list(Account.objects.live().filter(~Exists(account_owners)).order_by("pk")[:_ROWS]),
-        invited={it.tenant_id: it for it in invitations.order_by("created_at")},
+        invited={invitation.tenant_id: invitation for invitation in invitations.order_by("created_at")},
     )
 
 
@@ -282,3 +291,36 @@ def tenant_names(ids: Iterable[UUID]) -> Mapping[UUID, str]:
 def account_names(ids: Iterable[UUID]) -> Mapping[UUID, str]:
     """Return the names of accounts by their ids, in one query."""
     return dict(Account.objects.filter(pk__in=set(ids)).values_list("pk", "name"))
+
+
+class HomePage(StaffPage):
+    """Everything that needs attention now."""
+
+    title = "Home"
+    template_name = "backoffice/home.html"
+    parts: ClassVar[Mapping[str, str]] = {
+        "totals": "backoffice/totals.html",
+        "without-owner": "backoffice/without_owner.html",
+    }
+
+    def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) == "totals":
+            return {"totals": read_totals()}
+        if self.request.GET.get(PART) == "without-owner":
+            return {"found": find_without_owner()}
+        return {"home": read_home(self.user)}
+
+    def post(self, request: HttpRequest, **_: Any) -> HttpResponse:
+        """Put a row away for the reader, or bring one back, or all."""
+        if "snooze" in request.POST:
+            snooze(self.user, request.POST["snooze"])
+            messages.success(request, "You do not see this row for 7 days. Others still do.")
+        elif "acknowledge" in request.POST:
+            acknowledge(self.user, request.POST["acknowledge"])
+            messages.success(request, "You do not see this row until it changes. Others still do.")
+        else:
+            bring_back(self.user, request.POST.get("back") or None)
+        return HttpResponseRedirect(reverse("admin:index"))
+
+    def trail(self) -> Trail:
+        return []

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import django
 from django.conf import settings
 from django.db import connection
 
+from accounts.admin.base import PART, StaffPage
 from analytics.service_state import LongJobs, beat_age, count_running_builds, find_long_jobs
 from logs.pending import PendingState, pending_state
 from logs.sql.sandbox import missing_restrictions
 from tenantadmin.backoffice.home import tenant_names
 from tenantadmin.lib.core.probes import Probes
-from tenantadmin.lib.core.queues import QueueState, find_workers, read_queues
+from tenantadmin.lib.core.queues import QUEUES, QueueState, find_workers, read_queues
 from tenantadmin.lib.core.version import service_version
 from tenantadmin.lib.http import health
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from uuid import UUID
+
 
 #: Beat runs a job every ten seconds.
 _LONGEST_BEAT: Final = 60.0
@@ -97,3 +99,16 @@ def read_servers() -> Servers:
     found = {name: None if answer is None else answer.value for name, answer in _broker.ask().items()}
     missing = () if settings.SQL_OPTIONS.service_url else missing_restrictions()
     return Servers(answers, found["queues"], found["workers"], found["beat"], missing)
+
+
+class SystemPage(StaffPage):
+    """Queue and job state from the database. Server checks load in a second request."""
+
+    title = "System"
+    template_name = "backoffice/system.html"
+    parts: ClassVar[Mapping[str, str]] = {"servers": "backoffice/system_servers.html"}
+
+    def read(self) -> Mapping[str, Any]:
+        if self.request.GET.get(PART) == "servers":
+            return {"servers": read_servers()}
+        return {"work": read_work(), "names": SERVERS, "queues": QUEUES}

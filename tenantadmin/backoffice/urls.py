@@ -5,14 +5,15 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from tenantadmin.backoffice.pages import audit, home, palette, system, tenant
+from tenantadmin.backoffice import finding, home, system, tenant
+from tenantadmin.backoffice.audit import page
 
 urlpatterns = [
     home.HomePage.at("", "index"),
     path("records/", admin.site.admin_view(admin.site.index), name="all_records"),
-    path("search/", admin.site.admin_view(palette.palette), name="search"),
+    path("search/", admin.site.admin_view(finding.palette), name="search"),
     system.SystemPage.at("system/", "system"),
-    audit.AuditListPage.at("audit/", "audit"),
+    page.AuditListPage.at("audit/", "audit"),
     tenant.TenantHomePage.at("tenants/<uuid:tenant>/", "tenant"),
     path("", include("accounts.admin.urls")),
     path("", include("tosapp.admin.urls")),

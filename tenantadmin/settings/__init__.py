@@ -224,7 +224,7 @@ JWT_AUDIENCE = "tenant-admin"
 SIMPLE_JWT = {"TOKEN_TYPE_CLAIM": "typ", "USER_ID_CLAIM": "sub", "ALGORITHM": "ES256"}
 #: A function of the user. If it returns True, a new token has the claim ``tos_required``.
 TOS_REQUIRED_CHECK = "tosapp.acknowledgements.must_acknowledge"
-SOCIALACCOUNT_ADAPTER = "accounts.signin.adapter.SettingsOnlyAdapter"
+SOCIALACCOUNT_ADAPTER = "accounts.signin.providers.SettingsOnlyAdapter"
 SOCIALACCOUNT_REQUESTS_TIMEOUT = 10
 # The API uses allauth's providers, the admin site also its login stages and second factors.
 ACCOUNT_ADAPTER = "accounts.signin.staff.adapters.StaffAccountAdapter"
@@ -329,7 +329,7 @@ CORS_EXPOSE_HEADERS = [
 TENANT_DOCUMENTS = ["rules.ruleset.RulesetDocument"]
 #: A function of the id of a tenant. It returns how the log spells the names of tables.
 LOGGED_TABLES = "logs.table_names.spelled_tables"
-#: The limits of each plan (`accounts.tenants.plans`). None: no limit.
+#: The limits of each plan (`accounts.limits`). None: no limit.
 PLAN_LIMITS: dict[str, dict[str, int | None]] = {
     plan: {
         **limits,
@@ -343,7 +343,7 @@ PLAN_LIMITS: dict[str, dict[str, int | None]] = {
         ("enterprise", 100, {"tenants": None, "fqdns": None, "rules": None}),
     )
 }
-#: Bytes of events a day that belong to no tenant, of one client network (`accounts.quotas`).
+#: Bytes of events a day that belong to no tenant, of one client network (`accounts.limits`).
 NETWORK_STORED_BYTES = 20 << 20
 #: How many drafts of its rules a tenant may have at a time.
 MAX_RULE_DRAFTS = 25

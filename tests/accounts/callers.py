@@ -22,7 +22,6 @@ def claims(*scopes: Scope, **changes: Any) -> Claims:
         subject="ada@example.org",
         token_id="x",
         expires_at=0,
-        minted_at=0,
         role="user",
         scopes=frozenset(scopes),
         tenants=frozenset(),

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core import mail
 
-from accounts.access_requests import approve_for_owners, request_access, withdraw_requests_of
-from accounts.admin.revoking import offboard, set_member
-from accounts.limited_access import LastingMember, take_access
+from accounts.admin.offboarding import offboard
+from accounts.admin.people import set_member
+from accounts.limited_access import (
+    LastingMember,
+    approve_for_owners,
+    request_access,
+    take_access,
+    withdraw_requests_of,
+)
 from accounts.models import AccessRequest, Event, Membership, Tenant, User
 from accounts.models.users import MembershipRole
-from accounts.readers import ApprovalNeeded, Author
+from accounts.readers.memberships import ApprovalNeeded
+from accounts.readers.rule import Author
 from accounts.tasks import remove_old_invitations
 from accounts.tenants.lifecycle import delete_tenant
 from tenantadmin.lib.core.errors import ApiError, Forbidden
@@ -161,7 +168,7 @@ class TestAsking:
         ends = ends_at(sue, world.tenant)
         assert ends is not None
         assert dt.timedelta(0) <= ends - begun - dt.timedelta(hours=2) < dt.timedelta(minutes=1)
-        assert [(it.to, it.subject) for it in mail.outbox[1:]] == [
+        assert [(message.to, message.subject) for message in mail.outbox[1:]] == [
             (["owner@example.org"], "sue@example.org has access to “Warehouse”"),
             (["sue@example.org"], "Your access to “Warehouse” is approved"),
         ]
@@ -169,7 +176,7 @@ class TestAsking:
         events = Event.objects.filter(tenant_id=world.tenant.pk, subject="sue@example.org").order_by(
             "at", "id"
         )
-        assert [(it.kind, it.actor, it.reason) for it in events] == [
+        assert [(event.kind, event.actor, event.reason) for event in events] == [
             ("access.requested", "sue@example.org", "ticket 7"),
             ("access.approved", "owner@example.org", "ticket 7"),
             ("membership.added", "owner@example.org", "ticket 7"),
@@ -187,7 +194,7 @@ class TestAsking:
         with sending():
             declined = owner.post(answer(request, "decline")).json()
         assert (declined["state"], declined["decidedBy"]) == ("declined", "owner@example.org")
-        assert [(it.to, it.subject) for it in mail.outbox] == [
+        assert [(message.to, message.subject) for message in mail.outbox] == [
             (["sue@example.org"], "Your access to “Warehouse” is declined")
         ]
         assert "approved" not in mail.outbox[0].body
@@ -234,7 +241,7 @@ class TestAsking:
             for how in ("approve", "decline"):
                 refused = owner.post(answer(request, how))
                 assert (refused.status_code, refused.json()["error"]) == (409, "conflict")
-        states = [it["state"] for it in owner.get(requests_of(world.tenant)).json()["requests"]]
+        states = [item["state"] for item in owner.get(requests_of(world.tenant)).json()["requests"]]
         assert sorted(states) == ["approved", "expired", "withdrawn", "withdrawn"]
 
     def test_a_user_who_is_no_longer_staff_gets_nothing(
@@ -389,8 +396,8 @@ class TestAtOnce:
             for _ in range(self.ROUNDS):
                 Membership.objects.filter(user=sue).delete()
                 request = ask(sue, world.tenant)
-                calls = [partial(owner.post, answer(request, it)) for it in ("approve", how, "approve")]
-                statuses = [it.status_code for it in at_once(calls)]
+                calls = [partial(owner.post, answer(request, verb)) for verb in ("approve", how, "approve")]
+                statuses = [answer.status_code for answer in at_once(calls)]
                 assert sorted(statuses) == [200, 409, 409]
                 request.refresh_from_db()
                 given = Membership.objects.filter(user=sue).exists()

@@ -17,7 +17,7 @@ from accounts.access.rights import clear_principal_cache
 from accounts.limited_access import take_access
 from accounts.models import Event, Membership, RefreshToken, User
 from tests import factories
-from tests.admin.second_factor import add_totp, by_password, code_of
+from tests.admin.staff import add_totp, by_password, code_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
@@ -224,7 +224,9 @@ class TestSteppingUp:
         client.post("/admin/account/second-factor/authenticate/", {"code": code_of(secret)})
         session = client.session
         records = session["account_authentication_methods"]
-        session["account_authentication_methods"] = [{**it, "at": it["at"] - 901} for it in records]
+        session["account_authentication_methods"] = [
+            {**record, "at": record["at"] - 901} for record in records
+        ]
         session.save()
         answer = client.get("/auth/step-up?redirect=/")
         page = urlsplit(answer["Location"])

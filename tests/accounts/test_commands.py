@@ -5,20 +5,27 @@ from __future__ import annotations
 import datetime as dt
 import io
 import json
+import uuid
+from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from allauth.mfa.models import Authenticator
 from django.core.management import CommandError, call_command
 
-from accounts.access.credentials import exchange_pat
-from accounts.models import PersonalAccessToken, User
+from accounts.access.credentials import create_pat, create_refresh_token, exchange_pat
+from accounts.access.scopes import Scope
+from accounts.management.arguments import tenant_id
+from accounts.models import Event, PersonalAccessToken, RefreshToken, Tenant, User
 from accounts.signin.flow import Device, Identity, complete_sign_in
+from accounts.tenants.lifecycle import remove_old_tombstones
 from tenantadmin.lib.core.timestamps import now
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
     from tests import factories
+    from tests.factories import World
+
 
 pytestmark = pytest.mark.django_db
 
@@ -180,3 +187,82 @@ class TestCreatePat:
         with pytest.raises(CommandError, match=message):
             run("create_pat", *arguments)
         assert not PersonalAccessToken.objects.exists()
+
+
+def run_tokens(*arguments: str) -> list[list[str]]:
+    out = io.StringIO()
+    call_command("tokens", *arguments, stdout=out)
+    return [line.split("\t") for line in out.getvalue().splitlines()]
+
+
+def test_active_tokens_and_sessions_are_listed_without_their_text(world: World) -> None:
+    pat, text = create_pat(
+        owner=world.member, name="cube\x1b[2J", scopes=[Scope.CONFIG_READ], tenants=[str(world.tenant.pk)]
+    )
+    revoked, _ = create_pat(owner=world.member, name="old", scopes=[Scope.CONFIG_READ])
+    run_tokens("revoke", str(revoked.pk))
+    session, _ = create_refresh_token(user=world.owner, provider="google", address="10.0.0.1")
+
+    lines = run_tokens("list")
+    (token,) = (line for line in lines if line[0] == "token")
+    assert token[1:4] == [str(pat.pk), f"{pat.prefix}…", world.member.email]
+    assert "\x1b" not in token[4]
+    assert token[5:8] == ["config:read", str(world.tenant.pk), "used never"]
+    assert text not in str(lines)
+    (own,) = run_tokens("list", "--user", world.owner.email.upper())
+    assert own[:6] == [
+        *("session", str(session.pk), f"{session.prefix}…"),
+        *(world.owner.email, "google", "10.0.0.1"),
+    ]
+
+
+def test_a_token_and_a_session_end_with_an_event(world: World) -> None:
+    pat, _ = create_pat(owner=world.member, name="x", scopes=[Scope.CONFIG_READ])
+    session, _ = create_refresh_token(user=world.member)
+    for action, row in (("revoke", pat), ("end", session)):
+        assert run_tokens(action, str(row.pk)) == [["It has ended."]]
+        with pytest.raises(CommandError, match="no active one"):
+            run_tokens(action, str(row.pk))
+    assert not PersonalAccessToken.objects.filter(revoked_at=None, pk=pat.pk).exists()
+    assert not RefreshToken.objects.filter(revoked_at=None, pk=session.pk).exists()
+    kinds = Event.objects.filter(actor="manage.py tokens").values_list("kind", flat=True)
+    assert set(kinds) == {"pat.revoked", "session.ended"}
+
+
+def test_a_user_is_signed_out_everywhere(world: World) -> None:
+    epoch = world.member.epoch
+    create_refresh_token(user=world.member)
+    assert run_tokens("end-all", world.member.email) == [[f"1 sessions of {world.member.email} ended."]]
+    world.member.refresh_from_db()
+    assert world.member.epoch != epoch
+    with pytest.raises(CommandError, match="There is no user"):
+        run_tokens("end-all", "unknown@example.org")
+
+
+UNKNOWN = uuid.UUID("11111111-2222-4333-8444-555555555555")
+
+
+def test_a_tenant_is_known_as_long_as_its_history_stands(world: World, settings: Any) -> None:
+    tenant = world.tenant.pk
+    assert tenant_id(str(tenant)) == tenant
+
+    Tenant.objects.filter(pk=tenant).update(deleted_at=now() - 2 * settings.TOMBSTONE_LIFETIME)
+    assert tenant_id(str(tenant)) == tenant
+
+    assert remove_old_tombstones() == 1
+    assert tenant_id(str(tenant)) == tenant
+
+
+@pytest.mark.django_db
+def test_an_unknown_tenant_is_none() -> None:
+    with pytest.raises(ArgumentTypeError, match=f"^There is no tenant {UNKNOWN}.$"):
+        tenant_id(str(UNKNOWN))
+    with pytest.raises(ArgumentTypeError, match=r"^'x\\x1b' is no tenant's id, which is a UUID.$"):
+        tenant_id("x\x1b")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("command", [["import_logs", "."], ["sql", "SELECT 1"], ["rebuild"]])
+def test_every_command_refuses_it(command: list[str]) -> None:
+    with pytest.raises(CommandError, match=f"argument --tenant: There is no tenant {UNKNOWN}."):
+        call_command(*command, f"--tenant={UNKNOWN}")

@@ -259,21 +259,6 @@ def test_names_in_a_verified_domain_of_the_account_may_be_assigned(
     assert outside.json()["details"][0]["code"] == "fqdn-outside-domains"
 
 
-def test_members_read_and_only_admins_and_owners_write(
-    address: str, stored: dict[str, Any], world: factories.World
-) -> None:
-    del stored["seq"]
-    expected = [
-        (world.member, 200, 403),
-        (world.tenant_admin, 200, 200),
-        (world.platform_admin, 200, 200),
-        (world.stranger, 403, 403),
-    ]
-    for user, read, written in expected:
-        client = ApiClient(factories.sign_in(user))
-        assert (client.get(address).status_code, client.put(address, stored).status_code) == (read, written)
-
-
 @pytest.mark.parametrize(
     "secret",
     [

@@ -11,9 +11,9 @@ from celery.exceptions import Retry
 from dnslib import QTYPE, RR, TXT, DNSRecord
 from dnslib.server import BaseResolver, DNSServer
 
-from accounts.billing.fqdns import remove_old_fqdns
 from accounts.models import Domain, Event, Fqdn
 from accounts.tasks import check_domain
+from accounts.tenants.fqdns import remove_old_fqdns
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
 from tests.accounts.support import configure
@@ -132,9 +132,9 @@ def test_a_worker_waits_for_a_slow_name_server(
     challenge = owner.post(address, {"domain": "example.org"}).json()["challenge"]
     zone.records[challenge["name"]] = [challenge["value"]]
     zone.seconds = 0.5
-    monkeypatch.setattr("accounts.billing.dns._MOMENT", 0.1)
+    monkeypatch.setattr("accounts.billing.domains._MOMENT", 0.1)
     sent: list[tuple[Any, ...]] = []
-    monkeypatch.setattr("accounts.api.domains.check_domain.delay", lambda *given: sent.append(given))
+    monkeypatch.setattr("accounts.api.accounts.check_domain.delay", lambda *given: sent.append(given))
     answer = owner.post(f"{address}/example.org/verify", {})
     assert (answer.status_code, answer.json()["state"]) == (202, "pending")
     assert sent == [(Domain.objects.get().pk, "owner@example.org")]

@@ -116,7 +116,7 @@ class TestSignIn:
         assert failed.reason == "This or a later link was used before."
         MagicLink.objects.update(used_at=None, expires_at=now())
         assert ApiClient().post(VERIFY, {"token": token}).status_code == 401
-        assert [it.reason for it in events("sign-in.failed")][1:] == ["The link has expired."]
+        assert [event.reason for event in events("sign-in.failed")][1:] == ["The link has expired."]
 
     @pytest.mark.django_db(transaction=True)
     def test_a_deactivated_user_leaves_a_failure(self, mailoutbox: list[EmailMessage]) -> None:
@@ -131,7 +131,7 @@ class TestSignIn:
                 Client().post(
                     VERIFY, {"token": f"t{number}"}, content_type="application/json", REMOTE_ADDR=address
                 )
-        assert [(it.kind, it.subject, it.address) for it in events()] == [
+        assert [(event.kind, event.subject, event.address) for event in events()] == [
             ("sign-in.failed", "", "192.0.2.1"),
             ("sign-in.failed", "", "192.0.2.2"),
             ("sign-in.failed", "", "2001:db8::1"),
@@ -146,7 +146,9 @@ class TestSignIn:
         state = save_pending(pending, browser=browser)
         assert client.get("/auth/callback", {"state": "x", "code": "c"}).status_code == 401
         assert client.get("/auth/callback", {"state": state, "error": "denied"}).status_code == 401
-        assert [(it.kind, it.actor, it.subject, it.after, it.reason) for it in events()] == [
+        assert [
+            (event.kind, event.actor, event.subject, event.after, event.reason) for event in events()
+        ] == [
             ("sign-in.failed", "", "", None, "The state is malformed."),
             ("sign-in.failed", "", "", {"provider": "corp"}, "The identity provider refused."),
         ]
@@ -175,7 +177,7 @@ class TestSignIn:
         factories.make_user("gone@example.org", role="admin", is_active=False)
         others = ("bob@example.org", "gone@example.org", "nobody@example.org")
         assert [attempt(email, "wrong", "192.0.2.2") for email in others] == [200] * 3
-        assert [(it.kind, it.actor, it.subject, it.reason) for it in events()] == [
+        assert [(event.kind, event.actor, event.subject, event.reason) for event in events()] == [
             ("sign-in.succeeded", ADA, ADA, ""),
             ("sign-in.failed", "", ADA, "The password is wrong."),
             ("sign-in.failed", "", ADA, "There were too many tries."),
@@ -184,7 +186,7 @@ class TestSignIn:
             ("sign-in.failed", "", "gone@example.org", "The user is deactivated."),
             ("sign-in.failed", "", "nobody@example.org", "There is no user of this address."),
         ]
-        assert {it.after["provider"] for it in events() if it.after} == {"password"}
+        assert {event.after["provider"] for event in events() if event.after} == {"password"}
 
 
 class TestTokens:
@@ -196,7 +198,7 @@ class TestTokens:
         scopes = sorted(sign_in_scopes(rights_of(world.member)))
         assert first.after == {"pat": pat.pk, "scopes": ["config:read"]}
         assert second.after == {"session": session.pk, "scopes": scopes}
-        assert {(it.actor, it.subject) for it in (first, second)} == {(world.member.email,) * 2}
+        assert {(event.actor, event.subject) for event in (first, second)} == {(world.member.email,) * 2}
 
     def test_a_credential_that_ended_is_recorded_once_and_names_its_owner(
         self, world: factories.World
@@ -216,7 +218,7 @@ class TestTokens:
         assert exchange(text) == 401
         User.objects.filter(pk=admin.pk).update(is_active=False)
         assert exchange(text) == 401
-        assert [it.reason for it in events("token.refused")] == [
+        assert [event.reason for event in events("token.refused")] == [
             "The owner of this wildcard token is no longer a platform admin.",
             "The credential is unknown, expired or revoked.",
         ]
@@ -234,7 +236,7 @@ class TestTokens:
         gone.delete()
         for token in (str(expired), *forged, deleted) * 2:
             assert ApiClient(token).get("/config/tenants").status_code == 401
-        assert [(it.kind, it.subject, it.reason) for it in events()] == [
+        assert [(event.kind, event.subject, event.reason) for event in events()] == [
             (
                 "token.refused",
                 world.member.email,
@@ -313,7 +315,7 @@ class TestUsers:
             ("roles.changed", roles, {"primary": "guest", "scopes": ["config:read"]}),
             ("user.activated", None, None),
         ]
-        assert {(it.actor, it.subject) for it in events()} == {("admin@example.org", ADA)}
+        assert {(event.actor, event.subject) for event in events()} == {("admin@example.org", ADA)}
 
     def test_roles_by_their_own_address(self, admin: ApiClient, world: factories.World) -> None:
         address = f"/users/{world.member.email}/roles"
@@ -380,7 +382,7 @@ class TestRights:
             ("membership.removed", {"role": "admin"}, None),
             ("membership.added", None, {"role": "member"}),
         ]
-        assert [(it.actor, it.subject, it.tenant_id) for it in events()] == [
+        assert [(event.actor, event.subject, event.tenant_id) for event in events()] == [
             ("owner@example.org", "member@example.org", world.tenant.pk),
             ("owner@example.org", "member@example.org", world.tenant.pk),
             ("admin@example.org", "member@example.org", world.tenant.pk),
@@ -407,8 +409,10 @@ class TestRights:
             "permissions": ["config:read"],
             "expiresAt": "2099-01-01T00:00:00.000Z",
         }
-        assert [it.before for it in events("grant.revoked")] == [of_tenant.after, of_account.after]
-        assert {(it.actor, it.subject) for it in events()} == {("owner@example.org", "stranger@example.org")}
+        assert [event.before for event in events("grant.revoked")] == [of_tenant.after, of_account.after]
+        assert {(event.actor, event.subject) for event in events()} == {
+            ("owner@example.org", "stranger@example.org")
+        }
 
     def test_domains(self, admin: ApiClient, world: factories.World) -> None:
         address = f"/config/accounts/{world.account.pk}/domains"
@@ -422,7 +426,7 @@ class TestRights:
             ("domain.verified", None, {"byHand": True}),
             ("domain.removed", {"verified": True}, None),
         ]
-        assert {(it.actor, it.subject, it.account_id) for it in events()} == {
+        assert {(event.actor, event.subject, event.account_id) for event in events()} == {
             ("admin@example.org", "example.com", world.account.pk)
         }
 
@@ -438,7 +442,7 @@ class TestRights:
                 revoked_at=ended,
             )
         assert admin.delete(f"/config/accounts/{account.pk}").status_code == 200
-        assert [(it.kind, it.actor, it.subject, it.account_id) for it in events()] == [
+        assert [(event.kind, event.actor, event.subject, event.account_id) for event in events()] == [
             ("domain.removed", "admin@example.org", "example.com", account.pk),
             ("grant.revoked", "admin@example.org", ADA, account.pk),
         ]
@@ -455,7 +459,7 @@ class TestRights:
         delete_tenant(tenant_id=world.tenant.pk, actor="owner@example.org")
         settings.TOMBSTONE_LIFETIME = type(settings.TOMBSTONE_LIFETIME)(0)
         remove_tombstones()
-        assert {(it.kind, it.actor, it.subject, it.tenant_id) for it in events()} == {
+        assert {(event.kind, event.actor, event.subject, event.tenant_id) for event in events()} == {
             ("grant.revoked", "system", "stranger@example.org", world.tenant.pk),
             ("membership.removed", "system", "owner@example.org", world.tenant.pk),
             ("membership.removed", "system", "tenant-admin@example.org", world.tenant.pk),
@@ -472,7 +476,7 @@ class TestTerms:
             ("terms.published", None, None),
             ("terms.published", {"hash": hashes[0]}, None),
         ]
-        assert [it.subject for it in events("terms.published")] == hashes[:2]
+        assert [event.subject for event in events("terms.published")] == hashes[:2]
         member = signed_in(world.member)
         for _ in range(2):
             assert member.post(f"/users/{world.member.email}/tos", {"markdown": "B"}).status_code == 204
@@ -497,7 +501,7 @@ class TestCommands:
         ]
         password = re.findall(r"site: (\S+)", out.getvalue())[0]
         assert password not in stored_text()
-        assert {(it.request_id, it.address) for it in events()} == {("-", "")}
+        assert {(event.request_id, event.address) for event in events()} == {("-", "")}
 
     def test_create_pat(self, world: factories.World) -> None:
         arguments = ["--owner", world.platform_admin.email, "--scope", "config:read", "--tenant", "*"]
@@ -540,7 +544,12 @@ def test_no_event_holds_a_secret(world: factories.World, mailoutbox: list[EmailM
     assert client.get("/config/tenants").status_code == 401
     text = stored_text()
     assert len(set(secrets)) == 6
-    assert {it.kind for it in events()} >= {"token.minted", "token.refused", "pat.created", "sign-in.failed"}
+    assert {event.kind for event in events()} >= {
+        "token.minted",
+        "token.refused",
+        "pat.created",
+        "sign-in.failed",
+    }
     for secret in secrets:
         # Nor any part of it that would help to guess the rest.
         assert secret not in text
@@ -551,7 +560,7 @@ def test_what_is_repeated_costs_one_query_and_at_most_one_insert(world: factorie
     _, text = member_pat(world)
     with CaptureQueriesContext(connection) as captured:
         assert [exchange(text), exchange(text)] == [200, 200]
-    asked = [it["sql"].split()[0] for it in captured if "accounts_event" in it["sql"]]
+    asked = [query["sql"].split()[0] for query in captured if "accounts_event" in query["sql"]]
     assert asked == ["SELECT", "INSERT", "SELECT"]
 
 

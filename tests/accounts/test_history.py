@@ -10,7 +10,7 @@ from django.db import IntegrityError, connection, transaction
 
 from accounts.billing.accounts import create_account
 from accounts.models import Fqdn, Revision
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.tenants.lifecycle import create_tenant, delete_tenant
 from tenantadmin.lib.core.timestamps import format_timestamp
 from tests import factories
@@ -69,12 +69,12 @@ def test_a_timeline_starts_at_the_creation_and_lists_the_newest_first(
 def test_pages_follow_each_other_without_gap_or_repetition(client: ApiClient, address: str) -> None:
     rename(client, address, "One", "Two", "Three", "Four")
     for history in (f"{address}/history", "/config/history"):
-        whole = [it["href"] for it in client.get(f"{history}?limit=200").json()["_links"]["items"]]
+        whole = [item["href"] for item in client.get(f"{history}?limit=200").json()["_links"]["items"]]
         seen: list[str] = []
         page = client.get(f"{history}?limit=2").json()
         while True:
             assert len(page["changes"]) <= 2
-            seen += [it["href"] for it in page["_links"]["items"]]
+            seen += [item["href"] for item in page["_links"]["items"]]
             if "next" not in page["_links"]:
                 break
             page = client.get(page["_links"]["next"]["href"]).json()

@@ -13,10 +13,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from accounts.models import Account, Fqdn, MagicLink, Membership, RefreshToken, Tenant, TenantConfig, User
-from accounts.tenants.first_address import draw_name
+from accounts.tenants.names import draw_name
 from tenantadmin.lib.core.timestamps import now
-from tests.accounts.mailbox import Inbox, running_inbox
-from tests.accounts.support import at_once
+from tests.accounts.support import Inbox, at_once, running_inbox
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
@@ -179,8 +178,8 @@ class TestLimits:
     @pytest.mark.parametrize(
         ("addresses", "limited"),
         [
-            ([f"2001:db8:0:1::{it:x}" for it in range(21)], True),
-            ([f"2001:db8:0:{it:x}::1" for it in range(21)], False),
+            ([f"2001:db8:0:1::{number:x}" for number in range(21)], True),
+            ([f"2001:db8:0:{number:x}::1" for number in range(21)], False),
             (["::ffff:192.0.2.1", "192.0.2.1", "::ffff:c000:201"] * 7, True),
         ],
     )

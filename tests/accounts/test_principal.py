@@ -6,16 +6,26 @@ tests/accounts/test_access.py compares many more callers, with rows in the datab
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import pytest
+from django.db.models import Q
 
 from accounts.access.principal import Claims, Principal
-from accounts.access.reach import Reach
+from accounts.access.reach import Access, Reach
+from accounts.access.resources import (
+    owns_account,
+    owns_tenant,
+    require_account_owner,
+    require_account_scope,
+    require_tenant_owner,
+)
 from accounts.access.scopes import Scope
+from tenantadmin.lib.core.errors import Forbidden
 from tests.accounts.callers import ACCOUNT, ACCOUNT_OF, ELSEWHERE, FOREIGN, HERE, SIBLING, claims, pat, rights
 
 if TYPE_CHECKING:
-    from accounts.access.reach import Access
+    from accounts.access.principal import Rights
 
 
 def of(*names: str) -> frozenset[Scope]:
@@ -176,3 +186,131 @@ def test_a_platform_admin_is_one_by_token_and_database(
 def test_a_token_is_authenticated_by_the_present_address_of_its_user() -> None:
     caller = Principal(claims(subject="then@example.org"), rights(email="now@example.org"))
     assert (caller.is_authenticated, caller.email) == (True, "now@example.org")
+
+
+#: Tenants and accounts.
+T1, T2, A1, A2 = (UUID(int=number) for number in range(1, 5))
+READ, WRITE, USERS = (
+    frozenset({scope}) for scope in (Scope.CONFIG_READ, Scope.CONFIG_WRITE, Scope.USERS_READ)
+)
+NOWHERE: Final = frozenset[Scope]()
+SOME: Final = Reach(everywhere=USERS, tenants={T1: READ, T2: WRITE}, accounts={A1: WRITE, A2: READ})
+
+
+def test_both_reaches_count_in_their_union() -> None:
+    other = Reach(everywhere=READ, tenants={T2: READ}, accounts={A1: USERS, T1: READ})
+    assert SOME | other == Reach(
+        everywhere=USERS | READ,
+        tenants={T1: READ, T2: WRITE | READ},
+        accounts={A1: WRITE | USERS, A2: READ, T1: READ},
+    )
+    assert Reach() | SOME == SOME | Reach() == SOME
+
+
+@pytest.mark.parametrize(
+    ("tenant", "account", "scopes"),
+    [
+        (T1, A1, USERS | READ | WRITE),
+        (T1, A2, USERS | READ),
+        (T1, None, USERS | READ),
+        (T2, None, USERS | WRITE),
+        (None, A1, USERS | WRITE),
+        (None, None, USERS),
+        (A1, T1, USERS),
+    ],
+)
+def test_the_scopes_of_tenant_and_account_and_everywhere_add_up(
+    tenant: UUID | None, account: UUID | None, scopes: frozenset[Scope]
+) -> None:
+    assert SOME.scopes_on(tenant_id=tenant, account_id=account) == scopes
+
+
+def test_the_filter_names_the_tenants_and_accounts_with_the_scope() -> None:
+    assert SOME.as_q(Scope.CONFIG_READ, tenant="t", account="a") == Q(a__in=[A2]) | Q(t__in=[T1])
+    assert SOME.as_q(Scope.CONFIG_READ, account="a") == Q(a__in=[A2])
+    assert SOME.as_q(Scope.CACHE_ADMIN, account="a") == Q(a__in=[])
+    assert SOME.as_q(Scope.USERS_READ, tenant="t", account="a") == Q()
+
+
+def test_a_caller_has_the_claimed_and_allowed_scopes() -> None:
+    access = Access(
+        Reach(everywhere=READ | USERS, tenants={T1: WRITE}, accounts={A1: WRITE}),
+        Reach(everywhere=USERS | WRITE, tenants={T2: READ}, accounts={A2: READ}),
+    )
+    assert access.everywhere == USERS
+    assert access.scopes_on(tenant_id=T1, account_id=None) == USERS | WRITE
+    assert access.scopes_on(tenant_id=T2, account_id=None) == USERS | READ
+    assert access.scopes_on(tenant_id=None, account_id=A1) == USERS | WRITE
+    assert access.scopes_on(tenant_id=T1, account_id=A2) == USERS | READ | WRITE
+    assert access.scopes_on(account_id=None) == USERS
+
+
+def test_the_filter_of_a_caller_demands_both() -> None:
+    access = Access(
+        Reach(tenants={T1: READ}, accounts={A1: READ}), Reach(tenants={T2: READ}, accounts={A2: READ})
+    )
+    of_tenants = access.as_q(Scope.CONFIG_READ, tenant="t", account="a")
+    assert of_tenants == (Q(a__in=[A1]) | Q(t__in=[T1])) & (Q(a__in=[A2]) | Q(t__in=[T2]))
+    assert access.as_q(Scope.CONFIG_READ, account="a") == Q(a__in=[A1]) & Q(a__in=[A2])
+
+
+@pytest.mark.parametrize(
+    ("claimed", "allowed", "needs_account"),
+    [
+        (Reach(accounts={A1: READ}), Reach(), True),
+        (Reach(), Reach(accounts={A1: READ}), True),
+        (Reach(everywhere=READ, tenants={T1: READ}), Reach(), False),
+    ],
+)
+def test_the_account_matters_if_either_names_one(claimed: Reach, allowed: Reach, needs_account: bool) -> None:
+    assert Access(claimed, allowed).needs_account is needs_account
+
+
+def owner(role: str = "user") -> Rights:
+    return rights(role, owned_accounts=frozenset({ACCOUNT}), memberships={HERE: "owner", SIBLING: "admin"})
+
+
+OWNERS: Final = Principal(claims(), owner())
+GUEST: Final = Principal(claims(), owner("guest"))
+ADMIN: Final = Principal(claims(role="admin"), rights("admin"))
+
+
+@pytest.mark.parametrize(
+    ("caller", "account", "owns"),
+    [(OWNERS, ACCOUNT, True), (OWNERS, ELSEWHERE, False), (GUEST, ACCOUNT, False), (ADMIN, ACCOUNT, True)],
+)
+def test_owners_of_an_account_are_no_guests(caller: Principal, account: UUID, owns: bool) -> None:
+    assert owns_account(caller, account) is owns
+    if owns:
+        require_account_owner(caller, account)
+        return
+    with pytest.raises(Forbidden, match=r"^Only an owner of the account or a platform admin may do this"):
+        require_account_owner(caller, account)
+
+
+@pytest.mark.parametrize(
+    ("caller", "tenant", "owns"),
+    [(OWNERS, HERE, True), (OWNERS, SIBLING, False), (GUEST, HERE, False), (ADMIN, HERE, True)],
+)
+def test_owners_of_a_tenant_are_no_guests(caller: Principal, tenant: UUID, owns: bool) -> None:
+    assert owns_tenant(caller, tenant) is owns
+    if owns:
+        require_tenant_owner(caller, tenant)
+        return
+    with pytest.raises(Forbidden, match=r"^Only an owner of the tenant or a platform admin may do this"):
+        require_tenant_owner(caller, tenant)
+
+
+def test_a_guest_reads_its_account_and_an_owner_writes_it() -> None:
+    require_account_scope(OWNERS, account_id=ACCOUNT, scope=Scope.CONFIG_WRITE)
+    require_account_scope(GUEST, account_id=ACCOUNT, scope=Scope.CONFIG_READ)
+    for caller, account in ((GUEST, ACCOUNT), (OWNERS, ELSEWHERE)):
+        with pytest.raises(Forbidden, match=r"^This needs 'config:write' on the account"):
+            require_account_scope(caller, account_id=account, scope=Scope.CONFIG_WRITE)
+
+
+def test_pat_accounts_limit_writes_not_ownership() -> None:
+    caller = Principal(pat(accounts=frozenset({ELSEWHERE})), owner())
+    assert owns_account(caller, ACCOUNT)
+    with pytest.raises(Forbidden):
+        require_account_scope(caller, account_id=ACCOUNT, scope=Scope.CONFIG_WRITE)

@@ -11,10 +11,11 @@ from django.core import mail
 
 from accounts.access.credentials import end_pat, exchange_pat
 from accounts.access.rights import clear_principal_cache
-from accounts.admin.revoking import offboard, revoke_rights
-from accounts.admin.rights import rights_on
+from accounts.admin.offboarding import offboard
+from accounts.admin.rights import revoke_rights, rights_on
 from accounts.models import Event, Membership, PermissionGrant, Proposal, TenantConfig, User
-from accounts.readers import MAX_STAFF_GRANT, Author, SecondAdminNeeded
+from accounts.readers.grants import MAX_STAFF_GRANT
+from accounts.readers.rule import Author, SecondAdminNeeded
 from accounts.tasks import remove_old_invitations
 from tenantadmin.lib.core.errors import ApiError, Forbidden
 from tenantadmin.lib.core.request_context import acting_for
@@ -156,7 +157,7 @@ class TestApprovalRequired:
             assert admin.delete(f"{path}/{made['id']}").status_code == 200
 
     def test_the_site_follows_it(self, world: factories.World) -> None:
-        rights = [it for it in rights_on(world.tenant).rows if it.what == "owner"]
+        rights = [right for right in rights_on(world.tenant).rows if right.what == "owner"]
         with pytest.raises(Forbidden, match="neither remove nor demote"):
             revoke_rights(rights, author=Author.on_site(world.platform_admin))
 
@@ -167,7 +168,7 @@ class TestApprovalRequired:
         asked = partial(admin.request, "PATCH", path, body, headers={"X-Reason": "ticket%207"})
         refused, mails = outbox(asked)
         assert outcome(refused) == NEEDED
-        assert [it.to for it in mails] == [["owner@example.org"]]
+        assert [message.to for message in mails] == [["owner@example.org"]]
         assert "- stranger@example.org would be an owner.\n\nReason:\n\n> ticket 7\n" in mails[0].body
         proposed = Event.objects.get(kind="rights.proposed")
         assert (proposed.actor, proposed.subject) == ("admin@example.org", "stranger@example.org")
@@ -177,7 +178,7 @@ class TestApprovalRequired:
         done, mails = outbox(partial(second.patch, path, body))
         assert outcome(done) == 200
         assert owners_of(world.tenant) == ["owner@example.org", "stranger@example.org"]
-        assert [it.to for it in mails] == [["owner@example.org"]]
+        assert [message.to for message in mails] == [["owner@example.org"]]
         assert "- stranger@example.org is an owner now." in mails[0].body
         assert "admin@example.org asked for it first" in mails[0].body
         confirmed = Event.objects.get(kind="rights.confirmed")
@@ -221,7 +222,7 @@ class TestApprovalRequired:
         path, body = memberships(world.stranger), entry(world.tenant, "owner")
         refused, mails = outbox(partial(admin.patch, path, body))
         assert outcome(refused) == NEEDED
-        assert [it.to for it in mails] == [["owner@example.org"]]
+        assert [message.to for message in mails] == [["owner@example.org"]]
         assert outcome(second.patch(path, body)) == 200
 
     @pytest.mark.parametrize("how", ["delete", "deactivate", "guest"])
@@ -235,15 +236,17 @@ class TestApprovalRequired:
     ) -> None:
         address = f"/users/{world.owner.email}"
         calls: dict[str, Callable[[ApiClient], Any]] = {
-            "delete": lambda it: it.delete(address),
-            "deactivate": lambda it: it.put(address, {"active": False}),
-            "guest": lambda it: it.put(f"{address}/roles", {"primary": "guest", "scopes": []}),
+            "delete": lambda client: client.delete(address),
+            "deactivate": lambda client: client.put(address, {"active": False}),
+            "guest": lambda client: client.put(f"{address}/roles", {"primary": "guest", "scopes": []}),
         }
         assert outcome(calls[how](admin)) == NEEDED
         assert User.objects.get(pk=world.owner.pk).is_active
         done, mails = outbox(lambda: calls[how](second))
         assert outcome(done) == 200
-        assert [it.to for it in mails if "tenant “Warehouse”" in it.subject] == [["owner@example.org"]]
+        assert [message.to for message in mails if "tenant “Warehouse”" in message.subject] == [
+            ["owner@example.org"]
+        ]
         # Of a tenant that has another owner, or no such configuration, one admin is enough.
         assert outcome(calls[how](admin)) in {200, (404, "not_found")}
         assert outcome(admin.delete(f"/users/{world.stranger.email}")) == 200
@@ -267,7 +270,7 @@ class TestApprovalRequired:
         _, mails = outbox(partial(run, other))
         assert owners_of(world.tenant) == ["stranger@example.org"]
         assert not User.objects.get(pk=world.owner.pk).is_active
-        told = next(it for it in mails if "tenant" in it.subject)
+        told = next(message for message in mails if "tenant" in message.subject)
         assert told.to == ["owner@example.org"]
         assert "- stranger@example.org is an owner now.\n" in told.body
         assert "- owner@example.org is no longer a member, and was an owner.\n" in told.body
@@ -297,7 +300,7 @@ class TestApprovalRequired:
             expired = now() - dt.timedelta(days=days)
             Proposal.objects.filter(person=person.email).update(expires_at=expired)
         remove_old_invitations()
-        assert [it.person for it in Proposal.objects.all()] == ["member@example.org"]
+        assert [proposal.person for proposal in Proposal.objects.all()] == ["member@example.org"]
 
 
 class TestElsewhere:
@@ -307,7 +310,7 @@ class TestElsewhere:
         path, body = memberships(world.stranger), entry(world.tenant, "admin")
         done, mails = outbox(partial(admin.patch, path, body))
         assert outcome(done) == 200
-        assert [it.to for it in mails] == [["owner@example.org"]]
+        assert [message.to for message in mails] == [["owner@example.org"]]
         assert mails[0].subject == "Staff changed who can read your tenant “Warehouse”"
         # Owners are not told what they do themselves, nor of what changes nothing.
         _, mails = outbox(partial(signed_in(world.owner).put, path, entry(world.tenant, "member")))
@@ -319,7 +322,7 @@ class TestElsewhere:
         wanted = {"name": "x", "scopes": ["config:read"], "tenants": [str(world.tenant.pk)]}
         made, mails = outbox(partial(admin.post, "/users/member@example.org/tokens", wanted))
         assert outcome(made) == 201
-        assert [it.to for it in mails] == [["owner@example.org"]]
+        assert [message.to for message in mails] == [["owner@example.org"]]
         assert "Staff have made or rotated a personal access token of member@example.org." in mails[0].body
 
     def test_grants_of_staff_end(self, world: factories.World, admin: ApiClient) -> None:
@@ -329,7 +332,9 @@ class TestElsewhere:
         assert abs(grant.expires_at - now() - MAX_STAFF_GRANT) < dt.timedelta(minutes=1)
         late = format_timestamp(now() + MAX_STAFF_GRANT + dt.timedelta(days=1))
         refused = admin.post("/config/grants", grant_on("tenant", world.tenant.pk, expiresAt=late))
-        assert [(it["path"], it["code"]) for it in refused.json()["details"]] == [("/expiresAt", "too-late")]
+        assert [(detail["path"], detail["code"]) for detail in refused.json()["details"]] == [
+            ("/expiresAt", "too-late")
+        ]
         body = grant_on("tenant", world.tenant.pk, expiresAt=late)
         assert signed_in(world.owner).post("/config/grants", body).json()["expiresAt"] == late
 
@@ -371,7 +376,7 @@ class TestAtOnce:
             PermissionGrant.objects.all().delete()
             Proposal.objects.all().delete()
             assert outcome(admin.post("/config/grants", body)) == NEEDED
-            answers = at_once([partial(it.post, "/config/grants", body) for it in (second, third)])
+            answers = at_once([partial(client.post, "/config/grants", body) for client in (second, third)])
             assert sorted(map(str, map(outcome, answers))) == sorted(map(str, (201, NEEDED)))
             assert PermissionGrant.objects.count() == 1
 
@@ -383,7 +388,7 @@ class TestAtOnce:
             Membership.objects.filter(user=world.stranger, tenant=world.tenant).delete()
             Proposal.objects.all().delete()
             calls = [partial(client.patch, path, body) for client in (admin, second)]
-            outcomes = [outcome(it) for it in at_once(calls)]
+            outcomes = [outcome(answer) for answer in at_once(calls)]
             # The later one confirms what the earlier has asked for, if that is stored by then.
             assert outcomes in ([NEEDED, NEEDED], [NEEDED, 200], [200, NEEDED])
             is_owner = "stranger@example.org" in owners_of(world.tenant)

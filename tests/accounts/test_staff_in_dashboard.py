@@ -14,7 +14,7 @@ from accounts.models import Event, Membership, PersonalAccessToken, RefreshToken
 from accounts.signin.staff.opening import challenge_of
 from rules.write import write_ruleset
 from tests import factories
-from tests.admin.logs import to
+from tests.admin.filling import to
 from tests.admin.staff import prove_factor, signed_in, support_client
 from tests.conftest import ApiClient
 

@@ -11,8 +11,7 @@ from accounts.models import Fqdn, Revision, Tenant
 from accounts.serializers.tenants import parse_config
 from accounts.tenants.config import read_config
 from accounts.tenants.errors import FqdnConflict, TenantNameConflict, TenantNotFound
-from accounts.tenants.lifecycle import create_tenant, delete_tenant
-from accounts.tenants.restore import restore_config
+from accounts.tenants.lifecycle import create_tenant, delete_tenant, restore_config
 from tenantadmin.lib.core.errors import Conflict, PlanLimitExceeded
 from tests import factories
 from tests.accounts.support import configure

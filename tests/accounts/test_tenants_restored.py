@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.urls import reverse
 
-from accounts.models import Account, Event, Fqdn, Membership, Revision, Tenant
+from accounts.models import Account, Event, Fqdn, Membership, PermissionGrant, Revision, Tenant
 from accounts.tasks import remove_tombstones
 from accounts.tenants import lifecycle
 from accounts.tenants.config import read_config
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from tests import factories
     from tests.conftest import ApiClient
+
 
 OWNER = "owner@example.org"
 NAME = "mine.gateway.localhost"
@@ -100,12 +101,6 @@ class TestRestore:
         assert [(row.seq, row.action) for row in seqs] == list(
             enumerate(["create", "update", "delete", "restore", "delete", "restore"])
         )
-
-    def test_only_an_owner_or_staff_may(self, world: factories.World) -> None:
-        delete(world)
-        for user in (world.member, world.tenant_admin, world.stranger):
-            assert signed_in(user).post(address(world)).status_code == 403
-        assert signed_in(world.platform_admin).post(address(world)).status_code == 200
 
     def test_a_live_tenant_is_a_conflict(self, world: factories.World) -> None:
         answer = signed_in(world.owner).post(address(world))
@@ -197,3 +192,28 @@ class TestRaces:
         remove_early()
         assert read_config(world.tenant.pk).seq == 2
         assert Membership.objects.filter(tenant=world.tenant).count() == 3
+
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_tombstone_lives_30_days(world: factories.World) -> None:
+    tenant = world.tenant
+    configure(tenant.pk, fqdns=["w.gateway.localhost"])
+    PermissionGrant.objects.create(
+        grantee=world.stranger, resource="tenant", resource_id=tenant.pk, permissions=["config:read"]
+    )
+    delete_tenant(tenant_id=tenant.pk, actor="owner@example.org")
+    age(tenant, 29.99)
+    remove_tombstones()
+    assert Tenant.objects.filter(pk=tenant.pk).exists()
+    assert Fqdn.objects.filter(tenant_id=tenant.pk).exists()
+    assert Membership.objects.filter(tenant_id=tenant.pk).count() == 3
+    age(tenant, 30)
+    remove_tombstones()
+    assert not Tenant.objects.filter(pk=tenant.pk).exists()
+    assert not Fqdn.objects.filter(tenant_id=tenant.pk).exists()
+    assert not PermissionGrant.objects.filter(resource_id=tenant.pk).exists()
+    assert Revision.objects.filter(tenant_id=tenant.pk).count() == 5
+    assert Tenant.objects.filter(pk=world.stranger_tenant.pk).exists()
+    remove_tombstones()

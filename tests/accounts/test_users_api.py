@@ -591,11 +591,6 @@ class TestDelete:
         answer = signed_in(world.platform_admin).delete("/users/owner@example.org")
         assert answer.json()["message"] == "The user owner@example.org is deleted."
 
-    def test_only_platform_admins_delete(self, world: factories.World) -> None:
-        for user in (world.member, world.tenant_admin, world.owner):
-            assert signed_in(user).delete("/users/member@example.org").status_code == 403
-        assert User.objects.filter(email="member@example.org").exists()
-
 
 @pytest.mark.django_db(transaction=True)
 def test_of_two_admins_demoting_each_other_at_once_one_remains() -> None:
@@ -627,4 +622,4 @@ def test_names_are_of_one_line(world: factories.World, name: str) -> None:
         ("POST", f"/tenants/{world.tenant.pk}/alerts", {"name": name, "kind": "leak", "channels": channels}),
     ):
         details = owner.request(method, path, body).json()["details"]
-        assert [it["code"] for it in details] == ["not-a-line"], path
+        assert [detail["code"] for detail in details] == ["not-a-line"], path

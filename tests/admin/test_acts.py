@@ -22,9 +22,8 @@ from logs.sql.cancellation import Cancellation
 from logs.sql.errors import QueryCancelled
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
-from tests.admin.acting import act
-from tests.admin.reading import text_of
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
+from tests.admin.staff import act, text_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
@@ -85,7 +84,10 @@ def test_a_reason_goes_with_its_act_alone(staff: Client, world: factories.World)
 def traces() -> list[tuple[str, str, str]]:
     """Return who did what to what on the site, oldest first."""
     entries = LogEntry.objects.order_by("pk").select_related("user")
-    return [(str(it.user), it.object_repr, it.get_change_message() or str(it.action_flag)) for it in entries]
+    return [
+        (str(entry.user), entry.object_repr, entry.get_change_message() or str(entry.action_flag))
+        for entry in entries
+    ]
 
 
 def is_revoked(row: Model) -> bool:

@@ -33,8 +33,8 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http.admin_lists import name_of
 from tests import factories
-from tests.admin.reading import cells
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
+from tests.admin.staff import cells
 from tosapp.models import Acknowledgement
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class TestPages:
         for duration in (3, None, 1, 5, 3):
             make_row(QueryRun, duration_ms=duration)
         columns = staff.get(address_of(QueryRun)).context["cl"].list_display
-        column = [name_of(it) for it in columns].index("duration_ms")
+        column = [name_of(column) for column in columns].index("duration_ms")
         durations = dict(QueryRun.objects.values_list("pk", "duration_ms"))
         assert [durations[key] for key in walk(staff, QueryRun, o=f"-{column}")] == [5, 3, 3, 1]
         assert [durations[key] for key in walk(staff, QueryRun, o=str(column))] == [1, 3, 3, 5]

@@ -20,7 +20,7 @@ from analytics.models import Build
 from logs.models import QueryRun
 from rules.models import Ruleset
 from tests import factories
-from tests.admin.reading import cells, text_of
+from tests.admin.staff import cells, text_of
 from tosapp.models import Acknowledgement
 
 if TYPE_CHECKING:
@@ -228,7 +228,7 @@ def test_no_large_script_holds_the_page_back(staff: Client, tenant: Tenant, name
     html = page(staff, name, *([] if name.endswith("list") else [tenant.pk]))
     waiting = re.findall(r'<script src="([^"]+)">', html)
     # They choose the colors, and name Django's own texts.
-    assert {Path(it).name for it in waiting} <= {"app.js", "simplebar.js", "jsi18n"}
+    assert {Path(name).name for name in waiting} <= {"app.js", "simplebar.js", "jsi18n"}
 
 
 def test_pages_are_compressed(staff: Client) -> None:

@@ -6,12 +6,13 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from accounts.admin.tabs import TABS
+from accounts.admin.base import TABS
 from accounts.models import Event, Tenant, User
-from accounts.readers import Author, set_support
+from accounts.readers.rule import Author
+from accounts.readers.users import set_support
 from tests import factories
-from tests.admin.acting import act
-from tests.admin.logs import to
+from tests.admin.filling import to
+from tests.admin.staff import act
 from tests.conftest import ApiClient
 
 
@@ -83,7 +84,7 @@ class TestRoles:
         assert client.get("/admin/").status_code == 302
         assert not set_support(world.member, is_support=False, author=Author.on_site("x@example.org"))
         events = Event.objects.filter(kind="roles.changed").order_by("pk")
-        assert [(it.before, it.after, it.reason) for it in events] == [
+        assert [(event.before, event.after, event.reason) for event in events] == [
             ({"support": False}, {"support": True}, "asked to"),
             ({"support": True}, {"support": False}, "asked to"),
         ]

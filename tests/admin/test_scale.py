@@ -14,10 +14,9 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.admin.tabs import TABS
+from accounts.admin.base import TABS
 from accounts.models import Fqdn, Tenant, User
-from tests.admin.filling import fill
-from tests.admin.rows import our_models
+from tests.admin.filling import fill, our_models
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -134,5 +133,5 @@ def test_lists_and_pages_read_a_page_of_rows(staff: Client, world: factories.Wor
         # So many rows are few for a scan. A million are not.
         cursor.execute("SET LOCAL enable_seqscan = off")
     found = [*too_much_for_lists(world.platform_admin, terms), *too_much_for_pages(staff, world.tenant)]
-    too_much = [it for it in found if not it.startswith(ALLOWED)]
+    too_much = [item for item in found if not item.startswith(ALLOWED)]
     assert not too_much, "\n".join(too_much)

@@ -21,9 +21,7 @@ from accounts.models.events import Event
 from accounts.signin.staff.enrolment import enrolment_link
 from tests import factories
 from tests.accounts.issuer import Issuer, running_issuer
-from tests.admin.acting import act
-from tests.admin.second_factor import PASSWORD, add_totp, by_password, code_of
-from tests.admin.staff import prove_factor
+from tests.admin.staff import PASSWORD, act, add_totp, by_password, code_of, prove_factor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -504,7 +502,9 @@ class TestEvents:
         client.post(reverse("mfa_authenticate"), {"code": "000000"})
         client.post(reverse("mfa_authenticate"), {"code": code_of(secret)})
         recorded = Event.objects.exclude(kind="identity.linked").order_by("at", "id")
-        assert [(it.kind, it.actor, it.subject, it.after, it.reason) for it in recorded] == [
+        assert [
+            (event.kind, event.actor, event.subject, event.after, event.reason) for event in recorded
+        ] == [
             ("sign-in.failed", "", "ada@example.org", {"secondFactor": "code"}, "The code is wrong."),
             (
                 "sign-in.succeeded",
@@ -532,7 +532,7 @@ class TestEvents:
         by_password(signing_in)
         signing_in.post(reverse("mfa_authenticate"), passkey)
         failed = Event.objects.filter(kind="sign-in.failed").order_by("id")
-        assert [(it.actor, it.subject, it.after, it.reason) for it in failed] == [
+        assert [(event.actor, event.subject, event.after, event.reason) for event in failed] == [
             ("", "", {"provider": "passkey"}, "The passkey is wrong."),
             (
                 "",
@@ -561,7 +561,7 @@ class TestEvents:
         for _ in range(7):
             client.post(reverse("mfa_reauthenticate"), {"code": "000000"})
         failed = Event.objects.filter(kind="sign-in.failed").order_by("id")
-        assert [it.reason for it in failed] == [
+        assert [event.reason for event in failed] == [
             "The code that confirms the sign-in is wrong.",
             "There were too many tries.",
         ]
@@ -587,7 +587,7 @@ class TestEvents:
         client.post(reverse("mfa_reauthenticate"), {"code": code_of(secret), "next": "/admin/"})
         client.post(reverse("mfa_deactivate_totp"))
         recorded = Event.objects.filter(kind__startswith="second-factor").order_by("at", "id")
-        assert sorted((it.kind, (it.after or it.before or {})["type"]) for it in recorded) == [
+        assert sorted((event.kind, (event.after or event.before or {})["type"]) for event in recorded) == [
             ("second-factor.added", "recovery_codes"),
             ("second-factor.added", "totp"),
             ("second-factor.removed", "recovery_codes"),

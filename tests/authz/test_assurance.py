@@ -22,7 +22,7 @@ from tests.authz.sending import PROTECTED, REFUSED, send
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.authz.requests import Operation
+    from tests.authz.sending import Operation
 
 pytestmark = pytest.mark.django_db
 ADMIN = "platform admin"

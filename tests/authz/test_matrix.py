@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from accounts.access.policy import Level
-from tests.authz.callers import GONE
+from accounts.signin.providers import ProviderNotConfigured
+from scripts.permissions import permissions_markdown
+from tenantadmin.lib.http.published_contract import published_contract
+from tests.authz.callers import GONE, set_stage
 from tests.authz.expected import EXPECTED, WITH_REASON
-from tests.authz.requests import POLICIES
-from tests.authz.sending import OPERATIONS, PROTECTED, REFUSED, send
+from tests.authz.sending import OPERATIONS, POLICIES, PROTECTED, REFUSED, send
 
 if TYPE_CHECKING:
     from tests.authz.callers import Stage
-    from tests.authz.requests import Operation
+    from tests.authz.sending import Operation
 
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +46,7 @@ def test_lets_exactly_the_callers_of_the_table_through(operation: Operation, sta
 def test_staff_in_the_dashboard_write_with_a_reason(operation: Operation, stage: Stage) -> None:
     answer = send(operation, stage, "staff", headers={})
     details = answer.json().get("details", []) if answer.status_code == HTTPStatus.FORBIDDEN else []
-    is_refused = [it["code"] for it in details] == ["missing-reason"]
+    is_refused = [detail["code"] for detail in details] == ["missing-reason"]
     assert is_refused == (operation.label in WITH_REASON)
 
 
@@ -73,3 +77,45 @@ def test_an_unknown_query_parameter_is_a_400(operation: Operation, stage: Stage)
 def test_the_table_names_every_operation() -> None:
     assert {operation.label for operation in PROTECTED} == set(EXPECTED)
     assert {operation.name for operation in OPERATIONS} == set(POLICIES)
+
+
+def test_the_documentation_is_current() -> None:
+    page = Path(__file__).parents[2] / "docs" / "permissions.md"
+    assert page.read_text() == permissions_markdown(), "run 'make contract'"
+
+
+CONTRACT = json.loads(published_contract()[0])
+#: NUL, half of a surrogate pair, no UTF-8, a number beyond 64 bits, a time beyond the calendar.
+TEXTS = ("%00", "a%00b", "%ED%A0%80", "%FF", "9" * 30, "99999-12-31T00:00:00Z", "%F0%9F%98%80")
+
+
+def parameters() -> dict[str, list[str]]:
+    """Return the names of each operation's query parameters."""
+    return {
+        operation["operationId"]: [
+            found["name"] for found in operation.get("parameters", []) if found["in"] == "query"
+        ]
+        for path in CONTRACT["paths"].values()
+        for method, operation in path.items()
+        if method in {"get", "post", "put", "patch", "delete"}
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.django_db
+def test_an_odd_text_in_a_query_is_no_fault() -> None:
+    stage = set_stage()
+    known: Any = parameters()
+    faults = []
+    tried = 0
+    for operation in OPERATIONS:
+        for name in known.get(operation.name, []):
+            for text in TEXTS:
+                for caller in ("platform admin", "wildcard PAT", "owner"):
+                    answer = send(operation, stage, caller, query=f"{name}={text}")
+                    tried += 1
+                    # The contract has a 500 for signing in without a provider.
+                    if answer.status_code >= 500 and answer.json()["error"] != ProviderNotConfigured.code:
+                        faults.append((operation.label, name, text, caller, answer.content))
+    assert tried > 1_000
+    assert faults == []

@@ -15,8 +15,7 @@ from django.urls import get_resolver
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from tests.authz.callers import Caller, Stage
-from tests.authz.requests import POLICIES
-from tests.authz.sending import OPERATIONS, REFUSED, STAFF, send
+from tests.authz.sending import OPERATIONS, POLICIES, REFUSED, STAFF, send
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
@@ -172,5 +171,5 @@ def test_the_table_has_every_operation_that_reads_of_a_tenant() -> None:
 def test_each_page_of_a_tenant_is_in_the_table() -> None:
     known = {name for shown in OLD for name in shown.pages.split()} | set(KEPT.split())
     names = get_resolver("tenantadmin.backoffice.urls").reverse_dict
-    pages = {it for it in names if isinstance(it, str) and "tenant" in names.getlist(it)[0][0][0][1]}
+    pages = {name for name in names if isinstance(name, str) and "tenant" in names.getlist(name)[0][0][0][1]}
     assert pages <= known

@@ -1,4 +1,4 @@
-"""Who can read a tenant changes in one function: `accounts.readers.change_readers`. Docs: security.md."""
+"""Who can read a tenant changes in one function: `change_readers` (`accounts.readers`). Docs: security.md."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ import pytest
 from django.conf import settings
 from django.db import connection, transaction
 
-from accounts import readers
 from accounts.access.policy import Level
 from accounts.models import Membership, PermissionGrant
 from tenantadmin.lib.core.timestamps import now
 from tests.authz.callers import TARGET, Stage
-from tests.authz.requests import POLICIES
-from tests.authz.sending import OPERATIONS, send
-from tests.rights_guard import require_readers, rights_written
+from tests.authz.sending import OPERATIONS, POLICIES, send
+from tests.rights_guard import READERS, require_readers, rights_written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.authz.requests import Operation
+    from tests.authz.sending import Operation
 
 pytestmark = pytest.mark.django_db
 
@@ -62,7 +60,11 @@ def body_of(operation: Operation, stage: Stage) -> Any:
 
 @pytest.mark.parametrize(
     "operation",
-    [it for it in OPERATIONS if it.method != "GET" and POLICIES[it.name].level is not Level.PUBLIC],
+    [
+        operation
+        for operation in OPERATIONS
+        if operation.method != "GET" and POLICIES[operation.name].level is not Level.PUBLIC
+    ],
     ids=lambda operation: operation.label,
 )
 def test_an_operation_writes_rights_only_there(operation: Operation, stage: Stage) -> None:
@@ -78,7 +80,7 @@ def test_an_operation_writes_rights_only_there(operation: Operation, stage: Stag
         answers = [send(operation, stage, caller, body=body_of(operation, stage)) for caller in CALLERS]
         transaction.set_rollback(True)
     # A write past the function is a 500 (tests/conftest.py).
-    assert not [it for it in answers if it.status_code == 500]
+    assert not [answer for answer in answers if answer.status_code == 500]
     expected = WRITES.get(operation.label, frozenset())
     assert written <= expected, "Name it here, after a look at who is asked and told."
     if operation.label not in {"revokeGrant", "acceptInvitation (own)"}:  # of unknown ids
@@ -120,11 +122,11 @@ def test_no_other_module_writes_them() -> None:
     found = []
     for app in ("accounts", "analytics", "logs", "rules", "tosapp", "tenantadmin"):
         for path in Path(settings.BASE_DIR, app).rglob("*.py"):
-            if "migrations" in path.parts or path == Path(readers.__file__):
+            if "migrations" in path.parts or path.parent == READERS:
                 continue
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                     rows = ast.unparse(node.func.value)
-                    if node.func.attr in METHODS and any(it in f"{rows}." for it in ROWS):
+                    if node.func.attr in METHODS and any(row in f"{rows}." for row in ROWS):
                         found.append(f"{path}: {ast.unparse(node)}")
     assert not found

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from django.urls import get_resolver, reverse
 
-from accounts.admin.pages.base import ActPage
+from accounts.admin.base import ActPage
 from accounts.models import AccessRequest, Domain
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
@@ -78,7 +78,7 @@ def test_it_needs_a_proof_of_the_last_minutes(
     prove_factor(browser, world.platform_admin)
     confirm = reverse("mfa_reauthenticate")
     fresh = [browser.get(address), browser.post(address, {"reason": ""})]
-    assert not [it for it in fresh if it.headers.get("Location", "").startswith(confirm)]
+    assert not [item for item in fresh if item.headers.get("Location", "").startswith(confirm)]
     session = browser.session
     session["account_authentication_methods"][0]["at"] = time.time() - 901
     session.save()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from accounts.models import Account, RefreshToken, Tenant, User
-from tests.accounts.mailbox import running_inbox
+from tests.accounts.support import running_inbox
 from tests.browser.browsing import browsing
 from tests.browser.provider import EMAIL, PASSWORD
 from tests.browser.signing_in import LANDING, read_profile, tokens_of

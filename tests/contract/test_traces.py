@@ -11,8 +11,8 @@ from django.core.cache import cache
 
 from accounts.access.credentials import create_pat, create_refresh_token
 from accounts.access.scopes import ALL_SCOPES, Scope
-from accounts.access_requests import request_access
 from accounts.billing.domains import register_domain
+from accounts.limited_access import request_access
 from accounts.models import Event, PermissionGrant, Revision
 from analytics.digest.preferences import unsubscribe_token
 from analytics.models import DigestFrequency, DigestPreference

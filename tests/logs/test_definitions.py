@@ -55,7 +55,7 @@ NAMING = {
     "bench/bench_soak.py": "what it sends",
     "scripts/duckdb_suite.py": "DuckDB's own statements",
     "tenantadmin/lib/core/log_lines.py": "a level of logging",
-    "tosapp/normal.py": "the MD5 of terms of service",
+    "tosapp/publishing.py": "the MD5 of terms of service",
 }
 NAME = rf"(?:{'|'.join(STATUSES)})"
 #: A status in SQL, a status as a value, and several in a sentence.

@@ -10,7 +10,7 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import AddConstraint, AddField, AddIndex
 
 from tenantadmin.lib.database.indexes import AddIndexWithoutLock
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
 from tests.tenantadmin.previous_release import MIGRATIONS
 
 if TYPE_CHECKING:

@@ -7,18 +7,30 @@ import json
 from typing import IO, TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tenantadmin.lib.core.timestamps import Timestamp
 from tenantadmin.lib.objectstore import LocalStore, StoreError
 from tests.objects import read_object
-from tosapp.active import ActiveTerms, TosNotLoaded
-from tosapp.normal import Terms, terms_of
-from tosapp.store import Publication, last_publication, read_current, read_historical, write_publication
+from tosapp.publishing import (
+    ActiveTerms,
+    Publication,
+    Terms,
+    TosNotLoaded,
+    last_publication,
+    normalize,
+    read_current,
+    read_historical,
+    terms_of,
+    write_publication,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from django.core.files import File
+
 
 AT = dt.datetime(2026, 11, 21, 2, 45, 7, 123000, tzinfo=dt.UTC)
 
@@ -164,3 +176,51 @@ def test_the_objects_of_a_publication(object_store: Path) -> None:
     assert (tos / "history" / f"{FIRST.hash}.md").read_text() == "# First"
     record = (tos / "audit" / f"2026-11-21T02:45:07.123Z-{FIRST.hash}.json").read_text()
     assert '"publishedBy": "admin@example.org"' in record
+
+
+TEXTS = st.text(alphabet=st.sampled_from("a# \t\r\n\x0b\u00a0é"), max_size=40)
+
+
+@pytest.mark.parametrize(
+    ("markdown", "normal"),
+    [
+        ("# Terms", "# Terms"),
+        ("# Terms\r\n\r\nText\r\n", "# Terms\n\nText"),
+        ("\n \n\t\n# Terms\n\n\n", "# Terms"),
+        ("a  \nb\t \n", "a\nb"),
+        ("  indented\n\n\n  twice", "  indented\n\n\n  twice"),
+        ("a\rb", "a\rb"),
+        ("a\r", "a"),
+        ("a\r\r\nb", "a\nb"),
+        ("X\n\nAnnex X\n", "X\n\nAnnex X"),
+        ("", ""),
+        (" \r\n\t\r\n", ""),
+    ],
+)
+def test_normalization(markdown: str, normal: str) -> None:
+    assert normalize(markdown) == normal
+
+
+def test_the_hash_is_the_md5_of_the_normal_form() -> None:
+    terms = terms_of("# Términos \r\n")
+    assert terms is not None
+    assert terms.markdown == "# Términos"
+    assert terms.hash == "741f36e51229d44e59ab389ffd944963"
+    assert terms_of(" \r\n ") is None
+
+
+@given(TEXTS)
+def test_it_is_idempotent_and_normal(text: str) -> None:
+    normal = normalize(text)
+    assert normalize(normal) == normal
+    lines = normal.split("\n")
+    assert "\r\n" not in normal
+    assert all(line == line.rstrip() for line in lines)
+    assert not normal or (lines[0] and lines[-1])
+
+
+@given(TEXTS, st.sampled_from(["", "\n", " \n", "\r\n\r\n"]), st.sampled_from(["", "\n", "\r\n \t\n"]))
+def test_whitespace_around_a_document_does_not_change_it(text: str, before: str, after: str) -> None:
+    if text.startswith(("\n", "\r")) or text.endswith("\r"):
+        return
+    assert normalize(before + text + after) == normalize(text)

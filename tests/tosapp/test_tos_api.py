@@ -12,10 +12,10 @@ from django.core.cache import cache
 
 from accounts.access.credentials import create_refresh_token
 from accounts.access.rights import authenticate_token
-from accounts.deletion import delete_user
 from accounts.models import RefreshToken
 from accounts.models.events import Event
-from accounts.readers import Author
+from accounts.readers.rule import Author
+from accounts.users import delete_user
 from tenantadmin.lib.objectstore import LocalStore
 from tests import factories
 from tests.accounts.support import at_once, signed_in
@@ -23,11 +23,8 @@ from tests.conftest import ApiClient
 from tests.objects import save_object
 from tests.racing import PATIENCE, in_thread, result_unless_blocked, uncommitted, wait_until_blocked
 from tosapp.acknowledgements import acknowledge
-from tosapp.active import ActiveTerms, active_terms
-from tosapp.announcement import announce, announced_hash
 from tosapp.models import Acknowledgement
-from tosapp.normal import terms_of
-from tosapp.publishing import publish
+from tosapp.publishing import ActiveTerms, active_terms, announce, announced_hash, publish, terms_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,3 +1,3 @@
 """The admin site of this app. Django imports this package to register its models."""
 
-from tosapp.admin import model_admins  # noqa: F401
+from tosapp.admin import pages  # noqa: F401

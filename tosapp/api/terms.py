@@ -14,15 +14,22 @@ from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from tenantadmin.lib.http.schema import refusal
+from tenantadmin.lib.http.serializers import StrictCharField, StrictSerializer
 from tenantadmin.lib.http.viewsets import operation
 from tosapp.acknowledgements import TosAckList, TosHashMismatchBody, acknowledge, read_acknowledgements
 from tosapp.publishing import TosPublishResult, publish, read_by_hash, require_active
-from tosapp.serializers import TosDocument
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from tosapp.normal import Terms
+    from tosapp.publishing import Terms
+
+
+class TosDocument(StrictSerializer):
+    """The terms, whole."""
+
+    markdown = StrictCharField(allow_blank=True, trim_whitespace=False)
+
 
 _HASH: Final = {"type": "string", "pattern": "^[0-9a-f]{32}$"}
 _HASH_PARAMETER: Final = OpenApiParameter(

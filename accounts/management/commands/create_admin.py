@@ -17,7 +17,7 @@ from accounts.events import record_event
 from accounts.models import User
 from accounts.models.events import EventKind
 from accounts.models.users import PrimaryRole
-from accounts.readers import Author
+from accounts.readers.rule import Author
 from accounts.roles import apply_roles, lock_admins, make_roles
 from accounts.signin.staff.enrolment import LINK_HOURS, enrolment_link
 from accounts.signin.staff.sessions import second_factors

@@ -1,12 +1,12 @@
 """The ways into the admin site: identity providers, mailed links, passkeys and, last, the password.
 
 Each proves an identity. `sign_in` then asks for the second factor and opens the session, by the login
-stages of django-allauth.
+stages of django-allauth. A wrong password makes the next try wait longer.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from allauth.account.adapter import get_adapter
 from allauth.account.decorators import reauthentication_required
@@ -15,8 +15,10 @@ from allauth.account.internal.flows.reauthentication import is_reauthentication_
 from allauth.account.utils import perform_login
 from django.conf import settings
 from django.contrib import messages
+from django.contrib.admin.forms import AdminAuthenticationForm
 from django.contrib.auth import get_user
 from django.contrib.auth.views import LoginView, redirect_to_login
+from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import QueryDict
 from django.shortcuts import redirect, render
@@ -26,9 +28,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.access.credentials import lock_sign_in
-from accounts.events import known_address, sign_in_failures_recorded
+from accounts.events import known_address, record_failed_sign_in, sign_in_failures_recorded
+from accounts.limits import claim_try, count_use, forget_tries
 from accounts.models import User
-from accounts.signin.callback import prove_identity
 from accounts.signin.flow import (
     Identity,
     SignIn,
@@ -39,22 +41,75 @@ from accounts.signin.flow import (
     open_session,
 )
 from accounts.signin.links import find_link, look_at_link, request_link, use_link
-from accounts.signin.providers import authorization_url
+from accounts.signin.providers import authorization_url, prove_identity
 from accounts.signin.redirects import with_parameters
 from accounts.signin.staff.adapters import NOT_STAFF, why_not_staff
 from accounts.signin.staff.enrolment import remember_link
-from accounts.signin.staff.passwords import PasswordForm
 from accounts.signin.staff.sessions import assurance_of, ways_used
 from accounts.signin.state import Purpose, bind_browser, new_browser_id
-from tenantadmin.lib.core.addresses import client_address
-from tenantadmin.lib.core.emails import check_email
-from tenantadmin.lib.core.errors import ApiError, Forbidden
+from tenantadmin.lib.core.addresses import client_address, network_of
+from tenantadmin.lib.core.emails import check_email, normalize_email
+from tenantadmin.lib.core.errors import ApiError, Forbidden, RateLimited
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
     from accounts.signin.flow import Device
     from accounts.signin.state import PendingSignIn
+
+
+_KIND: Final = "password"
+
+
+class PasswordForm(AdminAuthenticationForm):
+    """Counts every try before it checks the password, so that concurrent tries are counted too.
+
+    Tries are counted for the email and the client's network together: strangers cannot keep the owner of a
+    known email out. ``refusal`` is the error if a limit refused the try, else None.
+    """
+
+    error_messages = {  # noqa: RUF012  # as Django declares it
+        **AdminAuthenticationForm.error_messages,
+        "invalid_login": "The email or the password is wrong, or the user may not open this site.",
+    }
+    request: HttpRequest
+    refusal: ApiError | None = None
+
+    def clean(self) -> dict[str, Any]:
+        network = network_of(client_address(self.request))
+        email = normalize_email(self.cleaned_data.get("username") or "")
+        key = f"{network} {email}"
+        try:
+            count_use(limit=settings.PASSWORD_ADDRESS_LIMIT, kind="password-address", key=network)
+            claim_try(kind=_KIND, key=key)
+        except ApiError as error:
+            self.refusal = error
+            self._record_failure(email, error.why)
+            raise ValidationError(_explain(error), code=error.code) from error
+        try:
+            cleaned: dict[str, Any] = super().clean()
+        except ValidationError:
+            self._record_failure(email)
+            raise
+        if self.get_user() is not None:
+            forget_tries(kind=_KIND, key=key)
+        return cleaned
+
+    def _record_failure(self, email: str, reason: str = "") -> None:
+        # People type passwords into this field too: only an address is recorded.
+        subject = known_address(email)
+        if not reason:
+            user = User.objects.filter(email=subject).first()
+            reason = why_not_staff(user) if subject else "What was typed is no email address."
+        record_failed_sign_in(
+            subject, way={"provider": "password"}, reason=reason or "The password is wrong."
+        )
+
+
+def _explain(error: ApiError) -> str:
+    if not isinstance(error, RateLimited):
+        return "Sign-in with a password is not possible at the moment. Try again later."
+    return f"Too many tries. Try again in {error.headers['Retry-After']} seconds, or sign in another way."
 
 
 class StaffLoginView(LoginView):
@@ -270,5 +325,4 @@ def _checked_target(request: HttpRequest) -> str:
 
 
 def _leading_to(target: str, page: str) -> str:
-    """Return the address of a page of signing in that goes on to ``target``."""
     return with_parameters(page, {"next": target}) if target else page

@@ -9,7 +9,7 @@ from django import forms
 from django.db import transaction
 from django.db.models import Count, Max
 
-from accounts.admin.pages.base import PART, ReasonForm, TenantActPage, TenantPage
+from accounts.admin.base import PART, ReasonForm, TenantActPage, TenantPage
 from accounts.cursors import cut_page
 from accounts.tenants.listing import require_live_tenant
 from analytics.admin.builds import MOST_DAYS, read_builds
@@ -29,7 +29,7 @@ from tenantadmin.lib.objectstore import StoreError, default_store
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from accounts.admin.pages.base import Trail
+    from accounts.admin.base import Trail
 
 #: Number of rows of the quarantine, by day and reason.
 _REASONS: Final = 100

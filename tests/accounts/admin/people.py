@@ -24,7 +24,7 @@ def of(person: User, page: str = "person") -> str:
 
 
 def make_pat(owner: User, *scopes: str, tenants: list[str] | None = None, **more: Any) -> PersonalAccessToken:
-    given = [Scope(it) for it in scopes] or [Scope.CONFIG_READ]
+    given = [Scope(scope) for scope in scopes] or [Scope.CONFIG_READ]
     pat, _ = create_pat(owner=owner, name="ci", scopes=given, tenants=tenants or (), **more)
     return pat
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core import mail
+from django.urls import reverse
 
 from accounts.limited_access import end_expired_access
-from accounts.models import AccessRequest, Event, Membership, Tenant, User
+from accounts.mailing import MailNotSent
+from accounts.models import AccessRequest, Account, Event, Fqdn, Invitation, Membership, Tenant, User
+from accounts.signin.flow import Device, Identity, complete_sign_in
 from tenantadmin.lib.core.timestamps import format_timestamp, now
 from tests import factories
-from tests.admin.logs import to
-from tests.admin.staff import page_text
+from tests.accounts.support import signed_in
+from tests.admin.filling import to
+from tests.admin.staff import page_text, require_roles, support_client, text_of
 from tests.conftest import ApiClient
 from tests.sending import sending
 
 if TYPE_CHECKING:
+    from django.core.mail import EmailMultiAlternatives
     from django.test import Client
 
 
@@ -38,7 +43,7 @@ class TestAccess:
         assert end_expired_access() == 0
         assert not Membership.objects.filter(pk=membership.pk).exists()
         events = Event.objects.filter(kind__startswith="membership.", tenant_id=tenant.pk).order_by("pk")
-        assert [(it.kind, it.actor, it.subject, it.reason) for it in events] == [
+        assert [(event.kind, event.actor, event.subject, event.reason) for event in events] == [
             ("membership.added", "support@example.org", "support@example.org", "ticket 7"),
             ("membership.removed", "system", "support@example.org", ""),
         ]
@@ -47,7 +52,7 @@ class TestAccess:
         support.post(to("tenant-access", tenant), {"hours": 1, "reason": "ticket 7"})
         caller = ApiClient(factories.sign_in(world.owner))
         found = caller.get("/config/events?kind=membership.added").json()["events"]
-        assert [(it["subject"], it["reason"]) for it in found] == [("support@example.org", "ticket 7")]
+        assert [(item["subject"], item["reason"]) for item in found] == [("support@example.org", "ticket 7")]
 
     def test_owners_get_a_mail_at_once(
         self,
@@ -105,7 +110,7 @@ class TestAccess:
         assert "support@example.org has access to Warehouse for 2 h." in done.content.decode()
         assert staff.get(approve).status_code == 409
         acted = Event.objects.filter(kind="staff.acted", tenant_id=tenant.pk).order_by("pk")
-        assert [(it.actor, (it.after or {})["act"], it.reason) for it in acted] == [
+        assert [(event.actor, (event.after or {})["act"], event.reason) for event in acted] == [
             ("support@example.org", "access.requested", "ticket 7"),
             ("admin@example.org", "access.approved", "outage 9"),
         ]
@@ -160,3 +165,123 @@ class TestAccess:
         refused = staff.get(to(name, tenant))
         assert refused.status_code == 404
         assert "The tenant is deleted and cannot be changed." in refused.content.decode()
+
+
+NEW_ACCOUNT = "/admin/accounts/new/"
+NEW_TENANT = "/admin/tenants/new/"
+
+
+def sent(**fields: str) -> dict[str, str]:
+    return {
+        "name": "  Acme Data ",
+        "plan": "team",
+        "owner": "New.Owner@Customer.example",
+        "reason": "ticket 7",
+        "tenant_name": "Warehouse",
+        "billing_email": "",
+        **fields,
+    }
+
+
+def test_access_to_each_page(staff: Client, world: factories.World) -> None:
+    require_roles({}, {"account": NEW_ACCOUNT, "tenant": NEW_TENANT}, world, staff)
+
+
+@pytest.mark.parametrize(("model", "page"), [("account", NEW_ACCOUNT), ("tenant", NEW_TENANT)])
+def test_the_lists_lead_there(staff: Client, world: factories.World, model: str, page: str) -> None:
+    add = reverse(f"admin:accounts_{model}_add")
+    assert f'href="{add}' in staff.get(reverse(f"admin:accounts_{model}_changelist")).content.decode()
+    assert staff.get(add)["Location"] == page
+    refused = support_client().get(add, headers={"Accept": "text/html"})
+    assert refused.status_code == 403
+    assert "You may not see this" in text_of(refused.content.decode())
+
+
+def test_a_new_customer(
+    staff: Client, world: factories.World, mailoutbox: list[EmailMultiAlternatives]
+) -> None:
+    answer = staff.post(NEW_ACCOUNT, sent(), follow=True)
+    account = Account.objects.get(name="Acme Data")
+    assert answer.redirect_chain == [(reverse("admin:account", args=[account.pk]), 302)]
+    shown = text_of(answer.content.decode())
+    assert (
+        "Created Acme Data, and invited new.owner@customer.example. The invitation is open for 14 days."
+        in shown
+    )
+    assert (account.plan, account.billing_email) == ("team", "new.owner@customer.example")
+    assert [owner.email for owner in account.owners.all()] == ["new.owner@customer.example"]
+    tenant = Tenant.objects.get(account=account)
+    assert tenant.name == "Warehouse"
+    assert Fqdn.objects.filter(tenant_id=tenant.pk).count() == 1
+    invitation = Invitation.objects.get(tenant=tenant)
+    assert (invitation.email, invitation.role) == ("new.owner@customer.example", "owner")
+    assert [mail.to for mail in mailoutbox] == [["new.owner@customer.example"]]
+    assert not Membership.objects.filter(tenant=tenant).exists()
+    event = Event.objects.get(kind="staff.acted")
+    assert (event.reason, event.account_id, event.after) == (
+        "ticket 7",
+        account.pk,
+        {"act": "account.created", "tenant": str(tenant.pk), "owner": "new.owner@customer.example"},
+    )
+    # The owner's first sign-in makes no second account, and accepting gives the tenant.
+    complete_sign_in(Identity(email="new.owner@customer.example", email_verified=True), Device())
+    owner = User.objects.get(email="new.owner@customer.example")
+    client = signed_in(owner)
+    assert client.post(f"/users/me/invitations/{invitation.pk}/accept", {}).status_code == 200
+    assert [(membership.tenant_id, membership.role) for membership in owner.memberships.all()] == [
+        (tenant.pk, "owner")
+    ]
+    assert [account.pk for account in owner.owned_accounts.all()] == [account.pk]
+
+
+def test_a_new_tenant_of_an_account(staff: Client, world: factories.World, mailoutbox: list[Any]) -> None:
+    Account.objects.filter(pk=world.account.pk).update(plan="team")
+    form = {"account": "ACME", "tenant_name": "Second", "owner": "x@customer.example", "reason": "y"}
+    answer = staff.post(NEW_TENANT, form)
+    tenant = Tenant.objects.get(name="Second")
+    assert answer["Location"] == reverse("admin:tenant", args=[tenant.pk])
+    assert tenant.account_id == world.account.pk
+    assert Invitation.objects.get(tenant=tenant).email == "x@customer.example"
+    assert len(mailoutbox) == 1
+    # Who was invited has no user before the first sign-in.
+    assert not User.objects.filter(email="x@customer.example").exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "fields", "errors"),
+    [
+        (NEW_ACCOUNT, {"owner": "not an address"}, {"owner"}),
+        (NEW_ACCOUNT, {"billing_email": "x"}, {"billing_email"}),
+        (NEW_ACCOUNT, {"name": "a\0b"}, {"name"}),
+        (NEW_TENANT, {"account": "No such"}, {"account"}),
+    ],
+)
+def test_what_is_wrong_stands_at_its_field(
+    staff: Client, world: factories.World, page: str, fields: dict[str, str], errors: set[str]
+) -> None:
+    answer = staff.post(page, sent(account="Acme") | fields)
+    assert answer.status_code == 400
+    assert answer.context["form"].errors.keys() == errors
+    assert Account.objects.count() == 2
+    assert not User.objects.filter(email__endswith="customer.example").exists()
+
+
+def test_nothing_is_created_where_the_invitation_cannot_be_mailed(
+    staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(**_: Any) -> None:
+        raise MailNotSent
+
+    monkeypatch.setattr("accounts.invitations.send_mail", fail)
+    assert staff.post(NEW_ACCOUNT, sent()).status_code == MailNotSent.status
+    assert not Account.objects.filter(name="Acme Data").exists()
+    assert not Invitation.objects.exists()
+    assert not User.objects.filter(email="new.owner@customer.example").exists()
+
+
+def test_the_plan_limits_tenants(staff: Client, world: factories.World) -> None:
+    Account.objects.filter(pk=world.account.pk).update(plan="free")
+    form = {"account": str(world.account.pk), "tenant_name": "Second", "owner": "x@y.example", "reason": "y"}
+    answer = staff.post(NEW_TENANT, form)
+    assert answer.status_code == 400
+    assert not Tenant.objects.filter(name="Second").exists()

@@ -12,15 +12,13 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts.billing.dns import ChallengeNotMet
-from accounts.billing.domains import register_domain, verify_domain
-from accounts.billing.errors import InUse
+from accounts.billing.domains import ChallengeNotMet, register_domain, verify_domain
 from accounts.models import Account, Domain, Event, Fqdn, Revision, TenantConfig
 from accounts.tenants.config import read_config
+from accounts.tenants.errors import InUse
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, require_roles, support_client
+from tests.admin.staff import page_text, require_roles, support_client, text_of
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -231,7 +229,7 @@ class TestDomain:
         waiting.refresh_from_db()
         assert waiting.verified_at is not None
         events = Event.objects.filter(kind__in=["domain.verified", "staff.acted"]).order_by("pk")
-        assert [(it.kind, it.reason, it.after) for it in events] == [
+        assert [(event.kind, event.reason, event.after) for event in events] == [
             ("domain.verified", "call with the owner", {"byHand": True}),
             (
                 "staff.acted",

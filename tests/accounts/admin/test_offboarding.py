@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from django.urls import reverse
 
-from accounts.admin import revoking
+from accounts.admin import rights
 from accounts.admin.rights import rights_of
 from accounts.models import Account, Event, Membership, User
-from accounts.readers import Author, SetMembership, change_readers
+from accounts.readers.memberships import SetMembership
+from accounts.readers.rule import Author, change_readers
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.admin.people import acts, make_grant, make_pat, of
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, signed_in
+from tests.admin.staff import page_text, signed_in, text_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ class TestOffboarding:
         owner.refresh_from_db()
         assert not owner.is_active
         assert rights_of(owner).rows == []
-        assert [it.email for it in world.account.owners.all()] == ["tenant-admin@example.org"]
-        assert [it.email for it in shared.owners.all()] == ["member@example.org"]
+        assert [owner.email for owner in world.account.owners.all()] == ["tenant-admin@example.org"]
+        assert [owner.email for owner in shared.owners.all()] == ["member@example.org"]
         assert Membership.objects.get(user=world.tenant_admin).role == "owner"
         assert bearer.get(f"/config/tenants/{world.tenant.pk}").status_code == 401
         assert acts() == [
@@ -91,7 +91,9 @@ class TestOffboarding:
         def suggested() -> list[tuple[str, str]]:
             fields = staff.get(of(world.owner, "person-offboard")).context["form"].fields.values()
             return [
-                (it.initial, it.help_text) for it in fields if "below" in it.label or "Warehouse" in it.label
+                (field.initial, field.help_text)
+                for field in fields
+                if "below" in field.label or "Warehouse" in field.label
             ]
 
         def heir(user: User, right: str) -> tuple[str, str]:
@@ -135,7 +137,7 @@ class TestOffboarding:
         assert said in text_of(answer.content.decode())
         world.owner.refresh_from_db()
         assert world.owner.is_active
-        assert [it.email for it in world.account.owners.all()] == ["owner@example.org"]
+        assert [owner.email for owner in world.account.owners.all()] == ["owner@example.org"]
         assert acts() == []
 
     def test_a_new_owner_of_everything_is_required(self, staff: Client, world: factories.World) -> None:
@@ -163,7 +165,7 @@ class TestOffboarding:
         assert answer.context["form"].errors == errors
         form |= {"everything": "tenant", str(world.tenant.pk): "member@example.org"}
         assert staff.post(address, form).status_code == 302
-        assert [it.email for it in world.account.owners.all()] == ["tenant-admin@example.org"]
+        assert [owner.email for owner in world.account.owners.all()] == ["tenant-admin@example.org"]
         assert Membership.objects.get(tenant=world.tenant, role="owner").user == world.member
 
     @pytest.mark.parametrize("gives_billing", [True, False])
@@ -207,7 +209,7 @@ class TestOffboarding:
         assert staff.post(address, {"reason": "x"}).status_code == 400
         world.platform_admin.refresh_from_db()
         assert world.platform_admin.is_active
-        assert revoking.why_not_offboard(world.platform_admin, actor="x@example.org").startswith(
+        assert rights.why_not_offboard(world.platform_admin, actor="x@example.org").startswith(
             "This is the last active platform admin."
         )
 

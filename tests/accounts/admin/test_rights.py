@@ -13,15 +13,14 @@ from django.urls import reverse
 
 from accounts.access.credentials import create_refresh_token
 from accounts.access.scopes import ABILITIES, ALL_SCOPES
-from accounts.admin import revoking
+from accounts.admin import rights
 from accounts.admin.rights import far_reaching_rights, rights_of, rights_on
 from accounts.models import Account, Event, Membership, PersonalAccessToken, RefreshToken, Revision, User
 from accounts.models.tokens import OF_DASHBOARD
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.accounts.admin.people import PEOPLE, acts, make_grant, make_pat, of, people_of, read_csv
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, support_client
+from tests.admin.staff import page_text, support_client, text_of
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -35,7 +34,7 @@ class TestTables:
         make_grant(world.stranger, tenant, world.owner)
         PersonalAccessToken.objects.filter(pk=pat.pk).update(last_used_at=now())
         rights = rights_on(tenant)
-        assert [(it.kind, it.person.email, it.has_wildcard) for it in rights.rows] == [
+        assert [(right.kind, right.person.email, right.has_wildcard) for right in rights.rows] == [
             ("ownership", "owner@example.org", False),
             ("membership", "member@example.org", False),
             ("membership", "owner@example.org", False),
@@ -60,7 +59,7 @@ class TestTables:
         session, _ = create_refresh_token(user=world.member)
         moment = now()
         RefreshToken.objects.filter(pk=session.pk).update(last_used_at=moment)
-        by_person = {it.person.email: it.last_used_at for it in rights_on(world.tenant).rows}
+        by_person = {right.person.email: right.last_used_at for right in rights_on(world.tenant).rows}
         assert by_person["member@example.org"] == moment
         assert by_person["owner@example.org"] is None
 
@@ -68,25 +67,30 @@ class TestTables:
         over = Membership.objects.create(
             user=world.stranger, tenant=world.tenant, role="member", ends_at=now() - dt.timedelta(minutes=1)
         )
-        assert "stranger@example.org" not in {it.person.email for it in rights_on(world.tenant).rows}
-        assert [it.on for it in rights_of(world.stranger).rows if it.kind == "membership"] == [
+        assert "stranger@example.org" not in {right.person.email for right in rights_on(world.tenant).rows}
+        assert [right.on for right in rights_of(world.stranger).rows if right.kind == "membership"] == [
             [world.stranger_tenant.pk]
         ]
-        assert [it.kind for it in far_reaching_rights().rows] == ["role"]
+        assert [right.kind for right in far_reaching_rights().rows] == ["role"]
         over.ends_at = now() + dt.timedelta(hours=1)
         over.save()
-        assert "stranger@example.org" in {it.person.email for it in rights_on(world.tenant).rows}
-        assert [it.kind for it in far_reaching_rights().rows] == ["role", "membership"]
+        assert "stranger@example.org" in {right.person.email for right in rights_on(world.tenant).rows}
+        assert [right.kind for right in far_reaching_rights().rows] == ["role", "membership"]
 
     def test_ended_rights_are_not_listed(self, world: factories.World) -> None:
         pat = make_pat(world.member, tenants=[str(world.tenant.pk)])
         grant = make_grant(world.member, world.tenant, world.owner)
         session, _ = create_refresh_token(user=world.member)
-        assert [it.kind for it in rights_of(world.member).rows] == ["membership", "grant", "token", "session"]
+        assert [right.kind for right in rights_of(world.member).rows] == [
+            "membership",
+            "grant",
+            "token",
+            "session",
+        ]
         for row in (pat, grant, session):
             row.revoked_at = now()
             row.save()
-        assert [it.kind for it in rights_of(world.member).rows] == ["membership"]
+        assert [right.kind for right in rights_of(world.member).rows] == ["membership"]
 
     def test_the_review_lists_far_reaching_rights(self, staff: Client, world: factories.World) -> None:
         make_pat(world.platform_admin, accounts=["*"])
@@ -95,7 +99,7 @@ class TestTables:
             user=support, tenant=world.tenant, role="member", ends_at=now() + dt.timedelta(hours=1)
         )
         rows = far_reaching_rights().rows
-        assert [(it.kind, it.person.email, it.what) for it in rows][:3] == [
+        assert [(right.kind, right.person.email, right.what) for right in rows][:3] == [
             ("role", "admin@example.org", "platform admin"),
             ("role", "support@example.org", "support"),
             ("membership", "support@example.org", "member"),
@@ -105,7 +109,7 @@ class TestTables:
     def test_a_long_table_is_cut_and_its_file_is_not(
         self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("accounts.admin.pages.people.MAX_ROWS", 2)
+        monkeypatch.setattr("accounts.admin.people.MAX_ROWS", 2)
         html = staff.get(people_of(world.tenant)).content.decode()
         assert "There are more" in html
         rows = read_csv(staff.get(people_of(world.tenant), {"format": "csv"}))
@@ -139,7 +143,7 @@ class TestTables:
             "account": reverse("admin:account", args=[world.account.pk]),
         }
         groups = staff.get(path.format(**addresses)).context["sidebar_navigation"]
-        assert [it["title"] for group in groups for it in group["items"] if it["active"]] == [title]
+        assert [item["title"] for group in groups for item in group["items"] if item["active"]] == [title]
 
     def test_every_scope_has_words(self) -> None:
         assert set(ABILITIES) == ALL_SCOPES
@@ -152,16 +156,16 @@ class TestTables:
         html = staff.get(of(world.member)).content.decode()
         assert html.count("Dashboard, until sign-out: 3 sign-ins") == 1 + 1
         (key,) = re.findall(r'name="right" value="(token:[^"]+)"', html)
-        assert sorted(key.split(",")) == sorted(f"token:{it.pk}" for it in tokens)
+        assert sorted(key.split(",")) == sorted(f"token:{token.pk}" for token in tokens)
         address = reverse("admin:person-revoke", args=[world.member.pk])
         assert staff.post(address, {"right": key, "reason": "x"}).status_code == 302
         assert not PersonalAccessToken.objects.filter(owner=world.member, revoked_at__isnull=True).exists()
 
     def test_tokens_that_people_made_are_not_cut_off_by_sign_ins(self, world: factories.World) -> None:
         made = [make_pat(world.member) for _ in range(3)]
-        PersonalAccessToken.objects.filter(pk__in=[it.pk for it in made[:2]]).update(name=OF_DASHBOARD)
+        PersonalAccessToken.objects.filter(pk__in=[token.pk for token in made[:2]]).update(name=OF_DASHBOARD)
         rights = rights_of(world.member, limit=2)
-        assert [it.what for it in rights.rows if it.kind == "token"] == ["ci", OF_DASHBOARD]
+        assert [right.what for right in rights.rows if right.kind == "token"] == ["ci", OF_DASHBOARD]
 
     def test_the_number_of_queries_does_not_grow(self, staff: Client, world: factories.World) -> None:
         make_grant(world.stranger, world.tenant, world.owner)
@@ -227,7 +231,7 @@ class TestFile:
         answer = support_client().get(of(world.member), {"format": "csv"})
         assert answer["Content-Disposition"] == 'attachment; filename="person-access.csv"'
         rows = read_csv(answer)
-        assert [(it["person"], it["kind"], it["right"], it["on"]) for it in rows] == [
+        assert [(right["person"], right["kind"], right["right"], right["on"]) for right in rows] == [
             ("member@example.org", "membership", "member", "Warehouse"),
             ("member@example.org", "token", "'=1+1", "Warehouse"),
         ]
@@ -239,7 +243,7 @@ class TestFile:
     def test_files_of_a_tenant_and_of_the_review(self, staff: Client, world: factories.World) -> None:
         assert len(read_csv(staff.get(people_of(world.tenant), {"format": "csv"}))) == 4
         rows = read_csv(staff.get(PEOPLE, {"format": "csv"}))
-        assert [(it["person"], it["right"], it["on"]) for it in rows] == [
+        assert [(right["person"], right["right"], right["on"]) for right in rows] == [
             ("admin@example.org", "platform admin", "everything")
         ]
         assert Event.objects.filter(kind="staff.acted", tenant_id=world.tenant.pk).count() == 1
@@ -266,10 +270,10 @@ class TestRevoking:
         assert "Revoked 2 memberships, 1 grant, 1 token." in text_of(answer.content.decode())
         kinds = ["membership.removed", "membership.removed", "grant.revoked", "pat.revoked", "staff.acted"]
         events = Event.objects.filter(kind__in=kinds).order_by("pk")
-        assert sorted(it.kind for it in events) == sorted(kinds)
-        assert {(it.actor, it.reason) for it in events} == {("admin@example.org", "review 7")}
+        assert sorted(event.kind for event in events) == sorted(kinds)
+        assert {(event.actor, event.reason) for event in events} == {("admin@example.org", "review 7")}
         assert events.get(kind="staff.acted").tenant_id == tenant.pk
-        assert [it.kind for it in rights_on(tenant).rows] == ["ownership", "membership", "membership"]
+        assert [right.kind for right in rights_on(tenant).rows] == ["ownership", "membership", "membership"]
 
     def test_sessions_of_a_person_end(self, staff: Client, world: factories.World) -> None:
         session, _ = create_refresh_token(user=world.member)
@@ -290,7 +294,7 @@ class TestRevoking:
         assert world.account.owners.count() == 1
         world.account.owners.add(world.member)
         assert "Revoked 1 account ownership." in text_of(self.revoke(staff, address, key).content.decode())
-        assert [it.email for it in world.account.owners.all()] == ["member@example.org"]
+        assert [owner.email for owner in world.account.owners.all()] == ["member@example.org"]
         assert Revision.objects.get(kind="account", account_id=world.account.pk).seq == 1
 
     def test_two_owners_at_once_are_the_last(self, staff: Client, world: factories.World) -> None:
@@ -318,7 +322,7 @@ class TestRevoking:
 
         pat = make_pat(world.tenant_admin, tenants=[str(world.tenant.pk)])
         member = Membership.objects.get(user=world.member)
-        monkeypatch.setattr(revoking, "end_pat", fail)
+        monkeypatch.setattr(rights, "end_pat", fail)
         address = reverse("admin:tenant-revoke", args=[world.tenant.pk])
         with pytest.raises(RuntimeError):
             self.revoke(staff, address, f"membership:{member.pk}", f"token:{pat.pk}")

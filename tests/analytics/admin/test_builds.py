@@ -16,9 +16,8 @@ from logs.models import Partition, PendingBuild, QuarantinedEntry
 from logs.pending import mark_days
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
-from tests.admin.logs import to
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text
+from tests.admin.filling import to
+from tests.admin.staff import page_text, text_of
 from tests.objects import save_object
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from logs import quarantine
 from logs.models import LogRead, QuarantinedEntry
 from tenantadmin.lib.objectstore import LocalStore, ObjectNotFound, StoreError, default_store
-from tests.admin.logs import to
+from tests.admin.filling import to
 from tests.admin.staff import page_text
 from tests.objects import save_object
 

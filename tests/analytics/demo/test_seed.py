@@ -48,9 +48,7 @@ from tenantadmin.lib.core.timestamps import from_epoch_ms
 from tenantadmin.lib.objectstore import LocalStore, ObjectStore, StoreError, default_store
 from tests.factories import sign_in
 from tests.objects import read_object, save_object, use_store
-from tosapp.normal import terms_of
-from tosapp.publishing import publish
-from tosapp.store import last_publication, read_current
+from tosapp.publishing import last_publication, publish, read_current, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -23,7 +23,7 @@ from analytics.models import Digest, DigestMail, DigestPreference
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.accounts.mailbox import Inbox, running_inbox
+from tests.accounts.support import Inbox, running_inbox
 from tests.analytics.child import Child
 from tests.analytics.digest.support import DAY, at, entries, put, rebuild
 from tests.conftest import ApiClient

@@ -26,7 +26,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import span
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.admin.advice import recommend
+from tests.admin.filling import recommend
 from tests.browser.browsing import faults_of_width, type_sql
 from tests.browser.dashboard.watching import edit
 

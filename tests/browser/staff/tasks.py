@@ -9,7 +9,7 @@ from django.conf import settings
 from django.test import Client
 from django.urls import get_resolver, reverse
 
-from accounts.admin.tabs import TABS
+from accounts.admin.base import TABS
 from tests.browser.browsing import asked_hosts, browsing
 
 if TYPE_CHECKING:

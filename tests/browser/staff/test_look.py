@@ -21,7 +21,7 @@ from rules.write import write_ruleset
 from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
 from tests.browser.browsing import faults_of_width, resize
 from tests.browser.staff.tasks import RULE, pages_of, settle, signed_in, staff_pages
 from tosapp.publishing import publish

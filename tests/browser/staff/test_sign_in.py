@@ -9,8 +9,8 @@ from allauth.mfa.models import Authenticator
 
 from accounts.signin.staff.enrolment import enrolment_link
 from tests import factories
-from tests.accounts.mailbox import running_inbox
-from tests.admin.second_factor import code_of
+from tests.accounts.support import running_inbox
+from tests.admin.staff import code_of
 from tests.browser.browsing import asked_hosts, browsing
 from tests.browser.provider import EMAIL, PASSWORD
 

@@ -16,8 +16,7 @@ from logs.models import Partition, PendingBuild
 from rules.drafts import create_draft
 from rules.models import Marker, Ruleset
 from rules.write import write_ruleset
-from tests.admin.advice import recommend
-from tests.admin.logs import DAY, put_log
+from tests.admin.filling import DAY, put_log, recommend
 from tests.browser.staff.tasks import RULE, signed_in
 
 if TYPE_CHECKING:

@@ -13,20 +13,18 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts.admin.pages.base import ActPage
-from accounts.admin.telling import ACTS, EVENTS
+from accounts.admin.base import ActPage
+from accounts.admin.words import ACTS, EVENTS
 from accounts.limited_access import take_access
 from accounts.models import AuditView, Event, Revision, User
 from accounts.models.events import EventKind
 from logs.audit import REQUEST_KEY, REQUESTS_KEY
 from logs.models import LogRead, QueryRun
-from tenantadmin.backoffice.audit.filters import AuditFilter
-from tenantadmin.backoffice.audit.kinds import EVENT_GROUPS, KIND_CHOICES
-from tenantadmin.backoffice.audit.timeline import read_audit, walk_audit
+from tenantadmin.backoffice.audit.entries import EVENT_GROUPS, KIND_CHOICES
+from tenantadmin.backoffice.audit.timeline import AuditFilter, read_audit, walk_audit
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.reading import text_of
-from tests.admin.staff import page_text, require_roles, signed_in, support_client
+from tests.admin.staff import page_text, require_roles, signed_in, support_client, text_of
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -459,7 +457,7 @@ class TestViews:
     def test_not_without_end(
         self, staff: Client, world: factories.World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tenantadmin.backoffice.pages.audit._MAX_VIEWS", 1)
+        monkeypatch.setattr("tenantadmin.backoffice.audit.page._MAX_VIEWS", 1)
         staff.post(AUDIT, {"kind": "queries", "name": "one"})
         staff.post(AUDIT, {"kind": "tokens", "name": "one"})
         answer = staff.post(AUDIT, {"kind": "queries", "name": "two"}, follow=True)

@@ -12,9 +12,9 @@ from django.urls import reverse
 
 from accounts.admin.finding import search_fqdns, search_tenants, with_words
 from accounts.models import Account, Domain, Fqdn, Tenant, User
-from accounts.models.words import words_of
+from accounts.models.querysets import words_of
 from tests import factories
-from tests.admin.logs import to
+from tests.admin.filling import to
 
 if TYPE_CHECKING:
     from django.test import Client

@@ -18,10 +18,8 @@ from accounts.models import Domain, Invitation, Membership, Revision, Snooze, Te
 from analytics.models import Build, DayRollup, Digest, TenantHealth
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
-from tests.admin.logs import to
-from tests.admin.reading import text_of
-from tests.admin.rows import make_row
-from tests.admin.staff import page_text
+from tests.admin.filling import make_row, to
+from tests.admin.staff import page_text, text_of
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -371,7 +369,7 @@ class TestHome:
             Build.objects.create(tenant_id=tenant.pk, period="2026", state="failed")
             Domain.objects.create(account=world.account, name=f"d{uuid4()}.example", challenge="c")
 
-        def put_away() -> None:
+        def snoozed() -> None:
             for panel in ("findings", "late", "quarantine", "failed", "domains"):
                 subject = str(uuid4()) if panel not in {"failed", "domains"} else str(Snooze.objects.count())
                 Snooze.objects.create(
@@ -379,12 +377,12 @@ class TestHome:
                 )
 
         fill()
-        put_away()
+        snoozed()
         with CaptureQueriesContext(connection) as few:
             staff.get("/admin/")
         for _ in range(4):
             fill()
-            put_away()
+            snoozed()
         with CaptureQueriesContext(connection) as many:
             staff.get("/admin/")
         assert len(many) == len(few) <= 25

@@ -25,8 +25,8 @@ from tenantadmin.lib.core.probes import CACHE_SECONDS, Probes
 from tenantadmin.lib.core.queues import BUILDING, QUEUES, QueueState, read_queues
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.http import health
-from tests.admin.reading import cells, text_of
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
+from tests.admin.staff import cells, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

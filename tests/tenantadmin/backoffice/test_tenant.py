@@ -19,9 +19,7 @@ from logs.models import PendingBuild, QueryRun
 from rules.write import write_ruleset
 from tenantadmin.lib.core.request_context import acting_for
 from tenantadmin.lib.core.timestamps import now
-from tests.admin.advice import recommend
-from tests.admin.logs import RULE, to
-from tests.admin.rows import make_row
+from tests.admin.filling import RULE, make_row, recommend, to
 from tests.admin.staff import page_text
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from tenantadmin.lib.http import health
 from tenantadmin.lib.objectstore import StoreError, open_store
 from tenantadmin.run import alive, metrics_server
 from tests import factories
-from tests.admin.rows import make_row
+from tests.admin.filling import make_row
 from tests.conftest import ApiClient
 from tests.metric_names import COUNTERS, GAUGES, HISTOGRAMS
 

@@ -19,13 +19,11 @@ from accounts.models import Event, User
 from tenantadmin.lib.http.csv_files import stream_csv
 from tenantadmin.lib.objectstore import StoreError
 from tests import factories
-from tests.admin.reading import text_of
-from tosapp.active import active_terms
-from tosapp.admin import terms as terms_page
-from tosapp.admin.terms import render_markdown
+from tests.admin.staff import text_of
+from tosapp.admin import pages as terms_page
+from tosapp.admin.pages import render_markdown
 from tosapp.models import Acknowledgement
-from tosapp.normal import terms_of
-from tosapp.publishing import publish
+from tosapp.publishing import active_terms, publish, terms_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from accounts.models import User
 from analytics.models import TenantHealth
 from tenantadmin.lib.database.plans import retry_after_migration
 from tests import factories
-from tests.admin.rows import our_models
+from tests.admin.filling import our_models
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

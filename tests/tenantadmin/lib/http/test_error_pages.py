@@ -6,7 +6,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
-from tests.admin.reading import text_of
+from tests.admin.staff import text_of
 
 #: What Chromium sends when it opens a page.
 BROWSER = "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"

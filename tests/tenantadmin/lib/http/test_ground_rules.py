@@ -103,7 +103,7 @@ class TestErrorBody:
         def fail() -> None:
             raise RuntimeError("the secret is hunter2")
 
-        monkeypatch.setattr("accounts.api.keys.current_keys", fail)
+        monkeypatch.setattr("accounts.api.oauth.current_keys", fail)
         answer = anonymous.get("/.well-known/jwks.json")
         assert (answer.status_code, answer.json()["error"]) == (500, "internal_error")
         assert "hunter2" not in answer.content.decode()
@@ -136,7 +136,7 @@ class TestQuery:
         def refuse() -> None:
             raise SuspiciousOperation("the secret is hunter2")
 
-        monkeypatch.setattr("accounts.api.keys.current_keys", refuse)
+        monkeypatch.setattr("accounts.api.oauth.current_keys", refuse)
         answer = anonymous.get("/.well-known/jwks.json")
         assert (answer.status_code, answer.json()["message"]) == (400, "The request is malformed.")
 

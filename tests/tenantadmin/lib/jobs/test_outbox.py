@@ -31,7 +31,7 @@ from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.jobs import breaker, outbox
 from tenantadmin.lib.jobs.outbox import Kind, Lane, Parcel, Skipped, put, send_messages
 from tests import factories
-from tests.accounts.mailbox import running_inbox
+from tests.accounts.support import running_inbox
 from tests.analytics.alerts.support import make_alert, read_number
 from tests.killing import Killed, killed_at
 from tests.sending import send_all, send_in_line, set_clock
