@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 from msgspec import Meta
 
 from accounts.models.history import RevisionKind
-from analytics.reports.leak_sql import leak_findings_sql, leak_totals_sql
-from analytics.reports.reading import ReportHead, ReportQuery
+from analytics.reports.reading import LogReader, ReportHead, ReportQuery, Window
+from analytics.reports.sql import leak_findings_sql, leak_totals_sql
 from rules.dialects.tables import WITHOUT_SCHEMA
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -17,8 +17,8 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from analytics.reports.reading import LogReader, Window
     from rules.tables.warehouse import WarehouseTables
+
 
 LeakGrade: TypeAlias = Literal["certain", "likely"]
 

@@ -13,9 +13,8 @@ from django.db.models import Exists, F, OuterRef, Sum
 
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
-from analytics.digest.verdict.judging import find_open
-from analytics.digest.verdict.restores import tell_restores
 from analytics.models import Build, DayRollup, TenantHealth
+from analytics.watch.verdict import VerdictSentence, find_open, tell_restores
 from tenantadmin.backoffice.acts import tell_revision
 from tenantadmin.backoffice.put_away import read_put_away
 from tenantadmin.lib.core.timestamps import now
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from accounts.models import User
-    from analytics.digest.verdict.sentences import VerdictSentence
     from tenantadmin.backoffice.put_away import PutAway
 
 _ROWS: Final = 10

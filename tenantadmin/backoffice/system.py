@@ -10,7 +10,7 @@ import django
 from django.conf import settings
 from django.db import connection
 
-from analytics.service_state import LongJobs, beat_age, count_running_builds, find_long_jobs
+from analytics.queues import LongJobs, beat_age, count_running_builds, find_long_jobs
 from logs.pending import PendingState, pending_state
 from logs.sql.sandbox import missing_restrictions
 from tenantadmin.backoffice.home import tenant_names

@@ -7,9 +7,9 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.store import read_document
+from analytics.numbers.days import find_stale_days, rebuild_day
+from analytics.numbers.periods import find_stale_periods, rebuild_period
+from analytics.numbers.store import read_document
 from logs.layout import day_prefix, day_start_ms
 from logs.models import Partition, SupersededFile
 from tenantadmin.lib.objectstore import default_store

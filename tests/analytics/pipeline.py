@@ -11,11 +11,10 @@ from uuid import UUID
 
 import duckdb
 
-from analytics.summaries.day_rollup import write_rollups
-from analytics.summaries.day_tables import DayTables
-from analytics.summaries.documents.day import day_document
-from analytics.summaries.merge import merge_rollups
-from analytics.summaries.rollups import Rollups
+from analytics.numbers.documents import day_document
+from analytics.numbers.merged import Rollups, merge_rollups
+from analytics.numbers.rollup import write_rollups
+from analytics.numbers.tables import DayTables
 from logs.compaction.build import CompactedDay, compact_day
 from logs.listing import list_day
 from tenantadmin.lib.objectstore import LocalStore

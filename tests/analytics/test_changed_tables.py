@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analytics.changed_tables import changed_sql, find_changed_tables, read_tables
+from analytics.reports.sql import changed_sql, find_changed_tables, read_tables
 from rules.tables.names import read_name
 
 TABLES = frozenset(map(read_name, ("s.a", "b", "my table", "ä.ö")))

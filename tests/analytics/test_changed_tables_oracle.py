@@ -8,7 +8,7 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from analytics.changed_tables import find_changed_tables
+from analytics.reports.sql import find_changed_tables
 from rules.tables.names import TableName, read_name
 
 DIALECTS = ("postgres", "snowflake", "databricks")

@@ -12,11 +12,11 @@ from django.db.models import F
 
 from analytics import tasks
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.summaries.damage import LostRollups
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.rollup_schema import NO_VERSION
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.numbers.days import find_stale_days, rebuild_day
+from analytics.numbers.periods import find_stale_periods, rebuild_period
+from analytics.numbers.state import LostRollups
+from analytics.numbers.tables import NO_VERSION
+from analytics.numbers.users import find_user_source, user_document
 from logs.models import PendingBuild
 from logs.pending import mark_periods
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from django.core.files import File
 
-    from analytics.summaries.rollups import Rollups
+    from analytics.numbers.merged import Rollups
 
 pytestmark = pytest.mark.django_db
 
@@ -172,7 +172,7 @@ def test_lost_texts_that_a_year_needs_are_built_again(
         return own.statement_texts([text_file(day) for day in (DAY, FEBRUARY)], statements)
 
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.summaries.rebuild.opportunities_document", show_every_text)
+        patch.setattr("analytics.numbers.periods.opportunities_document", show_every_text)
         with pytest.raises(LostRollups, match="again: 2026-02-01"):
             refresh_periods()
 

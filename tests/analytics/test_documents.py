@@ -14,12 +14,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec import to_builtins
 
-from analytics.summaries.documents.month import month_document
-from analytics.summaries.documents.opportunities import opportunities_document
-from analytics.summaries.documents.rules import rules_document
-from analytics.summaries.documents.users import users_document
-from analytics.summaries.documents.year import daily_activity, first_activity_day, year_document
-from analytics.summaries.rollup_schema import STATEMENTS
+from analytics.numbers.documents import month_document
+from analytics.numbers.tables import STATEMENTS
+from analytics.numbers.yearly import (
+    daily_activity,
+    first_activity_day,
+    opportunities_document,
+    rules_document,
+    users_document,
+    year_document,
+)
 from logs.columns import COLUMNS
 from logs.layout import day_start_ms
 from tests.analytics import oracle, raw

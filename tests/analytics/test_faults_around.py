@@ -18,8 +18,8 @@ import pytest
 from django.db import Error, connection
 
 from analytics.models import Build, Kind
-from analytics.summaries.days import rebuild_day
-from analytics.summaries.files import scratch_directory
+from analytics.numbers.days import rebuild_day
+from analytics.numbers.store import scratch_directory
 from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics.builds import (
@@ -134,11 +134,11 @@ def test_a_full_disk_at_any_step_leaves_the_old_documents_whole(
     rebuild_all()
     old = expected(rows_of(DAY, NEXT, LATER))
     steps = (
-        "analytics.summaries.days.compact_day",
-        "analytics.summaries.days.write_rollups",
-        "analytics.summaries.days.upload",
-        "analytics.summaries.rebuild.merge_rollups",
-        "analytics.summaries.rebuild.upload",
+        "analytics.numbers.days.compact_day",
+        "analytics.numbers.days.write_rollups",
+        "analytics.numbers.days.upload",
+        "analytics.numbers.periods.merge_rollups",
+        "analytics.numbers.periods.upload",
     )
     for number, step in enumerate(steps):
         put(f"01/{number}.json", entry(DAY, userName=f"u{number}"))

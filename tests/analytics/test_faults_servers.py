@@ -116,10 +116,10 @@ def test_a_build_survives_a_restart_of_postgresql(
     rebuild_all()
     old = expected(rows_of(DAY, NEXT, LATER))
     steps = (
-        ("analytics.summaries.days.upload", signal.SIGQUIT),
-        ("analytics.summaries.days.save_document", signal.SIGKILL),
-        ("analytics.summaries.rebuild.upload", signal.SIGKILL),
-        ("analytics.summaries.rebuild.save_document", signal.SIGQUIT),
+        ("analytics.numbers.days.upload", signal.SIGQUIT),
+        ("analytics.numbers.days.save_document", signal.SIGKILL),
+        ("analytics.numbers.periods.upload", signal.SIGKILL),
+        ("analytics.numbers.periods.save_document", signal.SIGQUIT),
     )
     for number, (step, signum) in enumerate(steps):
         put(f"01/{number}.json", entry(DAY, userName=f"u{number}"))

@@ -8,8 +8,8 @@ import pytest
 from django.core.management import call_command
 
 from analytics.models import DayRollup, TenantHealth
-from analytics.summaries.days import rebuild_day
-from analytics.summaries.health import update_health
+from analytics.numbers.days import rebuild_day
+from analytics.numbers.state import update_health
 from logs.models import Partition
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics.builds import entry, put, rebuild_all

@@ -14,27 +14,20 @@ import duckdb
 import pytest
 from msgspec import to_builtins
 
+from analytics.numbers.documents import month_document
+from analytics.numbers.tables import LAST_MS, STATEMENTS
+from analytics.numbers.yearly import (
+    daily_activity,
+    opportunities_document,
+    rules_document,
+    users_document,
+    year_document,
+)
 from analytics.published.queries import QUERIES
-from analytics.summaries.documents.month import month_document
-from analytics.summaries.documents.opportunities import opportunities_document
-from analytics.summaries.documents.rules import rules_document
-from analytics.summaries.documents.users import users_document
-from analytics.summaries.documents.year import daily_activity, year_document
-from analytics.summaries.numbers import LAST_MS
-from analytics.summaries.rollup_schema import STATEMENTS
 from logs.columns import COLUMNS
 from logs.sql import guard
 from scripts.queries import render
-from tests.analytics.pipeline import (
-    TENANT,
-    Part,
-    day_json,
-    merge,
-    merge_year,
-    opened,
-    roll_day,
-    store_files,
-)
+from tests.analytics.pipeline import TENANT, Part, day_json, merge, merge_year, opened, roll_day, store_files
 from tests.analytics.random_log import DAYS, USERS, random_entries
 
 if TYPE_CHECKING:

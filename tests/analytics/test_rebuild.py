@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.models import Build, DayRollup, Kind, SummaryDocument
-from analytics.summaries.days import find_stale_days
+from analytics.numbers.days import find_stale_days
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from logs.sources import log_source
 from tenantadmin.lib.objectstore import default_store

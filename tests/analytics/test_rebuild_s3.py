@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analytics.models import Kind
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.numbers.users import find_user_source, user_document
 from logs.audit import Reader
 from logs.queries import run_query
 from tenantadmin.lib.objectstore import default_store

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from accounts.models import Revision, TenantConfig
 from analytics.demo.generate import generate
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from analytics.models import Digest
 from analytics.reports.blast import preview_invalidation, preview_tables
 from analytics.reports.reading import LogReader

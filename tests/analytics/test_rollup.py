@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from analytics.summaries import day_rows
-from analytics.summaries.day_rollup import write_rollups
-from analytics.summaries.rollup_schema import TABLES
+from analytics.numbers import tables as day_rows
+from analytics.numbers.rollup import write_rollups
+from analytics.numbers.tables import TABLES
 from tests.analytics.pipeline import day_json, roll_day, store_files
 from tests.analytics.random_log import DAYS, random_entries
 

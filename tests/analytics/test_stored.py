@@ -12,13 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from msgspec import to_builtins
 
-from analytics.summaries.documents.month import month_document
-from analytics.summaries.documents.opportunities import opportunities_document
-from analytics.summaries.documents.rules import rules_document
-from analytics.summaries.documents.users import users_document
-from analytics.summaries.documents.year import daily_activity, year_document
-from analytics.summaries.periods import MERGE_VERSION
-from analytics.summaries.rollup_schema import FIRST_MERGED_VERSION, ROLLUP_VERSION, STATEMENTS
+from analytics.numbers.documents import month_document
+from analytics.numbers.merged import MERGE_VERSION
+from analytics.numbers.tables import FIRST_MERGED_VERSION, ROLLUP_VERSION, STATEMENTS
+from analytics.numbers.yearly import (
+    daily_activity,
+    opportunities_document,
+    rules_document,
+    users_document,
+    year_document,
+)
 from tests.analytics.pipeline import TENANT, day_json, merge, merge_year, opened, roll_day, store_files
 from tests.analytics.random_log import DAYS, random_entries
 

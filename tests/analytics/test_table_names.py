@@ -12,8 +12,7 @@ import pyarrow as pa
 import pytest
 
 from analytics.replay.risk import find_risk
-from analytics.reports.leak_sql import leak_findings_sql
-from analytics.reports.stale_sql import learned_views_sql, stale_totals_sql
+from analytics.reports.sql import leak_findings_sql, learned_views_sql, stale_totals_sql
 from rules.language import complete_rule
 from rules.lint import lint_ruleset
 from rules.table_invalidation import find_rules

@@ -12,14 +12,13 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from analytics.models import DayRollup, Kind, SummaryDocument
-from analytics.published.verification import DocumentKey, MadeByAnotherRelease
-from analytics.published.verify import verify_document
-from analytics.summaries.days import find_stale_days
-from analytics.summaries.outdated import GONE_SECONDS, mark_outdated_days
-from analytics.summaries.periods import MERGE_VERSION
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.rollup_schema import NO_VERSION, ROLLUP_VERSION
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.numbers.days import find_stale_days
+from analytics.numbers.merged import MERGE_VERSION
+from analytics.numbers.periods import find_stale_periods, rebuild_period
+from analytics.numbers.state import GONE_SECONDS, mark_outdated_days
+from analytics.numbers.tables import NO_VERSION, ROLLUP_VERSION
+from analytics.numbers.users import find_user_source, user_document
+from analytics.published.verify import DocumentKey, MadeByAnotherRelease, verify_document
 from analytics.tasks import refresh_day, refresh_outdated_days, refresh_periods
 from logs.audit import Reader
 from logs.listing import LAYOUT_VERSION
@@ -186,9 +185,9 @@ def test_rollups_of_an_earlier_version_are_rebuilt_although_no_object_changed() 
 def test_months_and_years_of_a_user_wait_for_columns_that_they_read(monkeypatch: pytest.MonkeyPatch) -> None:
     put("00/a.json", entry(DAY))
     rebuild_all()
-    monkeypatch.setattr("analytics.summaries.userdocs.FIRST_MERGED_VERSION", ROLLUP_VERSION)
+    monkeypatch.setattr("analytics.numbers.users.FIRST_MERGED_VERSION", ROLLUP_VERSION)
     assert user_json("2025-12")["totalHits"] == 1
-    monkeypatch.setattr("analytics.summaries.userdocs.FIRST_MERGED_VERSION", ROLLUP_VERSION + 1)
+    monkeypatch.setattr("analytics.numbers.users.FIRST_MERGED_VERSION", ROLLUP_VERSION + 1)
     for period in ("2025-12", "2025"):
         with pytest.raises(ApiError, match="The service was upgraded") as raised:
             find_user_source(tenant=TENANT, user="Ana", period=period)
@@ -211,11 +210,11 @@ def test_a_release_builds_again_what_a_later_one_made_when_that_is_gone(
         put("00/a.json", entry(day), day=day)
     rebuild_all()
     clock = [1_000_000.0]
-    monkeypatch.setattr("analytics.summaries.outdated.time.time", lambda: clock[0])
+    monkeypatch.setattr("analytics.numbers.state.time.time", lambda: clock[0])
 
     def run_release(version: int) -> set[date | None]:
         """Return what the job of this version marks."""
-        monkeypatch.setattr("analytics.summaries.outdated.ROLLUP_VERSION", version)
+        monkeypatch.setattr("analytics.numbers.state.ROLLUP_VERSION", version)
         refresh_outdated_days()
         return read_marked()
 
@@ -239,8 +238,8 @@ def test_a_release_that_merges_differently_builds_all_periods_again(monkeypatch:
     rebuild_all()
     refresh_outdated_days()
     read_marked()
-    for module in ("outdated", "periods"):
-        monkeypatch.setattr(f"analytics.summaries.{module}.MERGE_VERSION", MERGE_VERSION + 1)
+    for module in ("state", "merged"):
+        monkeypatch.setattr(f"analytics.numbers.{module}.MERGE_VERSION", MERGE_VERSION + 1)
     refresh_outdated_days()
     assert set(PendingBuild.objects.values_list("day", flat=True)) == {None}
     refresh_periods(str(TENANT))
@@ -308,7 +307,7 @@ def test_an_upgrade_adds_no_days_while_many_are_pending(monkeypatch: pytest.Monk
 def test_another_version_of_merges_rebuilds_months_and_years(monkeypatch: pytest.MonkeyPatch) -> None:
     put("00/a.json", entry(DAY))
     rebuild_all()
-    monkeypatch.setattr("analytics.summaries.periods.MERGE_VERSION", MERGE_VERSION + 1)
+    monkeypatch.setattr("analytics.numbers.merged.MERGE_VERSION", MERGE_VERSION + 1)
     assert rebuild_all() == ([], ["2025-12", "2025", ""])
     assert rebuild_all() == ([], [])
 

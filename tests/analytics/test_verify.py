@@ -16,9 +16,15 @@ from django.test.utils import CaptureQueriesContext
 
 from analytics.models import Kind, SummaryDocument
 from analytics.published import verify
-from analytics.published.documents import compare
-from analytics.published.verification import BuildMoved, DocumentKey, Verification
-from analytics.published.verify import savings_keys, stored_keys, verify_document
+from analytics.published.queries import compare
+from analytics.published.verify import (
+    BuildMoved,
+    DocumentKey,
+    Verification,
+    savings_keys,
+    stored_keys,
+    verify_document,
+)
 from logs import queries
 from logs.audit import Reader
 from logs.layout import day_start_ms

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import jwt
 import requests
 
-from analytics.demo.gateway import KEY_VERSION, TenantGateway, hash_query
+from analytics.demo.profile import KEY_VERSION, TenantGateway, hash_query
 from rules.language import read_rules
 from tenantadmin.lib.core.timestamps import epoch_ms
 

@@ -8,7 +8,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import tenant_id
 from analytics.models import DayRollup, TenantHealth
-from analytics.summaries.health import backfill_health
+from analytics.numbers.state import backfill_health
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tenantadmin.lib.terminal import visible
 

@@ -11,10 +11,9 @@ from accounts.limited_access import current_membership
 from accounts.models import AccessRequest, Fqdn, Membership
 from accounts.models.tenants import TenantConfig
 from analytics.advice.recommendations import say_open_recommendations
-from analytics.digest.verdict.judging import read_verdict
-from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, TenantHealth
 from analytics.models.summaries import is_day
+from analytics.watch.verdict import Verdict, VerdictState, read_verdict
 from logs.models import PendingBuild
 from tenantadmin.backoffice.acts import tell_acts
 from tenantadmin.backoffice.audit.filters import AuditFilter
@@ -24,7 +23,6 @@ from tenantadmin.backoffice.pages.audit import ReadsAudit, ids_of
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analytics.digest.verdict.sentences import Verdict
 
 #: At most so many acts, and of each other list.
 _MOST: Final = 10

@@ -128,7 +128,7 @@ class TestBuilds:
         assert "will be built again" not in shown
         assert "2026-03-01 pending due just now" in shown
         # A task that is killed leaves the day pending, and closing again adds nothing.
-        killed = patch("analytics.summaries.days.finish_day", side_effect=KeyboardInterrupt)
+        killed = patch("analytics.numbers.days.finish_day", side_effect=KeyboardInterrupt)
         with killed, pytest.raises(KeyboardInterrupt):
             refresh_day(str(tenant.pk), "2026-03-01")
         refresh_day(str(tenant.pk), "2026-03-01")

@@ -9,9 +9,9 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from accounts.models import Event, Membership
-from analytics.alerts.kinds import KINDS
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.queues import ALERTS
+from analytics.watch.alert_kinds import KINDS
 from tests.analytics.alerts.support import SLACK, WEBHOOK, make_alert, messages, read_number, reader, writer
 
 if TYPE_CHECKING:

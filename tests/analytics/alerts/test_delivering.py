@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from analytics.alerts.delivering import after_quiet_hours, delete_old_messages
-from analytics.alerts.documents import signing_secrets
-from analytics.digest.preferences import readable_tenants
 from analytics.models import Alert, AlertDelivery, AlertFiring
+from analytics.watch.alerts import after_quiet_hours, delete_old_messages, signing_secrets
+from analytics.watch.preferences import readable_tenants
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
 from tenantadmin.lib.jobs.outbox import WEB
 from tests.analytics.alerts.support import make_alert, messages, read_number, writer

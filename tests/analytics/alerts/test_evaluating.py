@@ -13,13 +13,11 @@ import pytest
 from django.core.management import call_command
 
 from analytics import tasks
-from analytics.alerts import evaluating
-from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
-from analytics.alerts.kinds import KINDS, say_value
-from analytics.alerts.queries import ALERT_QUERIES, alert_sql
 from analytics.models import Alert, AlertFiring, AlertKind, Build, TenantHealth
-from analytics.queues import ALERTS
-from analytics.service_state import count_failing_jobs
+from analytics.queues import ALERTS, count_failing_jobs
+from analytics.watch import evaluating
+from analytics.watch.alert_kinds import ALERT_QUERIES, KINDS, alert_sql, say_value
+from analytics.watch.evaluating import evaluate_service, evaluate_tenant
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.models import PendingBuild

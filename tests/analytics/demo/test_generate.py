@@ -6,22 +6,18 @@ import json
 import re
 from collections import Counter
 from datetime import date
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from analytics.demo.generate import generate
+from analytics.demo.generate import Hour, generate
+from analytics.demo.logs import read_demo
 from analytics.demo.profile import PROFILE_DAYS, Profile
-from analytics.demo.reading import read_demo
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
 from logs.layout import HOUR_MS
 from tests.analytics.demo.coherence import check_coherence
-
-if TYPE_CHECKING:
-    from analytics.demo.generate import Hour
 
 TENANT = "6c0e7b5e-3a4f-4f1e-9a53-0d7a54a3a001"
 MONDAY = date(2026, 10, 19)

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from accounts.serializers.tenants import WritableConfig
-from analytics.demo.reading import FOLDER, DemoDataError, read_demo
-from analytics.demo.statements import DaysAgo, MonthStart, Number, OneOf
+from analytics.demo.logs import FOLDER, DemoDataError, read_demo
+from analytics.demo.profile import DaysAgo, MonthStart, Number, OneOf, Profile
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import WarehouseTables
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from analytics.demo.profile import Profile
 
 STATEMENT = """probes = ["SELECT 1"]
 [[statements]]

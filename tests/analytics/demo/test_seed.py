@@ -26,14 +26,13 @@ from accounts.tenants.lifecycle import create_tenant
 from analytics.advice import effects, mining
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.mining import run_mining
-from analytics.demo import people, writer
-from analytics.demo.access import demo_file
-from analytics.demo.generate import generate
-from analytics.demo.reading import FOLDER, DemoDataError, read_demo
-from analytics.demo.seed import RECORD_KEY, continue_demo, seed_demo
-from analytics.demo.writer import pack_hour
+from analytics.demo import logs as writer
+from analytics.demo import seed as people
+from analytics.demo.generate import Hour, generate
+from analytics.demo.logs import FOLDER, DemoDataError, pack_hour, read_demo
+from analytics.demo.seed import RECORD_KEY, continue_demo, demo_file, seed_demo
 from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun, TenantHealth
-from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.numbers.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
 from logs.models import PendingBuild, QuarantinedEntry
 from rules.errors import RulesetRejected
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from analytics.demo.generate import Hour
     from analytics.demo.profile import Profile
 
 DEMO = read_demo()

@@ -13,12 +13,11 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from analytics import tasks
-from analytics.digest.making import find_due_digests, make_digest, make_due_digests
-from analytics.digest.periods import DigestPeriod
-from analytics.digest.stored import etag_of
 from analytics.models import Digest, TenantHealth
-from analytics.queues import DIGESTS
-from analytics.service_state import count_failing_jobs
+from analytics.queues import DIGESTS, count_failing_jobs
+from analytics.watch.digests import find_due_digests, make_digest, make_due_digests
+from analytics.watch.facts import DigestPeriod
+from analytics.words.digests import etag_of
 from tenantadmin.lib.core.timestamps import days_before
 from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.objectstore import StoreError, default_store
@@ -37,7 +36,7 @@ MONDAY = dt.date(2026, 3, 30)
 
 
 class Clock:
-    """The present of `analytics.digest.making`."""
+    """The present of `analytics.watch.digests`."""
 
     def __init__(self) -> None:
         self.now = dt.datetime(2026, 4, 1, 0, 59, 59, tzinfo=dt.UTC)
@@ -47,8 +46,8 @@ class Clock:
 def clock() -> Iterator[Clock]:
     clock = Clock()
     with (
-        patch("analytics.digest.making.now", lambda: clock.now),
-        patch("analytics.summaries.health.now", lambda: clock.now),
+        patch("analytics.watch.digests.now", lambda: clock.now),
+        patch("analytics.numbers.state.now", lambda: clock.now),
         patch("tenantadmin.lib.jobs.queue.now", lambda: clock.now),
     ):
         yield clock
@@ -80,7 +79,7 @@ class TestDue:
         fill(world, MONDAY)
         before = make(world, MONDAY)
         assert find_due_digests(world.tenant.pk) == []
-        with patch("analytics.digest.making.open_log", side_effect=AssertionError):
+        with patch("analytics.watch.digests.open_log", side_effect=AssertionError):
             assert (
                 make_digest(default_store(), tenant=world.tenant.pk, period=DigestPeriod.of_day(MONDAY))
                 == before
@@ -205,7 +204,7 @@ class TestTurns:
             return make_digest(default_store(), period=period, **options)
 
         pauses = []
-        with patch("analytics.digest.making.make_digest", make_one):
+        with patch("analytics.watch.digests.make_digest", make_one):
             for _ in range(7):
                 before = clock.now
                 while not DIGESTS.take(limit=9):
@@ -233,7 +232,7 @@ class TestTurns:
             return []
 
         TenantHealth.objects.update(due_at=clock.now)
-        with patch("analytics.digest.making._find_due", build):
+        with patch("analytics.watch.digests._find_due", build):
             assert len(DIGESTS.take(limit=9)) == 1
             make_due_digests(default_store(), tenant=world.tenant.pk)
         assert turn() == ["2026-03-31", "2026-03-30"]

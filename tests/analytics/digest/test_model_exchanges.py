@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from analytics.digest.model_exchanges import delete_old_exchanges
 from analytics.models import ModelExchange
+from analytics.watch.digests import delete_old_exchanges
 from tenantadmin.lib.core.timestamps import now
 from tests import factories
 from tests.analytics.digest.support import DAY

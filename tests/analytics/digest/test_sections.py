@@ -11,14 +11,13 @@ from django.db import connection
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
-from analytics.digest.reading import DigestLog
-from analytics.digest.sections.moved import z_score
-from analytics.digest.sections.statements import statements_section
-from analytics.digest.stored import digest_document
 from analytics.models import Recommendation, TenantHealth
 from analytics.reports.leaks import Closing
+from analytics.watch.digests import make_digest
+from analytics.watch.facts import DigestPeriod
+from analytics.watch.reading import DigestLog
+from analytics.watch.traffic_sections import statements_section, z_score
+from analytics.words.digests import digest_document
 from logs.columns import MAX_TIMESTAMP
 from rules.models import Marker
 from rules.write import write_ruleset

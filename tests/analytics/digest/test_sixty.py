@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from analytics.demo.reading import read_demo
-from analytics.demo.writer import LogPlan, write_logs
-from analytics.digest.periods import DigestPeriod
+from analytics.demo.logs import LogPlan, read_demo, write_logs
+from analytics.watch.facts import DigestPeriod
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics.digest.support import make, rebuild
 

@@ -13,11 +13,16 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from analytics.digest.verdict.judging import find_open, note_findings, read_verdict, read_verdicts
-from analytics.digest.verdict.leaks import find_closed_of_days
-from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, Digest, TenantHealth
 from analytics.reports.leaks import ClosedLeaks, Closing
+from analytics.watch.verdict import (
+    VerdictState,
+    find_closed_of_days,
+    find_open,
+    note_findings,
+    read_verdict,
+    read_verdicts,
+)
 from logs.models import PendingBuild
 
 if TYPE_CHECKING:
@@ -33,7 +38,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     at = dt.datetime.combine(TODAY, dt.time(9), dt.UTC)
-    monkeypatch.setattr("analytics.digest.verdict.judging.now", lambda: at)
+    monkeypatch.setattr("analytics.watch.verdict.now", lambda: at)
 
 
 @pytest.fixture
