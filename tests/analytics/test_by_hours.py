@@ -44,9 +44,8 @@ from logs.sources import log_source
 from logs.sql.protocol import DayFiles
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics import raw
-from tests.analytics.child import Child
-from tests.analytics.pipeline import TENANT
-from tests.analytics.random_log import random_entries
+from tests.analytics.builds import TENANT, random_entries
+from tests.analytics.workers import Child
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:

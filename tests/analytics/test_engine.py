@@ -15,7 +15,7 @@ from analytics.numbers.store import shared_engine
 from analytics.numbers.users import UserSource, user_document
 from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics import oracle
-from tests.analytics.pipeline import TENANT, merge, roll_day, store_files
+from tests.analytics.builds import TENANT, merge, roll_day, store_files
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,6 +16,7 @@ from tests.analytics.builds import (
     DAY,
     LATER,
     NEXT,
+    TENANT,
     assert_no_orphans,
     entry,
     expected,
@@ -26,8 +27,7 @@ from tests.analytics.builds import (
     rows_of,
     stored_documents,
 )
-from tests.analytics.child import Child
-from tests.analytics.pipeline import TENANT
+from tests.analytics.workers import Child
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -17,8 +17,16 @@ from tenantadmin.lib.objectstore import ObjectStore, StoreError, default_store, 
 from tenantadmin.lib.objectstore.duck import attach_store
 from tenantadmin.lib.objectstore.s3 import S3Store
 from tests.analytics import oracle
-from tests.analytics.builds import assert_no_orphans, document, entry, put, rebuild_all, refresh, rows_of
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import (
+    TENANT,
+    assert_no_orphans,
+    document,
+    entry,
+    put,
+    rebuild_all,
+    refresh,
+    rows_of,
+)
 from tests.faulty_http import Fault, FaultyProxy, Request, running_proxy
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures

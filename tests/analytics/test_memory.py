@@ -14,7 +14,7 @@ from analytics.numbers.rollup import write_rollups
 from analytics.numbers.tables import STATEMENTS
 from logs.compaction.convert import SCHEMA
 from tests.analytics import measured_documents
-from tests.analytics.random_log import DAYS
+from tests.analytics.builds import DAYS
 
 if TYPE_CHECKING:
     from pathlib import Path

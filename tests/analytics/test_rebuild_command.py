@@ -21,8 +21,7 @@ from analytics.numbers.state import mark_missing_objects
 from logs.compaction.build import compact_day
 from logs.models import Partition
 from tenantadmin.lib.objectstore import StoreError, default_store
-from tests.analytics.builds import document, entry, put
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import TENANT, document, entry, put
 from tests.factories import make_account, make_tenant
 from tests.objects import save_object
 

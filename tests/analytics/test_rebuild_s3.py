@@ -14,8 +14,7 @@ from logs.audit import Reader
 from logs.queries import run_query
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
-from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import TENANT, document, entry, put, rebuild_all, rows_of
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 

@@ -31,8 +31,7 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.jobs import work
 from tenantadmin.lib.objectstore import ObjectNotFound, StoreError, default_store
-from tests.analytics.builds import document, entry, put
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import TENANT, document, entry, put
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics import oracle
-from tests.analytics.builds import DAY, LATER, document, entry, put, rebuild_all, rows_of
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import DAY, LATER, TENANT, document, entry, put, rebuild_all, rows_of
 from tests.conftest import ApiClient
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.accounts.mailbox import Inbox, running_inbox
-from tests.analytics.child import Child
 from tests.analytics.digest.support import DAY, at, entries, put, rebuild
+from tests.analytics.workers import Child
 from tests.conftest import ApiClient
 from tests.sending import make_all_due, send_all
 

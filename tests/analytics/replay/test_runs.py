@@ -41,7 +41,7 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.analytics.child import Child
+from tests.analytics.workers import Child
 from tests.conftest import ApiClient
 from tests.objects import save_entries
 
