@@ -21,6 +21,7 @@ from analytics.numbers.tables import (
     HOURS,
     LATEST_ORDER,
     REQUEST_SUM,
+    ROLLUP_VERSION,
     RULES,
     STATEMENTS,
     TABLES,
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
 
 
 HISTORY: Final = ""
-
-#: Part of every digest. Raise it when the same days give different months or years.
-MERGE_VERSION: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +114,7 @@ def is_in_period(day: date, period: str) -> bool:
 
 def merged_digest(period: str, builds: Iterable[DayBuild]) -> str:
     """Return a digest over the builds of the days in ``period``. ``builds`` are sorted by day."""
-    digest = hashlib.sha256(f"merge {MERGE_VERSION}\n".encode())
+    digest = hashlib.sha256(f"{ROLLUP_VERSION}\n".encode())
     for item in builds:
         if is_in_period(item.day, period):
             digest.update(f"{item.day} {item.build}\n".encode())

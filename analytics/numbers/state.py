@@ -19,7 +19,7 @@ from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, Sum
 
 from analytics.models import Alert, Build, DayRollup, Kind, MergedRollup, SummaryDocument, TenantHealth
-from analytics.numbers.merged import MERGE_VERSION, Rollups
+from analytics.numbers.merged import Rollups
 from analytics.numbers.store import new_engine, scratch_directory, table_uris
 from analytics.numbers.tables import HOURS, NO_VERSION, NOT_CACHED_SUM, ROLLUP_VERSION, STATEMENTS
 from logs.compaction.engine import connect
@@ -117,7 +117,8 @@ def recorded_build(*, tenant: UUID, period: str) -> Iterator[Build]:
 
 #: A later release that was last seen this many seconds ago has been replaced by this one.
 GONE_SECONDS: Final = 900.0
-#: The cache key of the versions that replace documents, and of the time when their release was last seen.
+#: The cache key of the version that replaces documents, and of the time when its release was last seen.
+#: Release 0.2.0 stores two numbers before the time.
 _SEEN: Final = "summary-versions"
 
 
@@ -127,13 +128,11 @@ def mark_outdated(*, limit: int) -> None:
     Raises:
         RedisError: Redis does not answer.
     """
-    versions = (ROLLUP_VERSION, MERGE_VERSION)
-    *seen, seen_at = cache.get(_SEEN) or (*versions, 0.0)
-    is_first = seen_at == 0.0
-    if tuple(seen) > versions and time.time() - seen_at < GONE_SECONDS:
+    seen, *_, seen_at = cache.get(_SEEN) or (0, 0.0)
+    if seen > ROLLUP_VERSION and time.time() - seen_at < GONE_SECONDS:
         return
-    cache.set(_SEEN, (*versions, time.time()), timeout=None)
-    if is_first or tuple(seen) != versions:
+    cache.set(_SEEN, (ROLLUP_VERSION, time.time()), timeout=None)
+    if seen != ROLLUP_VERSION:
         documents = SummaryDocument.objects.exclude(kind=Kind.DAY).order_by()
         mark_all_periods(tenants=documents.values_list("tenant_id", flat=True).distinct())
     mark_outdated_days(limit=limit)

@@ -23,12 +23,11 @@ import duckdb
 from django.conf import settings
 from django.core.cache import cache
 from django.db import connection
-from django.db.models import Q
 from redis import RedisError
 
 from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
 from analytics.numbers.merged import HISTORY, DayBuild, period_bounds
-from analytics.numbers.tables import FIRST_LOG_VERSION, NO_VERSION, ROLLUP_VERSION
+from analytics.numbers.tables import ROLLUP_VERSION
 from logs.compaction.engine import connect
 from logs.models import Partition, SupersededFile
 from logs.partitions import supersede
@@ -383,11 +382,9 @@ def has_outdated_days(*, tenant: UUID, period: str) -> bool:
 def outdated_day_log(*, tenant: UUID, day: date) -> str:
     """Return the key of the Parquet file that an outdated day can be rolled up from, or an empty text.
 
-    It is empty if the file is too old. It is empty too if the day has several files, because a request must
-    be fast.
+    It is empty if the day has several files, because a request must be fast.
     """
-    versions = Q(version__gte=FIRST_LOG_VERSION) | Q(version=NO_VERSION)
-    rollups = DayRollup.objects.filter(versions, tenant_id=tenant, day=day)
+    rollups = DayRollup.objects.filter(tenant_id=tenant, day=day)
     logs = Partition.objects.filter(
         tenant_id=tenant, day=day, build__in=rollups.values("build"), more_files=[]
     )

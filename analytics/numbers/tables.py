@@ -180,12 +180,8 @@ class StatementDictionary:
         return self._texts[0]
 
 
-#: Raise it when columns or their meaning change. Then the rollups of all days are built again.
+#: Raise it when the same log gives other rollups or documents. Then all days and periods are built again.
 ROLLUP_VERSION: Final = 5
-#: The first version whose day files have everything that current rollups need.
-FIRST_LOG_VERSION: Final = 2
-#: The first version whose months and years have all columns that documents of one user read.
-FIRST_MERGED_VERSION: Final = 3
 #: Marks a day whose rollup files are lost. They are built again from the day's file.
 NO_VERSION: Final = 0
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, BinaryIO
 
+import duckdb
 import msgspec
 
 from analytics.numbers.documents import day_document, month_document
@@ -28,7 +29,7 @@ from analytics.numbers.store import (
     table_uris,
     write_document,
 )
-from analytics.numbers.tables import FIRST_MERGED_VERSION, DayTables
+from analytics.numbers.tables import DayTables
 from analytics.numbers.yearly import daily_activity, year_document
 from logs.sources import local_copies
 from tenantadmin.lib.core.errors import ApiError
@@ -44,7 +45,9 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 
-_IN_UPGRADE: Final = "The service was upgraded and is rolling up this period again. Try again in a minute."
+def _in_upgrade() -> ApiError:
+    message = "The service was upgraded and is rolling up this period again. Try again in a minute."
+    return ApiError(message, headers={"Retry-After": "60"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,7 @@ def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | No
     """Find the rollups for a user's document. Return None if the tenant has no log entry in ``period``.
 
     An upgrade may change the rollups. Until they are built again, months and years use the rollups from
-    before the upgrade, if these have the needed columns, and a day is rolled up on request.
+    before the upgrade, and a day is rolled up on request.
 
     Raises:
         ApiError: the rollups from before the upgrade cannot be used, and the new ones are not built yet.
@@ -83,16 +86,14 @@ def find_user_source(*, tenant: UUID, user: str, period: str) -> UserSource | No
         if any(item.is_outdated for item in builds):
             log = outdated_day_log(tenant=tenant, day=first)
             if not log:
-                raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
+                raise _in_upgrade()
     else:
         periods = {period, year_before(period)} if is_year(period) else {period}
         merged = read_merged_rollups(tenant=tenant, periods=periods)
-        if any(item.version < FIRST_MERGED_VERSION for item in merged.values()):
-            raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
         parts = {name: (item.build, item.files) for name, item in merged.items()}
     if period not in parts:
         if has_outdated_days(tenant=tenant, period=period):
-            raise ApiError(_IN_UPGRADE, headers={"Retry-After": "60"})
+            raise _in_upgrade()
         return None
     etag = strong_etag(tenant, user, period, *(parts[name][0] for name in sorted(parts)))
     return UserSource(tenant, user, period, {name: files for name, (_, files) in parts.items()}, etag, log)
@@ -102,6 +103,9 @@ def user_document(store: ObjectStore, source: UserSource) -> bytes | BinaryIO | 
     """Return a user's document as JSON, or None if the user has no log entry in the period.
 
     A large document is returned as an open file, which the caller closes. It is not cached.
+
+    Raises:
+        ApiError: the rollups are from before an upgrade and lack a column.
     """
     key = f"user-document:{source.etag}"
     cached = get_cached(key)
@@ -127,7 +131,11 @@ def _compute(store: ObjectStore, source: UserSource) -> Iterator[tuple[Iterable[
             yield day_document(_day_tables(store, source, directory=directory)), directory
         return
     with shared_engine(store) as engine:
-        yield _merged_document(store, engine.connection, source), engine.directory
+        try:
+            document = _merged_document(store, engine.connection, source)
+        except duckdb.BinderException as error:
+            raise _in_upgrade() from error
+        yield document, engine.directory
 
 
 def _day_tables(store: ObjectStore, source: UserSource, *, directory: Path) -> DayTables:

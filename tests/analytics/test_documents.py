@@ -18,9 +18,8 @@ from msgspec import to_builtins
 
 from analytics.numbers import tables as day_rows
 from analytics.numbers.documents import month_document
-from analytics.numbers.merged import MERGE_VERSION
 from analytics.numbers.rollup import write_rollups
-from analytics.numbers.tables import FIRST_MERGED_VERSION, ROLLUP_VERSION, STATEMENTS, TABLES
+from analytics.numbers.tables import ROLLUP_VERSION, STATEMENTS, TABLES
 from analytics.numbers.yearly import (
     daily_activity,
     first_activity_day,
@@ -293,8 +292,7 @@ def sorted_rows(rows: list[oracle.Row]) -> list[tuple[Any, ...]]:
 
 #: The versions, and the digest of the columns and documents that they make from the random log.
 EXPECTED_DAYS = (5, "8604e7727f1e1cb1")
-EXPECTED_MERGED = (3, "8a45e25e8fe63c9f")
-EXPECTED_MONTHS_AND_YEARS = (5, 3, "152f67202866c93a")
+EXPECTED_MONTHS_AND_YEARS = (5, "152f67202866c93a")
 
 
 class Stored:
@@ -340,19 +338,10 @@ def test_changed_days_need_a_new_rollup_version(stored: Stored) -> None:
     assert (ROLLUP_VERSION, found) == EXPECTED_DAYS, "raise ROLLUP_VERSION, then copy the new digest"
 
 
-def test_new_columns_of_months_and_years_need_a_new_first_merged_version(stored: Stored) -> None:
-    found = digest(columns(stored.merged))
-    assert (FIRST_MERGED_VERSION, found) == EXPECTED_MERGED, (
-        "if documents of one user read the new column, set FIRST_MERGED_VERSION to the new ROLLUP_VERSION; "
-        "then copy the new digest"
-    )
-
-
 def test_changed_months_and_years_need_a_new_version(stored: Stored) -> None:
     found = digest(columns(stored.merged), *stored.documents)
-    assert (ROLLUP_VERSION, MERGE_VERSION, found) == EXPECTED_MONTHS_AND_YEARS, (
-        "raise MERGE_VERSION, unless you raised ROLLUP_VERSION, then copy the new digest"
-    )
+    expected = EXPECTED_MONTHS_AND_YEARS
+    assert (ROLLUP_VERSION, found) == expected, "raise ROLLUP_VERSION, then copy the new digest"
 
 
 def columns(parts: list[Part]) -> list[dict[str, list[str]]]:
