@@ -251,7 +251,7 @@ class RebuildPage(TenantActPage):
             )
         built = [day.isoformat() for day, has_log in days.items() if has_log]
         closed = [day.isoformat() for day, has_log in days.items() if not has_log]
-        return _say_days(len(built), closed=len(closed), without_log=length - len(days)), {
+        return _describe_days(len(built), closed=len(closed), without_log=length - len(days)), {
             "first": first.isoformat(),
             "last": last.isoformat(),
             "days": built,
@@ -262,8 +262,8 @@ class RebuildPage(TenantActPage):
         return self.to("tenant-builds")
 
 
-def _say_days(built: int, *, closed: int, without_log: int) -> str:
-    """Say what happens to the chosen days; a day that is ``closed`` has no log, and a failed build."""
+def _describe_days(built: int, *, closed: int, without_log: int) -> str:
+    """Describe what happens to the chosen days; a day that is ``closed`` has no log, and a failed build."""
     told = [f"{count(built, 'day')} will be built again."] if built else []
     if closed:
         told.append(

@@ -1,4 +1,4 @@
-"""Serializers of requests on alerts."""
+"""The alerts of a tenant."""
 
 # ruff: noqa: N815  (fields have the names of the JSON members)
 

@@ -1,4 +1,4 @@
-"""Serializers of recommendations and of their effects."""
+"""Recommendations and their effects."""
 
 from __future__ import annotations
 

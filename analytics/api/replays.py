@@ -1,4 +1,4 @@
-"""Serializers of replays."""
+"""Replays of rulesets."""
 
 # ruff: noqa: N815  (fields have the names of the JSON members)
 

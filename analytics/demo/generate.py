@@ -1,4 +1,4 @@
-"""Generate requests with the rhythm of a working week: consumer, statement and time."""
+"""Generate requests with the rhythm of a working week, and the log entries that the Gateway makes of them."""
 
 from __future__ import annotations
 

@@ -446,9 +446,9 @@ def write_later_day(
 def _read_publications(tenant_id: UUID) -> tuple[Publication, ...]:
     revisions = Revision.objects.filter(kind=RevisionKind.RULES, tenant_id=tenant_id, document__isnull=False)
     return tuple(
-        Publication(it.seq, int(it.changed_at.timestamp() * 1000), tuple(it.document["rules"]))
-        for it in revisions.order_by("seq")
-        if it.document
+        Publication(row.seq, int(row.changed_at.timestamp() * 1000), tuple(row.document["rules"]))
+        for row in revisions.order_by("seq")
+        if row.document
     )
 
 

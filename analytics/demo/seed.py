@@ -371,7 +371,7 @@ def _seed_documents(record: SeedRecord | None, demo: Demo, *, first_day: date, d
     )
     held = set(users.member.memberships.values_list("tenant_id", flat=True))
     author, role = Author(users.owner.email), MembershipRole.MEMBER
-    change_readers(author, *(SetMembership(users.member, it, role) for it in tenant_ids if it not in held))
+    change_readers(author, *(SetMembership(users.member, key, role) for key in tenant_ids if key not in held))
     if record is not None and record.tenant_ids == tenant_ids:
         return record
     return SeedRecord(account_id=account_id, tenant_ids=tenant_ids, first_day=first_day, days=days)

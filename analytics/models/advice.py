@@ -1,4 +1,4 @@
-"""Replays of rulesets."""
+"""Replays of rulesets, and recommendations."""
 
 from __future__ import annotations
 

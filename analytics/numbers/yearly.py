@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 ACTIVITY_DAYS: Final = 365
 
 _ACTIVITY: Final = """
-    SELECT strftime(day, '%Y/%m/%d') AS date, queries, users, hits, total,
-        coalesce(hit_bytes, 0)::HUGEINT AS hit_bytes, stored_size::HUGEINT AS size,
-        stored_elements AS elements
+    SELECT strftime(day, '%Y/%m/%d') AS date, queries, users, hits AS cacheHits, total AS totalHits,
+        coalesce(hit_bytes, 0)::HUGEINT AS dataTransfer, stored_size::HUGEINT AS cacheSize,
+        stored_elements AS cacheElements
     FROM <activity> ORDER BY day
 """
 
@@ -64,19 +64,7 @@ class YearlySummary(JsonStruct):
 
 def daily_activity(rollups: Rollups) -> list[DayActivity]:
     """Return one entry for each day with data in ``rollups``, oldest first."""
-    return [
-        DayActivity(
-            date=row["date"],
-            queries=row["queries"],
-            users=row["users"],
-            cache_hits=row["hits"],
-            total_hits=row["total"],
-            data_transfer=row["hit_bytes"],
-            cache_size=row["size"],
-            cache_elements=row["elements"],
-        )
-        for row in rollups.rows(_ACTIVITY)
-    ]
+    return msgspec.convert(rollups.rows(_ACTIVITY), list[DayActivity])
 
 
 def first_activity_day(last: date) -> date:
@@ -326,16 +314,16 @@ def _low_hit_rate_action(row: dict[str, Any]) -> str:
 
 _USER_SUMS: Final = """
     WITH sums AS (
-        SELECT user_name, sum(hits)::BIGINT AS hits, sum(total)::BIGINT AS total,
+        SELECT user_name, sum(hits)::BIGINT AS cacheHits, sum(total)::BIGINT AS totalHits,
             coalesce(sum(time_sum), 0)::HUGEINT AS time_sum, sum(time_count)::BIGINT AS time_count,
-            coalesce(min(time_min), 0) AS time_min, coalesce(max(time_max), 0) AS time_max
+            coalesce(min(time_min), 0) AS minResponseTime, coalesce(max(time_max), 0) AS maxResponseTime
         FROM <user_activity> GROUP BY user_name
     ),
     statements AS (
         SELECT user_name, count(DISTINCT statement) AS queries FROM <user_statements> GROUP BY user_name
     )
-    SELECT sums.*, coalesce(queries, 0) AS queries
-    FROM sums LEFT JOIN statements USING (user_name) ORDER BY total DESC, user_name
+    SELECT sums.*, user_name AS userId, coalesce(queries, 0) AS uniqueQueries
+    FROM sums LEFT JOIN statements USING (user_name) ORDER BY totalHits DESC, user_name
 """
 
 
@@ -363,15 +351,7 @@ class UsersSummary(JsonStruct):
 def users_document(rollups: Rollups, *, tenant: UUID, generated_at: datetime) -> UsersSummary:
     """Return a record for each user with a log entry, from the ``rollups`` of all years."""
     users = [
-        UserRecord(
-            user_id=row["user_name"],
-            unique_queries=row["queries"],
-            cache_hits=row["hits"],
-            total_hits=row["total"],
-            average_response_time=mean(row["time_sum"], row["time_count"]),
-            min_response_time=row["time_min"],
-            max_response_time=row["time_max"],
-        )
+        msgspec.convert({**row, "averageResponseTime": mean(row["time_sum"], row["time_count"])}, UserRecord)
         for row in rollups.rows(_USER_SUMS)
     ]
     return UsersSummary(

@@ -1,4 +1,4 @@
-"""Parts of the published queries: conditions, sums, and queries that differ in a few names."""
+"""The published queries, the parts they are made of, and the documents that their rows make."""
 
 # Queries consist of constants and quoted texts.
 # ruff: noqa: S608

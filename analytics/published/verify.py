@@ -1,4 +1,4 @@
-"""Which documents can be verified, and the result of a verification."""
+"""Verify documents: compare them with the published queries over the log, on the same builds."""
 
 from __future__ import annotations
 
@@ -182,13 +182,8 @@ def verify_savings(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> V
         if comparison.unequal_count:
             forget(source)
         ms = int(1000 * (time.monotonic() - started))
-        return Verification(
-            equal=not comparison.unequal_count,
-            fields=comparison.fields,
-            unequal_count=comparison.unequal_count,
-            unequal=comparison.unequal,
-            queries=[RunQuery(name=query.name, sql=query.sql, ms=ms) for query in savings.queries],
-        )
+        queries = [RunQuery(name=query.name, sql=query.sql, ms=ms) for query in savings.queries]
+        return Verification.of(comparison, equal=not comparison.unequal_count, queries=queries)
     raise BuildMoved
 
 
@@ -244,13 +239,7 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
             comparison = compare(document, assemble(rows, constants=_constants(key, builds, document)))
             if comparison.unequal_count:
                 _mark_wrong(store, key)
-            return Verification(
-                equal=not comparison.unequal_count,
-                fields=comparison.fields,
-                unequal_count=comparison.unequal_count,
-                unequal=comparison.unequal,
-                queries=queries,
-            )
+            return Verification.of(comparison, equal=not comparison.unequal_count, queries=queries)
     if not builds.is_current and _is_of_another_release(key):
         raise MadeByAnotherRelease(key.tenant)
     raise BuildMoved

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, Final, Literal, Self, TypeAlias, TypeVar
 
+import msgspec
 from django.db.models import Max, Min
 from msgspec import Meta
 
@@ -189,7 +190,7 @@ def is_fair(days: int, before: int) -> bool:
 
 
 def _comparison(chosen: Range, days: int, before: int) -> str:
-    """Say what the changes of a period with so many ``days`` with requests compare, or why there are none."""
+    """Describe what the changes of a period with so many ``days`` of requests compare, or why none are."""
     if not days:
         return ""
     span = formats.days_between(chosen.before_first, chosen.before_last, today=now().date())
@@ -331,10 +332,10 @@ StatementOrder: TypeAlias = Literal["warehouse", "requests", "response", "hit-ra
 #: The value of the filter ``rule`` for what no rule decided.
 NO_RULE: Final = "none"
 _ORDERS: Final[dict[StatementOrder, str]] = {
-    "warehouse": "warehouse_ms DESC NULLS LAST",
-    "requests": "hits + stored_misses + not_cached DESC, requests DESC",
-    "response": "response_ms DESC",
-    "hit-rate": "hits / nullif(hits + stored_misses + not_cached, 0) NULLS LAST, requests DESC",
+    "warehouse": "warehouseExecutionTimeMs DESC NULLS LAST",
+    "requests": "hits + storedMisses + notCached DESC, requests DESC",
+    "response": "averageResponseTime DESC",
+    "hit-rate": "hits / nullif(hits + storedMisses + notCached, 0) NULLS LAST, requests DESC",
 }
 # Values are variables, because a value in the text could name a table of `Rollups`.
 _PART, _RULE, _MAIN, _STATUS = (
@@ -342,29 +343,29 @@ _PART, _RULE, _MAIN, _STATUS = (
 )
 _QUERY: Final = f"""
     SELECT *, count(*) OVER () AS total FROM (
-        SELECT replace(statement::VARCHAR, '-', '') AS hash,
-            max(latest_day) AS day,
+        SELECT replace(statement::VARCHAR, '-', '') AS queryHash,
+            max(latest_day) AS lastDay,
             sum(entries)::BIGINT AS requests,
             sum(hits)::BIGINT AS hits,
-            sum(misses)::BIGINT AS stored_misses,
-            sum({NOT_CACHED_SUM})::BIGINT AS not_cached,
-            round(sum(time_mean::DOUBLE * entries) / sum(entries))::BIGINT AS response_ms,
-            sum(warehouse_sum)::BIGINT AS warehouse_ms,
-            arg_max_null(latest_rule, {LATEST_ORDER}) AS rule,
-            arg_max_null(latest_status, {LATEST_ORDER}) AS status,
-            arg_max_null(latest_size, {LATEST_ORDER}) AS size,
+            sum(misses)::BIGINT AS storedMisses,
+            sum({NOT_CACHED_SUM})::BIGINT AS notCached,
+            round(sum(time_mean::DOUBLE * entries) / sum(entries))::BIGINT AS averageResponseTime,
+            sum(warehouse_sum)::BIGINT AS warehouseExecutionTimeMs,
+            arg_max_null(latest_rule, {LATEST_ORDER}) AS matchedRule,
+            arg_max_null(latest_status, {LATEST_ORDER}) AS cacheStatus,
+            arg_max_null(latest_size, {LATEST_ORDER}) AS responseSize,
             min(first_timestamp) AS first_at,
             max(last_timestamp) AS last_at
         FROM <statements>
         WHERE {_PART} IS NULL OR contains({fold_case_sql("sql")}, {_PART})
         GROUP BY statement
     ) LEFT JOIN (
-        SELECT replace(statement::VARCHAR, '-', '') AS hash, main_rule FROM {MAIN_RULES}
-    ) USING (hash)
-    WHERE ({_STATUS} IS NULL OR status = {_STATUS})
-        AND ({_RULE} IS NULL OR coalesce(rule, '{NO_RULE}') = {_RULE})
-        AND ({_MAIN} IS NULL OR coalesce(main_rule, '{NO_RULE}') = {_MAIN})
-    ORDER BY {{order}}, hash LIMIT {{limit}}
+        SELECT replace(statement::VARCHAR, '-', '') AS queryHash, main_rule AS mainRule FROM {MAIN_RULES}
+    ) USING (queryHash)
+    WHERE ({_STATUS} IS NULL OR cacheStatus = {_STATUS})
+        AND ({_RULE} IS NULL OR coalesce(matchedRule, '{NO_RULE}') = {_RULE})
+        AND ({_MAIN} IS NULL OR coalesce(mainRule, '{NO_RULE}') = {_MAIN})
+    ORDER BY {{order}}, queryHash LIMIT {{limit}}
 """  # noqa: S608  # only constants
 
 
@@ -450,29 +451,21 @@ def list_statements(
                 engine.connection.execute(f"SET VARIABLE {name} = ?", [value])
             rollups = Rollups(engine.connection, list(files.values()))
             rows = rollups.rows(_QUERY.format(order=_ORDERS[order], limit=limit))
-            used = [files[day][STATEMENTS] for day in sorted({row["day"] for row in rows})]
-            texts = rollups.statement_texts(used, [row["hash"] for row in rows])
+            used = [files[day][STATEMENTS] for day in sorted({row["lastDay"] for row in rows})]
+            texts = rollups.statement_texts(used, [row["queryHash"] for row in rows])
     return StatementList(
         from_=first,
         to=last,
         total=rows[0]["total"] if rows else 0,
         statements=[
-            StatementActivity(
-                query_hash=row["hash"],
-                statement=texts[row["hash"]],
-                last_day=row["day"],
-                requests=row["requests"],
-                hits=row["hits"],
-                stored_misses=row["stored_misses"],
-                not_cached=row["not_cached"],
-                average_response_time=row["response_ms"],
-                warehouse_execution_time_ms=row["warehouse_ms"],
-                matched_rule=row["rule"],
-                main_rule=row["main_rule"],
-                cache_status=row["status"],
-                response_size=row["size"],
-                first_request_time=show_time(row["first_at"]),
-                last_request_time=show_time(row["last_at"]),
+            msgspec.convert(
+                {
+                    **row,
+                    "statement": texts[row["queryHash"]],
+                    "firstRequestTime": show_time(row["first_at"]),
+                    "lastRequestTime": show_time(row["last_at"]),
+                },
+                StatementActivity,
             )
             for row in rows
         ],

@@ -1,4 +1,4 @@
-"""Tables in the preview of an invalidation: what its sentences call them."""
+"""Previews of invalidations: the results that markers would end, by the log. Contract: Analytics."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def name_tables(tables: Sequence[str]) -> str:
     return tables[0] if len(tables) == 1 else "these tables"
 
 
-def say_why(
+def describe_why(
     rule: Rule,
     *,
     entries: int,
@@ -46,7 +46,7 @@ def say_why(
     tables: Sequence[str],
     warehouse: WarehouseTables,
 ) -> str:
-    """Say what the results of a rule have to do with tables. ``read`` is None if they were not counted."""
+    """Describe what the results of a rule have to do with tables. ``read`` is None if not counted."""
     what = name_tables(tables)
     if not read:
         cached = f"result of {what}, only {count(entries, 'other')}" if entries else "cached result"
@@ -270,16 +270,16 @@ def _preview_all(
     return _PreviewHead(
         at=format_timestamp(now),
         log_until=None if end is None else format_timestamp(end),
-        log_note=_say_log(end=end, published_at=ruleset.modified_at, now=now, has_results=has_results),
+        log_note=_describe_log(end=end, published_at=ruleset.modified_at, now=now, has_results=has_results),
         targets=targets,
         queries=queries,
     )
 
 
-def _say_log(
+def _describe_log(
     *, end: dt.datetime | None, published_at: dt.datetime, now: dt.datetime, has_results: bool
 ) -> str | None:
-    """Say why a preview has no results, or may lack some. ``end`` is the newest entry of the log."""
+    """Describe why a preview has no results, or may lack some. ``end`` is the newest entry of the log."""
     published = f"The rules were published {ago(published_at, now=now)}, which emptied the cache"
     if end is None or end < published_at:
         return f"{published}, and the log has no request since."
@@ -348,7 +348,7 @@ def _preview(
         rule_id=rule.id,
         entries=row["entries"],
         table_entries=read,
-        why=say_why(
+        why=describe_why(
             rule,
             entries=row["entries"],
             read=read,

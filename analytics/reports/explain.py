@@ -1,4 +1,7 @@
-"""Say in plain words why requests were misses, and what can be done."""
+"""Explain logged requests: the rule that decides one, why it was a miss, and what can be done.
+
+Contract: "Query log entry and ``proxy_logs``", "Cache status". Audited queries read the log.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from tenantadmin.lib.objectstore import ObjectStore
 
 
-#: What each reason means for one request. `say_reason` adds how long the result was kept.
+#: What each reason means for one request. `describe_reason` adds how long the result was kept.
 _MEANINGS: Final[Mapping[str, str]] = {
     "restart": "The cache was emptied after the result was stored, for example when rules were published.",
     "ttl-expired": "The stored result had expired",
@@ -51,7 +54,7 @@ _ADVICE: Final[Mapping[str, str]] = {
 }
 
 
-def say_reason(reason: str, *, kept: tuple[int, int] | None = None, needed: int | None = None) -> str:
+def describe_reason(reason: str, *, kept: tuple[int, int] | None = None, needed: int | None = None) -> str:
     """Return what the reason of a miss means.
 
     Args:
@@ -68,11 +71,11 @@ def say_reason(reason: str, *, kept: tuple[int, int] | None = None, needed: int 
     return f"{text}. It would have been a hit if the result had stayed fresh for {duration(1000 * needed)}."
 
 
-def say_reasons(reason: str | None, *, kept: tuple[int, int] | None) -> str:
+def describe_reasons(reason: str | None, *, kept: tuple[int, int] | None) -> str:
     """Return what it means that many misses have this reason, and what can be done."""
     if reason is None:
         return _UNKNOWN
-    return f"{say_reason(reason, kept=kept)} {_ADVICE.get(reason, '')}".rstrip()
+    return f"{describe_reason(reason, kept=kept)} {_ADVICE.get(reason, '')}".rstrip()
 
 
 #: The number of days in which to search for earlier stores of a key.
@@ -173,7 +176,9 @@ def explain_miss(
     earlier = query_rows(store, tenant=tenant, statement=statement, reader=reader)
     found = _find_reason(tenant, entry, earlier, moment=moment)
     kept = None if found.ttl_seconds is None else (found.ttl_seconds, found.ttl_seconds)
-    return msgspec.structs.replace(found, text=say_reason(found.reason, kept=kept, needed=found.ttl_needed))
+    return msgspec.structs.replace(
+        found, text=describe_reason(found.reason, kept=kept, needed=found.ttl_needed)
+    )
 
 
 def _find_reason(

@@ -1,4 +1,4 @@
-"""The savings document: what the rows of the published query cost. Contract: docs/savings.md."""
+"""The savings of some days: what the rows of the published query cost, kept until builds or prices change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requests of a tenant, newest first, page by page. Contract: Analytics."""
+"""The requests of a tenant, newest first; hits and misses over time; and the last week of tenants."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from accounts.revisions import read_last_changes
 from analytics.models import TenantHealth
 from analytics.numbers.tables import rate
 from analytics.reports.activity import NO_RULE
-from analytics.reports.explain import say_reasons
+from analytics.reports.explain import describe_reasons
 from analytics.reports.reading import LogReader, ReportHead, ReportQuery, Window
 from logs.audit import REQUESTS_KEY, record_read
 from logs.columns import CACHE_STATUSES
@@ -264,7 +264,7 @@ def _count_reasons(log: LogReader, found: str) -> list[MissReasonCount]:
         MissReasonCount(
             reason=row["reason"],
             requests=row["requests"],
-            text=say_reasons(
+            text=describe_reasons(
                 row["reason"], kept=None if row["least"] is None else (row["least"], row["most"])
             ),
         )
@@ -400,14 +400,7 @@ def _changes(
     for row in rows.order_by("changed_at", "pk"):
         yield (
             row.changed_at,
-            TimelineChange(
-                kind=row.kind,
-                seq=row.seq,
-                action=row.action,
-                text=row.text,
-                user_id=row.user,
-                changed_at=format_timestamp(row.changed_at),
-            ),
+            TimelineChange.of(row, user_id=row.user),
         )
 
 

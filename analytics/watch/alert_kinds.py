@@ -281,11 +281,11 @@ SERVICE_KINDS: Final[Mapping[str, AlertKindDocument]] = {
 }
 
 
-def say_number(
+def describe_number(
     kind: AlertKindDocument, *, value: float, before: float | None, threshold: float, window: int | None
 ) -> str:
     """Return a sentence with the number and the threshold of an alert."""
-    said = say_value(kind, value=value, before=before)
+    said = describe_value(kind, value=value, before=before)
     if before is None:
         said = kind.about.replace("{value}", said).replace("{window}", str(window))
     else:
@@ -293,7 +293,7 @@ def say_number(
     return f"{said} (threshold: {show_number(kind, threshold)})."
 
 
-def say_value(kind: AlertKindDocument, *, value: float, before: float | None) -> str:
+def describe_value(kind: AlertKindDocument, *, value: float, before: float | None) -> str:
     """Return the number of an alert in words. If it is a difference, say both of its parts.
 
     ``before`` is the part of the days before: a hit rate in percent, or saved milliseconds per hour.

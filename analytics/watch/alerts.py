@@ -21,7 +21,14 @@ from accounts.models.events import EventKind
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Alert, AlertDelivery, AlertFiring
-from analytics.watch.alert_kinds import KINDS, SERVICE_KINDS, TENANT_KINDS, say_number, say_value, show_number
+from analytics.watch.alert_kinds import (
+    KINDS,
+    SERVICE_KINDS,
+    TENANT_KINDS,
+    describe_number,
+    describe_value,
+    show_number,
+)
 from tenantadmin.lib.core.errors import BadRequest, Detail, NotFound, ValidationFailed
 from tenantadmin.lib.core.formats import ago
 from tenantadmin.lib.core.structs import Count, Email, JsonStruct, one_of
@@ -128,18 +135,18 @@ def describe_alert(alert: Alert, *, firing: AlertFiring | None, shows_secrets: b
         quiet_hours=quiet and AlertQuietHours(from_=quiet["from"], to=quiet["to"]),
         state="firing" if firing else "unknown" if alert.value is None else "quiet",
         since=firing and format_timestamp(firing.started_at),
-        value_text=say_state(alert, firing),
+        value_text=describe_state(alert, firing),
         signing_secret=signing_secrets(alert)[0] if shows_secrets else UNSET,
         former_secret_ends_at=former_end and format_timestamp(former_end),
     )
 
 
-def say_state(alert: Alert, firing: AlertFiring | None) -> str:
+def describe_state(alert: Alert, firing: AlertFiring | None) -> str:
     """Return what the number of an alert is, and since when it fires."""
     if alert.value is None:
         return "the log has too little to say it" if alert.evaluated_at else "first look within a minute"
     kind = KINDS[alert.kind]
-    text = f"now {say_value(kind, value=alert.value, before=alert.before)}"
+    text = f"now {describe_value(kind, value=alert.value, before=alert.before)}"
     if alert.before is not None:
         text += f"; it fires from {show_number(kind, alert.threshold)} less"
     return f"{text}; since {ago(firing.started_at, now=now())}" if firing else text
@@ -162,7 +169,7 @@ def describe_firing(firing: AlertFiring) -> AlertFiringDocument:
         alert_id=firing.alert_id,
         name=firing.alert.name,
         kind=firing.alert.kind,
-        value_text=say_value(KINDS[firing.alert.kind], value=firing.value, before=firing.before),
+        value_text=describe_value(KINDS[firing.alert.kind], value=firing.value, before=firing.before),
     )
 
 
@@ -181,7 +188,7 @@ def signing_secrets(alert: Alert) -> list[str]:
     """Return the secrets that sign an alert's webhooks, the newest first."""
     number = alert.secret_number
     former = [number - 1] if _former_end(alert) else []
-    return [_make_secret(alert, it) for it in (number, *former)]
+    return [_make_secret(alert, each) for each in (number, *former)]
 
 
 def _former_end(alert: Alert) -> datetime | None:
@@ -258,7 +265,7 @@ def make_content(alert: Alert, *, firing: AlertFiring | None) -> dict[str, Any]:
     value = None if firing is None else alert.value
     text = "This is a test. The alert's channel works."
     if value is not None:
-        text = say_number(
+        text = describe_number(
             kind, value=value, before=alert.before, threshold=alert.threshold, window=alert.window
         )
     return {

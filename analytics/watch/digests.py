@@ -228,10 +228,10 @@ def _read_changes(tenant: UUID, period: DigestPeriod) -> Changes:
         ],
         recommendations=[
             OpenRecommendation(
-                it.title, reverse("recommendation", kwargs={"tenant": tenant, "recommendationId": it.pk})
+                row.title, reverse("recommendation", kwargs={"tenant": tenant, "recommendationId": row.pk})
             )
-            for it in undecided
-            if it.pk not in outdated
+            for row in undecided
+            if row.pk not in outdated
         ],
     )
 

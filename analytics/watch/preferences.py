@@ -1,4 +1,4 @@
-"""Users choose, for each tenant, the digests that they get by mail."""
+"""Users choose, for each tenant, the digests that they get by mail. Digests queue their mails."""
 
 from __future__ import annotations
 

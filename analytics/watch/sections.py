@@ -395,7 +395,7 @@ def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> Sto
         sections=[
             SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections
         ],
-        leaking=find_leaking(log, period) if any(it.id == LEAKS for it in sections) else [],
+        leaking=find_leaking(log, period) if any(section.id == LEAKS for section in sections) else [],
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import date
 from math import sqrt
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.watch.facts import (
@@ -106,7 +107,7 @@ def _last_change(
     changes: Changes, rule_id: str, told: date | None, prefix: str
 ) -> tuple[list[str], list[Name]]:
     """Return the sentence about the last change of the rule that no earlier digest has told, and its name."""
-    own = [it for it in changes.earlier if rule_id in it.added | it.changed]
+    own = [write for write in changes.earlier if rule_id in write.added | write.changed]
     if not own or (told is not None and own[-1].day <= told):
         return [], []
     name = own[-1].as_name(f"{prefix}-write")
@@ -237,7 +238,7 @@ def fell_section(
 ) -> Section | None:
     """Return the hit rate that fell, and the newest write of the rules shortly before; None if it did not."""
     rate, usual = facts["hit-rate"].value, facts["hit-rate-median"].value
-    if rate is None or usual is None or not has_fallen({name: it.value for name, it in facts.items()}):
+    if rate is None or usual is None or not has_fallen({name: fact.value for name, fact in facts.items()}):
         return None
     sentences = ["The hit rate fell to {hit-rate}; usual: {hit-rate-median}."]
     names: list[Name] = []
@@ -271,7 +272,7 @@ def _find_write(
         fall = rates.get(False, 1.0) - after
         if after < middle and 100 * fall >= FALL_POINTS:
             falls.append((fall, write))
-    return max(falls, key=lambda it: it[0], default=(0.0, None))[1]
+    return max(falls, key=itemgetter(0), default=(0.0, None))[1]
 
 
 def totals_section(period: DigestPeriod, facts: Mapping[str, Fact]) -> Section:
@@ -322,7 +323,7 @@ def _is_unusual(facts: Mapping[str, Fact]) -> bool:
 
 
 def _compare(facts: Mapping[str, Fact], name: str) -> str:
-    """Say how a total compares with its median."""
+    """Describe how a total compares with its median."""
     difference = _difference(facts, name)
     if not difference:
         return "within what is usual"

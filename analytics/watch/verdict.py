@@ -7,6 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from django.db.models import DateTimeField, ExpressionWrapper, F, Max, OuterRef, Subquery
@@ -95,12 +96,12 @@ def find_restore(history: Sequence[Revision], cause: Revision | None) -> Revisio
     """Return the revision that restored one from before the cause of a fall, or None."""
     if cause is None:
         return None
-    restores = (it for it in history if it.seq > cause.seq and it.action == RevisionAction.RESTORE)
-    return next((it for it in restores if (it.restored_from or 0) < cause.seq), None)
+    restores = (row for row in history if row.seq > cause.seq and row.action == RevisionAction.RESTORE)
+    return next((row for row in restores if (row.restored_from or 0) < cause.seq), None)
 
 
-def tell_restore(restore: Revision, logged: dt.date | None, *, at: dt.datetime) -> str:
-    """Say which revision restored which, and if the log ends before, with the day ``logged``."""
+def describe_restore(restore: Revision, logged: dt.date | None, *, at: dt.datetime) -> str:
+    """Describe which revision restored which, and if the log ends before, with the day ``logged``."""
     # Without the comma, "revision 1 4 minutes ago" reads as 14.
     passed = ago(restore.changed_at, now=at)
     text = f"revision {restore.seq} restored revision {restore.restored_from}, {passed}"
@@ -108,8 +109,8 @@ def tell_restore(restore: Revision, logged: dt.date | None, *, at: dt.datetime) 
     return f"{text}; no requests since" if is_untried else text
 
 
-def tell_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> Mapping[UUID, str]:
-    """Tell the last restore of the rules of tenants, for those with one, in at most two queries."""
+def describe_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> Mapping[UUID, str]:
+    """Describe the last restore of the rules of tenants, for those with one, in at most two queries."""
     last_days = {row.pk: row.last_day for row in health}
     restores = Revision.objects.filter(
         kind=RevisionKind.RULES,
@@ -117,10 +118,10 @@ def tell_restores(health: Iterable[TenantHealth], *, since: dt.datetime) -> Mapp
         action=RevisionAction.RESTORE,
         changed_at__gte=since,
     )
-    last = {it.tenant_id: it for it in restores.defer("document").order_by("changed_at") if it.tenant_id}
+    last = {row.tenant_id: row for row in restores.defer("document").order_by("changed_at") if row.tenant_id}
     pending = last_pending_days(last)
     return {
-        tenant: tell_restore(restore, pending.get(tenant, last_days[tenant]), at=now())
+        tenant: describe_restore(restore, pending.get(tenant, last_days[tenant]), at=now())
         for tenant, restore in last.items()
     }
 
@@ -155,7 +156,7 @@ def find_closing(digests: Sequence[Digest], newest_first: Iterable[Revision]) ->
         for known in chain.from_iterable(leaking)
     ]
     since = _since(max(digest.first_day for digest in digests))
-    for kind, revisions in groupby(newest_first, key=lambda it: it.kind):
+    for kind, revisions in groupby(newest_first, key=attrgetter("kind")):
         closing = None
         for revision in revisions:
             if revision.changed_at < since or _can_leak(revision, requests):
@@ -267,7 +268,7 @@ class _Fall:
         return VerdictState.HIT_RATE_RECOVERED if self.is_over else VerdictState.HIT_RATE_FELL
 
 
-def tell_worst_fall(
+def describe_worst_fall(
     digests: Sequence[Digest],
     history: Sequence[Revision],
     *,
@@ -275,7 +276,7 @@ def tell_worst_fall(
     pending: dt.date | None,
     at: dt.datetime,
 ) -> Iterator[VerdictSentence]:
-    """Tell the worst fall of the last days, if there is one.
+    """Describe the worst fall of the last days, if there is one.
 
     Args:
         digests: the newest first.
@@ -331,7 +332,7 @@ def _facts_of(digest: Digest) -> dict[str, float | None]:
 
 
 def _describe_unfinished(fall: _Fall) -> str:
-    """Tell a fall that may have begun on an earlier day, whose digest is not made yet."""
+    """Describe a fall that may have begun on an earlier day, whose digest is not made yet."""
     return (
         f"Hit rate fell from {percent(fall.start.usual / 100)} to {percent(fall.start.rate / 100)}; "
         "since when and why is not known yet, because the digests of earlier days are still being made"
@@ -341,7 +342,7 @@ def _describe_unfinished(fall: _Fall) -> str:
 def _describe(
     history: Sequence[Revision], fall: _Fall, *, at: dt.datetime, judged: dt.date, logged: dt.date
 ) -> str:
-    """Tell a fall. ``judged`` is the day of the last digest, ``logged`` the last day with a log."""
+    """Describe a fall. ``judged`` is the day of the last digest, ``logged`` the last day with a log."""
     start = fall.start
     usual, rate = percent(start.usual / 100), percent(start.rate / 100)
     text = f"Hit rate fell from {usual} to {rate} on {day_in_words(start.day, at.date())}"
@@ -350,14 +351,14 @@ def _describe(
         seq = _last_write_between(history, fall.before, start.day)
     if seq is not None:
         text += f" after revision {seq}"
-    cause = next((it for it in history if it.seq == seq), None)
+    cause = next((row for row in history if row.seq == seq), None)
     restore = find_restore(history, cause)
     if cause is not None and restore is not None and (fall.is_over or judged > restore.changed_at.date()):
         text += f", restored {apart(cause.changed_at, restore.changed_at) or 'a moment'} later"
         if not fall.is_over:
             text += ", and is still down"
     elif restore is not None:
-        text += f"; {tell_restore(restore, logged, at=at)}"
+        text += f"; {describe_restore(restore, logged, at=at)}"
     elif fall.is_over:
         text += ", and has recovered"
     return text
@@ -376,7 +377,7 @@ def _last_write_between(history: Sequence[Revision], before: dt.date | None, day
     """Return the last revision between two days. The digests of both know the writes of their own days."""
     if before is None:
         return None
-    written = [it.seq for it in history if before < it.changed_at.date() < day]
+    written = [row.seq for row in history if before < row.changed_at.date() < day]
     return written[-1] if written else None
 
 
@@ -412,18 +413,18 @@ def read_verdicts(tenants: Iterable[UUID]) -> Mapping[UUID, Verdict]:
         digests[digest.tenant_id].append(digest)
     histories = _read_histories(digests)
     yesterday = days_before(at.date(), 1)
-    late = [it for it in ids if (last_days.get(it) or dt.date.min) < yesterday]
+    late = [tenant for tenant in ids if (last_days.get(tenant) or dt.date.min) < yesterday]
     pending, failed = last_pending_days(late), _last_failed_days(late)
     return {
-        it: _judge(
-            last_days.get(it),
-            digests[it],
-            histories[it],
-            pending=pending.get(it),
-            failed=failed.get(it),
+        tenant: _judge(
+            last_days.get(tenant),
+            digests[tenant],
+            histories[tenant],
+            pending=pending.get(tenant),
+            failed=failed.get(tenant),
             at=at,
         )
-        for it in ids
+        for tenant in ids
     }
 
 
@@ -448,7 +449,7 @@ def find_open(tenants: Iterable[UUID]) -> Mapping[UUID, Sequence[VerdictSentence
 def note_findings(tenant_id: UUID) -> None:
     """Note in a tenant's health whether it has findings that are open or may open again with other rules."""
     worst = read_verdict(tenant_id)
-    has_findings = any(it.is_open or it.is_closed for it in (worst, *worst.more))
+    has_findings = any(found.is_open or found.is_closed for found in (worst, *worst.more))
     TenantHealth.objects.filter(pk=tenant_id).update(has_findings=has_findings)
 
 
@@ -484,10 +485,10 @@ def _judge(
     """Return the verdict on a log that ends with ``last_day``. The digests are the newest first."""
     found = list(_judge_log(last_day, digests, pending=pending, failed=failed, today=at.date()))
     if digests and last_day is not None:
-        rules = [it for it in history if it.kind == RevisionKind.RULES]
-        found += tell_worst_fall(digests, rules, last_day=last_day, pending=pending, at=at)
-        found += _tell_findings(digests[0], history, today=at.date())
-    found.sort(key=lambda it: STATES.index(it.state))
+        rules = [row for row in history if row.kind == RevisionKind.RULES]
+        found += describe_worst_fall(digests, rules, last_day=last_day, pending=pending, at=at)
+        found += _describe_findings(digests[0], history, today=at.date())
+    found.sort(key=lambda sentence: STATES.index(sentence.state))
     worst, *more = found or [VerdictSentence(VerdictState.HEALTHY, "Healthy", last_day)]
     return Verdict(worst.state, worst.text, worst.day, more)
 
@@ -500,7 +501,7 @@ def _judge_log(
     failed: dt.date | None,
     today: dt.date,
 ) -> Iterator[VerdictSentence]:
-    """Tell a log that is missing, late, or not judged yet."""
+    """Describe a log that is missing, late, or not judged yet."""
     yesterday = days_before(today, 1)
     # A day that failed is pending until its build succeeds.
     is_failing = failed is not None and pending is not None and failed >= pending
@@ -522,15 +523,15 @@ def _judge_log(
         yield VerdictSentence(VerdictState.NOT_JUDGED_YET, text, yesterday)
 
 
-def _tell_findings(
+def _describe_findings(
     digest: Digest, history: Sequence[Revision], *, today: dt.date
 ) -> Iterator[VerdictSentence]:
-    """Tell what the last digest found."""
+    """Describe what the last digest found."""
     sections = {section["id"] for section in digest.document["sections"]}
     for section, finding in _FINDINGS:
         if section in sections:
             text = f"{finding} on {day_in_words(digest.last_day, today)}"
-            newest_first = sorted(history, key=lambda it: (it.kind, -it.seq))
+            newest_first = sorted(history, key=lambda row: (row.kind, -row.seq))
             closing = find_closing([digest], newest_first) if section == LEAKS else None
             if closing is None:
                 yield VerdictSentence(VerdictState.FINDING, text, digest.last_day)

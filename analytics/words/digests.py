@@ -70,7 +70,7 @@ def as_text(document: Mapping[str, Any], texts: Sequence[str], *, tenant: str) -
     """Return the digest as plain text. ``texts`` has the template or the rewrite of each section."""
     title = digest_title(document, tenant=tenant)
     parts = [f"{title}\n{'=' * len(title)}"]
-    for section in _filled(document, texts, {it["id"]: _text_of(it) for it in document["names"]}):
+    for section in _filled(document, texts, {name["id"]: _text_of(name) for name in document["names"]}):
         lines = "\n".join(f"- {line}" for line in section.lines)
         parts.append(f"{section.heading}\n\n{lines}")
     return "\n\n".join(parts) + "\n"
@@ -79,7 +79,7 @@ def as_text(document: Mapping[str, Any], texts: Sequence[str], *, tenant: str) -
 def as_markdown(document: Mapping[str, Any], texts: Sequence[str], *, tenant: str) -> str:
     """Return the digest as markdown; see `as_text`. Names become code spans, so they contain no markup."""
     parts = [f"# {_escape_markdown(digest_title(document, tenant=tenant))}"]
-    for section in _filled(document, texts, {it["id"]: _code_of(it) for it in document["names"]}):
+    for section in _filled(document, texts, {name["id"]: _code_of(name) for name in document["names"]}):
         lines = "\n".join(f"- {line}" for line in section.lines)
         parts.append(f"## {section.heading}\n\n{lines}")
     return "\n\n".join(parts) + "\n"
@@ -95,7 +95,7 @@ def as_html_sections(
 
     ``link_name`` returns the link of a name, or None.
     """
-    names = {it["id"]: _element_of(it, link_name) for it in document["names"]}
+    names = {name["id"]: _element_of(name, link_name) for name in document["names"]}
     # Escaping does not change the braces of the ids.
     escaped = [conditional_escape(text) for text in texts]
     return [

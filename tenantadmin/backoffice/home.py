@@ -14,7 +14,7 @@ from django.db.models import Exists, F, OuterRef, Sum
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
 from analytics.models import Build, DayRollup, TenantHealth
-from analytics.watch.verdict import VerdictSentence, find_open, tell_restores
+from analytics.watch.verdict import VerdictSentence, describe_restores, find_open
 from tenantadmin.backoffice.acts import tell_revision
 from tenantadmin.backoffice.put_away import read_put_away
 from tenantadmin.lib.core.timestamps import now
@@ -138,7 +138,7 @@ def read_home(user: User) -> Home:
         told={change.pk: tell_revision(change) for change in changes},
         domains=domains,
         names=names,
-        restored=tell_restores(drops, since=at - _RESTORED_FOR),
+        restored=describe_restores(drops, since=at - _RESTORED_FOR),
         put_away=put_away,
     )
 

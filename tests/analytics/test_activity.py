@@ -286,7 +286,7 @@ def test_each_live_tenant_of_the_token_has_its_week(world: World) -> None:
     TenantHealth.objects.create(
         tenant_id=world.tenant.pk, last_day=DAY, rate_7=0.25, requests_7=8, misses_7=6, warehouse_ms_7=500
     )
-    ids = [str(it.pk) for it in (world.tenant, new, gone)]
+    ids = [str(item.pk) for item in (world.tenant, new, gone)]
     token = factories.pat_token(world.owner, "analytics:read", tenants=ids)
     delete_tenant(tenant_id=gone.pk, actor=world.owner.email)
     client = ApiClient(token)
@@ -301,7 +301,7 @@ def test_each_live_tenant_of_the_token_has_its_week(world: World) -> None:
     del found[ids[0]]["changedAt"]
     assert found == {ids[0]: full, ids[1]: none}
     assert str(unnamed.pk) not in found
-    assert {(it["name"], it["href"]) for it in answer["_links"]["items"]} == {
+    assert {(item["name"], item["href"]) for item in answer["_links"]["items"]} == {
         (tenant, f"/config/tenants/{tenant}") for tenant in ids[:2]
     }
 
@@ -312,7 +312,7 @@ def test_pages_follow_each_other_in_as_many_queries_for_each(world: World) -> No
         *(factories.make_tenant(world.account, f"T{n}", owner=world.owner) for n in range(4)),
     ]
     client = ApiClient(
-        factories.pat_token(world.owner, "analytics:read", tenants=[str(it.pk) for it in made])
+        factories.pat_token(world.owner, "analytics:read", tenants=[str(item.pk) for item in made])
     )
     client.get("/tenants/weeks")
 
@@ -326,7 +326,7 @@ def test_pages_follow_each_other_in_as_many_queries_for_each(world: World) -> No
 
     first, following, few = read("/tenants/weeks?limit=1")
     rest, end, many = read(following.replace("limit=1", "limit=9") if following else "")
-    assert first + rest == sorted(str(it.pk) for it in made)
+    assert first + rest == sorted(str(item.pk) for item in made)
     assert (end, few) == (None, many)
 
 

@@ -193,7 +193,7 @@ def test_a_private_receiver_gets_nothing(world: World, receiver: Receiver, setti
     alert = fire(world, webhook(receiver), {"type": "slack", "url": receiver.url})
     assert send_all() == 0
     assert receiver.messages == []
-    assert {it.error for it in alert.deliveries.all()} == {"The host has no public address."}
+    assert {item.error for item in alert.deliveries.all()} == {"The host has no public address."}
 
 
 def test_a_late_200_is_sent_again_with_the_same_id(
@@ -253,7 +253,7 @@ def test_messages_wait_for_the_end_of_quiet_hours(
 
 
 MOMENTS = st.integers(0, 10**12).map(from_epoch_ms)
-TIMES = st.times().map(lambda it: it.replace(second=0, microsecond=0))
+TIMES = st.times().map(lambda item: item.replace(second=0, microsecond=0))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from analytics import tasks
 from analytics.models import Alert, AlertDelivery, AlertFiring, AlertKind, Build, TenantHealth
 from analytics.queues import ALERTS, count_failing_jobs
 from analytics.watch import evaluating
-from analytics.watch.alert_kinds import ALERT_QUERIES, KINDS, alert_sql, say_value
+from analytics.watch.alert_kinds import ALERT_QUERIES, KINDS, alert_sql, describe_value
 from analytics.watch.evaluating import evaluate_service, evaluate_tenant
 from logs.audit import Reader
 from logs.layout import day_start_ms
@@ -274,7 +274,7 @@ def test_messages_say_both_parts_of_a_difference(world: World) -> None:
     ],
 )
 def test_rounded_parts_stay_hit_rates(value: float, before: float, said: str) -> None:
-    assert say_value(KINDS["hit-rate-fell"], value=value, before=before) == said
+    assert describe_value(KINDS["hit-rate-fell"], value=value, before=before) == said
 
 
 def take_due_tenants() -> set[UUID | None]:

@@ -623,7 +623,7 @@ def test_the_log_goes_on_with_the_rules_that_were_published(store: ObjectStore) 
         (tenant, TODAY + timedelta(days=number)) for tenant in tenants for number in (0, 1)
     }
     numbers = Marker.objects.filter(number__isnull=False).order_by("target_rule_id", "tenant", "number")
-    times = [(it.target_rule_id, it.tenant_id, it.invalidated_at) for it in numbers]
+    times = [(item.target_rule_id, item.tenant_id, item.invalidated_at) for item in numbers]
     assert times == sorted(times)
     assert times[-1][2].date() >= TODAY
 
