@@ -6,6 +6,7 @@ import hashlib
 import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
+from uuid import UUID  # noqa: TC003  # of a struct
 
 import msgspec
 from django.conf import settings
@@ -33,7 +34,6 @@ from tenantadmin.lib.jobs.outbox import MAIL, Kind, Parcel, Skipped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from uuid import UUID
 
     from analytics.reports.leaks import Closing
 

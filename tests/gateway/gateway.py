@@ -1,7 +1,7 @@
 """A reference Gateway: the first place to look for the author of one. Read `docs/gateway.md` beside it.
 
 It answers SQL statements from a cache in memory or from a warehouse, as the rules of the tenant say, and logs
-each of them. `analytics/demo/gateway.py` decides what the rules and the cache give. What a real one adds: a
+each of them. `analytics/demo/profile.py` decides what the rules and the cache give. What a real one adds: a
 network protocol, a parser of SQL, results on disk, and background threads for `poll`, `flush` and results
 that have expired (`staleWhileRevalidate`).
 

@@ -279,7 +279,7 @@ def test_a_draft_waits_with_a_queued_replay(store: ObjectStore) -> None:
 def test_recommendations_of_each_state(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """One was accepted, and what it did is measured; one was dismissed; a search finds open ones.
 
-    That the demo has digests with findings and without is in tests/analytics/digest/test_sixty.py.
+    That the demo has digests with findings and without is in tests/analytics/digest/test_making.py.
     """
     # The day and the tenant's id choose the logs, so both are the same in each run.
     monkeypatch.setattr(
