@@ -20,7 +20,6 @@ from analytics.numbers.by_hours import HourlyDay, SendParts, compact_by_hours
 from analytics.numbers.documents import day_document
 from analytics.numbers.rollup import write_rollups
 from analytics.numbers.state import (
-    DayCounts,
     close_failures,
     count_day,
     locked_period,
@@ -59,7 +58,7 @@ class _BuiltRollup:
 
     files: Mapping[str, Path]
     document: WrittenDocument
-    counts: DayCounts
+    counts: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +219,11 @@ def _build_files(
     directory: Path,
     send_parts: SendParts | None,
 ) -> _BuiltDay:
-    """Build a day as one file, or by its hours if its raw objects are larger than `BUILD_BY_HOURS_BYTES`."""
+    """Build a day as one file, or by its hours if its raw objects are larger than `BUILD_BY_HOURS_BYTES`.
+
+    By hours, a small day takes eight times the processor time (4.6 s in place of 0.5 s for 2,000 entries), a
+    new object as long as in one file, and queries read up to 26 files of the day in place of one.
+    """
     if listing.size <= settings.BUILD_BY_HOURS_BYTES:
         previous = previous_build(tenant=listing.tenant, day=listing.day)
         return _upload_file(store, compact_day(store, listing, directory=directory, previous=previous))
@@ -328,7 +331,7 @@ def _publish_rollup(
             "version": ROLLUP_VERSION,
             "files": dict(keys),
             "bytes": sum(path.stat().st_size for path in rollup.files.values()),
-            **rollup.counts.as_fields(),
+            **rollup.counts,
             "built_at": now(),
         },
     )

@@ -6,7 +6,7 @@ import logging
 import shutil
 import time
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,13 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from django.conf import settings
 from django.core.cache import cache
-from django.db import transaction
 from django.db.models import Exists, Max, OuterRef, Q, Sum
 
 from analytics.models import Alert, Build, DayRollup, Kind, MergedRollup, SummaryDocument, TenantHealth
-from analytics.numbers.merged import Rollups
-from analytics.numbers.store import new_engine, scratch_directory, table_uris
-from analytics.numbers.tables import HOURS, NO_VERSION, NOT_CACHED_SUM, ROLLUP_VERSION, STATEMENTS
+from analytics.numbers.store import scratch_directory
+from analytics.numbers.tables import HOURS, NO_VERSION, ROLLUP_VERSION, STATEMENTS
 from logs.compaction.engine import connect
 from logs.layout import logs_prefix
 from logs.models import Partition, PendingBuild
@@ -304,45 +302,22 @@ WINDOWS: Final = (1, 7, 28)
 
 _HOUR_COUNTS: Final = ("hits", "misses", "hit_time_count", "miss_time_count")
 _HOUR_AMOUNTS: Final = ("hit_bytes", "hit_time_sum", "miss_time_sum")
-_HOUR_SUMS: Final = f"""SELECT
-    {", ".join(f"coalesce(sum({name}), 0)::BIGINT AS {name}" for name in _HOUR_COUNTS)},
-    {", ".join(f"coalesce(sum({name}), 0)::DOUBLE AS {name}" for name in _HOUR_AMOUNTS)}
-FROM <hours>"""  # noqa: S608  # only constants
-_STATEMENT_SUMS: Final = f"""SELECT
-    coalesce(sum(warehouse_sum), 0)::BIGINT AS warehouse_ms,
-    coalesce(sum({NOT_CACHED_SUM}), 0)::BIGINT AS not_cached
-FROM <statements>"""  # noqa: S608  # only constants
 
 
-@dataclass(frozen=True, slots=True)
-class DayCounts:
-    """The sums of a day. ``misses`` includes ``not_cached``: requests bypassed or passed through."""
+def count_day(files: Mapping[str, Path]) -> dict[str, float]:
+    """Return the sums of a day, by the fields of `DayRollup`, from the local files of its new rollups.
 
-    hits: int
-    misses: int
-    not_cached: int
-    warehouse_ms: int
-    hit_bytes: float
-    hit_time_sum: float
-    hit_time_count: int
-    miss_time_sum: float
-    miss_time_count: int
-
-    def as_fields(self) -> dict[str, float]:
-        return asdict(self)
-
-
-def count_day(files: Mapping[str, Path]) -> DayCounts:
-    """Return the sums of a day from the local files of its new rollups."""
+    ``misses`` includes ``not_cached``: requests bypassed or passed through.
+    """
     hours = _sum(files[HOURS], *_HOUR_COUNTS, *_HOUR_AMOUNTS)
     # Wide sums are decimals.
     hours |= {name: float(hours[name]) for name in _HOUR_AMOUNTS}
     statements = _sum(files[STATEMENTS], "warehouse_sum", "bypasses", "passthroughs")
-    return DayCounts(
-        not_cached=statements["bypasses"] + statements["passthroughs"],
-        warehouse_ms=statements["warehouse_sum"],
+    return {
         **hours,
-    )
+        "not_cached": statements["bypasses"] + statements["passthroughs"],
+        "warehouse_ms": statements["warehouse_sum"],
+    }
 
 
 def _sum(path: Path, *columns: str) -> dict[str, Any]:
@@ -403,24 +378,3 @@ def _count_stale_days(tenant: UUID) -> int:
     )
     days = partitions_with_file(tenant=tenant)
     return days.filter(~Exists(current)).count()
-
-
-def backfill_health(store: ObjectStore, *, tenant: UUID) -> int:
-    """Fill in the sums of days that were built by a version without sums, and update the tenant's row.
-
-    Returns the number of these days. Days that must be built again are skipped: the build fills them in.
-
-    Raises:
-        StoreError: the object store failed.
-    """
-    rows = DayRollup.objects.filter(tenant_id=tenant, not_cached=None, version=ROLLUP_VERSION)
-    days = list(rows.values_list("pk", "build", "files"))
-    for key, build, files in days:
-        with new_engine(store) as engine:
-            rollups = Rollups(engine.connection, [table_uris(store, files)])
-            counts = DayCounts(**rollups.row(_HOUR_SUMS), **rollups.row(_STATEMENT_SUMS))
-        # A newer build has sums already.
-        DayRollup.objects.filter(pk=key, build=build).update(**counts.as_fields())
-    with transaction.atomic():
-        update_health(tenant)
-    return len(days)

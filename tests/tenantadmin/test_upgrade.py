@@ -25,7 +25,7 @@ SEED: Final = """
 import datetime as dt
 from accounts.access.scopes import Scope
 from accounts.models import PersonalAccessToken
-from analytics.demo.logs import read_demo
+from analytics.demo.reading import read_demo
 from analytics.demo.seed import seed_demo
 from tenantadmin.lib.objectstore import default_store
 list(seed_demo(default_store(), read_demo(), today=dt.datetime.now(dt.UTC).date(), days=8, share=0.1))
