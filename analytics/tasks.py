@@ -21,23 +21,26 @@ from accounts.mailing import MAILS
 from analytics import queues
 from analytics.advice.effects import find_tenants_to_measure, measure_tenant_effects
 from analytics.advice.mining import find_tenants_to_mine, queue_mining, run_mining
-from analytics.alerts.delivering import ALERT_MAILS, ALERT_WEBHOOKS, delete_old_messages
-from analytics.alerts.evaluating import evaluate_service, evaluate_tenant
-from analytics.digest.mailing import DIGEST_MAILS
-from analytics.digest.making import make_due_digests
-from analytics.digest.model_exchanges import delete_old_exchanges
 from analytics.models import Build
-from analytics.queues import ALERTS, DIGESTS, MININGS
+from analytics.numbers.by_hours import build_part
+from analytics.numbers.days import find_stale_days, rebuild_day
+from analytics.numbers.merged import DayBuild, is_month, periods_showing
+from analytics.numbers.periods import find_stale_periods, rebuild_period, snapshot_days
+from analytics.numbers.state import (
+    LostRollups,
+    close_failures,
+    delete_old_builds,
+    end_killed_builds,
+    mark_outdated,
+)
+from analytics.queues import ALERTS, DIGESTS, MININGS, note_beat
 from analytics.replay.execution import run_next
 from analytics.replay.runs import delete_old_replays
-from analytics.service_state import note_beat
-from analytics.summaries.builds import close_failures, delete_old_builds, end_killed_builds
-from analytics.summaries.by_hours import build_part
-from analytics.summaries.damage import LostRollups
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.outdated import mark_outdated
-from analytics.summaries.periods import is_month, periods_showing
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
+from analytics.watch.alerts import delete_old_messages
+from analytics.watch.digests import delete_old_exchanges, make_due_digests
+from analytics.watch.evaluating import evaluate_service, evaluate_tenant
+from analytics.words.alerts import ALERT_MAILS, ALERT_WEBHOOKS
+from analytics.words.digests import DIGEST_MAILS
 from logs.notifications import receive_events
 from logs.partitions import delete_superseded
 from logs.pending import (
@@ -63,7 +66,6 @@ if TYPE_CHECKING:
 
     from celery.canvas import Signature
 
-    from analytics.summaries.periods import DayBuild
     from logs.models import PendingBuild
     from tenantadmin.lib.jobs.queue import Queue
 

@@ -3,15 +3,16 @@ from __future__ import annotations
 from accounts.routes import url_patterns
 from analytics import converters  # noqa: F401 - importing registers them
 from analytics.api.alerts import AlertViewSet
-from analytics.api.digests import DigestMailViewSet, DigestViewSet, UnsubscribeViewSet
-from analytics.api.explain import ExplainViewSet
-from analytics.api.published import PublishedQueryViewSet, VerificationViewSet
+from analytics.api.digests import DigestMailViewSet, DigestViewSet, UnsubscribeViewSet, VerdictViewSet
 from analytics.api.recommendations import RecommendationViewSet
 from analytics.api.replays import ReplayViewSet
-from analytics.api.reports import ReportViewSet
-from analytics.api.setup import SetupViewSet
-from analytics.api.summaries import SummaryViewSet, UserSummaryViewSet
-from analytics.api.verdict import VerdictViewSet
+from analytics.api.reports import ExplainViewSet, ReportViewSet, SetupViewSet
+from analytics.api.summaries import (
+    PublishedQueryViewSet,
+    SummaryViewSet,
+    UserSummaryViewSet,
+    VerificationViewSet,
+)
 from logs import converters as time_converters  # noqa: F401 - likewise
 
 urlpatterns = url_patterns(

@@ -26,7 +26,7 @@ from celery import current_app
 
 from accounts.billing.domains import register_domain
 from accounts.models import Account
-from analytics.summaries.days import rebuild_day
+from analytics.numbers.days import rebuild_day
 from bench import raw_logs
 from bench.attack import Attack
 from bench.bench_http import write_rules

@@ -15,13 +15,13 @@ from django.conf import settings
 from django.core.cache import cache
 from django.core.files.base import ContentFile
 
-from analytics.summaries.day_rollup import write_rollups
-from analytics.summaries.day_tables import DayTables
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.documents.day import day_document
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.statements import StatementFilter, list_statements
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.numbers.days import find_stale_days, rebuild_day
+from analytics.numbers.documents import day_document
+from analytics.numbers.periods import find_stale_periods, rebuild_period
+from analytics.numbers.rollup import write_rollups
+from analytics.numbers.tables import DayTables
+from analytics.numbers.users import find_user_source, user_document
+from analytics.reports.activity import StatementFilter, list_statements
 from bench import raw_logs
 from bench.harness import Compared, medians_in_turn, show, time_of
 from logs.columns import COLUMNS

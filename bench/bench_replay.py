@@ -19,8 +19,7 @@ from uuid import UUID
 import duckdb
 
 from analytics.advice.mine import mine
-from analytics.demo.reading import read_demo
-from analytics.demo.writer import LogPlan, compact_days, write_logs
+from analytics.demo.logs import LogPlan, compact_days, read_demo, write_logs
 from analytics.replay.job import Job
 from analytics.replay.priority import NICENESS
 from analytics.replay.replay import replay

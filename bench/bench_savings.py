@@ -11,10 +11,9 @@ import duckdb
 from django.core.cache import cache
 
 from accounts.tenants.pricing import Pricing
-from analytics.demo.reading import read_demo
-from analytics.demo.writer import LogPlan, compact_days, write_logs
-from analytics.savings.reading import find_source, read_savings
-from analytics.savings.sql import SAVINGS_SQL, fill_savings
+from analytics.demo.logs import LogPlan, compact_days, read_demo, write_logs
+from analytics.reports.savings import find_source, read_savings
+from analytics.reports.savings_sql import SAVINGS_SQL, fill_savings
 from bench.harness import Compared, medians_in_turn, show
 from logs.audit import Reader
 from logs.models import Partition

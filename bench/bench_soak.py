@@ -23,7 +23,7 @@ from django.db import connection
 from rich.table import Table
 
 from accounts.models import Account
-from analytics.service_state import read_staleness
+from analytics.queues import read_staleness
 from bench.harness import ROOT, Caller, console, granian
 from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store

@@ -18,8 +18,8 @@ from uuid import UUID
 import duckdb
 
 from analytics.models import Kind, SummaryDocument
-from analytics.summaries.store import read_document
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.numbers.store import read_document
+from analytics.numbers.users import find_user_source, user_document
 from bench.harness import console
 from logs.columns import COLUMNS
 from logs.models import Partition

@@ -12,7 +12,7 @@ from uuid import UUID
 import duckdb
 import msgspec
 
-from analytics.demo.writer import compact_days
+from analytics.demo.logs import compact_days
 from analytics.replay.job import Job
 from analytics.replay.replay import replay
 from bench.harness import console

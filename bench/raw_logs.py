@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from analytics.demo.generate import generate
-from analytics.demo.profile import Consumer, Profile
-from analytics.demo.statements import OneOf, Persona, Statement
+from analytics.demo.profile import Consumer, OneOf, Persona, Profile, Statement
 from logs.layout import day_prefix
 
 if TYPE_CHECKING:

@@ -60,7 +60,7 @@ class DayPart(models.Model):
     """A part of a large day, which any worker can build. The next build of the day uses it if it is current.
 
     An hour has the rows of the objects under its prefix. The repeats say which hours share a ``logId``. A
-    span has rows that follow each other in the day, and their groups (`analytics.summaries.by_hours`).
+    span has rows that follow each other in the day, and their groups (`analytics.numbers.by_hours`).
     """
 
     class Stage(models.TextChoices):

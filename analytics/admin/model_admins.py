@@ -14,9 +14,6 @@ from accounts.models import Membership, Tenant
 from accounts.models.billing import Plan
 from accounts.models.users import MembershipRole
 from accounts.revisions import read_last_changes
-from analytics.alerts.documents import describe_channel
-from analytics.digest.stored import render_digest
-from analytics.digest.verdict.judging import find_open
 from analytics.models import (
     Alert,
     AlertDelivery,
@@ -35,7 +32,10 @@ from analytics.models import (
     SummaryDocument,
     TenantHealth,
 )
-from analytics.weeks import read_health
+from analytics.reports.traffic import read_health
+from analytics.watch.alerts import describe_channel
+from analytics.watch.verdict import find_open
+from analytics.words.digests import render_digest
 from logs.pending import pending_days_of
 from tenantadmin.lib.core import formats
 from tenantadmin.lib.core.timestamps import now

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from analytics.admin.pages import builds
+from analytics.admin import builds
 
 _TENANT = "tenants/<uuid:tenant>/"
 

@@ -12,7 +12,7 @@ from analytics.replay.arrays import registered
 from analytics.replay.billed import APART, KEPT, bill_executions
 from analytics.replay.chain import find_executions
 from analytics.replay.placing import NUMBER_OF
-from analytics.savings.sql import fill_savings, join_overlaps
+from analytics.reports.savings_sql import fill_savings, join_overlaps
 from logs.layout import HOUR_MS
 
 if TYPE_CHECKING:

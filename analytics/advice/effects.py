@@ -26,12 +26,12 @@ from analytics.advice.proposal import Kind
 from analytics.advice.recommendations import State, read_recommendation
 from analytics.advice.settling import settle_drafts
 from analytics.models import Effect, Recommendation
+from analytics.numbers.store import replay_engine
 from analytics.replay.errors import ReplayEnded
 from analytics.replay.inputs import Input, Request, collect_input
 from analytics.replay.job import DayFile, Ruleset
 from analytics.replay.limit import Limit
 from analytics.replay.priority import run_at_low_priority
-from analytics.summaries.engine import replay_engine
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
 from rules.ruleset import read_ruleset

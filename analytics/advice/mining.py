@@ -21,11 +21,11 @@ from analytics.advice.recommendations import State
 from analytics.advice.settling import settle_drafts, settle_suspends
 from analytics.advice.storing import store_advice, store_nothing
 from analytics.models import Mining, Recommendation
+from analytics.numbers.store import replay_engine
 from analytics.replay.errors import ReplayEnded
 from analytics.replay.inputs import Input, Request, collect_input
 from analytics.replay.limit import Limit
 from analytics.replay.priority import run_at_low_priority
-from analytics.summaries.engine import replay_engine
 from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
 from rules.ruleset import read_ruleset, with_log

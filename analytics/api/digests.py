@@ -1,9 +1,10 @@
-"""Digests, their mail preferences, and the exchanges with a language model. Contract: docs/digests.md."""
+"""Digests, their mails, and the verdict."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
 from django.http import HttpResponse
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -19,9 +20,13 @@ from accounts.access.scopes import Scope
 from accounts.api.oauth import NO_STORE
 from accounts.invitations import refuse_invitations, refused_address
 from accounts.routes import route
+from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
-from analytics.digest.model_exchanges import ModelExchangeDocument, list_exchanges
-from analytics.digest.preferences import (
+from analytics.advice.recommendations import say_open_recommendations
+from analytics.models import DigestFrequency
+from analytics.reports.traffic import TenantWeek, list_weeks
+from analytics.watch.digests import ModelExchangeDocument, list_exchanges
+from analytics.watch.preferences import (
     DigestPreferenceDocument,
     InvalidUnsubscribeLink,
     Subscription,
@@ -30,7 +35,8 @@ from analytics.digest.preferences import (
     set_preference,
     unsubscribe,
 )
-from analytics.digest.stored import (
+from analytics.watch.verdict import Verdict, find_closing_of_all, read_verdict
+from analytics.words.digests import (
     FORMS,
     JSON,
     DigestDocument,
@@ -39,22 +45,43 @@ from analytics.digest.stored import (
     read_digest,
     render_digest,
 )
-from analytics.digest.verdict.leaks import find_closing_of_all
-from analytics.serializers.digests import DigestPreferenceBody, UnsubscribeBody, UnsubscribeParameters
 from logs.parameters import DAY, MONTH, YEAR
 from tenantadmin.lib.core.structs import JsonStruct
 from tenantadmin.lib.http.etags import not_modified
-from tenantadmin.lib.http.hal import ItemList, links
+from tenantadmin.lib.http.hal import ANY_ID, ItemList, PageLinks, hrefs, item, links, page_links
 from tenantadmin.lib.http.negotiation import preferred_media_type
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.lib.http.parsers import StrictFormParser, StrictJsonParser
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.lib.http.serializers import OneOfField, StrictCharField, StrictSerializer
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+class DigestPreferenceBody(StrictSerializer):
+    """Which digests to get."""
+
+    frequency = OneOfField(choices=DigestFrequency.values)
+
+
+class UnsubscribeBody(StrictSerializer):
+    """What RFC 8058 has mail programs send, as a form."""
+
+    may_be_absent = True
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"List-Unsubscribe": StrictCharField(required=False, help_text="`One-Click`.")}
+
+
+class UnsubscribeParameters(StrictSerializer):
+    """The signed token of a mail."""
+
+    t = StrictCharField(max_length=1000, required=False, allow_blank=True, help_text="The token of the link.")
+
 
 _INVITATIONS: Final = "invitations"
 _WEEK: Final = OpenApiParameter(
@@ -246,3 +273,45 @@ def _page(mails: str, **context: object) -> HttpResponse:
     content = {"title": "Mails of the Gateway", "mails": mails, **context}
     page = render_to_string("digest/unsubscribe.html", content)
     return HttpResponse(page, headers=_PAGE_HEADERS)
+
+
+class TenantWeeks(JsonStruct):
+    """The last week of tenants, by id, each with a link to the tenant."""
+
+    links: PageLinks = msgspec.field(name="_links")
+    weeks: list[TenantWeek]
+
+
+class VerdictViewSet(AppViewSet):
+    """How tenants are."""
+
+    tag = "Analytics"
+
+    @route("GET", "tenants/<uuid:tenant>/verdict", Level.TENANT, Scope.ANALYTICS_READ, name="verdict")
+    @operation(summary="How the tenant is, in one sentence", responses={200: Verdict})
+    def get_verdict(self, request: Request, tenant: UUID) -> Response:
+        """From the findings of its digests of the last seven days, and its history. Reads no log."""
+        advice = say_open_recommendations(tenant)
+        return Response(msgspec.structs.replace(read_verdict(tenant), advice=advice))
+
+    @route(
+        "GET",
+        "tenants/weeks",
+        Level.SERVICE,
+        Scope.ANALYTICS_READ,
+        notes="lists the tenants on which the PAT has the scope",
+        name="tenant-weeks",
+    )
+    @operation(
+        summary="The last week of the caller's tenants",
+        description="Requests, hit rate and warehouse time in the seven days up to the last day of each log. "
+        "Reads no log.",
+        query=PageParameters,
+        responses={200: TenantWeeks},
+    )
+    def list_tenant_weeks(self, request: Request) -> Response:
+        weeks, cursor = list_weeks(self.principal, limit=self.query["limit"], cursor=self.query.get("cursor"))
+        href = hrefs("tenant", tenant=ANY_ID)
+        items = [item(str(week.tenant_id), href(week.tenant_id)) for week in weeks]
+        links = page_links(request, parent=reverse("contract"), items=items, cursor=cursor)
+        return Response(TenantWeeks(links=links, weeks=weeks))

@@ -1,4 +1,4 @@
-"""Recommendations for a tenant's rules. Contract: Analytics; docs/advice.md."""
+"""Recommendations and their effects."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rest_framework.response import Response
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.routes import route
+from accounts.serializers.history import CommentParameters
 from accounts.viewsets import AppViewSet
 from analytics.advice.deciding import (
     accept_recommendation,
@@ -27,15 +28,11 @@ from analytics.advice.documents import (
 from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
 from analytics.advice.mining import read_mining, request_mining
 from analytics.advice.outdated import find_outdated
+from analytics.advice.proposal import Variant
 from analytics.advice.recommendations import list_recommendations, read_recommendation, recommendation_etag
 from analytics.advice.wording import say_possible
 from analytics.models import Recommendation
-from analytics.serializers.recommendations import (
-    AcceptParameters,
-    DismissBody,
-    RecommendationParameters,
-    VariantParameters,
-)
+from analytics.models import Recommendation as RecommendationRow
 from rules.api.drafts import draft_response
 from rules.api.rules import ruleset_response
 from rules.drafts import DraftDocument
@@ -45,12 +42,41 @@ from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import ItemList, hrefs, item, links
 from tenantadmin.lib.http.parameters import ETAG, IF_MATCH, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import NOT_MODIFIED, refusal
+from tenantadmin.lib.http.serializers import DayField, OneOfField, StrictCharField, StrictSerializer
 from tenantadmin.lib.http.viewsets import operation
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+class RecommendationParameters(StrictSerializer):
+    """Which recommendations are listed."""
+
+    state = OneOfField(choices=RecommendationRow.State.values, required=False)
+
+
+class VariantParameters(StrictSerializer):
+    """Which variant of a recommendation is drafted or accepted."""
+
+    variant = OneOfField(
+        choices=[variant.value for variant in Variant],
+        required=False,
+        help_text="One of `alternatives`. Default: the recommendation itself.",
+    )
+
+
+class AcceptParameters(VariantParameters, CommentParameters):
+    pass
+
+
+class DismissBody(StrictSerializer):
+    """Why a recommendation is dismissed, and until when."""
+
+    reason = StrictCharField(max_length=1000)
+    until = DayField(required=False, help_text="The day on which it may come back. Default: never.")
+
 
 _DECIDED = refusal(409, "It was decided already, it changed, or the rules were written since.")
 

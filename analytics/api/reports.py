@@ -1,43 +1,61 @@
-"""Reports from the log. Contract: Analytics."""
+"""Reports, explained requests, and the steps of a new tenant."""
+
+# ruff: noqa: N815  (fields have the names of the JSON members)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
 from django.urls import reverse
+from drf_spectacular.utils import OpenApiExample
+from rest_framework.exceptions import ValidationError
 from rest_framework.response import Response
 
 from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.routes import route
+from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
-from analytics.digest.verdict.leaks import find_closed_of_days
+from analytics.reports.activity import (
+    DEFAULT_DAYS,
+    NO_RULE,
+    Activity,
+    RuleActivity,
+    StatementFilter,
+    StatementList,
+    StatementOrder,
+    list_statements,
+    read_activity,
+    read_rule_activity,
+)
+from analytics.reports.activity import MAX_DAYS as MAX_ACTIVITY_DAYS
 from analytics.reports.blast import (
     InvalidationPreview,
     TableInvalidationPreview,
     preview_invalidation,
     preview_tables,
 )
+from analytics.reports.explain import SEARCHED_DAYS, LoggedExplanationAnswer, explain_logged
 from analytics.reports.leaks import LeaksReport, leaks_report
-from analytics.reports.reading import LogReader, Window
-from analytics.reports.stale import StaleReport, stale_report
-from analytics.reports.timeline import Timeline, timeline
-from analytics.reports.traffic import Traffic, TrafficFilter, TrafficLinks, list_traffic
-from analytics.savings.document import Savings
-from analytics.savings.reading import find_source, read_savings
-from analytics.serializers.reports import (
-    ActivityParameters,
-    ReportParameters,
-    SavingsParameters,
-    StatementsParameters,
-    TimelineParameters,
-    TrafficParameters,
+from analytics.reports.reading import MAX_DAYS, LogReader, Window
+from analytics.reports.savings import MAX_DAYS as MAX_SAVINGS_DAYS
+from analytics.reports.savings import STEPS as SAVINGS_STEPS
+from analytics.reports.savings import Savings, find_source, read_savings
+from analytics.reports.stale import Setup, StaleReport, read_setup, stale_report
+from analytics.reports.traffic import (
+    STEPS,
+    Timeline,
+    Traffic,
+    TrafficFilter,
+    TrafficLinks,
+    list_traffic,
+    timeline,
 )
-from analytics.summaries.activity import Activity, read_activity
-from analytics.summaries.rule_activity import RuleActivity, read_rule_activity
-from analytics.summaries.statements import StatementFilter, StatementList, list_statements
+from analytics.watch.verdict import find_closed_of_days
 from logs.audit import Reader
+from logs.columns import CACHE_STATUSES
 from rules.ruleset import read_tables
+from rules.serializers.explain import ChosenRulesBody
 from rules.serializers.markers import TableInvalidationRequest
 from tenantadmin.lib.core.addresses import client_address
 from tenantadmin.lib.core.timestamps import days_before, now
@@ -46,6 +64,13 @@ from tenantadmin.lib.http.etags import not_modified
 from tenantadmin.lib.http.hal import link, next_page
 from tenantadmin.lib.http.parameters import ETAG, IF_NONE_MATCH
 from tenantadmin.lib.http.schema import NOT_MODIFIED
+from tenantadmin.lib.http.serializers import (
+    DayField,
+    OneOfField,
+    StrictCharField,
+    StrictIntegerField,
+    StrictSerializer,
+)
 from tenantadmin.lib.http.viewsets import operation
 from tenantadmin.lib.objectstore import default_store
 
@@ -53,6 +78,120 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from rest_framework.request import Request
+
+
+TIMELINE_STEPS = list(STEPS)
+STATEMENT_ORDERS = list(get_args(StatementOrder))
+
+
+class ReportParameters(StrictSerializer):
+    """The days of a report, both included."""
+
+    to = DayField(help_text=f"The last day; at most {MAX_DAYS} days.")
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": DayField(help_text="The first day."), **super().get_fields()}
+
+
+class ActivityParameters(StrictSerializer):
+    """The days, both included."""
+
+    to = DayField(required=False, help_text="The last day. Default: the last day with entries.")
+
+    def get_fields(self) -> dict[str, Any]:
+        first = DayField(required=False, help_text=f"The first day. Default: {DEFAULT_DAYS} days in all.")
+        return {"from": first, **super().get_fields()}
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a period that ends before it begins, or is too long."""
+        if "from" in attrs and "to" not in attrs:
+            raise ValidationError({"to": "Give 'to' with 'from'."})
+        if "from" in attrs and not 0 <= (attrs["to"] - attrs["from"]).days < MAX_ACTIVITY_DAYS:
+            message = f"'from' is at most {MAX_ACTIVITY_DAYS - 1} days before 'to'."
+            raise ValidationError({"from": message})
+        return attrs
+
+
+class StatementsParameters(ReportParameters):
+    """The days, which of their statements are listed, and their order."""
+
+    statement = StrictCharField(
+        required=False,
+        max_length=1000,
+        trim_whitespace=False,
+        help_text="A part of the standardized SQL; case is ignored.",
+    )
+    rule = StrictCharField(
+        required=False,
+        max_length=128,
+        trim_whitespace=False,
+        help_text=f"The rule of the latest request; `{NO_RULE}`: no rule decided.",
+    )
+    mainRule = StrictCharField(
+        required=False, max_length=128, trim_whitespace=False, help_text=f"`mainRule`; `{NO_RULE}`: null."
+    )
+    status = OneOfField(choices=CACHE_STATUSES, required=False, help_text="Of the latest request.")
+    order = OneOfField(
+        choices=STATEMENT_ORDERS,
+        default="warehouse",
+        help_text="Most first; `hit-rate`: the lowest first.",
+    )
+    limit = StrictIntegerField(min_value=1, max_value=1000, default=200)
+
+
+class TrafficParameters(PageParameters):
+    """The days, both included, and which of their requests are listed."""
+
+    to = DayField(required=False, help_text=f"The last day; at most {MAX_DAYS} days. Default: today (UTC).")
+    status = OneOfField(choices=CACHE_STATUSES, required=False)
+    rule = StrictCharField(
+        required=False, max_length=128, trim_whitespace=False, help_text=f"`{NO_RULE}`: no rule decided."
+    )
+    user = StrictCharField(
+        required=False, allow_blank=True, max_length=1000, trim_whitespace=False, help_text="`userName`"
+    )
+    statement = StrictCharField(
+        required=False,
+        max_length=1000,
+        trim_whitespace=False,
+        help_text="A part of `standardizedSql`; case is ignored.",
+    )
+    queryHash = StrictCharField(required=False, max_length=200, trim_whitespace=False)
+    minMs = StrictIntegerField(
+        required=False, min_value=0, max_value=2**63 - 1, help_text="The least `responseTimeMs`."
+    )
+    cursor = StrictCharField(required=False, max_length=4000, help_text="From the `next` link of a page.")
+
+    def get_fields(self) -> dict[str, Any]:
+        first = DayField(required=False, help_text="The first day. Default: six days before `to`.")
+        return {"from": first, **super().get_fields()}
+
+
+class TimelineParameters(ReportParameters):
+    step = OneOfField(choices=TIMELINE_STEPS, default="hour")
+
+
+class SavingsParameters(StrictSerializer):
+    """The days, both included."""
+
+    to = DayField(help_text=f"The last day; at most {MAX_SAVINGS_DAYS} days.")
+    step = OneOfField(
+        choices=SAVINGS_STEPS, default="day", help_text="Whether the answer has `days` or `months`."
+    )
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"from": DayField(help_text="The first day."), **super().get_fields()}
+
+
+class ExplainLoggedBody(ChosenRulesBody):
+    """An entry of the log, and which rules decide it: by default those in force at its timestamp."""
+
+    logId = StrictCharField(max_length=1000, trim_whitespace=False)
+    day = DayField(
+        required=False,
+        help_text="The day of the entry in `proxy_logs`. "
+        f"Default: the newest that has it, of the last {SEARCHED_DAYS} days with a log.",
+    )
 
 
 class ReportViewSet(AppViewSet):
@@ -262,3 +401,51 @@ class ReportViewSet(AppViewSet):
     @property
     def _reader(self) -> Reader:
         return Reader(self.principal.email, client_address(self.request))
+
+
+class ExplainViewSet(AppViewSet):
+    """Explanations of logged requests."""
+
+    tag = "Rules"
+
+    @route("POST", "tenants/<uuid:tenant>/explain", Level.TENANT, Scope.LOGS_READ, name="explain")
+    @operation(
+        summary="Explain which rule decides a logged request, and why it was a miss",
+        budget=QUERY,
+        body=ExplainLoggedBody,
+        responses={200: LoggedExplanationAnswer},
+        examples=[
+            OpenApiExample(
+                "An entry of the log",
+                value={"logId": "5f2d9c31", "day": "2026-03-01"},
+                request_only=True,
+            )
+        ],
+    )
+    def explain_logged_request(self, request: Request, tenant: UUID) -> Response:
+        """Applies the rules in force at its timestamp, or the rules of a revision or a draft.
+
+        Each read of the log is recorded before it happens.
+        """
+        explanation = explain_logged(
+            default_store(),
+            tenant=tenant,
+            day=self.body.get("day"),
+            log_id=self.body["logId"],
+            seq=self.body.get("seq"),
+            draft_id=self.body.get("draftId"),
+            reader=Reader(self.principal.email, client_address(request)),
+        )
+        return Response(explanation)
+
+
+class SetupViewSet(AppViewSet):
+    """The first hour of a tenant."""
+
+    tag = "Tenants"
+
+    @route("GET", "tenants/<uuid:tenant>/setup", Level.TENANT, Scope.CONFIG_READ, name="setup")
+    @operation(summary="What a tenant needs before its first hit", responses={200: Setup})
+    def get_setup(self, request: Request, tenant: UUID) -> Response:
+        """Computed with each request from the configuration, the rules, tokens, members and the log."""
+        return Response(read_setup(tenant))

@@ -1,31 +1,202 @@
-"""Generate log entries of one tenant by simulating its Gateway, with its rules and a cache.
-
-The same profile, tenant, days and seed always give the same entries. There are no side effects. Contract:
-"Query log entry and ``proxy_logs``", "Cache status (per request)".
-"""
+"""Generate requests with the rhythm of a working week, and the log entries that the Gateway makes of them."""
 
 from __future__ import annotations
 
 import hashlib
 from bisect import bisect_left
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from itertools import accumulate
 from operator import attrgetter, itemgetter
+from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from analytics.demo.gateway import KEY_VERSION, Answer, Markers, Result, TenantGateway
-from analytics.demo.statements import Call, Persona, Statement
-from analytics.demo.traffic import Arrival, Traffic
+from msgspec import Struct, toml
+
+from analytics.demo.profile import (
+    KEY_VERSION,
+    Answer,
+    Call,
+    Consumer,
+    Markers,
+    Persona,
+    Profile,
+    Publication,
+    Result,
+    Statement,
+    TenantGateway,
+    make_call,
+)
 from logs.columns import COLUMNS
-from logs.layout import HOUR_MS
+from logs.layout import HOUR_MS, day_start_ms
 from rules.language import read_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import date
 
-    from analytics.demo.profile import Consumer, Profile, Publication
     from rules.match import Decision
+
+
+_SATURDAY: Final = 5
+
+
+class _Persona(Struct, frozen=True, forbid_unknown_fields=True):
+    """The rhythm of a kind of consumers.
+
+    Attributes:
+        hours: the weight of each hour (UTC) of a weekday.
+        weekend: the factor of a day of a weekend.
+        bursts: the relative number of bursts.
+        statements: the least and the most statements in a burst.
+        gap_ms: the most time between two statements.
+    """
+
+    hours: tuple[int, ...]
+    weekend: float
+    bursts: float
+    statements: tuple[int, int]
+    gap_ms: int
+
+
+class _Behaviour(Struct, frozen=True, forbid_unknown_fields=True):
+    """The numbers of ``data/traffic.toml``. All others than ``personas`` are shares or probabilities.
+
+    Attributes:
+        second_viewer: bursts of dashboards that a second viewer repeats at once. The Gateway holds these
+            requests until the first results are ready.
+        without_statement: requests without a statement by their status, as a share of the statements.
+        failure, lost_marker, polled: that a statement fails, a marker cannot be stored, and a client polls.
+        no_size, zero_size, no_time, no_warehouse, no_request_size, no_reason: that a measurement is missing.
+    """
+
+    second_viewer: float
+    repeat: float
+    nocache: float
+    cache: float
+    failure: float
+    lost_marker: float
+    polled: float
+    no_size: float
+    zero_size: float
+    no_time: float
+    no_warehouse: float
+    no_request_size: float
+    no_reason: float
+    without_statement: dict[str, float]
+    personas: dict[Persona, _Persona]
+
+
+_BEHAVIOUR: Final = toml.decode(
+    Path(__file__).with_name("data").joinpath("traffic.toml").read_bytes(), type=_Behaviour
+)
+
+
+class Arrival(NamedTuple):
+    """A request that arrives at the Gateway.
+
+    ``consumer`` is an index in the profile. Without a statement, ``call`` is None and ``status`` is the
+    status of the log entry.
+    """
+
+    at: int
+    consumer: int
+    call: Call | None
+    status: str = ""
+    override: str | None = None
+
+
+class Traffic:
+    """The arrivals of one tenant, hour by hour: about ``entries`` in ``days`` days from ``first_day``."""
+
+    def __init__(self, profile: Profile, *, rng: Random, first_day: date, days: int, entries: int) -> None:
+        self._profile = profile
+        self._rng = rng
+        self._count = 0
+        self._choices = {persona: _weighted(profile.statements, persona) for persona in Persona}
+        self._dashboards = [
+            index for index, consumer in enumerate(profile.consumers) if consumer.persona is Persona.DASHBOARD
+        ]
+        weights = [
+            sum(self._shares(hour % 24, weekend=(first_day.weekday() + hour // 24) % 7 >= _SATURDAY))
+            for hour in range(days * 24)
+        ]
+        scale = entries / sum(weights)
+        #: The start of each hour (epoch ms), and the number of arrivals until its end.
+        self.hours = [
+            (day_start_ms(first_day) + hour * HOUR_MS, round(due * scale))
+            for hour, due in enumerate(accumulate(weights))
+        ]
+
+    def arrivals(self, hour_start: int, *, due: int) -> list[Arrival]:
+        """Return the unsorted arrivals of one hour, so that the total since the beginning is ``due``."""
+        when = datetime.fromtimestamp(hour_start / 1000, UTC)
+        cumulative = list(accumulate(self._shares(when.hour, weekend=when.weekday() >= _SATURDAY)))
+        arrivals: list[Arrival] = []
+        consumers = range(len(self._profile.consumers))
+        while self._count + len(arrivals) < due:
+            (consumer,) = self._rng.choices(consumers, cum_weights=cumulative)
+            burst = self._burst(consumer, hour_start=hour_start, day=when.date())
+            arrivals += burst
+            if self._profile.consumers[consumer].persona is Persona.DASHBOARD:
+                arrivals += self._second_viewer(burst, hour_start=hour_start)
+        self._count += len(arrivals)
+        return arrivals
+
+    def _shares(self, hour: int, *, weekend: bool) -> list[float]:
+        shares = []
+        for consumer in self._profile.consumers:
+            rhythm = _BEHAVIOUR.personas[consumer.persona]
+            share = rhythm.hours[hour] * rhythm.bursts * consumer.share
+            shares.append(share * rhythm.weekend if weekend else share)
+        return shares
+
+    def _burst(self, consumer: int, *, hour_start: int, day: date) -> list[Arrival]:
+        rng = self._rng
+        persona = self._profile.consumers[consumer].persona
+        rhythm = _BEHAVIOUR.personas[persona]
+        statements, cumulative = self._choices[persona]
+        last = hour_start + HOUR_MS - 1
+        at = hour_start + int(rng.random() * HOUR_MS)
+        arrivals: list[Arrival] = []
+        call: Call | None = None
+        for statement in rng.choices(statements, cum_weights=cumulative, k=rng.randint(*rhythm.statements)):
+            if call is None or persona is not Persona.ANALYST or rng.random() > _BEHAVIOUR.repeat:
+                call = make_call(statement, rng=rng, day=day)
+            arrivals.append(Arrival(at, consumer, call, override=self._override(call, persona)))
+            chance = rng.random()
+            for status, share in _BEHAVIOUR.without_statement.items():
+                if chance < share:
+                    arrivals.append(Arrival(at, consumer, None, status=status))
+                    break
+                chance -= share
+            at = min(at + 1 + int(rng.random() * rhythm.gap_ms), last)
+        return arrivals
+
+    def _second_viewer(self, burst: list[Arrival], *, hour_start: int) -> list[Arrival]:
+        rng = self._rng
+        if rng.random() > _BEHAVIOUR.second_viewer:
+            return []
+        viewer = rng.choice(self._dashboards)
+        delay = int(rng.random() * 1_500)
+        last = hour_start + HOUR_MS - 1
+        return [
+            Arrival(min(arrival.at + delay, last), viewer, arrival.call) for arrival in burst if arrival.call
+        ]
+
+    def _override(self, call: Call, persona: Persona) -> str | None:
+        if persona not in {Persona.ANALYST, Persona.DASHBOARD} or not call.statement.is_read_only:
+            return None
+        chance = self._rng.random()
+        if chance < _BEHAVIOUR.nocache:
+            return "nocache"
+        return "cache" if chance < _BEHAVIOUR.nocache + _BEHAVIOUR.cache else None
+
+
+def _weighted(statements: tuple[Statement, ...], persona: Persona) -> tuple[list[Statement], list[float]]:
+    chosen = [statement for statement in statements if persona in statement.personas]
+    return chosen, list(accumulate(statement.weight for statement in chosen))
+
 
 Entry: TypeAlias = dict[str, Any]
 
@@ -33,17 +204,6 @@ SEED: Final = 7
 
 _SESSION_MS: Final = 30 * 60_000
 _SLOW_MS: Final = 8_000
-#: The probability that a statement fails, that a marker cannot be stored, and that a client polls.
-_FAILURE, _LOST_MARKER, _POLLED = 0.007, 0.05, 0.35
-#: The probability that a measurement is missing, by kind.
-_NO_SIZE, _ZERO_SIZE, _NO_TIME, _NO_WAREHOUSE, _NO_REQUEST_SIZE, _NO_REASON = (
-    0.015,
-    0.008,
-    0.005,
-    0.02,
-    0.03,
-    0.015,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +373,7 @@ class _Log:
             operationType="EXECUTE_STATEMENT",
         )
         size = call.text_bytes + len(call.parameters or "") + 210
-        if rng.random() >= _NO_REQUEST_SIZE:
+        if rng.random() >= _BEHAVIOUR.no_request_size:
             entry["requestSize"] = size
         if self._profile.speaks_http:
             entry["contentLength"] = str(size)
@@ -244,11 +404,11 @@ class _Log:
                 self._measure(entry, size=result.content, ms=result.ready_at - at + overhead)
             if answer.refreshes:
                 self._store(answer, at, *self._run(call))
-        elif rng.random() < _FAILURE:
+        elif rng.random() < _BEHAVIOUR.failure:
             self._fail(entry, call)
             return
         else:
-            entry["missReason"] = answer.miss_reason if rng.random() >= _NO_REASON else None
+            entry["missReason"] = answer.miss_reason if rng.random() >= _BEHAVIOUR.no_reason else None
             result = self._store(answer, at, *self._execute(entry, call))
         entry["cacheTtlSeconds"] = answer.ttl_seconds
         entry["cacheExpiresAt"] = result.expires_at
@@ -260,13 +420,13 @@ class _Log:
     def _forward(self, entry: Entry, call: Call, decision: Decision) -> None:
         """Answer without the cache: BYPASS, PASSTHROUGH, ERROR, or INVALIDATION_ERROR for a lost marker."""
         rng = self._rng
-        if any(firing.required for firing in decision.fired) and rng.random() < _LOST_MARKER:
+        if any(firing.required for firing in decision.fired) and rng.random() < _BEHAVIOUR.lost_marker:
             # The Gateway refuses a change if it cannot store the markers. Otherwise stale results would stay
             # in use.
             entry.update(cacheStatus="INVALIDATION_ERROR", statusCode=503)
             self._measure(entry, size=210, ms=rng.lognormvariate(4.5, 0.6))
             return
-        if rng.random() < _FAILURE:
+        if rng.random() < _BEHAVIOUR.failure:
             self._fail(entry, call)
             return
         warehouse_ms, _ = self._execute(entry, call)
@@ -287,9 +447,9 @@ class _Log:
         rng = self._rng
         warehouse_ms, size = self._run(call)
         entry["queryId"] = self._new_id()
-        entry["warehouseExecutionTimeMs"] = warehouse_ms if rng.random() >= _NO_WAREHOUSE else None
+        entry["warehouseExecutionTimeMs"] = warehouse_ms if rng.random() >= _BEHAVIOUR.no_warehouse else None
         self._measure(entry, size=size, ms=warehouse_ms + rng.lognormvariate(2.0, 0.5))
-        if warehouse_ms > _SLOW_MS and rng.random() < _POLLED:
+        if warehouse_ms > _SLOW_MS and rng.random() < _BEHAVIOUR.polled:
             self._poll(entry, warehouse_ms)
         return warehouse_ms, size
 
@@ -341,12 +501,12 @@ class _Log:
     def _measure(self, entry: Entry, *, size: int, ms: float) -> None:
         """Set the size and time of the response. Sometimes one of them is missing."""
         chance = self._rng.random()
-        if chance < _NO_SIZE:
+        if chance < _BEHAVIOUR.no_size:
             size = -1
-        elif chance < _NO_SIZE + _ZERO_SIZE:
+        elif chance < _BEHAVIOUR.no_size + _BEHAVIOUR.zero_size:
             size = 0
         entry["responseSize"] = size
-        entry["responseTimeMs"] = max(1, int(ms)) if self._rng.random() >= _NO_TIME else 0
+        entry["responseTimeMs"] = max(1, int(ms)) if self._rng.random() >= _BEHAVIOUR.no_time else 0
 
     def _new_id(self) -> str:
         digits = f"{self._rng.getrandbits(128):032x}"

@@ -5,11 +5,19 @@ They refer to tenants by id, not by foreign key, because summaries outlive tenan
 
 from __future__ import annotations
 
-from analytics.models.advice import Effect, Mining, Recommendation
-from analytics.models.alerts import Alert, AlertDelivery, AlertFiring, AlertKind
-from analytics.models.digests import Digest, DigestFrequency, DigestMail, DigestPreference, ModelExchange
-from analytics.models.replay import ReplayRun
+from analytics.models.advice import Effect, Mining, Recommendation, ReplayRun
 from analytics.models.summaries import Build, DayRollup, Kind, MergedRollup, SummaryDocument, TenantHealth
+from analytics.models.watch import (
+    Alert,
+    AlertDelivery,
+    AlertFiring,
+    AlertKind,
+    Digest,
+    DigestFrequency,
+    DigestMail,
+    DigestPreference,
+    ModelExchange,
+)
 
 __all__ = [
     "Alert",

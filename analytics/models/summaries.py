@@ -34,7 +34,7 @@ class DayRollup(models.Model):
     #: Table name to object key.
     files = models.JSONField()
     bytes = models.PositiveBigIntegerField()
-    #: The sums of the day, for charts and `TenantHealth`. Null in older rows until `update_health` runs.
+    #: The sums of the day, for charts and `TenantHealth`. Null in rows of earlier releases, until a build.
     hits = models.BigIntegerField(null=True)
     misses = models.BigIntegerField(null=True)
     warehouse_ms = models.BigIntegerField(null=True)

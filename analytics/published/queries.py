@@ -1,42 +1,19 @@
-"""SQL over ``proxy_logs`` for each number of the summaries. Contract: "Summary records".
-
-`QUERIES` is the only place of these queries. docs/queries.sql, ``GET /analytics/queries``, the verification
-of documents and the tests read it.
-"""
+"""The published queries, the parts they are made of, and the documents that their rows make."""
 
 # Queries consist of constants and quoted texts.
 # ruff: noqa: S608
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from analytics.published.pieces import (
-    EXACT_HOUR,
-    EXACT_LATEST,
-    HIGH_COST,
-    IN_PERIOD,
-    LATEST,
-    LOW_HIT_RATE,
-    MEAN_HIT_TIME,
-    MEAN_MISS_TIME,
-    NOT_CACHED_WAREHOUSE,
-    REPEAT_MISSES,
-    STORED_SIZES,
-    WAREHOUSE,
-    count,
-    hours,
-    iso,
-    latest,
-    mean_time,
-    opportunities,
-    sum_bytes,
-    totals,
-)
-from analytics.savings.sql import SAVINGS_ABOUT, SAVINGS_FIELDS, SAVINGS_SQL
-from analytics.summaries.documents.year import ACTIVITY_DAYS
+from analytics.numbers.tables import FIRST_MS, LAST_MS
+from analytics.numbers.yearly import ACTIVITY_DAYS, LIST_LENGTH
+from analytics.reports.savings_sql import SAVINGS_ABOUT, SAVINGS_FIELDS, SAVINGS_SQL
 from logs.definitions import (
     BYPASSED,
     HIT,
@@ -45,6 +22,7 @@ from logs.definitions import (
     NOT_CACHED,
     PASSED,
     REQUEST,
+    SIZED,
     STORED,
     STORED_MISS,
     TIMED,
@@ -52,11 +30,156 @@ from logs.definitions import (
     hash_sql,
 )
 from logs.quoting import quote_value
+from rules.json_text import Path, join_pointer
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import date
+
+
+IN_PERIOD: Final = "WHERE day BETWEEN $first AND $last"
+
+#: The order that decides which of several entries is the latest.
+LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''))"
+#: The hour of an entry and this order, but exact: from two columns that only a verification reads.
+EXACT_HOUR: Final = "_hour"
+EXACT_LATEST: Final = "(coalesce(timestamp, 0), coalesce(logId, ''), DATE '1970-01-01' - day::DATE, _row)"
+
+
+def count(condition: object) -> str:
+    """Return SQL for the number of entries that fulfil a condition."""
+    return f"count(*) FILTER ({condition})"
+
+
+def sum_bytes(condition: object) -> str:
+    """Return SQL for the sum of response sizes of entries that fulfil a condition."""
+    return f"coalesce(sum({SIZED.column}) FILTER ({condition} AND {SIZED}), 0)"
+
+
+def mean_time(condition: object = TIMED) -> str:
+    """Return SQL for the mean response time, rounded half up; null without data."""
+    times = count(condition)
+    total = f"sum({TIMED.column}) FILTER ({condition})"
+    return f"(2 * {total}\n        + {times})\n        // (2 * nullif({times}, 0))"
+
+
+def _mean(total: str, count: str) -> str:
+    """Return SQL for ``total / count``, rounded half up. ``//`` would round negative numbers towards 0."""
+    dividend, divisor = f"(2 * {total} + {count})", f"(2 * {count})"
+    return f"(({dividend} - ({dividend} % {divisor} + {divisor}) % {divisor}) // {divisor})"
+
+
+def latest(column: str) -> str:
+    """Return SQL for the value of the latest entry, which may be null."""
+    return f"arg_max_null({column}, {LATEST})"
+
+
+def iso(aggregate: str) -> str:
+    """Return SQL for a time (epoch ms) as ISO 8601; null outside of the years 1 to 9999."""
+    return (
+        f"strftime(make_timestamp_ms(CASE WHEN {aggregate} BETWEEN {FIRST_MS} AND {LAST_MS}\n"
+        f"        THEN {aggregate} END), '%Y-%m-%dT%H:%M:%S.%gZ')"
+    )
+
+
+MEAN_HIT_TIME: Final = mean_time(f"{TIMED} AND {HIT}")
+MEAN_MISS_TIME: Final = mean_time(f"{TIMED} AND {MISS}")
+
+#: The sizes of stored results: the last MISS of each cache key and day.
+STORED_SIZES: Final = f"""
+        SELECT day, greatest(arg_max({SIZED.column}, {LATEST}), 0) AS size
+        FROM proxy_logs
+        {IN_PERIOD} AND {STORED}
+        GROUP BY day, cacheKey"""
+
+
+def totals(
+    *, queries: str, users: str, hits: str, misses: str, total: str, hit_bytes: str, other_bytes: str
+) -> str:
+    """Return the query for the totals of a day or a month. They differ in the names of fields."""
+    columns = [
+        *([f"count(DISTINCT standardizedSql) AS {queries}"] if queries else []),
+        f"count(DISTINCT userName) AS {users}",
+        f"{count(HIT)} AS {hits}",
+        f"{count(MISS)} AS {misses}",
+        f"{count(REQUEST)} AS {total}",
+        f"{sum_bytes(HIT)} AS {hit_bytes}",
+        f"{sum_bytes(HIT.others)} AS {other_bytes}",
+        f"coalesce({mean_time()}, 0) AS averageResponseTime",
+        f"coalesce({MEAN_HIT_TIME}, 0) AS cacheHitAverageResponseTime",
+        f"coalesce({MEAN_MISS_TIME}, 0) AS cacheMissAverageResponseTime",
+        f"coalesce(min({TIMED.column}) FILTER ({TIMED}), 0) AS minResponseTime",
+        f"coalesce(max({TIMED.column}) FILTER ({TIMED}), 0) AS maxResponseTime",
+    ]
+    return "SELECT\n    " + ",\n    ".join(columns) + f"\nFROM proxy_logs {IN_PERIOD}"
+
+
+def hours(*, hit_mean: str, miss_mean: str) -> str:
+    """Return the query for the 24 hours of the day."""
+    return f"""
+WITH entries AS (
+    SELECT *, {HOUR} AS hour
+    FROM proxy_logs {IN_PERIOD}
+)
+SELECT
+    hours.hour,
+    count(DISTINCT standardizedSql) AS queries,
+    {count(REQUEST)} AS totalHits,
+    {count(HIT)} AS cacheHits,
+    {count(MISS)} AS cacheMisses,
+    {sum_bytes(HIT)} AS cachedBytes,
+    {sum_bytes(HIT.others)} AS passThroughBytes,
+    {hit_mean} AS cacheHitAverageResponseTime,
+    {miss_mean} AS cacheMissAverageResponseTime,
+    count(DISTINCT userName) AS users
+FROM range(24) AS hours(hour) LEFT JOIN entries ON entries.hour = hours.hour
+GROUP BY hours.hour ORDER BY hours.hour"""
+
+
+def opportunities(*, executions: object, missed: object, time: str, condition: str, action: str) -> str:
+    """Return the query for one list. ``action`` is SQL for the sentence, over its fields, hits and misses."""
+    return f"""
+SELECT
+    * EXCLUDE (hits, misses, ruleName),
+    {action} AS suggestedAction
+FROM (SELECT
+    {hash_sql()} AS queryHash,
+    standardizedSql AS statement,
+    {count(executions)} AS executionCount,
+    {count(missed)} AS cacheMisses,
+    {time} AS totalWarehouseTimeMs,
+    {latest("matchedRule")} AS matchedRule,
+    {latest("matchedRuleName")} AS ruleName,
+    {count(HIT)} AS hits,
+    {count(STORED_MISS)} AS misses
+FROM proxy_logs {IN_PERIOD} AND standardizedSql IS NOT NULL
+GROUP BY standardizedSql
+HAVING {condition})
+ORDER BY totalWarehouseTimeMs DESC, queryHash LIMIT {LIST_LENGTH}"""
+
+
+_NAME: Final = "if(matchedRule IS NULL, NULL, coalesce('“' || ruleName || '”', matchedRule))"
+_RULE: Final = f"coalesce('rule ' || {_NAME}, 'the rule that caches it')"
+_SAVED: Final = f"{_mean('totalWarehouseTimeMs', 'cacheMisses')} || ' ms of warehouse time.'"
+WAREHOUSE: Final = f"coalesce({WAREHOUSE_TIME}, 0)"
+NOT_CACHED_WAREHOUSE: Final = f"coalesce({WAREHOUSE_TIME} FILTER ({NOT_CACHED}), 0)"
+
+REPEAT_MISSES: Final = f"""'Raise the TTL of ' || {_RULE}
+        || ', or invalidate it less often: it had ' || misses || ' misses and ' || hits
+        || ' hits, and each further hit saves about '
+        || {_SAVED}"""
+HIGH_COST: Final = f"""coalesce('Let rule ' || {_NAME} || ' cache this statement',
+            'Add a rule that caches this statement')
+        || ': it ran ' || executionCount
+        || ' times on the warehouse without caching. If only the first execution did, that would save up to '
+        || (totalWarehouseTimeMs
+            - {_mean("totalWarehouseTimeMs", "executionCount")})
+        || ' ms.'"""
+LOW_HIT_RATE: Final = f"""'Widen the key or raise the TTL of ' || {_RULE}
+        || ': only ' || hits || ' of ' || executionCount
+        || ' executions were hits, and each further hit saves about '
+        || {_SAVED}"""
 
 
 class PublishedQuery(JsonStruct):
@@ -363,3 +486,85 @@ GROUP BY userName ORDER BY totalHits DESC, userId""",
 
 #: Every published query by name, in the order of the documentation.
 QUERIES: Final[Mapping[str, PublishedQuery]] = {query.name: query for query in _queries()}
+
+
+#: The most differences that are listed. All are counted.
+MAX_DIFFERENCES: Final = 1_000
+
+
+class UnequalValue(JsonStruct):
+    """A value of the document that is not what the query gives. Null can also mean absent."""
+
+    path: Annotated[str, Meta(description="JSON Pointer into the document.")]
+    document: Any
+    query: Any
+
+
+@dataclass(slots=True)
+class Comparison:
+    """The number of compared values, the number of different values, and the first differences."""
+
+    fields: int = 0
+    unequal_count: int = 0
+    unequal: list[UnequalValue] = field(default_factory=list)
+
+
+def queries_of(document: str) -> list[PublishedQuery]:
+    """Return the queries that together give a kind of document, such as ``day``, ``month`` or ``rules``."""
+    return [query for name, query in QUERIES.items() if name.partition(".")[0] == document]
+
+
+def assemble(
+    rows: Mapping[str, Sequence[Mapping[str, Any]]], *, constants: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a document.
+
+    Args:
+        rows: the rows of each query of the document, by name.
+        constants: the fields that no query gives: the identity of the document, and its time.
+    """
+    document: dict[str, Any] = dict(constants)
+    for name, query_rows in rows.items():
+        _, _, array = name.partition(".")
+        if array:
+            document[array] = list(query_rows)
+        else:
+            (row,) = query_rows
+            document.update(row)
+    return document
+
+
+def compare(document: object, expected: object) -> Comparison:
+    """Compare all values, field names and array lengths of a document with the result of the SQL."""
+    comparison = Comparison()
+    _compare(document, expected, (), comparison)
+    return comparison
+
+
+def _compare(document: object, expected: object, path: Path, comparison: Comparison) -> None:
+    parts: Iterable[tuple[str | int, object, object]]
+    if isinstance(document, dict) and isinstance(expected, dict):
+        names = dict.fromkeys((*expected, *document))
+        parts = ((name, document.get(name), expected.get(name)) for name in names)
+        # An absent field is not the same as null.
+        is_same_shape = document.keys() == expected.keys()
+    elif isinstance(document, list) and isinstance(expected, list):
+        pairs = zip_longest(document, expected)
+        parts = ((index, value, expected_value) for index, (value, expected_value) in enumerate(pairs))
+        is_same_shape = len(document) == len(expected)
+    else:
+        comparison.fields += 1
+        if type(document) is not type(expected) or document != expected:
+            _note(document, expected, path, comparison)
+        return
+    before = comparison.unequal_count
+    for name, value, expected_value in parts:
+        _compare(value, expected_value, (*path, name), comparison)
+    if not is_same_shape and comparison.unequal_count == before:
+        _note(document, expected, path, comparison)
+
+
+def _note(document: object, expected: object, path: Path, comparison: Comparison) -> None:
+    comparison.unequal_count += 1
+    if len(comparison.unequal) < MAX_DIFFERENCES:
+        comparison.unequal.append(UnequalValue(path=join_pointer(path), document=document, query=expected))

@@ -1,57 +1,191 @@
-"""Verify that a document agrees with SQL over the log. Contract: "Summary records".
-
-The queries and the document must belong to the same builds. If a build is replaced during the verification,
-it starts again.
-"""
+"""Verify documents: compare them with the published queries over the log, on the same builds."""
 
 from __future__ import annotations
 
 import json
+import re
+import time
 from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import duckdb
+from msgspec import Meta
 
 from analytics.models import Kind, MergedRollup, SummaryDocument
-from analytics.published.documents import assemble, compare, queries_of
-from analytics.published.savings import verify_savings
-from analytics.published.verification import (
-    DOCUMENTS,
-    SAVINGS,
-    BuildMoved,
-    DocumentKey,
-    MadeByAnotherRelease,
-    RunQuery,
-    Verification,
+from analytics.numbers.days import mark_days_stale
+from analytics.numbers.merged import HISTORY, merged_digest, period_bounds, source_digest
+from analytics.numbers.store import day_builds, has_outdated_days, read_document, read_merged_rollups
+from analytics.numbers.users import UserSource, find_user_source, user_document
+from analytics.published.queries import (
+    MAX_DIFFERENCES,
+    PublishedQuery,
+    UnequalValue,
+    assemble,
+    compare,
+    queries_of,
 )
-from analytics.summaries.days import mark_days_stale
-from analytics.summaries.periods import HISTORY, merged_digest, source_digest
-from analytics.summaries.store import (
-    day_builds,
-    has_outdated_days,
-    read_document,
-    read_merged_rollups,
-)
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.reports.savings import compute_savings, find_again, find_source, forget, read_savings
 from logs.models import Partition, PendingBuild
 from logs.partitions import partitions_with_file
 from logs.queries import document_limits, rows_of, run_query
 from logs.sources import local_copies
 from logs.sql.errors import EngineUnavailable
 from logs.sql.source import make_source
-from tenantadmin.lib.core.errors import BadRequest, NotFound
+from tenantadmin.lib.core.errors import BadRequest, Conflict, NotFound
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import format_timestamp, parse_timestamp
-from tenantadmin.lib.objectstore import StoreError
+from tenantadmin.lib.objectstore import ObjectStore, StoreError
 
 if TYPE_CHECKING:
     import datetime as dt
+    from collections.abc import Mapping
     from uuid import UUID
 
-    from analytics.published.queries import PublishedQuery
-    from analytics.summaries.userdocs import UserSource
     from logs.audit import Reader
-    from tenantadmin.lib.objectstore import ObjectStore
+
+
+#: Savings are not stored. They are computed when they are read, and kept for an hour.
+SAVINGS: Final = "savings"
+#: The documents that can be verified.
+DOCUMENTS: Final[tuple[str, ...]] = (*Kind.values, SAVINGS)
+
+#: The format of the period of each kind of document, and an example.
+_PERIODS: Final[Mapping[str, tuple[str, str]]] = {
+    Kind.DAY: (r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "2026-03-01"),
+    Kind.MONTH: (r"[0-9]{4}-[0-9]{2}", "2026-03"),
+    **dict.fromkeys((Kind.YEAR, Kind.RULES, Kind.OPPORTUNITIES), (r"[0-9]{4}", "2026")),
+    Kind.USERS: ("", ""),
+    SAVINGS: (r"[0-9]{4}(-[0-9]{2}){0,2}", "2026-03"),
+}
+_PER_USER: Final = (Kind.DAY, Kind.MONTH, Kind.YEAR)
+
+
+class InvalidKey(ValueError):
+    """No such document can exist. ``field`` is the wrong member: ``period`` or ``userId``."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+def check_key(kind: str, period: str, *, is_of_user: bool) -> None:
+    """Check that a kind of document can have this period and this user.
+
+    Raises:
+        InvalidKey: the message says what to send.
+    """
+    pattern, example = _PERIODS[kind]
+    cure = f"Give a period like {example}." if example else "Leave the period out: it is the whole history."
+    if not re.fullmatch(pattern, period):
+        raise InvalidKey("period", cure)
+    try:
+        # The calendar must have this date.
+        date.fromisoformat(period + "0001-01-01"[len(period) :])
+    except ValueError as error:
+        raise InvalidKey("period", cure) from error
+    if is_of_user and kind not in _PER_USER:
+        names = ", ".join(_PER_USER)
+        raise InvalidKey("userId", f"Only these documents are made for single users: {names}.")
+
+
+class BuildMoved(Conflict):
+    """In both attempts, a build was replaced during the verification."""
+
+    message = "The document is being built again. Wait a minute and retry."
+
+
+class MadeByAnotherRelease(Conflict):
+    """The document or its days have another version, and wait for being built again."""
+
+    def __init__(self, tenant: UUID) -> None:
+        super().__init__(
+            "Another release of the service made this document. The service makes it again within half an"
+            f" hour; `manage.py rebuild --tenant {tenant}` makes it now."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentKey:
+    """A document: its kind (one of `DOCUMENTS`), its period, and its user.
+
+    A period is like ``2026-03-01``, ``2026-03``, ``2026`` or empty.
+    """
+
+    tenant: UUID
+    kind: str
+    period: str
+    user: str | None = None
+
+    @property
+    def is_about_users(self) -> bool:
+        """True if the document has data of single users."""
+        return self.user is not None or self.kind == Kind.USERS
+
+    @property
+    def days(self) -> tuple[date, date]:
+        """The first and the last day of the period."""
+        return period_bounds(self.period)
+
+    @property
+    def activity_days(self) -> tuple[date, date]:
+        """The days whose activity a year's document may show: the year and 364 days before it."""
+        _, last = self.days
+        return (date(last.year - 1, 1, 2) if last.year > 1 else date.min), last
+
+
+class RunQuery(JsonStruct):
+    name: str
+    sql: Annotated[str, Meta(description="The statement to run yourself.")]
+    ms: Count
+
+
+class Verification(JsonStruct):
+    """Whether a document says what SQL over the log says."""
+
+    component = "VerificationAnswer"
+
+    equal: bool
+    fields: Annotated[Count, Meta(description="How many values were compared.")]
+    unequal_count: Count
+    unequal: Annotated[
+        list[UnequalValue], Meta(description=f"The first {MAX_DIFFERENCES} values that differ.")
+    ]
+    queries: list[RunQuery]
+
+
+def verify_savings(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> Verification:
+    """Compare the savings of a day, month or year, by day, with the published query on the same builds.
+
+    A kept document that differs is computed again on the next request.
+
+    Raises:
+        BadRequest: the period has too many log entries.
+        BuildMoved: a build was replaced in both attempts.
+        ApiError: the query failed.
+    """
+    first, last = key.days
+    for _ in range(_ATTEMPTS):
+        source = find_source(tenant=key.tenant, first=first, last=last, step="day")
+        try:
+            etag, body = read_savings(store, source, reader=reader)
+            started = time.monotonic()
+            savings = compute_savings(store, source, reader=reader)
+        except (EngineUnavailable, StoreError, duckdb.IOException):
+            if find_again(source) == source:
+                raise
+            continue
+        if etag != source.etag or find_again(source) != source:
+            continue
+        comparison = compare(json.loads(body), json.loads(dump_json(savings)))
+        if comparison.unequal_count:
+            forget(source)
+        ms = int(1000 * (time.monotonic() - started))
+        queries = [RunQuery(name=query.name, sql=query.sql, ms=ms) for query in savings.queries]
+        return Verification.of(comparison, equal=not comparison.unequal_count, queries=queries)
+    raise BuildMoved
+
 
 #: A larger document, such as a day of a million statements, is too large to compare in one request.
 MAX_DOCUMENT_BYTES: Final = 64 << 20
@@ -105,13 +239,7 @@ def verify_document(store: ObjectStore, *, key: DocumentKey, reader: Reader) -> 
             comparison = compare(document, assemble(rows, constants=_constants(key, builds, document)))
             if comparison.unequal_count:
                 _mark_wrong(store, key)
-            return Verification(
-                equal=not comparison.unequal_count,
-                fields=comparison.fields,
-                unequal_count=comparison.unequal_count,
-                unequal=comparison.unequal,
-                queries=queries,
-            )
+            return Verification.of(comparison, equal=not comparison.unequal_count, queries=queries)
     if not builds.is_current and _is_of_another_release(key):
         raise MadeByAnotherRelease(key.tenant)
     raise BuildMoved

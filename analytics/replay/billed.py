@@ -9,8 +9,7 @@ from msgspec import Meta
 
 from analytics.replay.outcome import OPEN_MERGED
 from analytics.replay.placing import NUMBER_OF
-from analytics.savings.bill import Bill, bill_days, days_between
-from analytics.savings.sql import fill_savings, join_overlaps, split_by
+from analytics.reports.savings_sql import Bill, bill_days, days_between, fill_savings, join_overlaps, split_by
 from logs.definitions import EXECUTED
 from logs.layout import DAY_MS
 from tenantadmin.lib.core.structs import JsonStruct
@@ -145,7 +144,7 @@ class _Range:
         return Billed(billed_ms=BilledRange(low=self.ms[0], high=self.ms[-1]), money=money)
 
 
-#: Executions on one host within ``$bucket`` milliseconds belong to one session (`analytics.savings.sql`).
+#: Executions on one host within ``$bucket`` milliseconds are one session (`analytics.reports.savings_sql`).
 _BILLED: Final = f"""
     WITH execution AS ({{executions}}),
     bucket AS MATERIALIZED (

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from analytics.replay.job import Job
     from analytics.replay.player import Played
     from analytics.replay.result import ReplayInput
-    from analytics.savings.bill import Bill
+    from analytics.reports.savings_sql import Bill
 
 
 def compare_rulesets(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from analytics.replay.job import Job
     from analytics.replay.outcome import Outcome
-    from analytics.savings.bill import Bill
+    from analytics.reports.savings_sql import Bill
 
 STATUS_COUNTS: Final = {
     "hits": HIT,

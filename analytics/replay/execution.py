@@ -11,12 +11,12 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import Tenant
 from analytics.models import ReplayRun
+from analytics.numbers.store import replay_engine
 from analytics.replay.errors import ReplayEnded
 from analytics.replay.inputs import Input, Request, collect_input
 from analytics.replay.limit import Limit
 from analytics.replay.priority import run_at_low_priority
 from analytics.replay.replay import replay
-from analytics.summaries.engine import replay_engine
 from tenantadmin.lib.core.errors import NotFound
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import build_lock

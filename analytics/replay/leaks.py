@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from msgspec import Meta
 
-from analytics.reports.per_user import reads_tables_sql
+from analytics.reports.sql import reads_tables_sql
 from logs.definitions import SHARED
 from rules.dialects.depends import word_sql
 from rules.dialects.tables import names_no_schema_sql

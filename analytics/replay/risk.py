@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from analytics.changed_tables import find_changed_tables, read_tables
-from analytics.learned_views import defines, learn_views
 from analytics.replay.arrays import make_schema, registered
+from analytics.reports.sql import defines, find_changed_tables, learn_views, read_tables
 from logs.definitions import HIT, REFUSED
 from rules.tables.names import NameIndex
 

@@ -1,4 +1,4 @@
-"""Blast radius: preview the cached results that an invalidation would end."""
+"""Previews of invalidations: the results that markers would end, by the log. Contract: Analytics."""
 
 from __future__ import annotations
 
@@ -8,27 +8,68 @@ from typing import TYPE_CHECKING, Annotated, Final
 from django.db.models import Max
 from msgspec import Meta
 
-from analytics.reports.blast_tables import name_tables, say_why
-from analytics.reports.per_user import reads_tables_sql
-from analytics.reports.reading import ReportQuery
+from analytics.reports.reading import LogReader, ReportQuery
+from analytics.reports.sql import reads_tables_sql
 from logs.definitions import ENDED_AT, HOUR, REQUEST, STORED
 from logs.partitions import partitions_with_file
 from logs.quoting import quote_value
-from rules.language import read_rules
+from rules.language import Rule, read_rules
 from rules.markers import RuleNotFound
 from rules.models import Marker
-from rules.ruleset import read_ruleset, with_log
-from rules.table_invalidation import find_rules, names_table
-from tenantadmin.lib.core.formats import ago
+from rules.ruleset import RulesetState, read_ruleset, with_log
+from rules.table_invalidation import find_rules, named_tables, names_table
+from tenantadmin.lib.core.formats import ago, count, number
 from tenantadmin.lib.core.structs import Count, JsonStruct
 from tenantadmin.lib.core.timestamps import Timestamp, epoch_ms, format_timestamp, from_epoch_ms
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from analytics.reports.reading import LogReader
-    from rules.language import Rule
-    from rules.ruleset import RulesetState
+    from rules.tables.warehouse import WarehouseTables
+
+
+#: The most tables of a rule that a preview names.
+_MAX_NAMED: Final = 3
+
+
+def name_tables(tables: Sequence[str]) -> str:
+    """Return what a sentence calls the tables."""
+    return tables[0] if len(tables) == 1 else "these tables"
+
+
+def describe_why(
+    rule: Rule,
+    *,
+    entries: int,
+    read: int | None,
+    ever_read: int | None,
+    tables: Sequence[str],
+    warehouse: WarehouseTables,
+) -> str:
+    """Describe what the results of a rule have to do with tables. ``read`` is None if not counted."""
+    what = name_tables(tables)
+    if not read:
+        cached = f"result of {what}, only {count(entries, 'other')}" if entries else "cached result"
+        named = named_tables(rule)
+        if names_table(rule, tables, warehouse):
+            reason = f"Its conditions name {what if len(tables) == 1 else 'one of them'}."
+        elif ever_read:
+            return f"By the log, its statements read {what}, but it now has no {cached}."
+        elif named:
+            shown = ", ".join([*named[:_MAX_NAMED], *(["…"] if len(named) > _MAX_NAMED else [])])
+            reason = f"It is for {shown}; a statement may read {what} too."
+        else:
+            reason = f"It is not limited to certain tables, so it may have results of {what}."
+        if read is None:
+            return reason
+        return f"{reason} By the log, it has no {cached}."
+    others = entries - read
+    reads = f"{'reads' if read == 1 else 'read'} {what}."
+    if not others:
+        return f"Its one result {reads}" if read == 1 else f"All {number(read)} of its results {reads}"
+    also = f"The other {number(others)} {'ends' if others == 1 else 'end'} too."
+    return f"{number(read)} of its {number(entries)} results {reads} {also}"
+
 
 #: Older stores are ignored, even if the TTL is longer.
 MAX_DAYS: Final = 31
@@ -229,16 +270,16 @@ def _preview_all(
     return _PreviewHead(
         at=format_timestamp(now),
         log_until=None if end is None else format_timestamp(end),
-        log_note=_say_log(end=end, published_at=ruleset.modified_at, now=now, has_results=has_results),
+        log_note=_describe_log(end=end, published_at=ruleset.modified_at, now=now, has_results=has_results),
         targets=targets,
         queries=queries,
     )
 
 
-def _say_log(
+def _describe_log(
     *, end: dt.datetime | None, published_at: dt.datetime, now: dt.datetime, has_results: bool
 ) -> str | None:
-    """Say why a preview has no results, or may lack some. ``end`` is the newest entry of the log."""
+    """Describe why a preview has no results, or may lack some. ``end`` is the newest entry of the log."""
     published = f"The rules were published {ago(published_at, now=now)}, which emptied the cache"
     if end is None or end < published_at:
         return f"{published}, and the log has no request since."
@@ -307,7 +348,7 @@ def _preview(
         rule_id=rule.id,
         entries=row["entries"],
         table_entries=read,
-        why=say_why(
+        why=describe_why(
             rule,
             entries=row["entries"],
             read=read,

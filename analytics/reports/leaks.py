@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
+import msgspec
 from msgspec import Meta
 
 from accounts.models.history import RevisionKind
-from analytics.reports.leak_sql import leak_findings_sql, leak_totals_sql
-from analytics.reports.reading import ReportHead, ReportQuery
+from analytics.reports.reading import LogReader, ReportHead, ReportQuery, Window
+from analytics.reports.sql import leak_findings_sql, leak_totals_sql
 from rules.dialects.tables import WITHOUT_SCHEMA
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
@@ -17,8 +18,8 @@ from tenantadmin.lib.core.structs import Count, JsonStruct
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from analytics.reports.reading import LogReader, Window
     from rules.tables.warehouse import WarehouseTables
+
 
 LeakGrade: TypeAlias = Literal["certain", "likely"]
 
@@ -134,19 +135,12 @@ def leaks_report(
     }
     rows, (totals,) = (log.rows(sql) for sql in statements.values())
     findings = [
-        LeakFinding(
-            grade=row["grade"],
-            rule_id=row["ruleId"],
-            statement=row["statement"],
-            word=row["word"],
-            keys=row["keys"],
-            served=row["served"],
-            users=row["users"][:_MAX_USERS],
-            user_count=len(row["users"]),
+        msgspec.convert(
+            {**row, "users": row["users"][:_MAX_USERS], "userCount": len(row["users"])}, LeakFinding
         )
         for row in rows
     ]
-    is_closed = closed is not None and all(it.statement in closed.statements for it in findings)
+    is_closed = closed is not None and all(finding.statement in closed.statements for finding in findings)
     closing = closed.closing if closed and findings and is_closed else None
     return LeaksReport(
         from_=window.first,
@@ -155,14 +149,14 @@ def leaks_report(
         shared_keys=totals["sharedKeys"],
         findings=findings,
         caveats=[WITHOUT_SCHEMA] if totals["withoutSchema"] else [],
-        text=_say(findings),
+        text=_describe(findings),
         queries=[ReportQuery(name=name, sql=sql) for name, sql in statements.items()],
         closed_by=closing.rules if closing else None,
         closed_by_config=closing.config if closing else None,
     )
 
 
-def _say(findings: Sequence[LeakFinding]) -> str:
+def _describe(findings: Sequence[LeakFinding]) -> str:
     """Return what was found, in a sentence: certain findings first, then likely ones."""
     said = []
     for grade, one, several in (("certain", "depends", "depend"), ("likely", "may depend", "may depend")):

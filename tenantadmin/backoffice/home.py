@@ -17,9 +17,8 @@ from django.urls import reverse
 from accounts.admin.base import PART, StaffPage
 from accounts.models import Account, Domain, Invitation, Membership, Revision, Tenant
 from accounts.models.users import MembershipRole
-from analytics.digest.verdict.judging import find_open
-from analytics.digest.verdict.restores import tell_restores
 from analytics.models import Build, DayRollup, TenantHealth
+from analytics.watch.verdict import VerdictSentence, describe_restores, find_open
 from tenantadmin.backoffice.audit.page import describe_revision
 from tenantadmin.backoffice.snoozes import acknowledge, bring_back, read_snoozed, snooze
 from tenantadmin.lib.core.timestamps import now
@@ -32,9 +31,7 @@ if TYPE_CHECKING:
 
     from accounts.admin.base import Trail
     from accounts.models import User
-    from analytics.digest.verdict.sentences import VerdictSentence
     from tenantadmin.backoffice.snoozes import SnoozedRow
-
 
 _ROWS: Final = 10
 #: Of so many tenants with findings, those are shown whose findings are still open.
@@ -148,7 +145,7 @@ def read_home(user: User) -> Home:
         told={change.pk: describe_revision(change) for change in changes},
         domains=domains,
         names=names,
-        restored=tell_restores(drops, since=at - _RESTORED_FOR),
+        restored=describe_restores(drops, since=at - _RESTORED_FOR),
         snoozed=snoozed,
     )
 

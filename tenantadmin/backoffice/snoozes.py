@@ -13,8 +13,8 @@ from django.db import transaction
 from django.db.models import Q
 
 from accounts.models import Domain, Snooze, Tenant
-from analytics.digest.verdict.judging import find_open
 from analytics.models import Build, TenantHealth
+from analytics.watch.verdict import VerdictSentence, find_open
 from tenantadmin.lib.core.errors import BadRequest
 from tenantadmin.lib.core.timestamps import now
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from django.db.models import Field
 
     from accounts.models import User
-    from analytics.digest.verdict.sentences import VerdictSentence
 
     #: What a row says: texts, or a number that is worse the larger it is.
     Said = list[str] | float

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import connection
 
 from accounts.admin.base import PART, StaffPage
-from analytics.service_state import LongJobs, beat_age, count_running_builds, find_long_jobs
+from analytics.queues import LongJobs, beat_age, count_running_builds, find_long_jobs
 from logs.pending import PendingState, pending_state
 from logs.sql.sandbox import missing_restrictions
 from tenantadmin.backoffice.home import tenant_names

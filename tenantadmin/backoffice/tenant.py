@@ -11,10 +11,9 @@ from accounts.limited_access import current_membership
 from accounts.models import AccessRequest, Fqdn, Membership
 from accounts.models.tenants import TenantConfig
 from analytics.advice.recommendations import say_open_recommendations
-from analytics.digest.verdict.judging import read_verdict
-from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, TenantHealth
 from analytics.models.summaries import is_day
+from analytics.watch.verdict import Verdict, VerdictState, read_verdict
 from logs.models import PendingBuild
 from tenantadmin.backoffice.audit.page import ReadsAudit, describe_acts, ids_of
 from tenantadmin.backoffice.audit.timeline import AuditFilter, read_audit
@@ -22,7 +21,6 @@ from tenantadmin.backoffice.audit.timeline import AuditFilter, read_audit
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from analytics.digest.verdict.sentences import Verdict
 
 
 #: At most so many acts, and of each other list.

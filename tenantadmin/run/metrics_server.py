@@ -19,7 +19,7 @@ from prometheus_client import REGISTRY, CollectorRegistry, start_http_server
 from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from analytics.service_state import (
+from analytics.queues import (
     beat_age,
     count_failing_jobs,
     count_quarantined,

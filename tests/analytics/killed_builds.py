@@ -32,7 +32,7 @@ def main(database: str, store_url: str) -> None:
     settings.DATABASES["default"]["NAME"] = database
     settings.STORAGES["objects"] = storage_settings(store_url)
     django.setup()
-    from analytics.summaries import store  # needs Django
+    from analytics.numbers import store  # needs Django
     from tests.analytics import builds  # noqa: F401
 
     # Every document becomes an object of its own.

@@ -10,8 +10,8 @@ import resource
 import sys
 from pathlib import Path
 
-from analytics.summaries.day_tables import DayTables
-from analytics.summaries.documents.day import day_document
+from analytics.numbers.documents import day_document
+from analytics.numbers.tables import DayTables
 
 
 def main(directories: list[str]) -> None:

@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
-from analytics.models import DayRollup
+from accounts.models import Revision
+from accounts.tenants.lifecycle import delete_tenant
+from analytics.models import DayRollup, TenantHealth
 from logs.layout import day_start_ms
+from tenantadmin.lib.core.timestamps import format_timestamp
 from tests import factories
 from tests.conftest import ApiClient
 from tests.objects import save_entries
@@ -18,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.factories import World
+
 
 LAST = dt.date(2026, 3, 28)
 
@@ -43,7 +49,7 @@ def add_day(world: World, age: int, hits: int, misses: int, not_cached: int | No
     )
 
 
-def put(world: World, *entries: dict[str, Any], day: dt.date = LAST) -> None:
+def put_day(world: World, *entries: dict[str, Any], day: dt.date = LAST) -> None:
     numbered = [
         {"logId": f"{day}-{number}", "timestamp": day_start_ms(day) + number, "responseTimeMs": 5, **entry}
         for number, entry in enumerate(entries)
@@ -160,7 +166,7 @@ class TestActivity:
 
 class TestRules:
     def test_the_days_of_a_rule_add_up(self, world: World) -> None:
-        put(
+        put_day(
             world,
             {
                 "matchedRule": "r",
@@ -171,12 +177,12 @@ class TestRules:
             {"matchedRule": "r", "cacheStatus": "HIT", "standardizedSql": "a"},
             {"matchedRule": "deny", "cacheStatus": "BLOCKED", "standardizedSql": "b"},
         )
-        put(
+        put_day(
             world,
             {"matchedRule": "r", "cacheStatus": "BYPASS", "standardizedSql": "a"},
             day=LAST - dt.timedelta(days=1),
         )
-        put(world, {"matchedRule": "r", "cacheStatus": "HIT"}, day=LAST - dt.timedelta(days=28))
+        put_day(world, {"matchedRule": "r", "cacheStatus": "HIT"}, day=LAST - dt.timedelta(days=28))
         call_command("rebuild")
         answer = get(world, "activity/rules")
         assert (answer["from"], answer["to"]) == ("2026-03-01", "2026-03-28")
@@ -204,19 +210,19 @@ class TestStatements:
     def test_the_main_rule_may_be_none(self, world: World, object_store: Path) -> None:
         passed = {"standardizedSql": "SELECT A", "cacheStatus": "PASSTHROUGH"}
         bypassed = {"standardizedSql": "SELECT A", "cacheStatus": "BYPASS", "matchedRule": "r"}
-        put(world, passed, passed, bypassed)
+        put_day(world, passed, passed, bypassed)
         call_command("rebuild", tenant=world.tenant.pk)
         (only,) = get(world, "statements?from=2026-03-28&to=2026-03-28&mainRule=none")["statements"]
         assert (only["mainRule"], only["matchedRule"]) == (None, "r")
 
     def prepare(self, world: World) -> None:
-        put(
+        put_day(
             world,
             {"standardizedSql": "SELECT A", "cacheStatus": "MISS", "warehouseExecutionTimeMs": 30},
             {"standardizedSql": "SELECT A", "cacheStatus": "HIT", "matchedRule": "r", "responseSize": 7},
             {"standardizedSql": "select b", "cacheStatus": "PASSTHROUGH", "warehouseExecutionTimeMs": 50},
         )
-        put(
+        put_day(
             world,
             {"standardizedSql": "SELECT A", "cacheStatus": "BYPASS", "responseTimeMs": 11},
             {"standardizedSql": "<statements>'", "cacheStatus": "ERROR"},
@@ -268,3 +274,64 @@ class TestStatements:
             answer = get(world, f"statements?from=2026-03-27&to=2026-03-28&{query}")
             assert [one["statement"] for one in answer["statements"]] == expected, query
             assert answer["total"] == (3 if query.startswith("order") else 1)
+
+
+DAY = dt.date(2026, 3, 1)
+
+
+def test_each_live_tenant_of_the_token_has_its_week(world: World) -> None:
+    new = factories.make_tenant(world.account, "New", owner=world.owner)
+    unnamed = factories.make_tenant(world.account, "Not named by the token", owner=world.owner)
+    gone = factories.make_tenant(world.account, "Deleted", owner=world.owner)
+    TenantHealth.objects.create(
+        tenant_id=world.tenant.pk, last_day=DAY, rate_7=0.25, requests_7=8, misses_7=6, warehouse_ms_7=500
+    )
+    ids = [str(item.pk) for item in (world.tenant, new, gone)]
+    token = factories.pat_token(world.owner, "analytics:read", tenants=ids)
+    delete_tenant(tenant_id=gone.pk, actor=world.owner.email)
+    client = ApiClient(token)
+    answer = client.get("/tenants/weeks").json()
+    none = {"lastDay": None, "requests": 0, "hitRate": None, "warehouseMs": 0}
+    full = {"lastDay": "2026-03-01", "requests": 8, "hitRate": 0.25, "warehouseMs": 500}
+    found = {week.pop("tenantId"): week for week in answer["weeks"]}
+    newest = Revision.objects.filter(tenant_id=new.pk).latest("changed_at").changed_at
+    assert {it.pop("changedAt") for id_, it in found.items() if id_ == str(new.pk)} == {
+        format_timestamp(newest)
+    }
+    del found[ids[0]]["changedAt"]
+    assert found == {ids[0]: full, ids[1]: none}
+    assert str(unnamed.pk) not in found
+    assert {(item["name"], item["href"]) for item in answer["_links"]["items"]} == {
+        (tenant, f"/config/tenants/{tenant}") for tenant in ids[:2]
+    }
+
+
+def test_pages_follow_each_other_in_as_many_queries_for_each(world: World) -> None:
+    made = [
+        world.tenant,
+        *(factories.make_tenant(world.account, f"T{n}", owner=world.owner) for n in range(4)),
+    ]
+    client = ApiClient(
+        factories.pat_token(world.owner, "analytics:read", tenants=[str(item.pk) for item in made])
+    )
+    client.get("/tenants/weeks")
+
+    def read(path: str) -> tuple[list[str], str | None, int]:
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            body = client.get(path).json()
+        ids = [week["tenantId"] for week in body["weeks"]]
+        return ids, body["_links"].get("next", {}).get("href"), len(queries)
+
+    first, following, few = read("/tenants/weeks?limit=1")
+    rest, end, many = read(following.replace("limit=1", "limit=9") if following else "")
+    assert first + rest == sorted(str(item.pk) for item in made)
+    assert (end, few) == (None, many)
+
+
+def test_a_cursor_of_another_list_is_refused(world: World) -> None:
+    client = ApiClient(factories.pat_token(world.owner, "analytics:read", tenants=[str(world.tenant.pk)]))
+    for cursor in ("WyJ4Il0", "WzFd", "!"):
+        answer = client.get(f"/tenants/weeks?cursor={cursor}")
+        assert (answer.status_code, answer.json()["details"][0]["path"]) == (400, "/cursor")

@@ -23,17 +23,15 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from analytics import tasks
-from analytics.digest.making import _read_days
 from analytics.models import DayRollup, Kind
-from analytics.published.verification import DocumentKey
-from analytics.published.verify import verify_document
-from analytics.summaries.damage import mark_missing_objects
-from analytics.summaries.day_rollup import write_rollups
-from analytics.summaries.day_tables import DayTables
-from analytics.summaries.days import find_stale_days, mark_days_stale, rebuild_day
-from analytics.summaries.documents.day import day_document
-from analytics.summaries.rollup_schema import TABLES
-from analytics.summaries.store import read_document
+from analytics.numbers.days import find_stale_days, mark_days_stale, rebuild_day
+from analytics.numbers.documents import day_document
+from analytics.numbers.rollup import write_rollups
+from analytics.numbers.state import mark_missing_objects
+from analytics.numbers.store import read_document
+from analytics.numbers.tables import TABLES, DayTables
+from analytics.published.verify import DocumentKey, verify_document
+from analytics.watch.digests import _read_days
 from logs.audit import Reader
 from logs.compaction.build import compact_day
 from logs.compaction.convert import SCHEMA
@@ -46,9 +44,8 @@ from logs.sources import log_source
 from logs.sql.protocol import DayFiles
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics import raw
-from tests.analytics.child import Child
-from tests.analytics.pipeline import TENANT
-from tests.analytics.random_log import random_entries
+from tests.analytics.builds import TENANT, random_entries
+from tests.analytics.workers import Child
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
@@ -351,7 +348,7 @@ def test_parts_are_made_again_whatever_is_damaged(
     save_object(store, key, damage(read_object(store, key)))
     put(store, "00/new.json", entry(6, logId="new"))
     if stage == "hour":
-        monkeypatch.setattr("analytics.summaries.by_hours.ROLLUP_VERSION", -1)
+        monkeypatch.setattr("analytics.numbers.by_hours.ROLLUP_VERSION", -1)
 
     with pytest.raises(StoreError, match="damaged"):
         rebuild(store)

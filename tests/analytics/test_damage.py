@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
+from django.core.management import call_command
 from django.db.models import F
 
 from analytics import tasks
-from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument
-from analytics.summaries.damage import LostRollups
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
-from analytics.summaries.rollup_schema import NO_VERSION
-from analytics.summaries.userdocs import find_user_source, user_document
-from logs.models import PendingBuild
+from analytics.models import DayRollup, Kind, MergedRollup, SummaryDocument, TenantHealth
+from analytics.numbers.days import find_stale_days, rebuild_day
+from analytics.numbers.periods import find_stale_periods, rebuild_period
+from analytics.numbers.state import LostRollups, update_health
+from analytics.numbers.tables import NO_VERSION
+from analytics.numbers.users import find_user_source, user_document
+from logs.models import Partition, PendingBuild
 from logs.pending import mark_periods
 from tenantadmin.lib.objectstore import LocalStore, StoreError, default_store
 from tests.analytics import oracle
-from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import TENANT, document, entry, put, rebuild_all, rows_of
+from tests.objects import save_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 
     from django.core.files import File
 
-    from analytics.summaries.rollups import Rollups
+    from analytics.numbers.merged import Rollups
+
 
 pytestmark = pytest.mark.django_db
 
@@ -172,7 +175,7 @@ def test_lost_texts_that_a_year_needs_are_built_again(
         return own.statement_texts([text_file(day) for day in (DAY, FEBRUARY)], statements)
 
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.summaries.rebuild.opportunities_document", show_every_text)
+        patch.setattr("analytics.numbers.periods.opportunities_document", show_every_text)
         with pytest.raises(LostRollups, match="again: 2026-02-01"):
             refresh_periods()
 
@@ -221,3 +224,88 @@ def test_nothing_is_marked_if_the_folder_of_the_store_is_missing(
     refresh_periods()
     assert_all_is_current()
     assert repairs() == []
+
+
+LAST = dt.date(2026, 3, 28)
+
+
+def put_day(age: int, *statuses: str, warehouse: int = 0) -> dt.date:
+    """Store a day ``age`` days before `LAST`, with an entry for each status."""
+    day = LAST - dt.timedelta(days=age)
+    entries = [entry(day, cacheStatus=status, warehouseExecutionTimeMs=warehouse) for status in statuses]
+    put("00/a.json", *entries, day=day)
+    return day
+
+
+def health() -> TenantHealth:
+    return TenantHealth.objects.get(tenant_id=TENANT)
+
+
+def test_windows_end_with_the_last_day() -> None:
+    put_day(0, "HIT", "MISS", "BYPASS", "PASSTHROUGH", warehouse=5)
+    put_day(6, "HIT", "HIT", warehouse=7)
+    put_day(7, "HIT", "HIT", "MISS", "MISS")
+    put_day(27, "HIT")
+    put_day(28, "MISS", "MISS", "MISS", "MISS", "MISS")
+    rebuild_all()
+    row = health()
+    assert row.last_day == LAST
+    assert (row.rate_1, row.rate_7, row.rate_28) == (1 / 4, 3 / 6, 6 / 11)
+    assert row.drop == 6 / 11 - 3 / 6
+    assert (row.requests_7, row.misses_7, row.warehouse_ms_7) == (6, 3, 4 * 5 + 2 * 7)
+    assert (row.stale_days, row.quarantined) == (0, 0)
+
+
+def test_a_day_that_goes_is_counted_no_more() -> None:
+    put_day(1, "HIT")
+    day = put_day(0, "MISS")
+    rebuild_all()
+    assert health().last_day == LAST
+    default_store().delete(f"{TENANT}/logs/{day:%Y/%m/%d}/00/a.json")
+    assert rebuild_day(default_store(), tenant=TENANT, day=day)
+    row = health()
+    assert (row.last_day, row.rate_1, row.drop) == (LAST - dt.timedelta(days=1), 1.0, 0.0)
+
+
+def test_quarantined_entries_and_stale_days_are_counted() -> None:
+    day = put_day(0, "HIT")
+    save_object(default_store(), f"{TENANT}/logs/{day:%Y/%m/%d}/01/bad.json", b'{"cacheStatus": 5}')
+    put_day(1, "HIT")
+    rebuild_all()
+    assert (health().quarantined, health().stale_days) == (1, 0)
+    DayRollup.objects.filter(day=day).update(version=0)
+    update_health(TENANT)
+    assert health().stale_days == 1
+
+
+def test_a_day_without_valid_entries_leaves_a_row_without_rates() -> None:
+    save_object(default_store(), f"{TENANT}/logs/{LAST:%Y/%m/%d}/01/bad.json", b'{"cacheStatus": 5}')
+    rebuild_all()
+    row = health()
+    assert (row.last_day, row.rate_1, row.rate_7, row.rate_28, row.drop) == (None, None, None, None, None)
+    assert (row.quarantined, Partition.objects.get().quarantined) == (1, 1)
+
+
+def test_a_day_of_the_year_1() -> None:
+    put("00/a.json", entry(dt.date.min), day=dt.date.min)
+    rebuild_all()
+    assert (health().last_day, health().rate_28) == (dt.date.min, 0.0)
+
+
+def test_the_sums_of_days_and_the_command_that_computes_health_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    put_day(0, "HIT", "MISS", "BYPASS", warehouse=3)
+    put_day(1, "HIT")
+    rebuild_all()
+    days = DayRollup.objects.order_by("day")
+    assert list(days.values_list("hits", "misses", "not_cached", "warehouse_ms")) == [
+        (1, 0, 0, 0),
+        (1, 2, 1, 9),
+    ]
+    assert list(days.values_list("hit_bytes", "hit_time_count", "miss_time_sum")) == [(10, 1, 0), (10, 1, 10)]
+    for options in ({}, {"tenant": TENANT}):
+        TenantHealth.objects.all().delete()
+        call_command("update_health", **options)
+        assert capsys.readouterr().out == "1 tenants.\n"
+        assert (health().rate_1, health().rate_7) == (1 / 3, 2 / 4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import tempfile
@@ -10,20 +11,28 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from msgspec import to_builtins
 
-from analytics.summaries.documents.month import month_document
-from analytics.summaries.documents.opportunities import opportunities_document
-from analytics.summaries.documents.rules import rules_document
-from analytics.summaries.documents.users import users_document
-from analytics.summaries.documents.year import daily_activity, first_activity_day, year_document
-from analytics.summaries.rollup_schema import STATEMENTS
+from analytics.numbers import tables as day_rows
+from analytics.numbers.documents import month_document
+from analytics.numbers.rollup import write_rollups
+from analytics.numbers.tables import ROLLUP_VERSION, STATEMENTS, TABLES
+from analytics.numbers.yearly import (
+    daily_activity,
+    first_activity_day,
+    opportunities_document,
+    rules_document,
+    users_document,
+    year_document,
+)
 from logs.columns import COLUMNS
 from logs.layout import day_start_ms
 from tests.analytics import oracle, raw
-from tests.analytics.pipeline import (
+from tests.analytics.builds import (
+    DAYS,
     TENANT,
     Part,
     day_json,
@@ -31,10 +40,10 @@ from tests.analytics.pipeline import (
     merge,
     merge_year,
     opened,
+    random_entries,
     roll_day,
     store_files,
 )
-from tests.analytics.random_log import DAYS, random_entries
 
 Files = dict[date, dict[str, bytes]]
 
@@ -279,3 +288,93 @@ def sorted_rows(rows: list[oracle.Row]) -> list[tuple[Any, ...]]:
     ordered = rows[::-1]
     ordered.sort(key=lambda row: (row["timestamp"] or 0, (row["logId"] or "").encode()))
     return [(*tuple(row[column.name] for column in COLUMNS), row["hour"]) for row in ordered]
+
+
+#: The versions, and the digest of the columns and documents that they make from the random log.
+EXPECTED_DAYS = (5, "8604e7727f1e1cb1")
+EXPECTED_MONTHS_AND_YEARS = (5, "152f67202866c93a")
+
+
+class Stored:
+    """The rollups of the random log, and its documents."""
+
+    def __init__(self, days: dict[Any, Part], *, month: Part, year: Part) -> None:
+        self.days, self.merged = list(days.values()), [month, year]
+        with opened(month) as rollups:
+            of_month = month_document(rollups, month=DAYS[0].month)
+        with opened(year) as rollups:
+            self.day = day_json(days[DAYS[0]])
+            self.documents = [
+                self.day,
+                of_month,
+                year_document(rollups, tenant=TENANT, year=DAYS[0].year, activity=daily_activity(rollups)),
+                rules_document(rollups),
+                opportunities_document(rollups, text_file=lambda day: days[day][STATEMENTS]),
+                users_document(rollups, tenant=TENANT, generated_at=datetime(2026, 5, 3, tzinfo=UTC)),
+            ]
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    directory = tmp_path_factory.mktemp("stored")
+    chance = random.Random(1)  # noqa: S311  # reproducible, not secret
+    bodies = {day: json.dumps(random_entries(chance, day)).encode() for day in DAYS}
+    store = store_files(directory / "store", {day: {"00/a.json": body} for day, body in bodies.items()})
+    days = {}
+    for day in DAYS:
+        _, part = roll_day(store, day, directory=directory / "built")
+        assert part is not None
+        days[day] = part
+    of_month = [part for day, part in days.items() if day.month == DAYS[0].month]
+    return Stored(
+        days,
+        month=merge(of_month, directory=directory / "month"),
+        year=merge_year(days, directory=directory / "year"),
+    )
+
+
+def test_changed_days_need_a_new_rollup_version(stored: Stored) -> None:
+    found = digest(columns(stored.days), stored.day)
+    assert (ROLLUP_VERSION, found) == EXPECTED_DAYS, "raise ROLLUP_VERSION, then copy the new digest"
+
+
+def test_changed_months_and_years_need_a_new_version(stored: Stored) -> None:
+    found = digest(columns(stored.merged), *stored.documents)
+    expected = EXPECTED_MONTHS_AND_YEARS
+    assert (ROLLUP_VERSION, found) == expected, "raise ROLLUP_VERSION, then copy the new digest"
+
+
+def columns(parts: list[Part]) -> list[dict[str, list[str]]]:
+    return [{table: pq.read_schema(path).names for table, path in part.items()} for part in parts]
+
+
+def digest(*values: Any) -> str:
+    return hashlib.sha256(json.dumps(to_builtins(values)).encode()).hexdigest()[:16]
+
+
+def test_rollups_are_equal_whether_a_day_is_read_in_parts_or_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day = DAYS[0]
+    body = json.dumps(random_entries(random.Random(1), day)).encode()  # noqa: S311  # reproducible, not secret
+    store = store_files(tmp_path / "store", {day: {"00/a.json": body}})
+    compacted, at_once = roll_day(store, day, directory=tmp_path / "built")
+    assert compacted.file is not None
+    assert at_once is not None
+
+    # Four parts; the last has one row group.
+    log = tmp_path / "parts.parquet"
+    pq.write_table(pq.read_table(compacted.file), log, row_group_size=-(-compacted.rows // 7))
+    monkeypatch.setattr(day_rows, "GROUPS", 2)
+    for name, most in (("repeating", day_rows.STATEMENT_BYTES), ("long", 0)):
+        # Repeated statements and long statements are read in different ways.
+        monkeypatch.setattr(day_rows, "STATEMENT_BYTES", most)
+        (tmp_path / name).mkdir()
+        in_parts = write_rollups(log, day=day, directory=tmp_path / name)
+
+        for table in TABLES:
+            assert pq.read_table(in_parts[table]).equals(pq.read_table(at_once[table])), table
+        for user in (None, "Ana"):
+            assert day_json({table: str(path) for table, path in in_parts.items()}, user=user) == day_json(
+                at_once, user=user
+            )

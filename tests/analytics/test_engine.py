@@ -11,11 +11,11 @@ from uuid import uuid4
 import duckdb
 import pytest
 
-from analytics.summaries.engine import shared_engine
-from analytics.summaries.userdocs import UserSource, user_document
+from analytics.numbers.store import shared_engine
+from analytics.numbers.users import UserSource, user_document
 from tenantadmin.lib.objectstore import LocalStore
 from tests.analytics import oracle
-from tests.analytics.pipeline import TENANT, merge, roll_day, store_files
+from tests.analytics.builds import TENANT, merge, roll_day, store_files
 
 if TYPE_CHECKING:
     from pathlib import Path

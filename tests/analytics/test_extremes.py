@@ -11,11 +11,11 @@ import pytest
 from django.core.management import call_command
 
 from analytics.advice.mining import queue_mining, run_mining
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
 from analytics.published.verify import stored_keys, verify_document
 from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay
+from analytics.watch.digests import make_digest
+from analytics.watch.facts import DigestPeriod
 from logs.audit import Reader
 from logs.columns import CACHE_STATUSES, COLUMNS, SqlType
 from logs.layout import day_start_ms

@@ -10,12 +10,13 @@ import pytest
 from django.db import connection
 
 from analytics.models import Build, Kind
-from analytics.summaries.rollup_schema import TABLES
+from analytics.numbers.tables import TABLES
 from tenantadmin.lib.objectstore import LocalStore, StoreError
 from tests.analytics.builds import (
     DAY,
     LATER,
     NEXT,
+    TENANT,
     assert_no_orphans,
     entry,
     expected,
@@ -26,8 +27,7 @@ from tests.analytics.builds import (
     rows_of,
     stored_documents,
 )
-from tests.analytics.child import Child
-from tests.analytics.pipeline import TENANT
+from tests.analytics.workers import Child
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ WRITES = 1 + 3 * len(TABLES) + len(Kind) + len((Kind.YEAR, Kind.RULES, Kind.OPPO
 @pytest.fixture(autouse=True)
 def _large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every document becomes an object of its own."""
-    monkeypatch.setattr("analytics.summaries.store.INLINE_BYTES", 0)
+    monkeypatch.setattr("analytics.numbers.store.INLINE_BYTES", 0)
 
 
 class FailingStore(LocalStore):

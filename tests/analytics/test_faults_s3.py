@@ -11,13 +11,14 @@ from botocore.config import Config
 from botocore.retries.standard import ExponentialBackoff
 
 from analytics.models import Kind
-from analytics.summaries.days import rebuild_day
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.numbers.days import rebuild_day
+from analytics.numbers.users import find_user_source, user_document
 from tenantadmin.lib.objectstore import ObjectStore, StoreError, default_store, open_store
 from tenantadmin.lib.objectstore.duck import attach_store
 from tenantadmin.lib.objectstore.s3 import S3Store
 from tests.analytics import oracle
 from tests.analytics.builds import (
+    TENANT,
     assert_no_orphans,
     document,
     entry,
@@ -26,7 +27,6 @@ from tests.analytics.builds import (
     refresh,
     rows_of,
 )
-from tests.analytics.pipeline import TENANT
 from tests.faulty_http import Fault, FaultyProxy, Request, running_proxy
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
@@ -59,7 +59,7 @@ def proxy(
     proxy, address = proxy_and_address
     monkeypatch.setenv("AWS_ENDPOINT_URL", address)
     monkeypatch.setattr(ExponentialBackoff, "delay_amount", lambda *_: 0)
-    monkeypatch.setattr("analytics.summaries.engine.attach_store", attach_impatiently)
+    monkeypatch.setattr("analytics.numbers.store.attach_store", attach_impatiently)
     use_store(settings, s3_url)
     return proxy
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from analytics.summaries.day_rollup import write_rollups
-from analytics.summaries.rollup_schema import STATEMENTS
+from analytics.numbers.rollup import write_rollups
+from analytics.numbers.tables import STATEMENTS
 from logs.compaction.convert import SCHEMA
 from tests.analytics import measured_documents
-from tests.analytics.random_log import DAYS
+from tests.analytics.builds import DAYS
 
 if TYPE_CHECKING:
     from pathlib import Path

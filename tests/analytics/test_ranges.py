@@ -10,13 +10,11 @@ import pytest
 from msgspec import to_builtins
 
 from analytics.models import DayRollup
-from analytics.summaries.engine import shared_engine
-from analytics.summaries.ranges import find_range, rules_of
+from analytics.numbers.store import shared_engine
+from analytics.reports.activity import find_range, rules_of
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
-from tests.analytics.builds import put, rebuild_all, rows_of
-from tests.analytics.pipeline import TENANT
-from tests.analytics.random_log import random_entries
+from tests.analytics.builds import TENANT, put, random_entries, rebuild_all, rows_of
 from tests.shared import shared_by_tests
 
 if TYPE_CHECKING:

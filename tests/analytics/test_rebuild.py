@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from analytics.models import Build, DayRollup, Kind, SummaryDocument
-from analytics.summaries.days import find_stale_days
+from analytics.numbers.days import find_stale_days
 from logs.models import Partition, QuarantinedEntry, SupersededFile
 from logs.sources import log_source
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
-from tests.analytics.builds import DAY, LATER, NEXT, document, entry, put, rebuild_all, rows_of
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import DAY, LATER, NEXT, TENANT, document, entry, put, rebuild_all, rows_of
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:

@@ -14,15 +14,14 @@ from django.core.management import CommandError, call_command
 
 from accounts.models import Tenant
 from analytics.models import DayRollup, Kind, MergedRollup
-from analytics.summaries.damage import mark_missing_objects
-from analytics.summaries.days import rebuild_day
-from analytics.summaries.documents.month import month_document
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period
+from analytics.numbers.days import rebuild_day
+from analytics.numbers.documents import month_document
+from analytics.numbers.periods import find_stale_periods, rebuild_period
+from analytics.numbers.state import mark_missing_objects
 from logs.compaction.build import compact_day
 from logs.models import Partition
 from tenantadmin.lib.objectstore import StoreError, default_store
-from tests.analytics.builds import document, entry, put
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import TENANT, document, entry, put
 from tests.factories import make_account, make_tenant
 from tests.objects import save_object
 
@@ -95,7 +94,7 @@ def test_a_failing_day_is_reported_and_does_not_stop_the_others(
 
     place = f"{TENANT} 2026-01-02: {type(failure).__name__}: {failure}"
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.summaries.days.compact_day", fail_on_the_second_day)
+        patch.setattr("analytics.numbers.days.compact_day", fail_on_the_second_day)
         with pytest.raises(CommandError) as told:
             call_command("rebuild")
     assert str(told.value) == (
@@ -126,7 +125,7 @@ def test_a_failing_period_does_not_stop_the_others(
         return month_document(own, month=month)
 
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.summaries.rebuild.month_document", fail_on_january)
+        patch.setattr("analytics.numbers.periods.month_document", fail_on_january)
         with pytest.raises(CommandError) as told:
             call_command("rebuild")
     assert str(told.value) == (
@@ -164,7 +163,7 @@ def test_everything_except_raw_logs_can_be_built_again(
     object_store: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("analytics.summaries.store.INLINE_BYTES", inline_bytes)
+    monkeypatch.setattr("analytics.numbers.store.INLINE_BYTES", inline_bytes)
     run(capsys)
     own = object_store / str(TENANT)
     for folder in ("compacted", "rollups"):

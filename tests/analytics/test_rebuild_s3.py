@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analytics.models import Kind
-from analytics.summaries.userdocs import find_user_source, user_document
+from analytics.numbers.users import find_user_source, user_document
 from logs.audit import Reader
 from logs.queries import run_query
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics import oracle
-from tests.analytics.builds import document, entry, put, rebuild_all, rows_of
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import TENANT, document, entry, put, rebuild_all, rows_of
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 

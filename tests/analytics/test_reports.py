@@ -13,7 +13,7 @@ from msgspec import structs
 
 from accounts.models import Revision, TenantConfig
 from analytics.demo.generate import generate
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from analytics.models import Digest
 from analytics.reports.blast import preview_invalidation, preview_tables
 from analytics.reports.reading import LogReader
@@ -216,7 +216,10 @@ class TestLeaks:
         assert (body.get("closedBy"), body["closedByConfig"]) == (None, 1)
         put(world, *entries, self.entry("k2", "Ana", other), self.entry("k2", "Bo", other))
         body = self.report(world)
-        assert ({it["statement"] for it in body["findings"]}, body.get("closedBy")) == ({known, other}, None)
+        assert ({item["statement"] for item in body["findings"]}, body.get("closedBy")) == (
+            {known, other},
+            None,
+        )
 
     def report(self, world: World) -> Any:
         return get(world, f"reports/leaks?{DAYS}", "analytics:users")

@@ -20,6 +20,7 @@ from tests.analytics.builds import (
     DAY,
     LATER,
     NEXT,
+    TENANT,
     entry,
     expected,
     find_stale,
@@ -29,7 +30,6 @@ from tests.analytics.builds import (
     rows_of,
     stored_documents,
 )
-from tests.analytics.pipeline import TENANT
 from tests.objects import use_store
 from tests.s3 import s3_endpoint, s3_url  # noqa: F401  # fixtures
 from tosapp.publishing import publish as publish_terms

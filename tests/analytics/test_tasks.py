@@ -20,8 +20,8 @@ from django.db import InterfaceError, OperationalError, connection
 from analytics import tasks
 from analytics.admin.model_admins import SummaryDocumentAdmin
 from analytics.models import Build, Kind, MergedRollup, SummaryDocument
-from analytics.summaries.days import rebuild_day
-from analytics.summaries.rebuild import rebuild_period
+from analytics.numbers.days import rebuild_day
+from analytics.numbers.periods import rebuild_period
 from logs.models import LogSweep, Partition, PendingBuild, SupersededFile
 from logs.partitions import GRACE, delete_superseded
 from logs.pending import ATTEMPTS_TO_WAIT_FOR, GATHER, LONGEST_RETRY, RETRY, finish_day, mark_days, read_mark
@@ -31,8 +31,7 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.jobs import work
 from tenantadmin.lib.objectstore import ObjectNotFound, StoreError, default_store
-from tests.analytics.builds import document, entry, put
-from tests.analytics.pipeline import TENANT
+from tests.analytics.builds import TENANT, document, entry, put
 from tests.objects import read_object, save_object
 
 if TYPE_CHECKING:
@@ -243,7 +242,7 @@ def test_a_year_that_waits_for_a_failed_month_is_no_failed_build(monkeypatch: py
         raise ValueError("cannot merge")
 
     with monkeypatch.context() as patch:
-        patch.setattr("analytics.summaries.rebuild.month_document", fail)
+        patch.setattr("analytics.numbers.periods.month_document", fail)
         with pytest.raises(ValueError, match="cannot merge"):
             tasks.refresh_periods(str(TENANT))
     failed = Build.objects.filter(state=Build.State.FAILED)

@@ -30,7 +30,7 @@ def main(database: str, store_url: str) -> None:
     from analytics import tasks
     from logs import pending
     from tenantadmin.celery import app
-    from tests.analytics.pipeline import TENANT
+    from tests.analytics.builds import TENANT
 
     pending.GATHER = timedelta()  # type: ignore[misc]
     pending.RETRY = timedelta(seconds=1)  # type: ignore[misc]

@@ -14,8 +14,8 @@ from accounts.access.scopes import ALL_SCOPES, Scope
 from accounts.billing.domains import register_domain
 from accounts.limited_access import request_access
 from accounts.models import Event, PermissionGrant, Revision
-from analytics.digest.preferences import unsubscribe_token
 from analytics.models import DigestFrequency, DigestPreference
+from analytics.watch.preferences import unsubscribe_token
 from tests import factories
 from tests.conftest import ApiClient
 from tests.operations import routes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from analytics.demo.gateway import TenantGateway
+from analytics.demo.profile import TenantGateway
 from rules.language import read_rules
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms
 from tests.gateway.gateway import find_cutoff

@@ -1,7 +1,7 @@
 """A reference Gateway: the first place to look for the author of one. Read `docs/gateway.md` beside it.
 
 It answers SQL statements from a cache in memory or from a warehouse, as the rules of the tenant say, and logs
-each of them. `analytics/demo/gateway.py` decides what the rules and the cache give. What a real one adds: a
+each of them. `analytics/demo/profile.py` decides what the rules and the cache give. What a real one adds: a
 network protocol, a parser of SQL, results on disk, and background threads for `poll`, `flush` and results
 that have expired (`staleWhileRevalidate`).
 
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import jwt
 import requests
 
-from analytics.demo.gateway import KEY_VERSION, TenantGateway, hash_query
+from analytics.demo.profile import KEY_VERSION, TenantGateway, hash_query
 from rules.language import read_rules
 from tenantadmin.lib.core.timestamps import epoch_ms
 

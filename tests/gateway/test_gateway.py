@@ -21,8 +21,7 @@ from accounts.access.credentials import create_pat
 from accounts.access.scopes import Scope
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.analytics.child import Child
-from tests.analytics.workers import build_pending, pending_days, read_until
+from tests.analytics.workers import Child, build_pending, pending_days, read_until
 from tests.conftest import ApiClient
 from tests.gateway.gateway import Answer, Gateway, Statement, current_ms, to_ms
 from tests.gateway.service import Service

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from analytics.demo.gateway import Markers, TenantGateway, hash_query
+from analytics.demo.profile import Markers, TenantGateway, hash_query
 from rules.language import read_rules
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import WarehouseTables

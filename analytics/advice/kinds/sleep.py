@@ -17,7 +17,7 @@ from analytics.advice.proposal import MIN_SHARE, TTLS, Kind, Proposal, Variant
 from analytics.advice.requests import NO_RULE
 from analytics.advice.saving import find_saving
 from analytics.replay.evidence import EvidenceQuery
-from analytics.savings.sql import SAVINGS_SQL, SUSPENDS, fill_savings
+from analytics.reports.savings_sql import SAVINGS_SQL, SUSPENDS, fill_savings
 from logs.quoting import quote_texts
 from tenantadmin.lib.core.formats import duration, durations, number, span
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import add_tenant, day_argument
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
-from analytics.digest.stored import digest_document, render_digest
-from analytics.digest.verdict.leaks import find_closing_of_all
+from analytics.watch.digests import make_digest
+from analytics.watch.facts import DigestPeriod
+from analytics.watch.verdict import find_closing_of_all
+from analytics.words.digests import digest_document, render_digest
 from tenantadmin.lib.core.rendering import dump_json
 from tenantadmin.lib.database.locks import Busy
 from tenantadmin.lib.objectstore import StoreError, default_store

@@ -10,7 +10,7 @@ import msgspec
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import add_tenant, day_argument
-from analytics.explain import explain_logged
+from analytics.reports.explain import LoggedExplanationAnswer, explain_logged
 from logs.audit import Reader
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.rendering import dump_json
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import datetime as dt
     from argparse import ArgumentParser
 
-    from analytics.explain import LoggedExplanationAnswer
 
 #: The reader in the audit. The command does not know who runs it.
 _OPERATOR: Final = Reader(email="manage.py explain", address="")

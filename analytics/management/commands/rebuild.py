@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from accounts.management.arguments import day_argument, tenant_id
-from analytics.summaries.damage import LostRollups, mark_missing_objects
-from analytics.summaries.days import find_stale_days, rebuild_day
-from analytics.summaries.rebuild import find_stale_periods, rebuild_period, snapshot_days
-from analytics.summaries.store import day_builds
+from analytics.numbers.days import find_stale_days, rebuild_day
+from analytics.numbers.periods import find_stale_periods, rebuild_period, snapshot_days
+from analytics.numbers.state import LostRollups, mark_missing_objects
+from analytics.numbers.store import day_builds
 from logs.listing import find_tenants
 from logs.models import Partition
 from tenantadmin.lib.database.locks import Busy
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from rich.progress import TaskID
 
-    from analytics.summaries.periods import DayBuild
+    from analytics.numbers.merged import DayBuild
     from tenantadmin.lib.objectstore import ObjectStore
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from accounts.management.arguments import add_days, add_tenant
 from accounts.tenants.listing import require_live_tenant
-from analytics.savings.reading import STEPS, find_source, read_savings
+from analytics.reports.savings import STEPS, Step, find_source, read_savings
 from logs.audit import Reader
 from logs.layout import HOUR_MS
 from tenantadmin.lib.core.errors import ApiError
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from datetime import date
     from uuid import UUID
 
-    from analytics.savings.reading import Step
 
 #: The reader in the audit. The command does not know who runs it.
 _OPERATOR: Final = Reader(email="manage.py savings", address="")

@@ -10,18 +10,15 @@ from django.core.management.base import BaseCommand, CommandError
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from analytics.demo.access import DemoUsersMissing, demo_file
+from analytics.demo.logs import DemoDataError, read_demo
 from analytics.demo.profile import PROFILE_DAYS
-from analytics.demo.reading import DemoDataError, read_demo
-from analytics.demo.seed import continue_demo, seed_demo
+from analytics.demo.seed import DemoUsersMissing, Step, continue_demo, demo_file, seed_demo
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import StoreError, default_store
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
     from collections.abc import Iterator
-
-    from analytics.demo.seed import Step
 
 
 class Command(BaseCommand):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
+from django.db import transaction
 
 from accounts.management.arguments import tenant_id
 from analytics.models import DayRollup, TenantHealth
-from analytics.summaries.health import backfill_health
-from tenantadmin.lib.objectstore import StoreError, default_store
-from tenantadmin.lib.terminal import visible
+from analytics.numbers.state import update_health
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser
@@ -18,21 +17,17 @@ if TYPE_CHECKING:
 
 
 class Command(BaseCommand):
-    help = "Writes the health of tenants whose logs were built by an earlier release. Can be repeated."
+    help = "Computes the health of tenants again, from what is built. Can be repeated."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--tenant", type=tenant_id, metavar="ID", help="one tenant; default: all")
 
     def handle(self, *, tenant: UUID | None, **_: Any) -> None:
-        store = default_store()
-        days = tenants = 0
-        try:
-            for each in [tenant] if tenant else _tenants():
-                days += backfill_health(store, tenant=each)
-                tenants += 1
-        except StoreError as error:
-            raise CommandError(f"{visible(str(error))}. Run the command again.") from error
-        self.stdout.write(f"{tenants} tenants, {days} days filled.")
+        tenants = [tenant] if tenant else _tenants()
+        for each in tenants:
+            with transaction.atomic():
+                update_health(each)
+        self.stdout.write(f"{len(tenants)} tenants.")
 
 
 def _tenants() -> list[UUID]:

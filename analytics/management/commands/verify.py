@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING, Any, Final
 from django.core.management.base import BaseCommand, CommandError
 
 from accounts.management.arguments import add_tenant
-from analytics.published.verification import DOCUMENTS, DocumentKey, InvalidKey, check_key
-from analytics.published.verify import savings_keys, stored_keys, verify_document
+from analytics.published.verify import (
+    DOCUMENTS,
+    DocumentKey,
+    InvalidKey,
+    check_key,
+    savings_keys,
+    stored_keys,
+    verify_document,
+)
 from logs.audit import Reader
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.objectstore import default_store

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from analytics.demo.gateway import Markers, TenantGateway, hash_query
+from analytics.demo.profile import Markers, TenantGateway, hash_query
 from logs.layout import DAY_MS
 from rules.language import read_rules
 from tests.analytics.replay.streams import START, Row, make_row

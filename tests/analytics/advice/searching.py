@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analytics.advice.deciding import accept_recommendation
 from analytics.advice.mining import queue_mining, run_mining
 from analytics.models import Recommendation
-from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.numbers.days import find_stale_days, rebuild_day
 from tenantadmin.lib.objectstore import default_store
 from tests.analytics.advice.logs import Arrival, make_log, read
 from tests.analytics.replay.streams import DAYS

@@ -17,7 +17,7 @@ from analytics.advice.mine import MAX_PROPOSALS
 from analytics.advice.options import find_options
 from analytics.advice.proposal import MIN_SHARE, RISK_CAP, Current
 from analytics.advice.requests import load_statements
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from analytics.replay.gateway import learn_gateway
 from analytics.replay.job import Ruleset
 from analytics.replay.outcome import play

@@ -21,8 +21,8 @@ from tenantadmin.lib.database.locks import Busy, build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.searching import ADS, accept, search
-from tests.analytics.child import Child
 from tests.analytics.replay.streams import DAYS
+from tests.analytics.workers import Child
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from analytics.advice.mine import MAX_PROPOSALS, MAX_REPLAYS
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from rules.language import complete_rule
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import WarehouseTables

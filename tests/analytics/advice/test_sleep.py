@@ -14,7 +14,7 @@ from analytics.advice.deciding import accept_recommendation, draft_recommendatio
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.errors import NothingToWrite
 from analytics.advice.mine import mine
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from analytics.models import Recommendation
 from analytics.replay.job import Gateway, Job
 from rules.language import complete_rule, read_rules

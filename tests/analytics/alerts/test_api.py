@@ -9,9 +9,9 @@ import pytest
 from standardwebhooks.webhooks import Webhook
 
 from accounts.models import Event, Membership
-from analytics.alerts.kinds import KINDS
 from analytics.models import Alert, AlertDelivery, AlertFiring
 from analytics.queues import ALERTS
+from analytics.watch.alert_kinds import KINDS
 from tests.analytics.alerts.support import SLACK, WEBHOOK, make_alert, messages, read_number, reader, writer
 
 if TYPE_CHECKING:
@@ -257,13 +257,13 @@ def test_a_test_message_goes_to_each_channel(world: factories.World, settings: A
     answer = client.post(path(world, alert.pk, "test"))
     assert answer.status_code == 202
     sent = answer.json()["deliveries"]
-    assert [(it["occasion"], it["state"], it["channel"]["type"]) for it in sent] == [
+    assert [(item["occasion"], item["state"], item["channel"]["type"]) for item in sent] == [
         ("test", "queued", "webhook"),
         ("test", "queued", "email"),
     ]
-    assert {it["dueAt"] for it in sent} == {sent[0]["createdAt"]}
+    assert {item["dueAt"] for item in sent} == {sent[0]["createdAt"]}
     listed = client.get(path(world, alert.pk, "deliveries")).json()["deliveries"]
-    assert {it["id"] for it in listed} == {it["id"] for it in sent}
+    assert {item["id"] for item in listed} == {item["id"] for item in sent}
     assert client.post(path(world, alert.pk, "test")).status_code == 429
     assert AlertDelivery.objects.count() == 2
 

@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from analytics.alerts.delivering import after_quiet_hours, delete_old_messages
-from analytics.alerts.documents import signing_secrets
-from analytics.digest.preferences import readable_tenants
 from analytics.models import Alert, AlertDelivery, AlertFiring
+from analytics.watch.alerts import after_quiet_hours, delete_old_messages, signing_secrets
+from analytics.watch.preferences import readable_tenants
 from tenantadmin.lib.core.timestamps import format_timestamp, from_epoch_ms, now
 from tenantadmin.lib.jobs.outbox import WEB
 from tests.analytics.alerts.support import make_alert, messages, read_number, writer
@@ -194,7 +193,7 @@ def test_a_private_receiver_gets_nothing(world: World, receiver: Receiver, setti
     alert = fire(world, webhook(receiver), {"type": "slack", "url": receiver.url})
     assert send_all() == 0
     assert receiver.messages == []
-    assert {it.error for it in alert.deliveries.all()} == {"The host has no public address."}
+    assert {item.error for item in alert.deliveries.all()} == {"The host has no public address."}
 
 
 def test_a_late_200_is_sent_again_with_the_same_id(
@@ -254,7 +253,7 @@ def test_messages_wait_for_the_end_of_quiet_hours(
 
 
 MOMENTS = st.integers(0, 10**12).map(from_epoch_ms)
-TIMES = st.times().map(lambda it: it.replace(second=0, microsecond=0))
+TIMES = st.times().map(lambda item: item.replace(second=0, microsecond=0))
 
 
 @pytest.mark.parametrize(

@@ -26,14 +26,13 @@ from accounts.tenants.lifecycle import create_tenant
 from analytics.advice import effects, mining
 from analytics.advice.effects import measure_tenant_effects, read_effect
 from analytics.advice.mining import run_mining
-from analytics.demo import people, writer
-from analytics.demo.access import demo_file
-from analytics.demo.generate import generate
-from analytics.demo.reading import FOLDER, DemoDataError, read_demo
-from analytics.demo.seed import RECORD_KEY, continue_demo, seed_demo
-from analytics.demo.writer import pack_hour
+from analytics.demo import logs as writer
+from analytics.demo import seed as people
+from analytics.demo.generate import Hour, generate
+from analytics.demo.logs import FOLDER, DemoDataError, pack_hour, read_demo
+from analytics.demo.seed import RECORD_KEY, continue_demo, demo_file, seed_demo
 from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun, TenantHealth
-from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.numbers.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
 from logs.models import PendingBuild, QuarantinedEntry
 from rules.errors import RulesetRejected
@@ -54,7 +53,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from analytics.demo.generate import Hour
     from analytics.demo.profile import Profile
 
 DEMO = read_demo()
@@ -279,7 +277,7 @@ def test_a_draft_waits_with_a_queued_replay(store: ObjectStore) -> None:
 def test_recommendations_of_each_state(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """One was accepted, and what it did is measured; one was dismissed; a search finds open ones.
 
-    That the demo has digests with findings and without is in tests/analytics/digest/test_sixty.py.
+    That the demo has digests with findings and without is in tests/analytics/digest/test_making.py.
     """
     # The day and the tenant's id choose the logs, so both are the same in each run.
     monkeypatch.setattr(
@@ -623,7 +621,7 @@ def test_the_log_goes_on_with_the_rules_that_were_published(store: ObjectStore) 
         (tenant, TODAY + timedelta(days=number)) for tenant in tenants for number in (0, 1)
     }
     numbers = Marker.objects.filter(number__isnull=False).order_by("target_rule_id", "tenant", "number")
-    times = [(it.target_rule_id, it.tenant_id, it.invalidated_at) for it in numbers]
+    times = [(item.target_rule_id, item.tenant_id, item.invalidated_at) for item in numbers]
     assert times == sorted(times)
     assert times[-1][2].date() >= TODAY
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
 
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
-from analytics.digest.stored import render_digest
+from analytics.watch.digests import make_digest
+from analytics.watch.facts import DigestPeriod
+from analytics.words.digests import render_digest
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.queries import query_rows

@@ -17,15 +17,15 @@ from django.db import connection
 from django.test import Client
 
 from accounts.models import Event, Membership, PermissionGrant, User
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
 from analytics.models import Digest, DigestMail, DigestPreference
+from analytics.watch.digests import make_digest
+from analytics.watch.facts import DigestPeriod
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.accounts.support import Inbox, running_inbox
-from tests.analytics.child import Child
 from tests.analytics.digest.support import DAY, at, entries, put, rebuild
+from tests.analytics.workers import Child
 from tests.conftest import ApiClient
 from tests.sending import make_all_due, send_all
 
@@ -66,7 +66,7 @@ def make(world: World, period: DigestPeriod | None = None, *, days_after: int = 
         entries(1_234, at=at(DAY) + 60_000, cacheStatus="HIT", **hit),
     )
     rebuild(world)
-    with patch("analytics.digest.making.now", lambda: present):
+    with patch("analytics.watch.digests.now", lambda: present):
         assert make_digest(default_store(), tenant=world.tenant.pk, period=period)
 
 

@@ -13,13 +13,13 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from analytics import tasks
-from analytics.digest.making import find_due_digests, make_digest, make_due_digests
-from analytics.digest.periods import DigestPeriod
-from analytics.digest.stored import etag_of
-from analytics.models import Digest, TenantHealth
-from analytics.queues import DIGESTS
-from analytics.service_state import count_failing_jobs
-from tenantadmin.lib.core.timestamps import days_before
+from analytics.demo.logs import LogPlan, read_demo, write_logs
+from analytics.models import Digest, ModelExchange, TenantHealth
+from analytics.queues import DIGESTS, count_failing_jobs
+from analytics.watch.digests import delete_old_exchanges, find_due_digests, make_digest, make_due_digests
+from analytics.watch.facts import DigestPeriod
+from analytics.words.digests import etag_of
+from tenantadmin.lib.core.timestamps import days_before, now
 from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.objectstore import StoreError, default_store
 from tests import factories
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
     from tests.factories import World
 
+
 MONDAY = dt.date(2026, 3, 30)
 
 
 class Clock:
-    """The present of `analytics.digest.making`."""
+    """The present of `analytics.watch.digests`."""
 
     def __init__(self) -> None:
         self.now = dt.datetime(2026, 4, 1, 0, 59, 59, tzinfo=dt.UTC)
@@ -47,8 +48,8 @@ class Clock:
 def clock() -> Iterator[Clock]:
     clock = Clock()
     with (
-        patch("analytics.digest.making.now", lambda: clock.now),
-        patch("analytics.summaries.health.now", lambda: clock.now),
+        patch("analytics.watch.digests.now", lambda: clock.now),
+        patch("analytics.numbers.state.now", lambda: clock.now),
         patch("tenantadmin.lib.jobs.queue.now", lambda: clock.now),
     ):
         yield clock
@@ -80,7 +81,7 @@ class TestDue:
         fill(world, MONDAY)
         before = make(world, MONDAY)
         assert find_due_digests(world.tenant.pk) == []
-        with patch("analytics.digest.making.open_log", side_effect=AssertionError):
+        with patch("analytics.watch.digests.open_log", side_effect=AssertionError):
             assert (
                 make_digest(default_store(), tenant=world.tenant.pk, period=DigestPeriod.of_day(MONDAY))
                 == before
@@ -205,7 +206,7 @@ class TestTurns:
             return make_digest(default_store(), period=period, **options)
 
         pauses = []
-        with patch("analytics.digest.making.make_digest", make_one):
+        with patch("analytics.watch.digests.make_digest", make_one):
             for _ in range(7):
                 before = clock.now
                 while not DIGESTS.take(limit=9):
@@ -233,7 +234,7 @@ class TestTurns:
             return []
 
         TenantHealth.objects.update(due_at=clock.now)
-        with patch("analytics.digest.making._find_due", build):
+        with patch("analytics.watch.digests._find_due", build):
             assert len(DIGESTS.take(limit=9)) == 1
             make_due_digests(default_store(), tenant=world.tenant.pk)
         assert turn() == ["2026-03-31", "2026-03-30"]
@@ -362,3 +363,63 @@ class TestRest:
         fill(world, MONDAY)
         make(world, MONDAY)
         assert self.client(world).get(f"/tenants/{world.tenant.pk}/digests/{path}").status_code == 404
+
+
+pytestmark = pytest.mark.django_db
+
+
+def keep_exchange(world: factories.World) -> ModelExchange:
+    return ModelExchange.objects.create(
+        tenant_id=world.tenant.pk,
+        period=str(DAY),
+        address="https://llm.example.com/v1",
+        request={"model": "small"},
+        answer="{}",
+        outcome=ModelExchange.Outcome.REFUSED,
+        reason="The answer has not one index for each sentence.",
+    )
+
+
+def test_owners_and_platform_admins_read_them() -> None:
+    world = factories.make_world()
+    kept = keep_exchange(world)
+
+    def read(user: Any) -> Any:
+        return ApiClient(factories.sign_in(user)).get(f"/tenants/{world.tenant.pk}/model-exchanges")
+
+    for user in (world.owner, world.platform_admin):
+        (shown,) = read(user).json()["exchanges"]
+        assert (shown["period"], shown["address"]) == (str(DAY), kept.address)
+        assert (shown["request"], shown["answer"]) == (kept.request, "{}")
+        assert (shown["outcome"], shown["reason"]) == ("refused", kept.reason)
+    for user in (world.tenant_admin, world.member, world.stranger):
+        assert read(user).status_code == 403
+
+
+def test_they_end_with_the_audits_of_their_time(settings: Any) -> None:
+    keep_exchange(factories.make_world())
+    delete_old_exchanges()
+    assert ModelExchange.objects.count() == 1
+
+    ModelExchange.objects.update(sent_at=now() - settings.AUDIT_RETENTION - dt.timedelta(seconds=1))
+    delete_old_exchanges()
+    assert ModelExchange.objects.count() == 0
+
+
+FIRST = dt.date(2026, 2, 2)
+DAYS = 30
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_every_fact_of_sixty_digests_equals_its_sql(world: World, number: int) -> None:
+    profile = read_demo().profiles[number]
+    plan = LogPlan(profile, world.tenant.pk, FIRST, DAYS, seed=1, entries=12_000)
+    assert len(list(write_logs(default_store(), plan))) == DAYS
+    rebuild(world)
+    periods = [DigestPeriod.of_day(FIRST + dt.timedelta(days=day)) for day in range(4, DAYS)]
+    periods += [DigestPeriod.with_day(FIRST + dt.timedelta(weeks=week)) for week in range(4)]
+    assert len(periods) == 30
+    digests = [make(world, period) for period in periods]
+    # There are days with findings, and days without.
+    assert {digest.document["quiet"] for digest in digests} == {True, False}

@@ -11,14 +11,13 @@ from django.db import connection
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from analytics.digest.making import make_digest
-from analytics.digest.periods import DigestPeriod
-from analytics.digest.reading import DigestLog
-from analytics.digest.sections.moved import z_score
-from analytics.digest.sections.statements import statements_section
-from analytics.digest.stored import digest_document
 from analytics.models import Recommendation, TenantHealth
 from analytics.reports.leaks import Closing
+from analytics.watch.digests import make_digest
+from analytics.watch.facts import DigestPeriod
+from analytics.watch.reading import DigestLog
+from analytics.watch.traffic_sections import statements_section, z_score
+from analytics.words.digests import digest_document
 from logs.columns import MAX_TIMESTAMP
 from rules.models import Marker
 from rules.write import write_ruleset
@@ -438,7 +437,7 @@ def test_a_leak_names_no_user(world: World) -> None:
     )
     assert not {"userName", "clientIp", "userAgent", "operationType"} & leaking.keys()
     for closing in (None, Closing(RevisionKind.RULES, 4), Closing(RevisionKind.CONFIG, 5)):
-        sections = {it.id: it for it in digest_document(digest, closing).sections}
+        sections = {item.id: item for item in digest_document(digest, closing).sections}
         told = [(sections[name].closed_by, sections[name].closed_by_config) for name in ("totals", "leaks")]
         assert told == [(None, None), (closing and closing.rules, closing and closing.config)]
 
@@ -449,7 +448,7 @@ def test_a_digest_keeps_no_large_statements_that_leaked(world: World, names: int
     shared = {"standardizedSql": sql, "cacheKey": "k", "cacheStatus": "HIT", "matchedRule": "r"}
     put(world, DAY, *(entries(1, at=at(DAY), userName=name, **shared) for name in ("Ana", "Bo")))
     rebuild(world)
-    assert [it["standardizedSql"] for it in make(world).document.get("leaking", [])] == [sql] * is_kept
+    assert [item["standardizedSql"] for item in make(world).document.get("leaking", [])] == [sql] * is_kept
 
 
 class TestPublishes:
@@ -534,13 +533,13 @@ class TestSavings:
     ) -> list[str]:
         factories.set_prices(world.tenant, *prices)
         fields = {"standardizedSql": "SELECT 1", "serverHostname": "h"}
-        executions = [it for it in (at(DAY), again_at) if it is not None]
+        executions = [item for item in (at(DAY), again_at) if item is not None]
         put(
             world,
             DAY,
             *(
-                entries(1, at=it, cacheStatus="MISS", warehouseExecutionTimeMs=60_000, **fields)
-                for it in executions
+                entries(1, at=item, cacheStatus="MISS", warehouseExecutionTimeMs=60_000, **fields)
+                for item in executions
             ),
             entries(1, at=hit_at, cacheStatus="HIT", matchedRule="r", **fields),
             # It makes the day remarkable.

@@ -13,11 +13,16 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import Revision
 from accounts.models.history import RevisionKind
-from analytics.digest.verdict.judging import find_open, note_findings, read_verdict, read_verdicts
-from analytics.digest.verdict.leaks import find_closed_of_days
-from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, Digest, TenantHealth
 from analytics.reports.leaks import ClosedLeaks, Closing
+from analytics.watch.verdict import (
+    VerdictState,
+    find_closed_of_days,
+    find_open,
+    note_findings,
+    read_verdict,
+    read_verdicts,
+)
 from logs.models import PendingBuild
 
 if TYPE_CHECKING:
@@ -33,7 +38,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> None:
     at = dt.datetime.combine(TODAY, dt.time(9), dt.UTC)
-    monkeypatch.setattr("analytics.digest.verdict.judging.now", lambda: at)
+    monkeypatch.setattr("analytics.watch.verdict.now", lambda: at)
 
 
 @pytest.fixture
@@ -58,7 +63,7 @@ def make_digest(
     if usual is not None:
         facts.append({"id": "hit-rate-median", "value": usual})
     names = [{"id": "moved-1-write", "kind": "revision", "value": cause}] if cause else []
-    document = {"facts": facts, "names": names, "sections": [{"id": it} for it in ("totals", *sections)]}
+    document = {"facts": facts, "names": names, "sections": [{"id": item} for item in ("totals", *sections)]}
     return Digest.objects.create(
         tenant_id=tenant, period=day.isoformat(), first_day=day, last_day=day, document=document,
         made_at=dt.datetime.combine(TODAY, dt.time(2), dt.UTC),
@@ -303,7 +308,7 @@ def leak(tenant: UUID, *leaking: Mapping[str, Any], ago: int = 1) -> None:
 
 
 def closed_by_rules(seq: int, *leaking: Mapping[str, Any]) -> ClosedLeaks:
-    return ClosedLeaks(Closing(RevisionKind.RULES, seq), {it["standardizedSql"] for it in leaking})
+    return ClosedLeaks(Closing(RevisionKind.RULES, seq), {item["standardizedSql"] for item in leaking})
 
 
 def test_a_leak_is_closed_once_no_rule_shares_its_statements(tenant: UUID) -> None:

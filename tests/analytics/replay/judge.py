@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from analytics.changed_tables import find_changed_tables, read_tables
+from analytics.reports.sql import find_changed_tables, read_tables
 from rules.language import Action, Rule
 from rules.match import Decision, match
 from tests.rules.tables.judge import compare, parse

@@ -23,19 +23,14 @@ from accounts.models import Event as RecordedEvent
 from accounts.tenants.lifecycle import delete_tenant
 from analytics import tasks
 from analytics.models import ReplayRun
+from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.queues import REPLAYS
 from analytics.replay import execution, limit, runs
 from analytics.replay.errors import TooLarge, TooManyReplays
 from analytics.replay.execution import run_next
 from analytics.replay.outdated import find_outdated
 from analytics.replay.replay import replay
-from analytics.replay.runs import (
-    cancel_replay,
-    delete_old_replays,
-    describe_replay,
-    queue_replay,
-)
-from analytics.summaries.days import find_stale_days, rebuild_day
+from analytics.replay.runs import cancel_replay, delete_old_replays, describe_replay, queue_replay
 from logs.layout import day_start_ms
 from logs.partitions import GRACE, delete_superseded
 from rules.drafts import create_draft, delete_draft, replace_draft
@@ -46,7 +41,7 @@ from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import build_lock
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.analytics.child import Child
+from tests.analytics.workers import Child
 from tests.conftest import ApiClient
 from tests.objects import save_entries
 

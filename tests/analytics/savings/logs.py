@@ -9,8 +9,8 @@ import pyarrow as pa
 from msgspec import to_builtins
 
 from accounts.tenants.pricing import Pricing
-from analytics.savings.document import SavingsWindow, savings_document
-from analytics.savings.sql import SAVINGS_SQL, fill_savings
+from analytics.reports.savings import SavingsWindow, savings_document
+from analytics.reports.savings_sql import SAVINGS_SQL, fill_savings
 from logs.columns import CACHE_STATUSES
 from logs.layout import day_start_ms
 from logs.sql import guard

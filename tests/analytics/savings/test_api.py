@@ -13,10 +13,9 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from analytics.published.verification import DocumentKey
-from analytics.published.verify import verify_document
-from analytics.savings.reading import find_source
-from analytics.summaries.document_cache import cache_document
+from analytics.numbers.store import cache_document
+from analytics.published.verify import DocumentKey, verify_document
+from analytics.reports.savings import find_source
 from logs.audit import Reader
 from logs.layout import day_start_ms
 from logs.models import QueryRun

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import random
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pytest
 
-from tests.analytics.savings.judge import judge
-from tests.analytics.savings.logs import answer, make_row
+from tests.analytics.savings.judge import Price, Row, judge
+from tests.analytics.savings.logs import FIRST_DAYS, answer, make_row, random_prices, random_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from tests.analytics.savings.judge import Price, Row
 
 DAY = date(2026, 3, 10)
 SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
@@ -246,3 +247,26 @@ class TestPrices:
         body = savings(rows, price)
         assert body["total"]["saved"] == {"billedMs": -HOUR, "busyMs": 0, "money": "-1.50"}
         assert savings(rows, {**price, "currency": "JPY"})["total"]["saved"]["money"] == "-2"
+
+
+EXAMPLES = int(os.environ.get("SAVINGS_EXAMPLES", "60"))
+SEED = int(os.environ.get("SAVINGS_SEED", "0"))
+PARTS = 4
+
+
+@pytest.fixture(scope="module")
+def connection() -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(config={"threads": 1}) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_number_is_the_judges(connection: duckdb.DuckDBPyConnection, part: int) -> None:
+    for seed in range(SEED + part, SEED + EXAMPLES, PARTS):
+        chance = random.Random(seed)  # noqa: S311  # reproducible, not secret
+        first = chance.choice(FIRST_DAYS)
+        last = first + timedelta(chance.choice([0, 0, 1, 3]))
+        rows, prices = random_rows(chance, first, last), random_prices(chance, first, last)
+        step = chance.choice(["day", "month"])
+        found = answer(connection, rows, prices, first, last, step=step)
+        assert found == judge(rows, prices, first, last, step), f"seed {seed}"

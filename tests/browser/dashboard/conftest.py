@@ -29,7 +29,7 @@ from django.test import override_settings
 from pytest_django.live_server_helper import LiveServer
 
 from accounts.models import PersonalAccessToken, Tenant
-from analytics.demo.reading import read_demo
+from analytics.demo.logs import read_demo
 from analytics.demo.seed import seed_demo
 from logs.definitions import PAGE_DEFINITIONS
 from logs.statuses import STATUSES

@@ -14,10 +14,10 @@ from django.core.management import call_command
 from playwright.sync_api import expect
 
 from accounts.models import Tenant
-from analytics.digest.verdict.judging import read_verdict
 from analytics.models import Digest, Mining, ReplayRun
 from analytics.replay.execution import run_next
 from analytics.replay.runs import queue_replay
+from analytics.watch.verdict import read_verdict
 from rules.drafts import create_draft, publish_draft
 from rules.language.document import complete_rule
 from rules.models import RuleDraft, Ruleset

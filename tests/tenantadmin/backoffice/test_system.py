@@ -17,7 +17,7 @@ from django.urls import reverse
 from redis import Redis
 
 from analytics.models import Build, Mining, ReplayRun
-from analytics.service_state import note_beat
+from analytics.queues import note_beat
 from logs.models import PendingBuild
 from tenantadmin.backoffice import system
 from tenantadmin.backoffice.system import Servers, read_servers

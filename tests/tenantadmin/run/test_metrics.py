@@ -22,7 +22,7 @@ from django.core.mail import send_mail
 from prometheus_client import REGISTRY
 
 from analytics.models import Build, DayRollup, Kind, SummaryDocument, TenantHealth
-from analytics.service_state import beat_age, read_staleness
+from analytics.queues import beat_age, read_staleness
 from analytics.tasks import start_jobs
 from logs.models import LogSweep, PendingBuild
 from logs.sql import sandbox

@@ -1,1 +1,0 @@
-"""Alerts: a number from the log crosses a threshold, and people hear of it. docs/alerts.md."""

@@ -1,1 +1,0 @@
-"""The sections of a digest, one module each."""

@@ -1,0 +1,474 @@
+"""The savings of some days: what the rows of the published query cost, kept until builds or prices change."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, get_args
+
+import duckdb
+from django.conf import settings
+from msgspec import Meta
+
+from accounts.tenants.config import read_prices
+from accounts.tenants.pricing import Pricing, Terms
+from analytics.numbers.store import cache_document, forget_document, get_cached
+from analytics.numbers.tables import rate
+from analytics.reports.reading import ReportQuery
+from analytics.reports.savings_sql import SAVINGS_SQL, SUSPENDS, Bill, bill_days, days_between, fill_savings
+from logs.definitions import SPARED
+from logs.partitions import describe_longest_window, partitions_with_file
+from logs.queries import document_limits, rows_of, run_query
+from logs.sources import local_copies
+from logs.sql.errors import EngineUnavailable
+from logs.sql.source import make_source
+from tenantadmin.lib.core import formats
+from tenantadmin.lib.core.errors import BadRequest, Detail, ServiceBusy
+from tenantadmin.lib.core.rendering import dump_json, strong_etag
+from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
+from tenantadmin.lib.core.timestamps import days_before
+from tenantadmin.lib.objectstore import ObjectStore, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from uuid import UUID
+
+    from logs.audit import Reader
+
+
+#: What limits the numbers; always shown.
+CAVEATS: Final = ("others-keep-it-awake", "one-size", "unmeasured")
+
+Money: TypeAlias = Annotated[
+    str | None,
+    Meta(description="With all digits of the currency, as `12.30`; null without a price. May be negative."),
+]
+
+
+class SavingsWindow(JsonStruct):
+    """The days, both included (UTC)."""
+
+    from_: date
+    to: date
+    days_without_data: Annotated[list[date], Meta(description="Days that have no log entry.")]
+
+
+class SavingsFigures(JsonStruct):
+    """Times in milliseconds, and what the billed time costs."""
+
+    billed_ms: int
+    busy_ms: Annotated[int, Meta(description="The time of execution, of entries of these days.")]
+    money: Money
+
+
+class SavingsTotal(JsonStruct):
+    """What the warehouse bills with the cache, what it would bill without it, and the difference."""
+
+    with_cache: SavingsFigures
+    without: SavingsFigures
+    saved: SavingsFigures
+
+
+class SavingsOfDay(SavingsTotal):
+    day: date
+
+
+class SavingsOfMonth(SavingsTotal):
+    month: Annotated[str, Meta(description="`2026-03`; only its days within the window count.")]
+
+
+class SavingsOfSuspend(JsonStruct):
+    """What the executions of the window would bill if the warehouse suspended after another time."""
+
+    auto_suspend_seconds: Count
+    billed_ms: Count
+    money: Money
+
+
+class SavingsOfHour(JsonStruct):
+    """The time awake in an hour of the day, over all days of the window."""
+
+    hour: Annotated[int, Meta(ge=0, le=23)]
+    awake_ms: Count
+    awake_without_ms: Annotated[Count, Meta(description="Without the cache.")]
+
+
+class SavingsOfRule(JsonStruct):
+    """How much more would be billed without this rule. These do not add up to the total."""
+
+    rule_id: Annotated[str | None, Meta(description="Null: hits without a rule.")]
+    hits: Annotated[Count, Meta(description=f"{SPARED.text} of statements whose time is known.")]
+    busy_ms: Count
+    marginal_ms: int
+    money: Money
+
+
+class SavingsText(JsonStruct):
+    """What the numbers mean, in the words of dashboard and staff pages. It uses the price of the last day."""
+
+    explanation: str
+    bill: Annotated[str, Meta(description="Beside what is saved on the bill.")]
+    time: Annotated[str, Meta(description="Beside the warehouse time that is saved.")]
+    rules: Annotated[str, Meta(description="On what is saved by rule.")]
+    limits: Annotated[str, Meta(description="What the figures leave out.")]
+    chart: Annotated[str, Meta(description="Beside the chart of the hours, or of the days if always on.")]
+    suspends: Annotated[str, Meta(description="On `autoSuspend`.")]
+
+
+class Savings(JsonStruct):
+    """Billed time and busy time, with and without the cache."""
+
+    currency: str | None
+    pricing: list[Annotated[dict[str, Any], sent_as("accounts.serializers.tenants.Price")]]
+    window: SavingsWindow
+    total: SavingsTotal
+    text: SavingsText
+    days: Annotated[list[SavingsOfDay] | None, Meta(description="With `step=day`.")] = None
+    months: Annotated[list[SavingsOfMonth] | None, Meta(description="With `step=month`.")] = None
+    hours: Annotated[list[SavingsOfHour], Meta(description="All 24, in UTC.")]
+    auto_suspend: Annotated[
+        list[SavingsOfSuspend], Meta(description="Empty if the last day's price has another `billing`.")
+    ]
+    rules: list[SavingsOfRule]
+    unmeasured: Annotated[
+        Count,
+        Meta(
+            description="Requests that are not counted: the time of their statement is unknown, or their "
+            "timestamp is more than two days from their day."
+        ),
+    ]
+    unmeasured_share: Annotated[float, Meta(ge=0, le=1)]
+    caveats: list[Annotated[str, one_of(CAVEATS)]]
+    queries: list[ReportQuery]
+
+
+_Scope: TypeAlias = tuple[str, str | None]
+_WITH_CACHE: Final[_Scope] = ("withCache", None)
+_WITHOUT: Final[_Scope] = ("without", None)
+
+
+def savings_document(
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    window: SavingsWindow,
+    step: str,
+    pricing: Pricing,
+    prices: Sequence[Mapping[str, Any]],
+    sql: str,
+) -> Savings:
+    """Return the document for the rows of the published query. ``prices`` are ``pricing`` as it is stored."""
+    awake: dict[_Scope, dict[date, int]] = defaultdict(dict)
+    busy: dict[_Scope, dict[date, int]] = defaultdict(dict)
+    by_hour: dict[_Scope, dict[int, int]] = defaultdict(dict)
+    requests: dict[_Scope, int] = defaultdict(int)
+    unmeasured = 0
+    for row in rows:
+        scope = (row["scope"], row["ruleId"])
+        if row["day"] is None:
+            by_hour[scope][row["hour"]] = row["awakeMs"]
+            continue
+        day = date.fromisoformat(row["day"])
+        awake[scope][day], busy[scope][day] = row["awakeMs"], row["busyMs"]
+        requests[scope] += row["requests"]
+        if scope == _WITHOUT:
+            unmeasured += row["unmeasured"]
+    days = days_between(window.from_, window.to)
+    executed = bill_days(days, pricing, awake=awake[_WITH_CACHE], busy=busy[_WITH_CACHE])
+    all_requests = bill_days(days, pricing, awake=awake[_WITHOUT], busy=busy[_WITHOUT])
+
+    def of_days(days: Sequence[date]) -> dict[str, SavingsFigures]:
+        parts = {"with_cache": executed, "without": all_requests, "saved": all_requests - executed}
+        return {name: _figures(part, days, pricing) for name, part in parts.items()}
+
+    rules = []
+    for scope in [scope for scope in awake if scope[0] == "rule"]:
+        both = {day: busy[scope].get(day, 0) + executed.busy[day] for day in days}
+        more = _figures(bill_days(days, pricing, awake=awake[scope], busy=both) - executed, days, pricing)
+        # Hits of the day before may not reach into the window.
+        if not (requests[scope] or more.billed_ms):
+            continue
+        rules.append(
+            SavingsOfRule(
+                rule_id=scope[1],
+                hits=requests[scope],
+                busy_ms=more.busy_ms,
+                marginal_ms=more.billed_ms,
+                money=more.money,
+            )
+        )
+    rules.sort(key=lambda rule: (-rule.marginal_ms, -rule.busy_ms, rule.rule_id is None, rule.rule_id or ""))
+    total = SavingsTotal(**of_days(days))
+    share = rate(unmeasured, unmeasured + requests[_WITHOUT])
+    price = next((price for price in reversed(prices) if price["from"] <= str(window.to)), None)
+    return Savings(
+        currency=pricing.currency,
+        pricing=[dict(price) for price in prices],
+        window=window,
+        total=total,
+        text=_text_of(total, pricing.on(window.to), price=price, unmeasured=unmeasured, share=share),
+        days=[SavingsOfDay(day=day, **of_days([day])) for day in days] if step == "day" else None,
+        months=[SavingsOfMonth(month=month, **of_days(own)) for month, own in _by_month(days).items()]
+        if step == "month"
+        else None,
+        hours=[
+            SavingsOfHour(
+                hour=hour,
+                awake_ms=by_hour[_WITH_CACHE].get(hour, 0),
+                awake_without_ms=by_hour[_WITHOUT].get(hour, 0),
+            )
+            for hour in range(24)
+        ],
+        auto_suspend=[
+            _suspending(
+                seconds,
+                _figures(
+                    bill_days(days, pricing, awake=awake[("suspend", str(seconds))], busy=busy[_WITH_CACHE]),
+                    days,
+                    pricing,
+                ),
+            )
+            for seconds in SUSPENDS
+            if pricing.on(window.to).billing == "suspending"
+        ],
+        rules=rules,
+        unmeasured=unmeasured,
+        unmeasured_share=share,
+        caveats=list(CAVEATS),
+        queries=[ReportQuery(name="savings", sql=sql)],
+    )
+
+
+def _text_of(
+    total: SavingsTotal, terms: Terms, *, price: Mapping[str, Any] | None, unmeasured: int, share: float
+) -> SavingsText:
+    saved, without = total.saved, total.without
+    # The time itself is on the Overview, as it was measured; with the mean of other requests it is another.
+    spared = formats.ratio(saved.busy_ms, without.busy_ms)
+    explanation = f"The cache spared {spared} of the time that statements would have run without it."
+    # Beside money: two long times that are rounded do not show by how much they differ.
+    amount = "" if saved.money is None else f"{formats.duration(abs(saved.billed_ms))} "
+    word = "more" if saved.billed_ms < 0 else "less"
+    share_of_bill = formats.ratio(abs(saved.billed_ms), without.billed_ms)
+    bill = f"{amount}{word} billed time, {share_of_bill} of the bill without the cache"
+    # A share of the time, beside the share of the bill, would be read as another saving.
+    time = "of statements that did not run"
+    chart = "How long the warehouse was awake, which is what is billed; all days together"
+    rules = (
+        "How much more would be billed without the rule. Rules overlap, so this is no sum. A request that "
+        "waited for the result of the same statement spares the warehouse too."
+    )
+    match terms.billing:
+        case "suspending":
+            time += "; billed only where the warehouse would have slept"
+            explanation += (
+                " Billed is all the time that the warehouse is awake: from its first statement until it "
+                "suspends. So a hit saves money only when the warehouse would have been asleep without it."
+            )
+            rules += (
+                " Each request also keeps the warehouse awake until it suspends "
+                f"({formats.span(terms.suspend_seconds)}), so a rule can save more billed time than "
+                "its statements run."
+            )
+        case "always-on":
+            time += "; the bill is the same"
+            explanation += " The warehouse is always on, so that saves capacity and no money."
+            bill = (
+                f"{formats.ratio(saved.billed_ms, without.billed_ms)} of the bill; the warehouse is always on"
+            )
+            chart = "How long statements ran. The bill is the same with and without the cache"
+            rules += " The warehouse is always on, so its bill is the same with and without a rule."
+    if price is not None:
+        explanation += f" The price is {formats.money(price['perHour'], price['currency'])} an hour."
+    limits = (
+        "Work that does not pass the Gateway is not in the log; if it keeps the warehouse awake, less is "
+        "saved. The price is of one size of the warehouse. Requests whose time was not measured, hits among "
+        "them, count with the mean time of their statement."
+    )
+    if unmeasured:
+        limits += (
+            f" {formats.number(unmeasured)} log entries ({formats.percent(share)}) are not counted, because "
+            "the time of their statement is unknown or they are not from their day."
+        )
+    return SavingsText(
+        explanation=explanation,
+        bill=bill,
+        time=time,
+        rules=rules,
+        limits=limits,
+        chart=chart,
+        suspends="It suspends when no statement ran for so long. That is set in the warehouse.",
+    )
+
+
+def _figures(bill: Bill, days: Sequence[date], pricing: Pricing) -> SavingsFigures:
+    amount = bill.amount(days, pricing)
+    return SavingsFigures(
+        billed_ms=sum(bill.billed[day] for day in days),
+        busy_ms=sum(bill.busy[day] for day in days),
+        money=None if amount is None else pricing.money(amount),
+    )
+
+
+def _suspending(seconds: int, figures: SavingsFigures) -> SavingsOfSuspend:
+    return SavingsOfSuspend(auto_suspend_seconds=seconds, billed_ms=figures.billed_ms, money=figures.money)
+
+
+def _by_month(days: Iterable[date]) -> Mapping[str, list[date]]:
+    months: dict[str, list[date]] = defaultdict(list)
+    for day in days:
+        months[day.isoformat()[:7]].append(day)
+    return months
+
+
+#: Savings cover at most this many days.
+MAX_DAYS: Final = 366
+Step: TypeAlias = Literal["day", "month"]
+STEPS: Final[tuple[Step, ...]] = get_args(Step)
+#: Raise it when the document changes, so that documents that were kept before are not served.
+_VERSION: Final = 5
+_ATTEMPTS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class SavingsSource:
+    """Everything that the savings of a window depend on, read at one moment.
+
+    Attributes:
+        prices: ``warehouse.pricing`` of the tenant's configuration.
+        partitions: day, build, object keys and number of rows of each day that is read.
+    """
+
+    tenant: UUID
+    first: date
+    last: date
+    step: Step
+    prices: Sequence[Mapping[str, Any]]
+    partitions: Sequence[tuple[date, str, Sequence[str], int]] = ()
+
+    @property
+    def before(self) -> date:
+        """The day before the window. A session that is under way at midnight counts."""
+        return days_before(self.first, 1)
+
+    @property
+    def etag(self) -> str:
+        builds = [(day.isoformat(), build) for day, build, *_ in self.partitions]
+        parts = (_VERSION, self.tenant, self.first, self.last, self.step)
+        return strong_etag(*parts, json.dumps([self.prices, builds], sort_keys=True))
+
+    @property
+    def cache_key(self) -> str:
+        return f"savings:{self.etag}"
+
+
+def find_source(*, tenant: UUID, first: date, last: date, step: Step) -> SavingsSource:
+    """Return what the savings of the days from ``first`` to ``last`` depend on, in two queries.
+
+    Raises:
+        BadRequest: there are too many days or log entries, or no days.
+    """
+    days = (last - first).days + 1
+    if days < 1:
+        raise _refuse("'from' is later than 'to'.")
+    if days > MAX_DAYS:
+        raise _refuse(f"Savings cover at most {MAX_DAYS} days, and these are {days}.")
+    source = SavingsSource(tenant, first, last, step, read_prices(tenant))
+    rows = partitions_with_file(tenant=tenant).filter(day__range=(source.before, last)).defer("hours")
+    partitions = [(row.day, row.build, tuple(row.files), row.rows) for row in rows]
+    entries = sum(count for *_, count in partitions)
+    if entries > settings.REPLAY_MAX_ROWS:
+        raise _refuse(
+            f"These days have {entries} log entries; at most {settings.REPLAY_MAX_ROWS} can be read. "
+            + describe_longest_window(
+                {day: count for day, *_, count in partitions},
+                last=last,
+                before=1,
+                most=settings.REPLAY_MAX_ROWS,
+            )
+        )
+    return replace(source, partitions=partitions)
+
+
+def read_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -> tuple[str, bytes]:
+    """Return the entity tag and the document: the kept one, or a new one, which is kept for an hour.
+
+    If a build replaces the days meanwhile, the document is of the new ones.
+
+    Raises:
+        BadRequest: the new days have too many log entries.
+        ServiceBusy: days were built again in both attempts.
+        ApiError: the query failed.
+    """
+    for _ in range(_ATTEMPTS):
+        kept = get_cached(source.cache_key)
+        if kept is not None:
+            return source.etag, kept
+        try:
+            body = dump_json(compute_savings(store, source, reader=reader))
+        except (EngineUnavailable, StoreError, duckdb.IOException):
+            # A file may be missing because it was replaced.
+            before, source = source, find_again(source)
+            if source == before:
+                raise
+        else:
+            cache_document(source.cache_key, body)
+            return source.etag, body
+    raise ServiceBusy("Days of the log are being built again. Try again in a moment.")
+
+
+def find_again(source: SavingsSource) -> SavingsSource:
+    """Return what the same savings depend on now."""
+    return find_source(tenant=source.tenant, first=source.first, last=source.last, step=source.step)
+
+
+def forget(source: SavingsSource) -> None:
+    """Delete the kept document."""
+    forget_document(source.cache_key)
+
+
+def compute_savings(store: ObjectStore, source: SavingsSource, *, reader: Reader) -> Savings:
+    """Compute the savings with the published query. The query is audited under the name of ``reader``.
+
+    Raises:
+        ApiError: the query failed, or its result has too many rules.
+        EngineUnavailable, StoreError, duckdb.IOException: a file could not be read.
+    """
+    pricing = Pricing.of(source.prices)
+    sql = fill_savings(
+        SAVINGS_SQL.strip(), first=source.first, before=source.before, last=source.last, pricing=pricing
+    )
+    files = make_source(
+        store,
+        copies=local_copies(),
+        tenant=str(source.tenant),
+        files=[(day.isoformat(), key) for day, _, keys, _ in source.partitions for key in keys],
+    )
+    result = run_query(
+        store,
+        tenant=source.tenant,
+        statement=sql,
+        reader=reader,
+        source=files,
+        limits=document_limits(),
+        by_service=True,
+    )
+    if result.truncated:
+        raise _refuse("These days have too many rules. Choose fewer days.")
+    days = {day for day, *_ in source.partitions}
+    window = days_between(source.first, source.last)
+    return savings_document(
+        rows_of(result),
+        window=SavingsWindow(
+            from_=source.first, to=source.last, days_without_data=[day for day in window if day not in days]
+        ),
+        step=source.step,
+        pricing=pricing,
+        prices=source.prices,
+        sql=sql,
+    )
+
+
+def _refuse(message: str) -> BadRequest:
+    return BadRequest(message, details=[Detail("/from", "out-of-range", message)])

@@ -1,1 +1,0 @@
-"""Serializers of summaries and of insights, a module per resource."""

@@ -1,1 +1,0 @@
-"""Usage summaries: a day's rollup, and the documents made from rollups. Contract: Analytics."""

@@ -1,1 +1,0 @@
-"""Compute the summary documents from rollups. Contract: "Summary records"."""

@@ -1,0 +1,327 @@
+"""The published queries that alerts compare with a threshold. Each gives one row with one ``value``.
+
+If the value is a difference, ``before`` is what the days before the window have. Without enough data the
+value is null, and the alert stays as it is.
+"""
+
+# Queries consist of constants.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
+
+from msgspec import Meta
+
+from analytics.models import AlertKind
+from analytics.published.queries import PublishedQuery
+from analytics.reports.sql import LEAK_FINDINGS, STALE_TOTALS, leak_findings_sql, stale_totals_sql
+from logs.definitions import ERROR, HIT, MEASURED_MISS, REQUEST
+from logs.layout import DAY_MS, HOUR_MS
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
+from tenantadmin.lib.core import formats
+from tenantadmin.lib.core.structs import JsonStruct, one_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import date
+
+
+#: The days before a window that it is compared with.
+BASE_DAYS: Final = 28
+#: A window with fewer requests has no hit rate, and one with fewer failed requests has no errors.
+MIN_REQUESTS: Final = 50
+MIN_ERRORS: Final = 3
+
+#: The entries of the days, with whether they belong to the last `$hours` of the log. A clock that is ahead
+#: would move the window, so an entry from after its day is left out.
+_ENTRIES: Final = f"""
+WITH log AS (
+    SELECT cacheStatus, standardizedSql, timestamp, warehouseExecutionTimeMs
+    FROM proxy_logs
+    WHERE day BETWEEN $first AND $last
+        AND timestamp < {DAY_MS} * (day::DATE - DATE '1970-01-01' + 1)
+),
+entries AS (
+    SELECT *, timestamp > (SELECT max(timestamp) FROM log) - {HOUR_MS} * $hours AS isRecent
+    FROM log
+)
+"""
+_RATE: Final = f"count(*) FILTER ({HIT} AND {{part}}) / nullif(count(*) FILTER ({REQUEST} AND {{part}}), 0)"
+
+_HIT_RATE_FELL: Final = (
+    _ENTRIES
+    + f"""
+SELECT
+    round(100.0 * ({_RATE.format(part="NOT isRecent")}
+        - {_RATE.format(part="isRecent")}), 1) AS value,
+    round(100.0 * {_RATE.format(part="NOT isRecent")}, 1) AS before
+FROM entries
+HAVING count(*) FILTER ({REQUEST} AND isRecent) >= {MIN_REQUESTS}
+    AND count(*) FILTER ({REQUEST} AND NOT isRecent) >= {MIN_REQUESTS}"""
+)
+_LOG_LATE: Final = """
+SELECT ($now - max(timestamp)) // 60000 AS value
+FROM proxy_logs WHERE day BETWEEN $first AND $last AND timestamp <= $now"""
+_ERRORS: Final = (
+    _ENTRIES
+    + f"""
+SELECT
+    CASE WHEN count(*) FILTER ({ERROR}) < {MIN_ERRORS} THEN 0.0
+        ELSE round(100.0 * count(*) FILTER ({ERROR}) / count(*), 1) END AS value
+FROM entries WHERE isRecent HAVING count(*) > 0"""
+)
+_SAVINGS_FELL: Final = (
+    _ENTRIES
+    + f""",
+costs AS (
+    SELECT standardizedSql, avg(warehouseExecutionTimeMs) AS ms
+    FROM entries WHERE {MEASURED_MISS}
+    GROUP BY standardizedSql
+),
+saved AS (
+    SELECT
+        sum(ms) FILTER (isRecent) AS recent,
+        sum(ms) FILTER (NOT isRecent) AS earlier
+    FROM entries JOIN costs USING (standardizedSql) WHERE {HIT}
+),
+earlier AS (SELECT (max(timestamp) - min(timestamp)) / {HOUR_MS} - $hours AS hours FROM entries)
+SELECT
+    round(100.0 * (1 - (coalesce(saved.recent, 0) / $hours) / (saved.earlier / earlier.hours)), 1) AS value,
+    round(saved.earlier / earlier.hours, 1) AS before
+FROM saved, earlier WHERE saved.earlier > 0 AND earlier.hours >= $hours"""
+)
+
+
+def _query(name: str, about: str, sql: str) -> PublishedQuery:
+    text = sql.strip()
+    return PublishedQuery(
+        name=f"alerts.{name}",
+        about=about,
+        text=text,
+        parameters=[parameter for parameter in ("first", "last", "hours", "now") if f"${parameter}" in text],
+        fields=["value", "before"] if "AS before" in text else ["value"],
+    )
+
+
+def _count_leaks(findings: str) -> str:
+    return f"SELECT count(*) AS value FROM (\n{findings}\n) WHERE grade = 'certain'"
+
+
+def _share_at_risk(totals: str) -> str:
+    return f"SELECT round(100.0 * sum(atRisk) / nullif(sum(hits), 0), 2) AS value\nFROM (\n{totals}\n)"
+
+
+#: By kind of alert. The kinds that are missing here are not about entries of the log.
+ALERT_QUERIES: Final[Mapping[str, PublishedQuery]] = {
+    "hit-rate-fell": _query(
+        "hit-rate-fell",
+        "Points by which the hit rate of the last $hours hours is below the hit rate of the days before "
+        f"(`before`, in percent). Both parts need {MIN_REQUESTS} requests.",
+        _HIT_RATE_FELL,
+    ),
+    "log-late": _query(
+        "log-late", "Minutes since the newest entry; $now is in epoch milliseconds.", _LOG_LATE
+    ),
+    "errors": _query(
+        "errors",
+        "The percentage of log entries that failed in the last $hours hours; 0 if fewer than "
+        f"{MIN_ERRORS} did.",
+        _ERRORS,
+    ),
+    "stale-risk": _query(
+        "stale-risk",
+        "The percentage of hits (with an age in the log) that were older than a change of a table "
+        "that they read. With `warehouse.database` or `views`, the report of stale hits has the query.",
+        _share_at_risk(STALE_TOTALS),
+    ),
+    "leak": _query(
+        "leak",
+        "Statements whose result depends on the user and was served to several users. For a tenant with "
+        "`perUserTables`, statements that read such a table count too, as in the report of leaks.",
+        _count_leaks(LEAK_FINDINGS),
+    ),
+    "savings-fell": _query(
+        "savings-fell",
+        "Percent by which the saved warehouse time per hour of the last $hours hours is below the days "
+        "before (`before`, in milliseconds). A hit saves the mean warehouse time of its statement. The days "
+        "before must be as long.",
+        _SAVINGS_FELL,
+    ),
+}
+
+
+def alert_sql(
+    kind: str, *, first: date, last: date, hours: int, now_ms: int, warehouse: WarehouseTables = ANY_TABLES
+) -> str:
+    """Return the statement of a kind of alert for these days, both included."""
+    if kind == "leak":
+        return _count_leaks(leak_findings_sql(first=first, last=last, warehouse=warehouse))
+    if kind == "stale-risk":
+        return _share_at_risk(stale_totals_sql(first=first, last=last, warehouse=warehouse))
+    text = ALERT_QUERIES[kind].text
+    values = {"first": f"'{first}'", "last": f"'{last}'", "hours": str(hours), "now": str(now_ms)}
+    for name, value in values.items():
+        text = text.replace(f"${name}", value)
+    return text
+
+
+AlertUnit: TypeAlias = Literal["points", "minutes", "percent", "statements", "builds"]
+AlertWindowUnit: TypeAlias = Literal["hours", "days"]
+
+#: The kinds of a tenant's alerts.
+TENANT_KINDS: Final = [kind for kind in AlertKind.values if kind != AlertKind.QUEUE_AGE]
+_MAX_THRESHOLD: Final[Mapping[AlertUnit, float]] = {
+    "points": 100,
+    "percent": 100,
+    "minutes": 525_600,
+    "statements": 1_000_000,
+    "builds": 1_000_000,
+}
+
+
+class AlertKindDocument(JsonStruct):
+    """A kind of alert: what its number is, and the defaults of an alert of this kind."""
+
+    component = "AlertKindDescription"
+
+    kind: Annotated[str, one_of(TENANT_KINDS)]
+    about: Annotated[
+        str,
+        Meta(description="What the number is. `{value}` is the number with its unit."),
+    ]
+    unit: Annotated[AlertUnit, Meta(description="The unit of number and threshold.")]
+    threshold: Annotated[float, Meta(description="The threshold of an alert that gives none.")]
+    max_threshold: float
+    window_unit: AlertWindowUnit | None
+    window: Annotated[int | None, Meta(description="The window of an alert that gives none.")]
+    max_window: int | None
+    query: Annotated[
+        str | None,
+        Meta(description="The published query of the number; null if it is not about entries of the log."),
+    ]
+
+
+def _kind(
+    kind: AlertKind,
+    about: str,
+    unit: AlertUnit,
+    threshold: float,
+    *,
+    hours: int | None = None,
+    days: int | None = None,
+) -> AlertKindDocument:
+    query = ALERT_QUERIES.get(kind)
+    return AlertKindDocument(
+        kind=kind.value,
+        about=about,
+        unit=unit,
+        threshold=float(threshold),
+        max_threshold=float(_MAX_THRESHOLD[unit]),
+        window_unit="hours" if hours else "days" if days else None,
+        window=hours or days,
+        max_window=168 if hours else 7 if days else None,
+        query=query.name if query else None,
+    )
+
+
+_KINDS: Final = (
+    _kind(
+        AlertKind.HIT_RATE_FELL,
+        "The hit rate of the last {window} h of the log is {value} below the hit rate of the "
+        f"{BASE_DAYS} days before",
+        "points",
+        10,
+        hours=24,
+    ),
+    _kind(AlertKind.LOG_LATE, "The newest entry of the log is {value} old", "minutes", 120),
+    _kind(
+        AlertKind.ERRORS,
+        "{value} of the log entries of the last {window} h failed",
+        "percent",
+        5,
+        hours=1,
+    ),
+    _kind(
+        AlertKind.STALE_RISK,
+        "{value} of the hits of the last days of the log (days: {window}) were older than a change of a "
+        "table that they read",
+        "percent",
+        1,
+        days=1,
+    ),
+    _kind(
+        AlertKind.LEAK,
+        "Statements whose result depends on the user and was served to several users, in the last days of "
+        "the log (days: {window}): {value}",
+        "statements",
+        1,
+        days=1,
+    ),
+    _kind(
+        AlertKind.SAVINGS_FELL,
+        "The warehouse time that hits saved in the last {window} h of the log is {value} below the time of "
+        f"the {BASE_DAYS} days before, per hour",
+        "percent",
+        30,
+        hours=168,
+    ),
+    _kind(AlertKind.BUILD_FAILED, "Summaries whose last build failed: {value}", "builds", 1),
+)
+#: In the order of the documentation.
+KINDS: Final[Mapping[str, AlertKindDocument]] = {kind.kind: kind for kind in _KINDS}
+#: The kinds of the whole service, whose numbers have another meaning.
+SERVICE_KINDS: Final[Mapping[str, AlertKindDocument]] = {
+    kind.kind: kind
+    for kind in (
+        _kind(AlertKind.LOG_LATE, "The last build of any tenant's day was {value} ago", "minutes", 60),
+        _kind(AlertKind.BUILD_FAILED, "Builds that fail again and again: {value}", "builds", 1),
+        _kind(AlertKind.QUEUE_AGE, "The build that waits longest waits for {value}", "minutes", 30),
+    )
+}
+
+
+def describe_number(
+    kind: AlertKindDocument, *, value: float, before: float | None, threshold: float, window: int | None
+) -> str:
+    """Return a sentence with the number and the threshold of an alert."""
+    said = describe_value(kind, value=value, before=before)
+    if before is None:
+        said = kind.about.replace("{value}", said).replace("{window}", str(window))
+    else:
+        said = f"The last {window} h of the log have {said}"
+    return f"{said} (threshold: {show_number(kind, threshold)})."
+
+
+def describe_value(kind: AlertKindDocument, *, value: float, before: float | None) -> str:
+    """Return the number of an alert in words. If it is a difference, say both of its parts.
+
+    ``before`` is the part of the days before: a hit rate in percent, or saved milliseconds per hour.
+    """
+    if before is None:
+        return show_number(kind, value)
+    if kind.unit == "points":
+        # Both are rounded, so their difference may lie outside of 0 to 100.
+        rates = (min(max(rate, 0), 100) for rate in (before - value, before))
+        recent, earlier = (formats.percent(rate / 100) for rate in rates)
+        said = f"a hit rate of {recent}, against {earlier}"
+    else:
+        recent, earlier = formats.durations(before * (1 - value / 100), before)
+        said = f"{recent} of warehouse time saved per hour, against {earlier}"
+    change = f"{show_number(kind, abs(value))} {'more' if value < 0 else 'less'}"
+    return f"{said} in the {BASE_DAYS} days before: {change}"
+
+
+def show_number(kind: AlertKindDocument, value: float | None) -> str:
+    """Return a number of this kind, or a threshold, with its unit: ``7.5%``."""
+    if value is None:
+        return formats.NONE
+    match kind.unit:
+        case "percent":
+            return formats.percent(value / 100)
+        case "minutes":
+            return formats.duration(60_000 * value)
+        case "points":
+            return f"{value:,g} points"
+        case unit:
+            return formats.count(round(value), unit.removesuffix("s"))

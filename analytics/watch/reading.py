@@ -1,0 +1,82 @@
+"""Read the log for a digest. Every fact has SQL over ``proxy_logs`` that returns its value."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from accounts.tenants.pricing import Pricing
+from analytics.numbers.store import new_engine
+from analytics.watch.facts import Fact, FactQuery
+from logs.sql.view import LogView
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from datetime import date
+
+    from duckdb import DuckDBPyConnection
+
+    from tenantadmin.lib.objectstore import ObjectStore
+
+
+#: The number of facts that one statement reads.
+_BATCH: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogDay:
+    """A day with entries: its build, and the keys of its Parquet files."""
+
+    day: date
+    build: str
+    files: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class DigestLog:
+    """A tenant's log of some days, all from one set of builds."""
+
+    connection: DuckDBPyConnection
+    days: Sequence[date]
+    warehouse: WarehouseTables = ANY_TABLES
+    pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
+
+    def rows(self, statement: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """Return the rows of a statement as dicts."""
+        cursor = self.connection.execute(statement, parameters)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def read_facts(self, queries: Sequence[FactQuery]) -> list[Fact]:
+        """Return the facts of these queries. The value of a fact comes from its SQL alone."""
+        facts: list[Fact] = []
+        for start in range(0, len(queries), _BATCH):
+            batch = queries[start : start + _BATCH]
+            columns = ", ".join(f"({query.sql})" for query in batch)
+            values = self.connection.execute(f"SELECT {columns}").fetchone() or ()
+            facts += [
+                Fact(id=query.id, value=value, unit=query.unit, sql=query.sql)
+                for query, value in zip(batch, values, strict=True)
+            ]
+        return facts
+
+
+@contextmanager
+def open_log(
+    store: ObjectStore,
+    days: Sequence[LogDay],
+    *,
+    warehouse: WarehouseTables = ANY_TABLES,
+    prices: Sequence[Mapping[str, Any]] = (),
+) -> Iterator[DigestLog]:
+    """Open the log of some days.
+
+    Raises:
+        StoreError: the store cannot be read.
+        duckdb.Error: the store fails during a query.
+    """
+    with new_engine(store) as engine:
+        LogView(engine.connection).make_tolerant([store.uri(key) for day in days for key in day.files])
+        yield DigestLog(engine.connection, [day.day for day in days], warehouse, Pricing.of(prices))

@@ -1,0 +1,418 @@
+"""The digest of a period, and its sections about rules and what they cause."""
+
+# Queries consist of constants, days, columns, quoted rule ids and hashes.
+# ruff: noqa: S608
+# Queries consist of constants, days and quoted rule ids.
+# Queries consist of constants, days and times.
+# Queries consist of constants, days and prices.
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from accounts.tenants.pricing import Pricing
+from analytics.reports.savings_sql import SAVINGS_SQL, fill_savings
+from analytics.reports.sql import leak_counts_sql, leak_findings_sql, stale_totals_sql
+from analytics.watch.facts import (
+    LEAKS,
+    Changes,
+    DigestKind,
+    DigestPeriod,
+    Fact,
+    FactQuery,
+    Name,
+    NameKind,
+    RulesWrite,
+    Section,
+    Unit,
+    percent_sql,
+)
+from analytics.watch.traffic_sections import (
+    errors_section,
+    fell_section,
+    moved_section,
+    quiet_section,
+    read_totals,
+    statements_section,
+    totals_section,
+)
+from logs.definitions import CACHED, SHARED, STORED_MISS, hash_sql
+from logs.layout import HOUR_MS
+from logs.quoting import quote_value
+from rules.conditions import CONDITION_KEYS
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.structs import JsonStruct
+from tenantadmin.lib.core.timestamps import days_before
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from analytics.watch.reading import DigestLog
+
+
+#: The section names at most this many.
+_MOST_NAMED: Final = 5
+#: A digest that found more leaking statements, or larger ones, keeps none of them. Their leaks stay open.
+_MOST_KEPT: Final = 20
+_MOST_BYTES: Final = 64 * 1024
+#: The condition keys that say what is asked, and not who asks.
+_COLUMNS: Final = tuple(
+    key.name
+    for key in CONDITION_KEYS.values()
+    if not key.caller_supplied and key.name not in {"userName", "clientIp"}
+)
+_REASONS: Final = {
+    "certain": "depends on the user",
+    "likely": "may depend on the user",
+}
+
+
+def find_leaking(log: DigestLog, period: DigestPeriod) -> list[dict[str, Any]]:
+    """Return the statements that leaked, each with the values that all of its requests had, by condition key.
+
+    The list is empty if they are too many or too large.
+    """
+    findings = leak_findings_sql(first=period.first, last=period.last, warehouse=log.warehouse)
+    columns = ", ".join(f'list(DISTINCT "{name}")' for name in _COLUMNS)
+    rows = log.connection.execute(
+        f"SELECT {columns} FROM proxy_logs JOIN (SELECT DISTINCT statement FROM ({findings}))"
+        " ON standardizedSql IS NOT DISTINCT FROM statement"
+        f" WHERE {period.sql} AND {SHARED}"
+        f" GROUP BY standardizedSql ORDER BY standardizedSql LIMIT {_MOST_KEPT + 1}"
+    ).fetchall()
+    leaking = [
+        {name: values[0] for name, values in zip(_COLUMNS, row, strict=True) if len(values) == 1}
+        for row in rows
+    ]
+    # The verdict of each tenant reads them.
+    return leaking if len(rows) <= _MOST_KEPT and len(dump_json(leaking)) <= _MOST_BYTES else []
+
+
+def leaks_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the worst leaks: certain leaks first, then the most often served."""
+    findings = leak_findings_sql(first=period.first, last=period.last, warehouse=log.warehouse)
+    rows = log.rows(
+        f"SELECT grade, ruleId, statement, {hash_sql('statement')} AS hash FROM ({findings}) "
+        f"ORDER BY grade, served DESC, ruleId, hash LIMIT {_MOST_NAMED}"
+    )
+    if not rows:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    for number, row in enumerate(rows, start=1):
+        prefix = f"leak-{number}"
+        sql = leak_counts_sql(
+            first=period.first, last=period.last, rule_id=row["ruleId"], statement_hash=row["hash"]
+        )
+        own = f"FROM ({sql})"
+        facts += log.read_facts(
+            [
+                FactQuery(f"{prefix}-keys", Unit.COUNT, f"SELECT keys {own}"),
+                FactQuery(f"{prefix}-served", Unit.COUNT, f"SELECT served {own}"),
+                FactQuery(f"{prefix}-users", Unit.COUNT, f"SELECT users {own}"),
+            ]
+        )
+        names.append(
+            Name(id=f"{prefix}-statement", kind=NameKind.STATEMENT, value=row["statement"], href=None)
+        )
+        rule = "without a rule"
+        if row["ruleId"] is not None:
+            names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
+            rule = f"by {{{prefix}-rule}}"
+        reason = _REASONS[row["grade"]]
+        counts = f"results: {{{prefix}-keys}}, users: {{{prefix}-users}}, times served: {{{prefix}-served}}"
+        sentences.append(
+            f"Several users shared results of a statement that {reason}, {rule}; {counts}. "
+            f"{{{prefix}-statement}}"
+        )
+    return Section(LEAKS, "Leaks", sentences, facts, names)
+
+
+_MOST: Final = 5
+
+
+def stale_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the rules with the most hits at risk. The report of stale hits lists the tables."""
+    totals = stale_totals_sql(first=period.first, last=period.last, warehouse=log.warehouse)
+    rows = log.rows(
+        f"SELECT ruleId FROM ({totals}) WHERE ruleId IS NOT NULL AND 100 * atRisk > hits "
+        f"ORDER BY atRisk DESC, ruleId LIMIT {_MOST}"
+    )
+    if not rows:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    for number, row in enumerate(rows, start=1):
+        prefix = f"stale-{number}"
+        own = f"FROM ({totals}) WHERE ruleId = {quote_value(row['ruleId'])}"
+        facts += log.read_facts(
+            [
+                FactQuery(f"{prefix}-risk", Unit.COUNT, f"SELECT atRisk {own}"),
+                FactQuery(f"{prefix}-hits", Unit.COUNT, f"SELECT hits {own}"),
+            ]
+        )
+        names.append(Name(id=f"{prefix}-rule", kind=NameKind.RULE, value=row["ruleId"], href=None))
+        counts = f"{{{prefix}-risk}} of {{{prefix}-hits}}"
+        sentences.append(
+            f"Hits of {{{prefix}-rule}} that were older than a change of a table that they read: {counts}."
+        )
+    sentences += [
+        "Hits without an age in the log are not counted.",
+        "A write that does not pass the Gateway is not in the log, so the true risk may be higher.",
+    ]
+    return Section("stale", "Stale risk", sentences, facts, names)
+
+
+#: The number of days in which to search for the time when a result was stored.
+_STORES_DAYS: Final = 7
+
+
+def publishes_section(log: DigestLog, period: DigestPeriod, changes: Changes) -> Section | None:
+    """Return the newest publications in the period, in order of time."""
+    writes = [write for write in changes.writes if period.first <= write.day <= period.last]
+    if not writes:
+        return None
+    sentences: list[str] = []
+    facts: list[Fact] = []
+    names: list[Name] = []
+    shown = writes[-_MOST:]
+    for number, write in enumerate(shown, start=1):
+        prefix = f"publish-{number}"
+        following = shown[number] if number < len(shown) else None
+        repeated = _repeated_sql(write, following, last=period.last)
+        read = log.read_facts(
+            [
+                FactQuery(f"{prefix}-misses", Unit.COUNT, f"SELECT count(*) FROM ({repeated})"),
+                FactQuery(
+                    f"{prefix}-time",
+                    Unit.SECONDS,
+                    f"SELECT round(coalesce(sum(ms), 0) / 1000.0, 1) FROM ({repeated})",
+                ),
+            ]
+        )
+        facts += read
+        told, changed = write.describe(prefix)
+        names += [write.as_name(f"{prefix}-write"), *changed]
+        effect = f"{told}, and emptied the cache" if told else "it emptied the cache"
+        again = (
+            f"That cost {{{prefix}-time}} of warehouse time, because results that were still valid had to be "
+            f"made again; results: {{{prefix}-misses}}."
+            if read[0].value
+            else "That cost nothing: no result that was still valid had to be made again."
+        )
+        sentences.append(f"Rules were published with {{{prefix}-write}}: {effect}. {again}")
+    if len(writes) > len(shown):
+        sentences.append("Rules were published more often.")
+    return Section("publishes", "Published rules", sentences, facts, names)
+
+
+def _repeated_sql(write: RulesWrite, following: RulesWrite | None, *, last: date) -> str:
+    """Return the SQL for the first misses after a write whose results were valid in the cache before it."""
+    written_on = write.day
+    until = f" AND timestamp < {following.at}" if following else ""
+    return (
+        "SELECT again.ms FROM ("
+        "SELECT matchedRule, queryHash, min(timestamp) AS at, "
+        "arg_min_null(warehouseExecutionTimeMs, timestamp) AS ms FROM proxy_logs "
+        f"WHERE day BETWEEN '{written_on}' AND '{last}' AND {STORED_MISS} "
+        f"AND timestamp >= {write.at}{until} GROUP BY matchedRule, queryHash) AS again "
+        "JOIN (SELECT matchedRule, queryHash, max(cacheExpiresAt) AS expiresAt FROM proxy_logs "
+        f"WHERE day BETWEEN '{days_before(written_on, _STORES_DAYS)}' AND '{written_on}' "
+        f"AND {CACHED} AND timestamp < {write.at} "
+        "GROUP BY matchedRule, queryHash) AS stored USING (matchedRule, queryHash) "
+        "WHERE again.at < stored.expiresAt"
+    )
+
+
+_HOURS: Final = f"round(sum(awakeMs) / {HOUR_MS}.0, 1)"
+_WITHOUT: Final = "sum(awakeMs) FILTER (scope = 'without')"
+_SPARED: Final = "sum(if(scope = 'without', awakeMs, -awakeMs))"
+
+
+def savings_section(log: DigestLog, period: DigestPeriod) -> Section | None:
+    """Return the money, and the hours awake if they differ; None without both, or if no day bills them."""
+    pricing = log.pricing
+    if pricing.on(period.last).billing != "suspending":
+        return None
+    savings = fill_savings(
+        SAVINGS_SQL,
+        first=period.first,
+        before=days_before(period.first, 1),
+        last=period.last,
+        pricing=pricing,
+    )
+
+    def read(name: str, unit: Unit, value: str, *scopes: str) -> FactQuery:
+        chosen = ", ".join(f"'{scope}'" for scope in scopes)
+        return FactQuery(
+            name, unit, f"SELECT {value} FROM ({savings}) WHERE scope IN ({chosen}) AND day IS NOT NULL"
+        )
+
+    both = ("withCache", "without")
+    hours = log.read_facts(
+        [
+            read("awake", Unit.HOURS, _HOURS, "withCache"),
+            read("awake-spared", Unit.MILLISECONDS, _SPARED, *both),
+        ]
+    )
+    spared = hours[1].value
+    if spared is None:
+        return None
+    facts: list[Fact] = []
+    names: list[Name] = []
+    sentences: list[str] = []
+    minus, word = ("-", "more") if spared < 0 else ("", "less")
+    signed = f"{minus}({_SPARED})"
+    if pricing.on(period.last).per_hour is not None:
+        facts = log.read_facts(
+            [
+                read("saved-money", Unit.MONEY, f"{minus}({_money_sql(pricing)})", *both),
+                # Shares below 0.1% are usual here. With one decimal, all of them would be 0.1%.
+                read("saved-share", Unit.PERCENT, percent_sql(signed, _WITHOUT, digits=3), *both),
+            ]
+        )
+        names.append(Name(id="currency", kind=NameKind.CURRENCY, value=pricing.currency or "", href=None))
+        amount = "{saved-money} {currency}, {saved-share} of the bill without the cache"
+        sentences.append(f"The cache cost {amount}." if minus else f"Saved on the bill: {amount}.")
+    if spared:
+        if minus:
+            hours[1:] = log.read_facts([read("awake-spared", Unit.MILLISECONDS, signed, *both)])
+        # Two rounded times would contradict the money where they differ by little.
+        facts += hours
+        sentences.append(
+            f"The warehouse was awake for {{awake}}, {{awake-spared}} {word} than without the cache."
+        )
+    return Section("savings", "Saved on the bill", sentences, facts, names) if sentences else None
+
+
+def _money_sql(pricing: Pricing) -> str:
+    """Return SQL for the money of the difference, rounded like `Pricing.money`: half up, at the end."""
+    amount = "sum(if(scope = 'without', 1, -1) * (CASE{} ELSE 0 END)::HUGEINT)".format(
+        "".join(
+            f" WHEN day >= '{terms.first}' THEN {_BILLED[terms.billing]}::HUGEINT * {terms.per_hour or 0}"
+            for terms in reversed(pricing.terms)
+        )
+    )
+    units, divisor = 10**pricing.digits, Pricing.DIVISOR
+    return f"sign({amount}) * ((2 * abs({amount}) * {units} + {divisor}) // {2 * divisor}) / {units}"
+
+
+#: A day that is always billed whole costs the same with and without the cache.
+_BILLED: Final = {"suspending": "awakeMs", "busy": "busyMs", "always-on": "0"}
+
+
+_MOST_RECOMMENDATIONS: Final = 3
+
+
+def recommendations_section(changes: Changes) -> Section | None:
+    """Return the first open recommendations at the time when the digest is made."""
+    names = [
+        Name(
+            id=f"recommendation-{number}",
+            kind=NameKind.RECOMMENDATION,
+            value=recommendation.title,
+            href=recommendation.href,
+        )
+        for number, recommendation in enumerate(changes.recommendations[:_MOST_RECOMMENDATIONS], start=1)
+    ]
+    if not names:
+        return None
+    sentences = [f"It would help: {{{name.id}}}." for name in names]
+    if len(changes.recommendations) > len(names):
+        sentences.append("There are more open recommendations.")
+    return Section("recommendations", "Open recommendations", sentences, names=names)
+
+
+#: Raise it when the same log gives another digest. Then all stored digests are made again.
+DIGEST_VERSION: Final = 13
+
+
+class SectionText(JsonStruct):
+    id: str
+    heading: str
+    text: Annotated[str, Meta(description="Sentences, one per line, with `{id}` for each fact and name.")]
+
+
+class DigestHead(JsonStruct):
+    """A digest without its facts and texts."""
+
+    kind: DigestKind
+    period: Annotated[str, Meta(description="`2026-03-01`, or `2026-W09`.")]
+    from_: dt.date
+    to: dt.date
+    quiet: Annotated[bool, Meta(description="Nothing was unusual: one section of one sentence.")]
+    names: list[Name]
+
+
+class StoredDigest(DigestHead):
+    """A digest as it is stored. The texts of its sections are templates."""
+
+    facts: list[Fact]
+    sections: list[SectionText]
+    #: See `find_leaking`.
+    leaking: list[dict[str, Any]] = []  # noqa: RUF012 - msgspec copies it
+
+
+def make_document(log: DigestLog, period: DigestPeriod, changes: Changes) -> StoredDigest:
+    """Return the digest of a period that has entries.
+
+    A quiet period has one section with one sentence.
+    """
+    totals = read_totals(log, period)
+    # What was unusual comes first, the most harmful of it before the rest.
+    candidates = (
+        fell_section(log, period, changes, totals),
+        errors_section(log, period, changes),
+        leaks_section(log, period),
+        stale_section(log, period),
+        moved_section(log, period, changes),
+        statements_section(log, period),
+        publishes_section(log, period, changes),
+    )
+    sections: list[Section] = [section for section in candidates if section is not None]
+    quiet = None if sections else quiet_section(period, totals)
+    sections = [quiet] if quiet else [*sections, totals_section(period, totals)]
+    if not quiet and (saved := savings_section(log, period)):
+        sections.append(saved)
+    # A recommendation may stay open for weeks, so it does not make a period remarkable.
+    if not quiet and (recommended := recommendations_section(changes)):
+        sections.append(recommended)
+    return StoredDigest(
+        kind=period.kind,
+        period=period.name,
+        from_=period.first,
+        to=period.last,
+        quiet=quiet is not None,
+        # Two sections may tell the same fact.
+        facts=list({fact.id: fact for section in sections for fact in section.facts}.values()),
+        names=_label_rules(log, period, [name for section in sections for name in section.names]),
+        sections=[
+            SectionText(id=section.id, heading=section.heading, text=section.text) for section in sections
+        ],
+        leaking=find_leaking(log, period) if any(section.id == LEAKS for section in sections) else [],
+    )
+
+
+def _label_rules(log: DigestLog, period: DigestPeriod, names: list[Name]) -> list[Name]:
+    """Return the names, each of a rule with what the log of the period calls the rule, or else its write."""
+    ids = {name.value for name in names if name.kind is NameKind.RULE}
+    if not ids:
+        return names
+    listed = ", ".join(map(quote_value, sorted(ids)))
+    rows = log.rows(
+        "SELECT matchedRule AS id, arg_max(matchedRuleName, timestamp) AS label FROM proxy_logs"
+        f" WHERE {period.sql} AND matchedRule IN ({listed}) GROUP BY matchedRule"
+    )
+    labels = {row["id"]: row["label"] for row in rows}
+    return [
+        msgspec.structs.replace(
+            name, label=labels.get(name.value) or name.label if name.kind is NameKind.RULE else None
+        )
+        for name in names
+    ]

@@ -1,0 +1,1 @@
+"""Texts, mails and messages about what `analytics.watch` found."""

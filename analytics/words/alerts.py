@@ -1,0 +1,143 @@
+"""The messages of alerts, as a mail, a webhook and for Slack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.db.models import Q
+from standardwebhooks.webhooks import Webhook
+
+from accounts.mailing import compose, parcel_of
+from accounts.models import User
+from analytics.models import AlertDelivery
+from analytics.watch.alerts import signing_secrets
+from analytics.watch.preferences import readable_tenants
+from tenantadmin.lib.core import outgoing
+from tenantadmin.lib.core.mail_text import named, unlinked
+from tenantadmin.lib.core.outgoing import NotSent
+from tenantadmin.lib.core.rendering import dump_json
+from tenantadmin.lib.core.timestamps import format_timestamp, now
+from tenantadmin.lib.jobs.outbox import MAIL, WEB, Kind, Parcel, Skipped
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from uuid import UUID
+
+
+_HEADINGS: Final = {"started": "Alert", "ended": "Over", "test": "Test of the alert"}
+
+
+def heading(delivery: AlertDelivery) -> str:
+    """Return one line: the subject of the mail."""
+    content = delivery.content
+    where = content["tenantName"] or settings.PUBLIC_BASE_URL
+    return f"{_HEADINGS[delivery.occasion]} “{content['name']}”, {where}"
+
+
+def webhook_payload(delivery: AlertDelivery, *, at: datetime) -> dict[str, Any]:
+    """Return the JSON of a webhook, in the shape of the Standard Webhooks."""
+    return {
+        "type": f"alert.{delivery.occasion}",
+        "timestamp": format_timestamp(at),
+        "data": delivery.content,
+    }
+
+
+def slack_payload(delivery: AlertDelivery) -> dict[str, Any]:
+    """Return the JSON of an incoming webhook of Slack."""
+    content = delivery.content
+    text = f"*{_escape(heading(delivery))}*\n{_escape(content['text'])}\n<{content['href']}|Open>"
+    return {"text": text}
+
+
+def _escape(text: str) -> str:
+    """Escape what Slack reads as markup, such as the mention of a channel."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _pack(message: AlertDelivery) -> Parcel:
+    """Return a message to send.
+
+    Raises:
+        Skipped: the receiver may not have it, or the tenant is deleted.
+    """
+    tenant = message.alert.tenant
+    if tenant is not None and tenant.deleted_at is not None:
+        raise Skipped("The tenant is deleted.")
+    channel = message.channel
+    if channel["type"] == "email":
+        if tenant is not None:
+            _require_reader(channel["to"], tenant.pk)
+        return _pack_mail(message)
+    if channel["type"] == "webhook":
+        body, signed_at = dump_json(webhook_payload(message, at=message.created_at)), now()
+    else:
+        body, signed_at = dump_json(slack_payload(message)), None
+    host = urlsplit(channel["url"]).netloc
+    # Another tenant's receiver at the same host may be well.
+    receiver = f"{message.alert.tenant_id} {host}"
+    return Parcel(receiver=receiver, send=lambda _: _post(message, body, signed_at=signed_at))
+
+
+def _require_reader(email: str, tenant_id: UUID) -> None:
+    """Refuse a receiver who has never signed in, or may not read the tenant's summaries any more."""
+    user = User.objects.filter(email=email, is_active=True).first()
+    if user is None or not readable_tenants(user).filter(pk=tenant_id).exists():
+        raise Skipped("The receiver is not a member who may read this tenant's summaries.")
+    if user.last_login is None:
+        raise Skipped("The receiver has not signed in yet.")
+
+
+def _pack_mail(message: AlertDelivery) -> Parcel:
+    subject, tenant = unlinked(heading(message)), message.content["tenantName"]
+    context = {
+        **message.content,
+        "tenantName": tenant and named(tenant),
+        "heading": subject,
+        "service": settings.PUBLIC_BASE_URL,
+    }
+    mail = compose(to=message.channel["to"], subject=subject, template="alert", context=context)
+    return parcel_of(mail, identity=f"alert-{message.pk}")
+
+
+def _post(message: AlertDelivery, body: bytes, *, signed_at: datetime | None = None) -> None:
+    """Send JSON, signed by the scheme of the Standard Webhooks if ``signed_at`` is a time.
+
+    Raises:
+        NotSent: the receiver did not answer with 2xx.
+    """
+    headers = {"Content-Type": "application/json", "User-Agent": "tenantadmin"}
+    if signed_at is not None:
+        identity, secrets = str(message.pk), signing_secrets(message.alert)
+        headers |= {
+            "webhook-id": identity,
+            "webhook-timestamp": str(int(signed_at.timestamp())),
+            "webhook-signature": " ".join(
+                Webhook(secret).sign(identity, signed_at, body.decode()) for secret in secrets
+            ),
+        }
+    answer = outgoing.post(
+        message.channel["url"],
+        body=body,
+        headers=headers,
+        seconds=WEB.seconds,
+        exceptions=outgoing.parse_exceptions(tuple(settings.WEBHOOK_EXCEPTIONS)),
+    )
+    if 300 <= answer.status < 400:
+        reason = f"The receiver redirects (status {answer.status}). Give the address that it redirects to."
+    elif not 200 <= answer.status < 300:
+        reason = f"The receiver answered with status {answer.status}."
+    else:
+        return
+    raise NotSent(reason, has_answered=True, retry_after=answer.retry_after)
+
+
+_MAILED: Final = Q(channel__type="email")
+ALERT_MAILS: Final = Kind(
+    name="alert mail", model=AlertDelivery, lane=MAIL, pack=_pack, tenant="alert__tenant_id", waiting=_MAILED
+)
+ALERT_WEBHOOKS: Final = Kind(
+    name="alert", model=AlertDelivery, lane=WEB, pack=_pack, tenant="alert__tenant_id", waiting=~_MAILED
+)
