@@ -19,7 +19,7 @@ from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.serializers.fields import EmailField
-from accounts.serializers.pats import Rotation
+from accounts.serializers.users import Rotation
 from accounts.viewsets import AppViewSet, require_tenant_scope
 from analytics.watch.alert_kinds import KINDS, TENANT_KINDS, AlertKindDocument
 from analytics.watch.alerts import (

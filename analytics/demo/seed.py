@@ -48,7 +48,6 @@ from rules.drafts import create_draft, list_drafts
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.timestamps import from_epoch_ms, now
 from tenantadmin.lib.objectstore import ObjectNotFound, ObjectStore
-
 from tosapp.publishing import active_terms, publish
 
 if TYPE_CHECKING:

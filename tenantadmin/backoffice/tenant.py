@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 
-
 #: At most so many acts, and of each other list.
 _MOST: Final = 10
 #: The records of one request are one act.

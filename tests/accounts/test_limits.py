@@ -19,7 +19,7 @@ from accounts.events import record_event, record_failed_sign_in
 from accounts.limits import ROW_BYTES, Quota, claim_try, count_use, storage, use_quota
 from accounts.models import Event
 from accounts.models.events import EventKind
-from analytics.digest.preferences import set_preference
+from analytics.watch.preferences import set_preference
 from rules.drafts import create_draft, delete_draft
 from tenantadmin.lib.core.errors import InternalError, RateLimited
 from tenantadmin.lib.core.request_context import set_address
