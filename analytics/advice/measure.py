@@ -1,44 +1,94 @@
-"""Replay the ruleset with a proposal, and compare it with the current ruleset."""
+"""Predict what a recommendation would do by a replay, and measure what an accepted one did."""
+
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from analytics.advice.requests import STATEMENT_COLUMNS
-from analytics.replay.billed import (
-    KEPT,
+from analytics.advice.estimate import STATEMENT_COLUMNS
+from analytics.replay.compare import (
+    Player,
+    calibrate,
+    compare_rulesets,
+    describe_input,
+    find_caveats,
+    render_counts,
+    replay,
+    round_half_up,
+)
+from analytics.replay.count import KEPT, bill_executions, compare_bills
+from analytics.replay.figures import gain_of
+from analytics.replay.load import NUMBER_OF, Ruleset, load_requests
+from analytics.replay.result import (
     BilledRange,
+    Bounds,
+    EvidenceQuery,
     MoneyRange,
     ReplayBilled,
-    bill_executions,
-    compare_bills,
+    ReplayCounts,
+    ReplayResult,
 )
-from analytics.replay.calibration import calibrate
-from analytics.replay.caveats import find_caveats
-from analytics.replay.changes import gain_of
-from analytics.replay.comparing import compare_rulesets, render_counts
-from analytics.replay.evidence import EvidenceQuery
-from analytics.replay.job import Ruleset
-from analytics.replay.player import Player
-from analytics.replay.result import ReplayCounts, ReplayResult, describe_input
-from analytics.replay.shapes import find_columns
-from analytics.replay.window import load_requests
+from analytics.replay.rules import find_columns
+from logs.definitions import EXECUTED, HIT, MEASURED_MISS
+from logs.layout import HOUR_MS
+from logs.quoting import quote_texts
 from logs.sql.view import LogView
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
     from accounts.tenants.pricing import Pricing
-    from analytics.advice.awake import Move
-    from analytics.replay.job import Job
-    from analytics.replay.outcome import Outcome
+    from analytics.replay.load import DayFile, Job
+    from analytics.replay.play import Outcome
     from rules.language import Rule
+
+_MINUTE_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The executions of some statements (by number) that the rule with this index decides.
+
+    Without an index they are all executions of the statements, however they are decided.
+    """
+
+    statements: frozenset[int]
+    rule: int | None = None
+
+    @property
+    def numbers(self) -> str:
+        """SQL for the numbers of these executions in the table of the current outcome."""
+        rule = (
+            ""
+            if self.rule is None
+            else f" AND rule = {self.rule} AND NOT is_change AND (is_cached OR rule < 0)"
+        )
+        return (
+            "SELECT n FROM current JOIN statement_shape USING (statement, shape)"
+            f" WHERE list_contains({sorted(self.statements)}::BIGINT[], number){rule}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Run the executions of a group in this minute of their hour."""
+
+    group: Group
+    minute: int
+
+    def apply(self, table: str) -> str:
+        """Return SQL for the executions of a table, with the moved ones at their other time."""
+        moved = f"starts - starts % {HOUR_MS} + {self.minute * _MINUTE_MS} + starts % {_MINUTE_MS}"
+        return f"SELECT * REPLACE (if(n IN ({self.group.numbers}), {moved}, starts) AS starts) FROM {table}"
 
 
 class SignedBounds(JsonStruct):
@@ -159,7 +209,7 @@ class Measurer:
             caveats=self._find_caveats(is_gateway_unknown=is_gateway_unknown),
         )
         bounds = gain_of(msgspec.to_builtins(result))
-        return _compare(result.total, result.against.total, result.billed, bounds), result
+        return _predict(result.total, result.against.total, result.billed, bounds), result
 
     def predict_moved(self, move: Move) -> Prediction:
         """Return what the current rules bill if some of their executions ran in another minute."""
@@ -175,7 +225,7 @@ class Measurer:
         now = list(bill_executions(self._connection, f"FROM {KEPT}", job).values())
         then = list(bill_executions(self._connection, executions, job, pricing=pricing).values())
         billed = compare_bills(then, now, job.pricing)
-        return _compare(self._total, self._total, billed, _NOTHING)
+        return _predict(self._total, self._total, billed, _NOTHING)
 
     def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
         grade = self.calibration.grade
@@ -200,7 +250,7 @@ class Measurer:
         return EvidenceRows(**msgspec.structs.asdict(query), rows=rows)
 
 
-def _compare(
+def _predict(
     total: ReplayCounts,
     against: ReplayCounts,
     billed: ReplayBilled,
@@ -217,3 +267,177 @@ def _compare(
         money=billed.gain.money,
     )
     return Prediction(total=total, against=against, gain=gain)
+
+
+_LOGGED: Final = f"""
+    SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND {HIT.of("logged")}
+"""
+
+_LOGGED_EXECUTIONS: Final = f"""
+    SELECT 'logged' AS scope, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts,
+        took_ms AS took
+    FROM request WHERE took_ms IS NOT NULL AND {EXECUTED.of("logged")}
+    UNION ALL SELECT 'logged', host, day, starts, took FROM outside_execution
+"""
+
+_BEFORE: Final = f"""
+    WITH log AS (
+        SELECT * FROM read_parquet({{files}}) WHERE timestamp IS NOT NULL AND standardizedSql IS NOT NULL
+    ), mean AS (
+        SELECT standardizedSql, floor(avg(warehouseExecutionTimeMs))::BIGINT AS mean_ms FROM log
+        WHERE {MEASURED_MISS}
+        GROUP BY standardizedSql
+    )
+    SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM log LEFT JOIN mean USING (standardizedSql)
+    WHERE {HIT}
+"""
+
+
+class EffectMeasure(JsonStruct):
+    """One measure over the period.
+
+    ``withoutIt`` replays the rules before the recommendation, and ``measured`` is ``logged`` less that.
+    ``error`` is how far the replay of the rules with it is from the log. ``predicted`` is the prediction for
+    as many days. ``beforeAfter`` compares with the days before, and is not adjusted for traffic.
+    """
+
+    logged: Count
+    without_it: Bounds
+    measured: int
+    error: int
+    predicted: int
+    before_after: int | None
+    inconclusive: Annotated[bool, Meta(description="The error is larger than what was measured.")]
+
+
+class EffectMeasures(JsonStruct):
+    """What an accepted recommendation did. ``hits`` and the rest are absent before 3 whole days."""
+
+    hits: EffectMeasure | None = None
+    saved_ms: EffectMeasure | None = None
+    billed_ms: Annotated[
+        EffectMeasure | None,
+        Meta(description="Less than 0 if the warehouse bills less. `beforeAfter` is null."),
+    ] = None
+    caveats: list[str] | None = None
+
+
+def measure_effect(
+    connection: DuckDBPyConnection,
+    job: Job,
+    *,
+    predicted: PredictedGain,
+    predicted_days: int,
+    before: Sequence[DayFile],
+    report: Callable[[float], None] = lambda _: None,
+) -> EffectMeasures:
+    """Return the measures of docs/advice.md.
+
+    Args:
+        connection: a DuckDB of the caller alone; temporary tables are left in it.
+        job: the days after the change, with the rules before it as ``subject`` and after it as ``current``.
+        predicted: the gain that was predicted for ``predicted_days`` days.
+        before: the files of as many days before the change; empty if the log has fewer.
+        report: called with the progress. It may raise an exception to end the measurement.
+    """
+    result = replay(connection, job, report=report)
+    against = result.against.total
+    files = quote_texts(file.file for file in before)
+    earlier = _read_logged(connection, _BEFORE.format(files=files)) if before else None
+    logged = _read_logged(connection, _LOGGED)
+    billed = bill_executions(connection, _LOGGED_EXECUTIONS, job).get("logged")
+    days = (job.last_day - job.first_day).days + 1
+
+    def predict(gain: SignedBounds | BilledRange) -> int:
+        return round_half_up(_middle(gain) * days, predicted_days)
+
+    return EffectMeasures(
+        hits=_measure(
+            logged.hits,
+            without=result.total.hits,
+            replayed=against.hits,
+            predicted=predict(predicted.hits),
+            before=None if earlier is None else earlier.hits,
+        ),
+        saved_ms=_measure(
+            logged.saved_ms,
+            without=result.total.saved_ms,
+            replayed=against.saved_ms,
+            predicted=predict(predicted.saved_ms),
+            before=None if earlier is None else earlier.saved_ms,
+        ),
+        billed_ms=None
+        if predicted.billed_ms is None
+        else _measure(
+            0 if billed is None else billed.ms,
+            without=_bounds(result.billed.total.billed_ms),
+            replayed=_bounds(result.billed.against.billed_ms),
+            predicted=predict(predicted.billed_ms),
+            before=None,
+        ),
+        caveats=result.caveats,
+    )
+
+
+def measure_suspend(
+    connection: DuckDBPyConnection, job: Job, *, former: int, predicted: PredictedGain, predicted_days: int
+) -> EffectMeasures:
+    """Return what the executions in the log bill, less what they would bill under the former time.
+
+    Args:
+        former: the seconds after which the warehouse suspended before.
+    """
+    load_requests(connection, job.files, first_day=job.first_day, columns=set(), changes=())
+    logged, without = (
+        bill_executions(connection, _LOGGED_EXECUTIONS, job, pricing=pricing).get("logged")
+        for pricing in (job.pricing, job.pricing.suspending_after(former))
+    )
+    logged_ms, without_ms = (0 if bill is None else bill.ms for bill in (logged, without))
+    days = (job.last_day - job.first_day).days + 1
+    gain = 0 if predicted.billed_ms is None else _middle(predicted.billed_ms)
+    return EffectMeasures(
+        billed_ms=_measure(
+            logged_ms,
+            without=Bounds(low=without_ms, likely=None, high=without_ms),
+            replayed=Bounds(low=logged_ms, likely=None, high=logged_ms),
+            predicted=round_half_up(gain * days, predicted_days),
+            before=None,
+        ),
+        caveats=[],
+    )
+
+
+def _measure(
+    logged: int, *, without: Bounds, replayed: Bounds, predicted: int, before: int | None
+) -> EffectMeasure:
+    measured, error = logged - _middle(without), _middle(replayed) - logged
+    return EffectMeasure(
+        logged=logged,
+        without_it=without,
+        measured=measured,
+        error=error,
+        predicted=predicted,
+        before_after=None if before is None else logged - before,
+        inconclusive=abs(error) > abs(measured),
+    )
+
+
+def _bounds(billed: BilledRange) -> Bounds:
+    return Bounds(low=billed.low, likely=None, high=billed.high)
+
+
+def _middle(bounds: Bounds | SignedBounds | BilledRange) -> int:
+    """Return the likely value, or the middle of the bounds if there is none."""
+    likely = getattr(bounds, "likely", None)
+    return (bounds.low + bounds.high) // 2 if likely is None else likely
+
+
+class _Logged(NamedTuple):
+    """The hits of a log, and the time that they saved."""
+
+    hits: int
+    saved_ms: int
+
+
+def _read_logged(connection: DuckDBPyConnection, sql: str) -> _Logged:
+    return _Logged(*connection.execute(sql).fetchall()[0])

@@ -1,39 +1,162 @@
-"""Find what to recommend.
+"""Find what to recommend, and explain why requests got no recommendation.
 
 The log is loaded once. The current rules are replayed, and then the rules with each proposal that is kept.
 """
 
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
+
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from analytics.advice.edits import apply_edits
-from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, sleep, swr, ttl
-from analytics.advice.kinds.cache import Considered
+from analytics.advice.estimate import NO_RULE, load_statements
+from analytics.advice.kinds import sleep
+from analytics.advice.kinds.cache import Considered, is_candidate, propose_cache
+from analytics.advice.kinds.lifetime import propose_swr, propose_ttl
+from analytics.advice.kinds.prune import propose_bypass, propose_order
+from analytics.advice.kinds.repair import propose_cures, propose_repairs
 from analytics.advice.measure import Measurer, Prediction
-from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal
-from analytics.advice.refusals import NotProposed, find_refusals
-from analytics.advice.requests import load_statements
-from analytics.replay.calibration import Calibration
-from analytics.replay.result import LearnedGateway, ReplayResult, ReplayRows
+from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal, apply_edits
+from analytics.advice.words import REASONS
+from analytics.replay.result import Calibration, LearnedGateway, ReplayResult, ReplayRows
+from logs.definitions import BYPASSED
 from logs.layout import day_start_ms
+from rules.language import Action
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from duckdb import DuckDBPyConnection
 
-    from analytics.replay.job import Job
+    from analytics.advice.estimate import Statement
+    from analytics.advice.kinds.cache import Option
+    from analytics.replay.load import Job
     from rules.tables.warehouse import WarehouseTables
+
+_MAX_EXAMPLES: Final = 3
+
+_MAX_WORDS: Final = 10
+
+
+class NotProposed(JsonStruct):
+    """Requests that go to the warehouse, and for which nothing is proposed."""
+
+    code: str
+    why: str
+    statements: Count
+    requests: Count
+    warehouse_ms: Count
+    examples: Annotated[list[str], Meta(description="The dearest statements.")]
+    words: Annotated[
+        tuple[str, ...],
+        Meta(description="The words on which their results depend, such as `CURRENT_USER`, at most 10."),
+    ] = ()
+
+
+@dataclass
+class Refusal:
+    """Requests without a proposal, for one reason. ``warehouse_ms`` is their warehouse time."""
+
+    code: str
+    requests: int = 0
+    warehouse_ms: int = 0
+    by_statement: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    words: set[str] = field(default_factory=set)
+
+    def add(self, statement: str, *, requests: int, ms: int, word: str | None = None) -> None:
+        self.requests += requests
+        self.warehouse_ms += ms
+        self.by_statement[statement] += ms
+        if word is not None:
+            self.words.add(word)
+
+    def describe(self) -> NotProposed:
+        dearest = sorted(self.by_statement.items(), key=lambda found: (-found[1], found[0]))
+        return NotProposed(
+            code=self.code,
+            why=REASONS[self.code],
+            statements=len(self.by_statement),
+            requests=self.requests,
+            warehouse_ms=self.warehouse_ms,
+            examples=[text for text, _ in dearest[:_MAX_EXAMPLES]],
+            words=tuple(sorted(self.words)[:_MAX_WORDS]),
+        )
+
+
+def find_refusals(
+    current: Current, options: Iterable[Option], *, proposed: frozenset[int]
+) -> list[NotProposed]:
+    """Return, by reason, the requests that go to the warehouse and got no proposal.
+
+    Args:
+        proposed: the numbers of the statements that a proposal covers.
+    """
+    refusals = {code: Refusal(code) for code in REASONS}
+    unsafe = _find_unsafe(options)
+    for series in current.series_of(NO_RULE):
+        statement = series.statement
+        if statement.number in proposed:
+            continue
+        code = _find_reason(statement, is_unsafe=statement.number in unsafe)
+        word = {"per-user": statement.word, "non-deterministic": statement.time_word}.get(code)
+        refusals[code].add(statement.text, requests=series.answered, ms=sum(series.works), word=word)
+    for text, requests, ms in _find_decided(current):
+        refusals["decided-not-to-cache"].add(text, requests=requests, ms=ms)
+    return [refusal.describe() for refusal in refusals.values() if refusal.by_statement]
+
+
+def _find_reason(statement: Statement, *, is_unsafe: bool) -> str:
+    request = statement.request
+    if statement.word:
+        return "per-user"
+    if request["isReadOnly"] is not True:
+        return "not-read-only"
+    if request["hasNonDeterministicFunctions"] is not False or statement.time_word:
+        return "non-deterministic"
+    if not is_candidate(statement):
+        return "no-tables"
+    return "changes-too-often" if is_unsafe else "too-little-to-save"
+
+
+def _find_unsafe(options: Iterable[Option]) -> set[int]:
+    """Return the statements whose options were refused only because of stale risk."""
+    return {
+        number
+        for option in options
+        if not option.saving.is_safe
+        for number, saving in option.savings.items()
+        if saving.high.hits
+    }
+
+
+def _find_decided(current: Current) -> Sequence[tuple[str, int, int]]:
+    rules = [
+        index
+        for index, rule in enumerate(current.rules)
+        if rule.enabled and rule.action in {Action.BYPASS, Action.DENY}
+    ]
+    return current.connection.execute(
+        f"""
+        SELECT statement.text, count(*) FILTER ({BYPASSED.of("status")}), sum(work_ms)::BIGINT
+        FROM current JOIN statement USING (statement)
+        WHERE is_counted AND NOT is_change AND list_contains($rules::BIGINT[], rule)
+        GROUP BY statement.text ORDER BY statement.text
+        """,
+        {"rules": rules},
+    ).fetchall()
+
 
 #: The most proposals that are kept. Each is replayed.
 MAX_PROPOSALS: Final = 6
+
 #: The most replays of proposals with their other variants.
 MAX_REPLAYS: Final = 12
 
@@ -119,24 +242,24 @@ def mine(
         job.last_day,
         tables,
     )
-    cached = cache.mine(current)
+    cached = propose_cache(current)
     sleeping, suspending = sleep.propose(current, job, cached)
     subjects = {proposal.subject for proposal in sleeping}
     proposals = [
-        *leaks.propose(current),
-        *invalidator.propose(current),
+        *propose_cures(current),
+        *propose_repairs(current),
         *sleeping,
         *suspending,
         *sorted(
             (
                 proposal
-                for proposal in (*cached.proposals, *ttl.propose(current), *swr.propose(current))
+                for proposal in (*cached.proposals, *propose_ttl(current), *propose_swr(current))
                 if proposal.subject not in subjects
             ),
             key=lambda proposal: -proposal.estimate,
         ),
-        *order.propose(current),
-        *bypass.propose(current),
+        *propose_order(current),
+        *propose_bypass(current),
     ]
     report(0.6)
     refused = find_refusals(current, cached.options, proposed=cached.covered)

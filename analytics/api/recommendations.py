@@ -12,23 +12,24 @@ from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
-from analytics.advice.deciding import (
-    accept_recommendation,
-    dismiss_recommendation,
-    draft_recommendation,
-    reopen_recommendation,
-)
-from analytics.advice.documents import (
+from analytics.advice.follow import RecommendationEffect, describe_effect, read_effect
+from analytics.advice.recommend import (
     MiningState,
     RecommendationDocument,
+    accept_recommendation,
     describe_mining,
     describe_recommendation,
+    dismiss_recommendation,
+    draft_recommendation,
+    find_outdated,
+    list_recommendations,
+    read_mining,
+    read_recommendation,
+    recommendation_etag,
+    reopen_recommendation,
+    request_mining,
 )
-from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
-from analytics.advice.mining import read_mining, request_mining
-from analytics.advice.outdated import find_outdated
-from analytics.advice.recommendations import list_recommendations, read_recommendation, recommendation_etag
-from analytics.advice.wording import say_possible
+from analytics.advice.words import say_possible
 from analytics.models import Recommendation
 from analytics.serializers.recommendations import (
     AcceptParameters,

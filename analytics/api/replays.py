@@ -12,14 +12,14 @@ from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
-from analytics.advice.recommendations import purpose_of_replay
+from analytics.advice.recommend import purpose_of_replay
 from analytics.models import ReplayRun
-from analytics.replay.outdated import find_outdated
 from analytics.replay.runs import (
     Replay,
     ReplaySummary,
     cancel_replay,
     describe_replay,
+    find_outdated,
     list_replays,
     queue_replay,
     read_replay,

@@ -13,7 +13,7 @@ from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
-from analytics.advice.recommendations import say_open_recommendations
+from analytics.advice.recommend import say_open_recommendations
 from analytics.digest.verdict.judging import read_verdict
 from analytics.digest.verdict.sentences import Verdict
 from analytics.weeks import TenantWeek, list_weeks

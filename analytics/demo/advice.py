@@ -10,14 +10,19 @@ from uuid import UUID, uuid5
 
 import duckdb
 
-from analytics.advice.edits import RuleEdit, apply_edits
-from analytics.advice.evidence import rule_evidence, statements_evidence
 from analytics.advice.measure import Measurer
 from analytics.advice.mine import fields_of
-from analytics.advice.proposal import Kind, Proposal
+from analytics.advice.proposal import (
+    Kind,
+    Proposal,
+    RuleEdit,
+    apply_edits,
+    rule_evidence,
+    statements_evidence,
+)
 from analytics.demo.writer import compact_days
 from analytics.models import Recommendation
-from analytics.replay.job import Job
+from analytics.replay.load import Job
 from logs.definitions import PASSED
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from accounts.models import Account
 from accounts.models.users import MembershipRole
 from accounts.readers import Author, SetMembership, change_readers
-from analytics.advice.mining import queue_mining
+from analytics.advice.recommend import queue_mining
 from analytics.demo.access import ensure_access, note_last_day
 from analytics.demo.advice import ensure_advice
 from analytics.demo.continuing import write_later_day

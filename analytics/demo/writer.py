@@ -12,7 +12,7 @@ import msgspec
 from django.core.files.base import ContentFile
 
 from analytics.demo.generate import SEED, generate
-from analytics.replay.job import DayFile
+from analytics.replay.load import DayFile
 from logs.compaction.build import compact_day
 from logs.layout import day_start_ms, logs_prefix
 from logs.listing import list_day

@@ -18,7 +18,7 @@ from django.urls import reverse
 from accounts.models import Revision
 from accounts.models.history import RevisionAction, RevisionKind
 from accounts.tenants.config import read_prices
-from analytics.advice.outdated import find_outdated
+from analytics.advice.recommend import find_outdated
 from analytics.digest.changes import Changes, HandMarker, OpenRecommendation, RulesWrite
 from analytics.digest.document import DIGEST_VERSION, make_document
 from analytics.digest.mailing import queue_mails

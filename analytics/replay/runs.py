@@ -18,36 +18,37 @@ from accounts.events import record_event
 from accounts.limits import count_use
 from accounts.models import Tenant
 from accounts.models.events import EventKind
+from accounts.models.history import RevisionKind
 from accounts.quotas import Quota, use_quota
+from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun
-from analytics.replay.billed import ReplayBilled
-from analytics.replay.by_rule import ReplayRow, rows_of_replay
-from analytics.replay.calibration import Calibration, MovedRequests
-from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
-from analytics.replay.evidence import EvidenceQuery
-from analytics.replay.figures import Figure, figures_of_replay
-from analytics.replay.inputs import Request, collect_input
-from analytics.replay.judgement import ReplayJudgement, judge
-from analytics.replay.leaks import ReplayLeaks
-from analytics.replay.left_out import say_days
-from analytics.replay.notes import say_notes
-from analytics.replay.publish_cost import PublishCost
+from analytics.replay.execution import Request, collect_input
+from analytics.replay.figures import Figure, ReplayRow, figures_of_replay, rows_of_replay
 from analytics.replay.result import (
+    Calibration,
+    EvidenceQuery,
     LearnedGateway,
+    MovedRequests,
+    PublishCost,
+    ReplayBilled,
     ReplayCounts,
+    ReplayLeaks,
     ReplayRows,
     ReplayRuleCounts,
     ReplayRuleset,
     ReplayWindow,
     complete_gateway,
 )
+from analytics.replay.words import Outdated, ReplayJudgement, judge, say_days, say_notes
 from logs.partitions import describe_longest_window
 from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
+from rules.models import RuleDraft
+from rules.ruleset import read_ruleset
 from rules.write import lint_document
-from tenantadmin.lib.core.errors import Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Detail, NotFound, RateLimited, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
@@ -58,12 +59,81 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from analytics.replay.outdated import Outdated
+
+class ReplayNotFound(NotFound):
+    message = "There is no such replay."
+
+
+class TooLarge(ValidationFailed):
+    message = "The replay is too large. Choose fewer days."
+
+
+class TooManyReplays(RateLimited):
+    message = "Too many replays of this tenant are waiting. Try again when one has ended."
+
+
+def find_outdated(runs: Sequence[ReplayRun]) -> list[Outdated]:
+    """Return what has changed since each of the finished replays of one live tenant, in at most four queries.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    results = [run.result for run in runs if run.result is not None]
+    if not results:
+        return [Outdated(()) for _ in runs]
+    tenant_id = runs[0].tenant_id
+    live = read_ruleset(tenant_id)
+    named = {run.subject["draftId"] for run in runs if "draftId" in run.subject}
+    drafts = _rules_of_drafts(tenant_id, named)
+    earlier = _rules_at(tenant_id, {result["against"].get("seq") for result in results} - {None, live.seq})
+    found = []
+    for run in runs:
+        named_id = run.subject.get("draftId")
+        subject = drafts.get(named_id) if named_id else None
+        is_gone = subject is None and named_id is not None
+        reasons = ["of a draft that was published or deleted"] if is_gone else []
+        if subject is not None and run.rules != normalize(subject):
+            reasons.append("of an earlier text of the draft")
+        is_same = True
+        if run.result is not None:
+            seq = run.result["against"].get("seq")
+            then = {**earlier, live.seq: live.rules}.get(seq)
+            # Replays of earlier releases have no number.
+            is_same = (
+                live.modified_at <= (run.started_at or live.modified_at)
+                if seq is None
+                else then == live.rules
+            )
+            if not is_same:
+                against = "earlier rules" if seq is None else f"revision {seq}"
+                reasons.append(f"against {against}, not the rules in force (revision {live.seq})")
+        found.append(Outdated(reasons, can_repeat=not is_gone, is_against_earlier=not is_same))
+    return found
+
+
+def normalize(rules: Sequence[Any]) -> list[Mapping[str, Any]] | None:
+    """Return rules with all their defaults, as a replay stores them; None if lint finds errors."""
+    normalized = lint_document({"rules": rules}).normalized
+    return None if normalized is None else list(normalized)
+
+
+def _rules_of_drafts(tenant_id: UUID, ids: set[str]) -> dict[str, list[Any]]:
+    drafts = RuleDraft.objects.filter(tenant=tenant_id, pk__in=ids)
+    return {str(draft.pk): draft.rules for draft in drafts}
+
+
+def _rules_at(tenant_id: UUID, numbers: set[int]) -> dict[int, Any]:
+    if not numbers:
+        return {}
+    revisions = DocumentHistory(RevisionKind.RULES, tenant_id).revisions().filter(seq__in=numbers)
+    return {one.seq: (one.document or {}).get("rules") for one in revisions}
 
 
 REPLAY_STATES: Final = ReplayRun.State.values
+
 #: The most finished runs that are kept for a tenant, and how long.
 _KEPT: Final = 50
+
 _LIFETIME: Final = timedelta(days=30)
 
 

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 
-from analytics.replay.risk import find_risk
+from analytics.replay.count import find_risk
 from analytics.reports.leak_sql import leak_findings_sql
 from analytics.reports.stale_sql import learned_views_sql, stale_totals_sql
 from rules.language import complete_rule

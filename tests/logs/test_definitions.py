@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from analytics.replay.counts import STATUS_COUNTS
-from analytics.replay.judgement import UNCOUNTED
+from analytics.replay.count import STATUS_COUNTS
+from analytics.replay.figures import UNCOUNTED
 from logs import definitions
 from logs.definitions import (
     BYPASSED,

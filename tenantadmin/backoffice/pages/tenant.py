@@ -10,7 +10,7 @@ from accounts.admin.pages.base import TenantPage
 from accounts.limited_access import current_membership
 from accounts.models import AccessRequest, Fqdn, Membership
 from accounts.models.tenants import TenantConfig
-from analytics.advice.recommendations import say_open_recommendations
+from analytics.advice.recommend import say_open_recommendations
 from analytics.digest.verdict.judging import read_verdict
 from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, TenantHealth

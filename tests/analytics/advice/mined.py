@@ -9,10 +9,10 @@ import duckdb
 import msgspec
 
 from accounts.tenants.pricing import Pricing
-from analytics.advice.edits import apply_edits, read_edits
 from analytics.advice.mine import Advice, mine
+from analytics.advice.proposal import apply_edits, read_edits
 from analytics.replay.figures import figures_of, figures_of_replay
-from analytics.replay.job import Job
+from analytics.replay.load import Job
 from rules.language import complete_rule, read_rules
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import ANY_TABLES, WarehouseTables
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from analytics.replay.job import DayFile
+    from analytics.replay.load import DayFile
     from tests.analytics.advice.logs import Arrival
     from tests.analytics.savings.judge import Price
 

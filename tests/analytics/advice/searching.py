@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from analytics.advice.deciding import accept_recommendation
-from analytics.advice.mining import queue_mining, run_mining
+from analytics.advice.recommend import accept_recommendation, queue_mining
+from analytics.advice.search import run_mining
 from analytics.models import Recommendation
 from analytics.summaries.days import find_stale_days, rebuild_day
 from tenantadmin.lib.objectstore import default_store

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from analytics.advice.measure import Measurer, SignedBounds
-from analytics.replay.job import Job
+from analytics.replay.load import Job
 from rules.language import read_rules
 from tests.analytics.replay.streams import FIRST, make_row, write_days
 

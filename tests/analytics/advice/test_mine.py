@@ -10,19 +10,15 @@ import duckdb
 import msgspec
 import pytest
 
-from analytics.advice.edits import RuleEdit, apply_edits
-from analytics.advice.estimate import estimate
+from analytics.advice.estimate import RISK_CAP, estimate, load_statements
+from analytics.advice.kinds.cache import find_options
 from analytics.advice.measure import Measurer
 from analytics.advice.mine import MAX_PROPOSALS
-from analytics.advice.options import find_options
-from analytics.advice.proposal import MIN_SHARE, RISK_CAP, Current
-from analytics.advice.requests import load_statements
+from analytics.advice.proposal import MIN_SHARE, Current, RuleEdit, apply_edits
 from analytics.demo.reading import read_demo
-from analytics.replay.gateway import learn_gateway
-from analytics.replay.job import Ruleset
-from analytics.replay.outcome import play
-from analytics.replay.shapes import find_columns
-from analytics.replay.window import load_requests
+from analytics.replay.load import Ruleset, load_requests
+from analytics.replay.play import play
+from analytics.replay.rules import find_columns, learn_gateway
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
 from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
@@ -44,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from analytics.replay.job import DayFile
+    from analytics.replay.load import DayFile
 
 
 def test_a_rule_without_invalidation_gets_a_rule_that_fires(tmp_path: Path) -> None:

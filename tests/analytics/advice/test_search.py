@@ -11,8 +11,9 @@ from django.core.management import call_command
 from django.db import connection
 
 from accounts.tenants.lifecycle import delete_tenant
-from analytics.advice import mining
-from analytics.advice.mining import queue_mining, run_mining
+from analytics.advice import search as searches
+from analytics.advice.recommend import queue_mining
+from analytics.advice.search import run_mining
 from analytics.models import Mining, Recommendation
 from analytics.queues import MININGS
 from rules.write import write_ruleset
@@ -92,7 +93,7 @@ def test_a_recommendation_not_found_again_is_superseded(tenant: UUID) -> None:
 
 def test_the_same_log_and_rules_are_not_searched_again(tenant: UUID, monkeypatch: Any) -> None:
     (found,) = search(tenant)
-    monkeypatch.setattr(mining, "mine", None)
+    monkeypatch.setattr(searches, "mine", None)
     (again,) = search(tenant)
     assert (again.pk, again.version) == (found.pk, found.version)
 
@@ -152,7 +153,7 @@ def test_a_search_that_fails_or_takes_too_long_leaves_the_recommendations(
     def fail(*_args: Any, **_options: Any) -> Any:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(mining, "mine", fail)
+    monkeypatch.setattr(searches, "mine", fail)
     queue_mining(tenant_id=tenant, actor="x")
     failed = run_mining(default_store(), tenant_id=tenant)
     assert failed is not None
@@ -162,7 +163,7 @@ def test_a_search_that_fails_or_takes_too_long_leaves_the_recommendations(
         engine.execute("SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b").fetchall()
 
     settings.REPLAY_TIMEOUT_SECONDS = 0.05
-    monkeypatch.setattr(mining, "mine", endless)
+    monkeypatch.setattr(searches, "mine", endless)
     queue_mining(tenant_id=tenant, actor="x")
     failed = run_mining(default_store(), tenant_id=tenant)
     assert failed is not None
@@ -173,9 +174,9 @@ def test_a_search_that_fails_or_takes_too_long_leaves_the_recommendations(
 
 def test_a_search_ends_before_its_files_may_be_deleted(settings: Any) -> None:
     settings.REPLAY_TIMEOUT_SECONDS = 60.0
-    assert mining.max_seconds() == 480
+    assert searches.max_seconds() == 480
     settings.REPLAY_TIMEOUT_SECONDS = 540.0
-    assert mining.max_seconds() == 540
+    assert searches.max_seconds() == 540
 
 
 def test_a_deleted_tenant_ends_its_search(tenant: UUID) -> None:

@@ -10,13 +10,12 @@ import duckdb
 import pytest
 
 from accounts.tenants.pricing import Pricing
-from analytics.advice.deciding import accept_recommendation, draft_recommendation
-from analytics.advice.effects import measure_tenant_effects, read_effect
-from analytics.advice.errors import NothingToWrite
+from analytics.advice.follow import measure_tenant_effects, read_effect
 from analytics.advice.mine import mine
+from analytics.advice.recommend import NothingToWrite, accept_recommendation, draft_recommendation
 from analytics.demo.reading import read_demo
 from analytics.models import Recommendation
-from analytics.replay.job import Gateway, Job
+from analytics.replay.load import Gateway, Job
 from rules.language import complete_rule, read_rules
 from rules.tables.warehouse import ANY_TABLES
 from tenantadmin.lib.objectstore import default_store

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from analytics.advice.mine import Advice, AdviceReport
-from analytics.advice.storing import store_advice
+from analytics.advice.search import store_advice
 from analytics.models import Mining, Recommendation
 from tests import factories
 

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Any
 
 from analytics.advice.proposal import Kind
-from analytics.advice.wording import purpose_of, say_open, say_possible
+from analytics.advice.words import purpose_of, say_open, say_possible
 from analytics.models import Recommendation
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from analytics.advice.refusals import _find_reason
-from analytics.advice.requests import Statement
+from analytics.advice.estimate import Statement
+from analytics.advice.mine import _find_reason
 from rules.conditions import read_request
 
 

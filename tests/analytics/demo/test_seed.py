@@ -23,9 +23,9 @@ from accounts.models import Account, Domain, Membership, PersonalAccessToken, Re
 from accounts.models.billing import Plan
 from accounts.tenants.config import read_config
 from accounts.tenants.lifecycle import create_tenant
-from analytics.advice import effects, mining
-from analytics.advice.effects import measure_tenant_effects, read_effect
-from analytics.advice.mining import run_mining
+from analytics.advice import follow, search
+from analytics.advice.follow import measure_tenant_effects, read_effect
+from analytics.advice.search import run_mining
 from analytics.demo import people, writer
 from analytics.demo.access import demo_file
 from analytics.demo.generate import generate
@@ -288,7 +288,7 @@ def test_recommendations_of_each_state(store: ObjectStore, monkeypatch: pytest.M
         writer, "generate", lambda *args, **kwargs: generate(*args, **kwargs | {"tenant_id": "t"})
     )
     morning = datetime.combine(TODAY, time(), tzinfo=UTC)
-    for module in (mining, effects):  # their windows end yesterday
+    for module in (search, follow):  # their windows end yesterday
         monkeypatch.setattr(module, "now", lambda: morning)
     one = replace(DEMO, profiles=DEMO.profiles[1:])
     assert sum(1 for _ in seed_demo(store, one, today=TODAY, days=22, share=0.2)) == 22

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from analytics.replay.by_rule import rows_of_replay
-from analytics.replay.figures import figures_of_replay
-from analytics.replay.judgement import NOT_CACHED, UNCOUNTED
+from analytics.replay.figures import NOT_CACHED, UNCOUNTED, figures_of_replay, rows_of_replay
 
 
 def counts(requests: int, hits: tuple[int, int | None, int], **others: Any) -> dict[str, Any]:

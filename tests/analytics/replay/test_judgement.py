@@ -6,17 +6,8 @@ from typing import Any
 
 import pytest
 
-from analytics.replay.judgement import (
-    NOT_CACHED,
-    UNCOUNTED,
-    bound_misses,
-    count_not_cached,
-    count_requests,
-    judge,
-)
-from analytics.replay.left_out import say_days, say_left_out
-from analytics.replay.notes import say_notes
-from analytics.replay.outdated import Outdated
+from analytics.replay.figures import NOT_CACHED, UNCOUNTED, bound_misses, count_not_cached, count_requests
+from analytics.replay.words import Outdated, judge, say_days, say_left_out, say_notes
 
 MS = 60_000
 WINDOW = {"from": "2026-02-26", "to": "2026-03-04", "daysLeftOut": [], "emptyColumns": {}}

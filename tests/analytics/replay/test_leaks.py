@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import duckdb
 
-from analytics.replay.job import Job
+from analytics.replay.load import Job
 from logs.layout import DAY_MS
 from rules.language import read_rules
 from rules.tables.warehouse import WarehouseTables

@@ -10,9 +10,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from analytics.replay.errors import ReplayEnded
-from analytics.replay.limit import Limit
-from analytics.replay.priority import NICENESS, run_at_low_priority
+from analytics.replay.execution import NICENESS, Limit, ReplayEnded, run_at_low_priority
 
 
 def test_jobs_run_at_low_priority_and_end_with_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,9 @@ import duckdb
 import pytest
 
 from accounts.tenants.pricing import Pricing
-from analytics.replay.caveats import Caveat, say_caveat
-from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
+from analytics.replay.load import DayFile, Gateway, Job, Marker, Ruleset
+from analytics.replay.result import Caveat
+from analytics.replay.words import say_caveat
 from logs.layout import DAY_MS
 from rules.language import Action, read_rules
 from tests.analytics.replay.billing import expected_billed

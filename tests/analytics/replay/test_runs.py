@@ -24,15 +24,16 @@ from accounts.tenants.lifecycle import delete_tenant
 from analytics import tasks
 from analytics.models import ReplayRun
 from analytics.queues import REPLAYS
-from analytics.replay import execution, limit, runs
-from analytics.replay.errors import TooLarge, TooManyReplays
+from analytics.replay import execution, runs
+from analytics.replay.compare import replay
 from analytics.replay.execution import run_next
-from analytics.replay.outdated import find_outdated
-from analytics.replay.replay import replay
 from analytics.replay.runs import (
+    TooLarge,
+    TooManyReplays,
     cancel_replay,
     delete_old_replays,
     describe_replay,
+    find_outdated,
     queue_replay,
 )
 from analytics.summaries.days import find_stale_days, rebuild_day
@@ -221,7 +222,7 @@ def test_caps(tenant: UUID, settings: Any) -> None:
 
 def test_a_run_that_takes_too_long_fails(tenant: UUID, settings: Any, monkeypatch: Any) -> None:
     settings.REPLAY_TIMEOUT_SECONDS = 0.05
-    monkeypatch.setattr(limit, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(execution, "replay", endless)
     run = queue(tenant)
     run_all(tenant)
@@ -238,7 +239,7 @@ def endless(connection: Any, _job: Any, *, report: Any) -> Any:
 def test_a_running_replay_ends_when_it_is_cancelled_or_its_tenant_deleted(
     tenant: UUID, monkeypatch: Any, how: str
 ) -> None:
-    monkeypatch.setattr(limit, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "LOOK_SECONDS", 0.01)
     started = Event()
 
     def start(engine: Any, job: Any, *, report: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Say recommendations in words: what each is good for, and what all of them could save."""
+"""Recommendations in words: what each is good for, what all of them could save, and why there is none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.proposal import Kind
-from analytics.replay.figures import figures_of, time_of
-from analytics.replay.judgement import NO_WAITING, middle
+from analytics.replay.figures import NO_WAITING, figures_of, middle, time_of
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
@@ -18,8 +17,30 @@ if TYPE_CHECKING:
     from analytics.models import Recommendation
     from analytics.replay.figures import Figure
 
+
+def describe_seconds(seconds: int) -> str:
+    """Return a readable duration, such as "12 hours"."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size and seconds % size == 0:
+            count = seconds // size
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{seconds} seconds"
+
+
+REASONS: Final = {
+    "per-user": "The result depends on who asks. A cache would serve one user's result to another.",
+    "non-deterministic": "The result of these statements changes by itself, or the log does not say.",
+    "no-tables": "The log does not say which tables these statements read.",
+    "not-read-only": "These statements change something, or the log does not say that they only read.",
+    "changes-too-often": "The tables change so often that more than 1% of hits would be at risk, or that "
+    "results would be invalidated before they are asked for again.",
+    "too-little-to-save": "They are too rarely asked again, or too cheap, to be worth a rule.",
+    "decided-not-to-cache": "A rule bypasses or denies these requests. Recommendations never undo that.",
+}
+
 #: A time below this share of the longest one is not told beside it: a reader would look for what joins them.
 _TOLD: Final = 0.05
+
 _PURPOSES: Final = {
     Kind.LEAK_FIX: "privacy",
     Kind.INVALIDATOR: "fresh results",

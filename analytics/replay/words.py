@@ -1,32 +1,132 @@
-"""Say in words what a replay means for a decision: REST, the dashboard and the staff pages show the same."""
+"""What a replay means for a decision, in words: REST and the dashboard show the same."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from enum import StrEnum
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from analytics.replay.left_out import count_days, say_left_out
-from tenantadmin.lib.core.formats import count, duration, number, percent
+from analytics.replay.figures import NO_WAITING, count_others, count_requests, hit_rate, middle, pair_rules
+from analytics.replay.result import Caveat
+from logs.definitions import HIT, STORED_MISS
+from rules.conditions.keys import CONDITION_KEYS
+from tenantadmin.lib.core.formats import count, day_in_words, days_between, duration, number, percent
 from tenantadmin.lib.core.structs import JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from analytics.replay.outdated import Outdated
 
-#: What a request can end as that is not cached.
-NOT_CACHED: Final = ("bypassed", "passed")
-#: What a request can end as that counts nowhere, as in docs/words.md.
-UNCOUNTED: Final = ("holds", "blocked", "errors", "invalidationErrors")
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """What has changed since a replay, for a sentence, and whether it can be done again.
+
+    A replay against earlier rules does not tell what publishing would do.
+    """
+
+    reasons: Sequence[str]
+    can_repeat: bool = True
+    is_against_earlier: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.reasons)
+
+    @property
+    def text(self) -> str:
+        return f"This replay is {', and '.join(self.reasons)}."
+
+
+#: Sentences for the caveats of replays (docs/replay.md) and recommendations (docs/advice.md).
+_CAVEATS: Final = {
+    Caveat.WRITES_PAST_GATEWAY: "Writes past the Gateway are not in the log, nor is what triggers, foreign "
+    "keys, rules, inheritance and streams change in the warehouse: the risk may be higher.",
+    Caveat.LITERALS_HIDDEN: "The log hides literals of some statements, so hits have bounds.",
+    Caveat.GATEWAY_UNKNOWN: "The log does not say what the Gateway declines by itself: the bounds are wider.",
+    Caveat.KEYS_PER_USER: "The Gateway of this log keeps users apart, also where the rules do not vary.",
+    Caveat.DAYS_LEFT_OUT: "Days without usable entries in the log were left out.",
+    Caveat.COLD_START: "The days before the window have no data: the cache starts cold.",
+    Caveat.CACHE_DISABLED: "The configuration switches caching off: the Gateway declines every cache rule.",
+    Caveat.CALIBRATION_FAIR: "The replay of the rules in force differs a little from the log.",
+    Caveat.CALIBRATION_POOR: "The replay of the rules in force differs much from the log: do not trust this.",
+    Caveat.WITHOUT_SCHEMA: "Tables are named without a schema: with another search path, they are others.",
+    "row-level-security-invisible": "No statement tells whether the warehouse shows each user other rows.",
+}
+
+
+def say_caveat(code: str) -> str:
+    """Return the sentence for a caveat, or the code if it is unknown."""
+    return _CAVEATS.get(code, code)
+
+
+def say_days(window: Mapping[str, Any]) -> str:
+    """Say the counted days of a `ReplayWindow`: ``6 of the 7 days 20 to 26 November``."""
+    days, all_days = count_days(window)
+    said = _name(date.fromisoformat(window["from"]), date.fromisoformat(window["to"]))
+    return said if days == all_days else f"{days} of the {all_days} days {said}"
+
+
+def count_days(window: Mapping[str, Any]) -> tuple[int, int]:
+    """Return how many days of a `ReplayWindow` are counted, and how many it has."""
+    first, last = date.fromisoformat(window["from"]), date.fromisoformat(window["to"])
+    left_out = [day for day in window.get("daysLeftOut") or () if day >= window["from"]]
+    days = (last - first).days + 1
+    return days - len(left_out), days
+
+
+def say_left_out(window: Mapping[str, Any]) -> str:
+    """Name the days that were left out, and say why."""
+    empty = window.get("emptyColumns")
+    by_reason: dict[str, list[str]] = defaultdict(list)
+    for day in sorted(window["daysLeftOut"]):
+        by_reason[_say_reason(None if empty is None else empty.get(day, ()))].append(day)
+    said = [
+        f"{_name_days(map(date.fromisoformat, found))} {'were' if found[1:] else 'was'} left out: {reason}."
+        for reason, found in by_reason.items()
+    ]
+    days, all_days = count_days(window)
+    if days == 0:
+        said.append("So there are no figures.")
+    elif days < all_days:
+        said.append(f"The figures are of the other {count(days, 'day') if days > 1 else 'day'}.")
+    return " ".join(said)
+
+
+def _say_reason(columns: Sequence[str] | None) -> str:
+    """Say why days were left out. Replays of earlier releases do not name the columns: None."""
+    if columns is None:
+        return "the log has no usable entries"
+    if not columns:
+        return "there is no log, or it is not built yet"
+    *others, last = (CONDITION_KEYS[name].said for name in columns)
+    asked = f"{', '.join(others)} and {last}" if others else last
+    return f"no log entry shows {asked}, and the rules ask for that"
+
+
+def _name_days(days: Iterable[date]) -> str:
+    """Name sorted days, days in a row together."""
+    named = []
+    for _, run in groupby(enumerate(days), lambda it: it[1].toordinal() - it[0]):
+        first, *others = [day for _, day in run]
+        named.append(_name(first, others[-1] if others else first))
+    return "; ".join(named)
+
+
+def _name(first: date, last: date) -> str:
+    return day_in_words(first, first) if first == last else days_between(first, last, today=first)
+
+
 #: Fewer requests are not worth the cost of emptying the cache.
 _NO_CHANGE: Final = 0.5
+
 #: A smaller share of all requests, and of all warehouse time, hardly changes anything.
 _LITTLE: Final = 0.001
-#: The purpose of recommendations that save waiting time of users, and no warehouse time.
-NO_WAITING: Final = "no waiting"
+
 #: Purposes of recommendations that hits and warehouse time do not show.
 _OTHER_PURPOSES: Final = (NO_WAITING, "less stored", "simpler rules")
 
@@ -52,47 +152,6 @@ class ReplayJudgement(JsonStruct):
     is_against_earlier: Annotated[
         bool, Meta(description="True if the figures compare with rules that are no longer in force.")
     ] = False
-
-
-def middle(bounds: Mapping[str, Any]) -> float:
-    """Return the likely value, or the mean of the bounds."""
-    likely: float | None = bounds.get("likely")
-    return (bounds["low"] + bounds["high"]) / 2 if likely is None else likely
-
-
-def count_not_cached(counts: Mapping[str, Any]) -> int:
-    """Return how many requests no rule cached."""
-    return sum(counts[name] for name in NOT_CACHED)
-
-
-def count_requests(counts: Mapping[str, Any]) -> int:
-    """Return how many requests are hits, misses or not cached."""
-    requests: int = counts["requests"] - count_others(counts)
-    return requests
-
-
-def count_others(counts: Mapping[str, Any]) -> int:
-    """Return how many log entries count as no request: they wait, are refused or fail."""
-    return sum(counts[name] for name in UNCOUNTED)
-
-
-def bound_misses(counts: Mapping[str, Any]) -> dict[str, int | None]:
-    """Return the bounds of the misses: each hit fewer is a miss more.
-
-    So hits, misses and requests that are not cached add up to the requests.
-    """
-    hits = counts["hits"]
-    most = count_requests(counts) - count_not_cached(counts)
-    low, likely, high = (
-        None if hits[name] is None else max(most - hits[name], 0) for name in ("high", "likely", "low")
-    )
-    return {"low": low, "likely": likely, "high": high}
-
-
-def hit_rate(counts: Mapping[str, Any]) -> float | None:
-    """Return the likely share of hits in hits, misses and requests that are not cached."""
-    requests = count_requests(counts)
-    return middle(counts["hits"]) / requests if requests else None
 
 
 def judge(
@@ -281,3 +340,61 @@ def _find_cause(hits: float, result: Mapping[str, Any]) -> str | None:
     is_most = change * hits > hits * hits / 2 and len(changes) > 1
     name = (result.get("names") or {}).get(by, by)
     return f"the rule “{name}”" if by and is_most else None
+
+
+def say_notes(result: Mapping[str, Any]) -> list[str]:
+    """Say how far a replay agrees with the log, what counts as a request, and its caveats."""
+    then = result["total"]
+    # The judgement says why.
+    if not then["requests"]:
+        return []
+    counted = (
+        f"With these rules, {number(count_requests(then))} of these log entries are requests: hits, misses "
+        f"or not cached. The other {number(count_others(then))} wait, are refused or fail."
+    )
+    changed = sum(after != before for after, before in pair_rules(result).values())
+    others = "A changed rule changes other rules too, if it decides their requests or ends their results."
+    expiry = (
+        "Results that are stored at other times expire at other times: so some hits become misses, also "
+        "where results stay fresh for longer."
+    )
+    loses = any(it["from"] in HIT and it["to"] in STORED_MISS for it in result["moved"])
+    return [
+        _say_agreement(result),
+        counted,
+        *([others] if changed > 1 else []),
+        *([expiry] if loses else []),
+        *(
+            say_left_out(result["window"]) if code == Caveat.DAYS_LEFT_OUT else say_caveat(code)
+            for code in result["caveats"]
+        ),
+    ]
+
+
+def _say_agreement(result: Mapping[str, Any]) -> str:
+    """Say how far the replay agrees with the log, and why it compares with other hits than the log has."""
+    calibration, against = result["calibration"], result["against"]
+    logged, replayed = (
+        sum(rule["hits"][side] for rule in calibration["rules"]) for side in ("logged", "replayed")
+    )
+    # Absent in replays of earlier releases.
+    requests = calibration.get("requests")
+    of = f" in {count(requests['logged'], 'request')}" if requests else ""
+    text = (
+        f"The log of these days has {count(logged, 'hit')}{of}, as the overview has. A replay of the rules "
+        f"that were in force ends as in the log for {percent(calibration['share'])} of "
+        f"{count(calibration['rows'], 'log entry', 'log entries')}; these also have what waited, was refused "
+        "or failed."
+    )
+    was = against["total"]["hits"]
+    if round(middle(was)) == logged:
+        return text
+    seq = against.get("seq")
+    before = "the rules in force now" if seq is None else f"revision {seq}"
+    hits = f"{say_about(was)}{count(round(middle(was)), 'hit')}"
+    if was["low"] == replayed:
+        return f"{text} The changes compare with a replay of {before} ({hits})."
+    return (
+        f"{text} The changes compare with {before} on all days ({hits}); on some of them, other rules were "
+        "in force."
+    )

@@ -18,19 +18,18 @@ from accounts.models.history import RevisionKind
 from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.pricing import Pricing
-from analytics.advice.documents import AdviceWindow
-from analytics.advice.effect import EffectMeasures, measure_effect, measure_suspend
-from analytics.advice.errors import WrongState
-from analytics.advice.measure import PredictedGain, SuspendChange
+from analytics.advice.measure import (
+    EffectMeasures,
+    PredictedGain,
+    SuspendChange,
+    measure_effect,
+    measure_suspend,
+)
 from analytics.advice.proposal import Kind
-from analytics.advice.recommendations import State, read_recommendation
-from analytics.advice.settling import settle_drafts
+from analytics.advice.recommend import AdviceWindow, State, WrongState, read_recommendation, settle_drafts
 from analytics.models import Effect, Recommendation
-from analytics.replay.errors import ReplayEnded
-from analytics.replay.inputs import Input, Request, collect_input
-from analytics.replay.job import DayFile, Ruleset
-from analytics.replay.limit import Limit
-from analytics.replay.priority import run_at_low_priority
+from analytics.replay.execution import Input, Limit, ReplayEnded, Request, collect_input, run_at_low_priority
+from analytics.replay.load import DayFile, Ruleset
 from analytics.summaries.engine import replay_engine
 from logs.partitions import partitions_with_file
 from rules.language import read_rules
@@ -45,14 +44,16 @@ if TYPE_CHECKING:
     from datetime import date
 
     from accounts.models import Revision
-    from analytics.replay.job import Job
+    from analytics.replay.load import Job
     from tenantadmin.lib.objectstore import ObjectStore
 
 logger = logging.getLogger(__name__)
 
 #: The least and the greatest number of whole days to measure.
 MIN_DAYS: Final = 3
+
 MAX_DAYS: Final = 28
+
 _WARMUP_DAYS: Final = 1
 
 

@@ -1,34 +1,233 @@
-"""Load the requests of the chosen days into a temporary table, with integers in place of texts.
+"""The input of a replay, and its log as tables of a DuckDB with integers in place of texts.
 
 Sections "Rows", "Time" and "Key" of the definition (docs/replay.md).
 """
 
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
+
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from analytics.replay.identity import load_identities
-from analytics.replay.placing import NUMBER_OF
-from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS
+import pyarrow as pa
+
+from accounts.tenants.pricing import Pricing
+from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS, WAREHOUSE_TIME
 from logs.quoting import quote_name, quote_text, quote_texts
 from rules.conditions.keys import CONDITION_KEYS
+from rules.language import VARY_COLUMNS
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
+from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from array import array
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from datetime import date
 
     from duckdb import DuckDBPyConnection
 
-    from analytics.replay.job import DayFile
+    from rules.language import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """Rules that apply from a time on (epoch ms). The first ruleset of a list also applies before it."""
+
+    starts_at: int
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """An invalidation marker that a person made: its target and its time (epoch ms)."""
+
+    rule_id: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """What the Gateway does by itself; None if it is not known.
+
+    Attributes:
+        nocache: it skips the cache for requests with ``cacheOverride`` = ``nocache``.
+        non_deterministic: it skips the cache for statements with non-deterministic functions, unless
+            ``cacheOverride`` is ``cache``.
+        keys_per_user: it keeps the results of users apart, also under rules that do not vary.
+    """
+
+    nocache: bool | None = None
+    non_deterministic: bool | None = None
+    keys_per_user: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayFile:
+    """A Parquet file of a day. A day may have several, in the order of their rows."""
+
+    day: date
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One replay.
+
+    Attributes:
+        files: the files of the chosen days and of the warm-up days before them.
+        first_day, last_day: the days that are counted, both included.
+        subject: the ruleset to replay.
+        current: the current ruleset.
+        in_force: the rulesets that were in force, oldest first, for the calibration.
+        changes: the times of all writes of the ruleset (epoch ms). Each write empties the cache.
+        gateway: the settings that the caller knows. The others are learned from the log.
+        cache_enabled: False if the tenant's configuration has the Gateway decline every cache rule. The
+            rulesets are replayed all the same.
+        hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
+        tables: what the tenant says of its tables.
+        pricing: how the warehouse bills its time.
+    """
+
+    files: Sequence[DayFile]
+    first_day: date
+    last_day: date
+    subject: tuple[Rule, ...]
+    current: tuple[Rule, ...]
+    in_force: Sequence[Ruleset] = ()
+    changes: Sequence[int] = ()
+    markers: Sequence[Marker] = ()
+    warmup_days: int = 1
+    gateway: Gateway = field(default_factory=Gateway)
+    cache_enabled: bool = True
+    hour: int = 0
+    tables: WarehouseTables = ANY_TABLES
+    pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
+
+    @property
+    def rulesets_in_force(self) -> Sequence[Ruleset]:
+        """The rulesets that were in force; the current one if they are not known."""
+        return self.in_force or [Ruleset(0, self.current)]
+
+    @property
+    def has_one_ruleset(self) -> bool:
+        """True if the current ruleset was in force all the time."""
+        return [ruleset.rules for ruleset in self.rulesets_in_force] == [self.current]
+
+    @property
+    def before(self) -> date:
+        """The day before the window."""
+        return days_before(self.first_day, 1)
+
+
+@contextmanager
+def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[None]:
+    """Register Arrow tables by name, so that queries inside the block can read them."""
+    for name, table in tables.items():
+        connection.register(name, table)
+    try:
+        yield
+    finally:
+        for name in tables:
+            connection.unregister(name)
+
+
+def read_numbers(column: Any) -> memoryview[int]:
+    """Return a column of 64-bit integers without nulls as a sequence that shares its memory."""
+    numbers = column.combine_chunks()
+    if isinstance(numbers, pa.ChunkedArray):
+        numbers = pa.concat_arrays(numbers.chunks) if numbers.num_chunks else pa.array([], pa.int64())
+    if not len(numbers):
+        return memoryview(b"").cast("q")
+    view = memoryview(numbers.buffers()[1]).cast("B").cast("q")
+    return view[numbers.offset : numbers.offset + len(numbers)]
+
+
+def as_column(numbers: array[int]) -> Any:
+    """Return an array of 64-bit integers as a column that shares its memory."""
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def make_schema(**fields: pa.DataType) -> pa.Schema:
+    """Return a schema of nullable columns."""
+    return pa.schema([pa.field(name, data_type) for name, data_type in fields.items()])
+
+
+#: A placeholder of a statement, in the notations of all drivers, with Unicode letters and digits.
+_PLACEHOLDER: Final = r"\?|%s|%\([\pL\pN_]+\)s|\$\p{Nd}+|:[\pL\pN_]+|@[\pL\pN_]+"
+
+_VALUE_COUNT: Final = """
+    CASE WHEN parameterValues IS NULL THEN 0
+    WHEN NOT json_valid(parameterValues) THEN NULL
+    WHEN json_type(parameterValues) = 'ARRAY' THEN json_array_length(parameterValues)
+    WHEN json_type(parameterValues) = 'OBJECT' THEN len(json_keys(parameterValues)) END
+"""
+
+
+def load_identities(connection: DuckDBPyConnection) -> None:
+    """Create ``statement``, ``pair`` and ``query_hash`` from the view ``log``.
+
+    A pair is a statement with its values. It is exact if statement and values determine the result.
+    ``mean_ms`` is the statement's mean time in the warehouse, rounded down; 0 if the log has no time, and
+    then ``is_measured`` is false.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE statement AS
+        SELECT row_number() OVER () AS statement, standardizedSql AS text,
+            coalesce(
+                {WAREHOUSE_TIME} FILTER ({MEASURED_MISS}) // count(*) FILTER ({MEASURED_MISS}), 0
+            )::BIGINT AS mean_ms,
+            count(*) FILTER ({MEASURED_MISS}) > 0 AS is_measured,
+            len(regexp_extract_all(standardizedSql, {quote_text(_PLACEHOLDER)})) AS placeholders
+        FROM log GROUP BY standardizedSql
+        """
+    )
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE pair AS
+        SELECT row_number() OVER () AS pair, statement, parameters,
+            coalesce(placeholders = value_count, false) AND NOT bool_or(is_ambiguous) OVER (
+                PARTITION BY statement
+            ) AS is_exact
+        FROM (
+            SELECT statement.statement, any_value(placeholders) AS placeholders,
+                parameterValues AS parameters, {_VALUE_COUNT} AS value_count,
+                coalesce(
+                    min(queryHash) FILTER (cacheKey IS NOT NULL)
+                        <> max(queryHash) FILTER (cacheKey IS NOT NULL),
+                    false
+                ) AS is_ambiguous
+            FROM log JOIN statement ON statement.text = log.standardizedSql
+            GROUP BY statement.statement, parameterValues
+        )
+        """
+    )
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE query_hash AS
+        SELECT (SELECT count(*) FROM pair) + row_number() OVER () AS identity, queryHash AS text
+        FROM log
+        WHERE cacheKey IS NOT NULL AND EXISTS (FROM pair WHERE NOT is_exact)
+        GROUP BY queryHash
+        """
+    )
+
+
+#: The column of ``request`` with the number of the text in a column that results can vary by.
+NUMBER_OF: Final = {
+    column: f"vary_{number}" if column != "userName" else "user_name"
+    for number, column in enumerate(VARY_COLUMNS)
+}
 
 #: The rows that a ruleset decides. Other rows are only counted.
 _IS_DECIDABLE: Final = (
     f'"timestamp" IS NOT NULL AND standardizedSql IS NOT NULL AND coalesce({DECIDED}, false)'
 )
-
 
 _OPTIONAL: Final = {key.name for key in CONDITION_KEYS.values() if key.is_optional}
 
@@ -133,7 +332,7 @@ def _read_content(
     names = sorted(columns)
     counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in names)
     rows, decidable, *values = connection.execute(
-        f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source(files)}"  # noqa: S608
+        f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source(files)}"
     ).fetchall()[0]
     counted = list(zip(names, values, strict=True)) if decidable else []
     return _DayContent(
@@ -169,7 +368,7 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
         f"""
         CREATE OR REPLACE TEMP VIEW entry AS
         SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted FROM {source}
-        """  # noqa: S608
+        """
     )
     connection.execute(f"CREATE OR REPLACE TEMP VIEW log AS FROM entry WHERE {_IS_DECIDABLE}")
 
@@ -177,9 +376,9 @@ def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, 
 def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
     """Create ``shape``: the distinct combinations of values in the columns that the rules read."""
     names = ", ".join(quote_name(name) for name in sorted(columns))
-    query = f"SELECT {names} FROM log GROUP BY {names}" if names else "SELECT 1 AS nothing"  # noqa: S608
+    query = f"SELECT {names} FROM log GROUP BY {names}" if names else "SELECT 1 AS nothing"
     connection.execute(
-        f"CREATE OR REPLACE TEMP TABLE shape AS SELECT row_number() OVER () AS shape, * FROM ({query})"  # noqa: S608
+        f"CREATE OR REPLACE TEMP TABLE shape AS SELECT row_number() OVER () AS shape, * FROM ({query})"
     )
 
 
@@ -191,7 +390,7 @@ def _load_varied(connection: DuckDBPyConnection) -> None:
             CREATE OR REPLACE TEMP TABLE text_of_{number} AS
             SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM entry
             WHERE {quote_name(column)} IS NOT NULL GROUP BY text
-            """  # noqa: S608
+            """
         )
 
 
@@ -237,7 +436,7 @@ def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None
         JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
         LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
         {joins}
-        """  # noqa: S608
+        """
     )
 
 
@@ -251,7 +450,7 @@ def _load_outside_executions(connection: DuckDBPyConnection) -> None:
         FROM entry LEFT JOIN text_of_{number} ON text_of_{number}.text = entry.serverHostname
         WHERE entry.timestamp IS NOT NULL AND standardizedSql IS NULL AND {MEASURED}
             AND {EXECUTED}
-        """  # noqa: S608
+        """
     )
 
 
@@ -284,6 +483,7 @@ _TYPES: Final = {
         "host", "origin", "referer",
     ),
 }  # fmt: skip
+
 _EMPTY: Final = "(SELECT {columns} WHERE false)".format(
     columns=", ".join(
         f"NULL::{sql_type} AS {quote_name(name)}" for sql_type, names in _TYPES.items() for name in names
