@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 #: The columns that distinguish statements. Proposed rules read only these and the statement.
 STATEMENT_COLUMNS: Final = ("tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions")
-
 NO_RULE: Final = -1
 
 

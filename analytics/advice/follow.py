@@ -21,14 +21,13 @@ from accounts.tenants.pricing import Pricing
 from analytics.advice.measure import (
     EffectMeasures,
     PredictedGain,
-    SuspendChange,
     measure_effect,
     measure_suspend,
 )
 from analytics.advice.proposal import Kind
-from analytics.advice.recommend import AdviceWindow, State, WrongState, read_recommendation, settle_drafts
+from analytics.advice.recommend import AdviceWindow, State, WrongState, read_recommendation
 from analytics.models import Effect, Recommendation
-from analytics.replay.execution import Input, Limit, ReplayEnded, Request, collect_input, run_at_low_priority
+from analytics.replay.execution import Limit, ReplayEnded, Request, collect_input, run_at_low_priority
 from analytics.replay.load import DayFile, Ruleset
 from analytics.summaries.engine import replay_engine
 from logs.partitions import partitions_with_file
@@ -43,17 +42,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import date
 
-    from accounts.models import Revision
-    from analytics.replay.load import Job
+    from django.db.models import QuerySet
+
     from tenantadmin.lib.objectstore import ObjectStore
 
 logger = logging.getLogger(__name__)
-
 #: The least and the greatest number of whole days to measure.
 MIN_DAYS: Final = 3
-
 MAX_DAYS: Final = 28
-
 _WARMUP_DAYS: Final = 1
 
 
@@ -69,25 +65,13 @@ class RecommendationEffect(EffectMeasures):
     closed_by: Annotated[int | None, Meta(description="The revision of the rules that ended it.")]
 
 
-@dataclass(frozen=True, slots=True)
-class _Period:
-    """The whole days with data after a revision. ``closed_by`` is the number of the next revision, if any."""
-
-    first: date
-    last: date
-    closed_by: int | None
-
-    @property
-    def days(self) -> int:
-        return (self.last - self.first).days + 1
-
-
 def find_tenants_to_measure() -> list[UUID]:
-    """Return the tenants with accepted or drafted recommendations whose measurement is not complete."""
-    recommendations = Recommendation.objects.filter(state__in=[State.ACCEPTED, State.DRAFTED])
-    return sorted(
-        set(recommendations.exclude(effect__state=Effect.State.CLOSED).values_list("tenant_id", flat=True))
-    )
+    """Return the tenants with accepted recommendations whose measurement is not complete."""
+    return sorted(set(_find_unmeasured().values_list("tenant_id", flat=True)))
+
+
+def _find_unmeasured() -> QuerySet[Recommendation]:
+    return Recommendation.objects.filter(state=State.ACCEPTED).exclude(effect__state=Effect.State.CLOSED)
 
 
 def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
@@ -97,9 +81,7 @@ def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
         Busy: another worker measures this tenant.
     """
     with build_lock(tenant=tenant_id, period="effects", wait=False):
-        settle_drafts(tenant_id)
-        accepted = Recommendation.objects.filter(tenant_id=tenant_id, state=State.ACCEPTED)
-        for recommendation in accepted.exclude(effect__state=Effect.State.CLOSED):
+        for recommendation in _find_unmeasured().filter(tenant_id=tenant_id):
             seconds = settings.REPLAY_TIMEOUT_SECONDS
             limit = Limit(seconds=seconds, message=f"The replay took more than {seconds:g} seconds.")
             try:
@@ -110,151 +92,125 @@ def measure_tenant_effects(store: ObjectStore, *, tenant_id: UUID) -> None:
                 logger.warning("Cannot measure recommendation %s: %s", recommendation.pk, error)
 
 
-def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -> None:
-    if recommendation.kind == Kind.AUTO_SUSPEND:
-        _measure_setting(store, recommendation, limit)
-        return
-    assert recommendation.accepted_seq is not None  # noqa: S101 - the recommendation is accepted
-    old, new, following = _read_revisions(recommendation)
-    if old is None or new is None:
-        return
-    period = _find_period(
-        recommendation.tenant_id,
-        new.changed_at.date(),
-        until=None if following is None else following.changed_at.date(),
-        closed_by=None if following is None else following.seq,
-    )
-    is_over = following is not None or period.days >= MAX_DAYS
-    if _must_wait(recommendation, period, is_closed=following is not None):
-        return
-    rules = (old.document or {}).get("rules", [])
-    collected = collect_input(
-        Request(recommendation.tenant_id, rules, period.first, period.last, _WARMUP_DAYS, {})
-    )
-    digest = _digest(collected, (new.document or {}).get("rules", []))
-    effect = Effect.objects.filter(pk=recommendation.pk).first()
-    if effect is not None and effect.digest == digest and not is_over:
-        return
-    after = read_rules((new.document or {}).get("rules", []))
-    job = replace(collected.as_job(store), current=after, in_force=[Ruleset(0, after)])
-    result = _compute(store, recommendation, job, period, limit)
-    _save(recommendation, period, result, digest=digest, is_over=is_over)
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """What an accepted recommendation changed.
+
+    Attributes:
+        taken: the day of the change. It counts neither as before nor as after.
+        rules: the rules to replay: those before the change, where it changed rules.
+        after: the rules with the change; None where it is another time until the warehouse suspends.
+        until: the day on which the next change came, or will come.
+        closed_by: the revision of the rules that came next.
+    """
+
+    taken: date
+    rules: Sequence[Any]
+    after: Sequence[Any] | None
+    until: date | None
+    closed_by: int | None = None
 
 
-def _measure_setting(store: ObjectStore, recommendation: Recommendation, limit: Limit) -> None:
-    """Measure another time until the warehouse suspends: the same log is billed under the former one too."""
+def _read_rule_change(recommendation: Recommendation) -> _Change | None:
+    """Return the change of rules; None if their history does not have it any more."""
+    seq = recommendation.accepted_seq
+    assert seq is not None  # noqa: S101 - the recommendation is accepted
+    revisions = DocumentHistory(RevisionKind.RULES, recommendation.tenant_id).revisions()
+    by_seq = {one.seq: one for one in revisions.filter(seq__range=(seq - 1, seq + 1))}
+    if seq - 1 not in by_seq or seq not in by_seq:
+        return None
+    before, after = ((by_seq[number].document or {}).get("rules", []) for number in (seq - 1, seq))
+    until = by_seq[seq + 1].changed_at.date() if seq + 1 in by_seq else None
+    return _Change(by_seq[seq].changed_at.date(), before, after, until, seq + 1 if until else None)
+
+
+def _read_suspend_change(recommendation: Recommendation) -> _Change:
+    """Return the change of the time until the warehouse suspends. A later price with another time ends it."""
     assert recommendation.decided_at is not None  # noqa: S101 - the recommendation is accepted
-    change = msgspec.convert(recommendation.predicted["autoSuspend"], SuspendChange)
+    then = recommendation.predicted["autoSuspend"]["then"]
     ruleset = read_ruleset(recommendation.tenant_id)
     taken = recommendation.decided_at.date()
-    later = [
+    later = (
         terms.first
         for terms in Pricing.of(ruleset.prices).terms
-        if terms.first > taken and terms.suspend_seconds != change.then
-    ]
-    period = _find_period(recommendation.tenant_id, taken, until=min(later, default=None), closed_by=None)
-    is_closed = bool(later) and later[0] <= now().date()
-    if _must_wait(recommendation, period, is_closed=is_closed):
-        return
-    collected = collect_input(
-        Request(recommendation.tenant_id, ruleset.rules, period.first, period.last, _WARMUP_DAYS, {})
+        if terms.first > taken and terms.suspend_seconds != then
     )
-    digest = collected.digest()
-    is_over = is_closed or period.days >= MAX_DAYS
-    effect = Effect.objects.filter(pk=recommendation.pk).first()
-    if effect is not None and effect.digest == digest and not is_over:
+    return _Change(taken, ruleset.rules, None, min(later, default=None))
+
+
+def _measure(store: ObjectStore, recommendation: Recommendation, limit: Limit) -> None:
+    """Measure a recommendation, unless it has too few days or nothing is new since the last time."""
+    is_suspend = recommendation.kind == Kind.AUTO_SUSPEND
+    change = (_read_suspend_change if is_suspend else _read_rule_change)(recommendation)
+    if change is None:
         return
+    tenant_id = recommendation.tenant_id
+    first, last = _find_period(tenant_id, change)
+    days = (last - first).days + 1
+    is_closed = change.until is not None and change.until <= now().date()
+    if days < MIN_DAYS:
+        _save(recommendation, Effect.State.CLOSED if is_closed else Effect.State.WAITING)
+        return
+    is_over = is_closed or days >= MAX_DAYS
+    collected = collect_input(Request(tenant_id, change.rules, first, last, _WARMUP_DAYS, {}))
+    digest = hashlib.sha256(collected.digest().encode() + msgspec.json.encode(change.after)).hexdigest()
+    if not is_over and Effect.objects.filter(pk=recommendation.pk, digest=digest).exists():
+        return
+    job = collected.as_job(store)
+    predicted = msgspec.convert(recommendation.predicted["gain"], PredictedGain)
+    predicted_days = (recommendation.last_day - recommendation.first_day).days + 1
     with replay_engine(store) as engine, limit.on(engine.connection):
-        result = measure_suspend(
-            engine.connection,
-            collected.as_job(store),
-            former=change.now,
-            predicted=msgspec.convert(recommendation.predicted["gain"], PredictedGain),
-            predicted_days=_days_of(recommendation),
-        )
-    _save(recommendation, period, result, digest=digest, is_over=is_over)
-
-
-def _must_wait(recommendation: Recommendation, period: _Period, *, is_closed: bool) -> bool:
-    """Return True while there are too few days. ``is_closed``: there will be no more."""
-    if period.days >= MIN_DAYS:
-        return False
-    state = Effect.State.CLOSED if is_closed else Effect.State.WAITING
-    Effect.objects.update_or_create(
-        pk=recommendation.pk, defaults={"tenant_id": recommendation.tenant_id, "state": state}
-    )
-    return True
-
-
-def _save(
-    recommendation: Recommendation, period: _Period, result: EffectMeasures, *, digest: str, is_over: bool
-) -> None:
-    Effect.objects.update_or_create(
-        pk=recommendation.pk,
-        defaults={
-            "tenant_id": recommendation.tenant_id,
-            "state": Effect.State.CLOSED if is_over else Effect.State.MEASURING,
-            "first_day": period.first,
-            "last_day": period.last,
-            "digest": digest,
-            "measured_at": now(),
-            "result": {"closedBy": period.closed_by, **make_storable(result)},
-        },
+        if change.after is None:
+            result = measure_suspend(
+                engine.connection,
+                job,
+                former=recommendation.predicted["autoSuspend"]["now"],
+                predicted=predicted,
+                predicted_days=predicted_days,
+            )
+        else:
+            after = read_rules(change.after)
+            result = measure_effect(
+                engine.connection,
+                replace(job, current=after, in_force=[Ruleset(0, after)]),
+                predicted=predicted,
+                predicted_days=predicted_days,
+                before=_find_files(store, tenant_id, before=change.taken, days=days),
+                report=lambda _: limit.check(),
+            )
+    _save(
+        recommendation,
+        Effect.State.CLOSED if is_over else Effect.State.MEASURING,
+        first_day=first,
+        last_day=last,
+        digest=digest,
+        measured_at=now(),
+        result={"closedBy": change.closed_by, **make_storable(result)},
     )
 
 
-def _read_revisions(recommendation: Recommendation) -> list[Revision | None]:
-    """Return three revisions of the rules: before the recommendation, with it, and the next one."""
-    seq = recommendation.accepted_seq or 0
-    revisions = DocumentHistory(RevisionKind.RULES, recommendation.tenant_id).revisions()
-    by_seq = {revision.seq: revision for revision in revisions.filter(seq__gte=seq - 1, seq__lte=seq + 1)}
-    return [by_seq.get(number) for number in (seq - 1, seq, seq + 1)]
+def _save(recommendation: Recommendation, state: str, **fields: Any) -> None:
+    Effect.objects.update_or_create(
+        pk=recommendation.pk, defaults={"tenant_id": recommendation.tenant_id, "state": state, **fields}
+    )
 
 
-def _find_period(tenant_id: UUID, taken: date, *, until: date | None, closed_by: int | None) -> _Period:
-    """Return the whole days after the day ``taken`` and before the day ``until``."""
-    first = taken + timedelta(days=1)
+def _find_period(tenant_id: UUID, change: _Change) -> tuple[date, date]:
+    """Return the whole days with data after a change and before the next one. There may be none."""
+    first = change.taken + timedelta(days=1)
     last = min(now().date() - timedelta(days=1), first + timedelta(days=MAX_DAYS - 1))
-    if until is not None:
-        last = min(last, until - timedelta(days=1))
-    newest = partitions_with_file(tenant=tenant_id).filter(day__lte=last)
-    with_data = newest.values_list("day", flat=True).last()
-    return _Period(
-        first,
-        min(last, with_data or first - timedelta(days=1)),
-        closed_by,
-    )
+    if change.until is not None:
+        last = min(last, change.until - timedelta(days=1))
+    with_data = partitions_with_file(tenant=tenant_id).filter(day__lte=last).values_list("day", flat=True)
+    return first, min(last, with_data.last() or change.taken)
 
 
-def _digest(collected: Input, after: Sequence[Any]) -> str:
-    return hashlib.sha256(collected.digest().encode() + msgspec.json.encode(after)).hexdigest()
-
-
-def _compute(
-    store: ObjectStore, recommendation: Recommendation, job: Job, period: _Period, limit: Limit
-) -> EffectMeasures:
-    last_before = period.first - timedelta(
-        days=2
-    )  # the day of the change counts neither as before nor as after
-    first_before = last_before - timedelta(days=period.days - 1)
-    partitions = partitions_with_file(tenant=recommendation.tenant_id).filter(
-        day__range=(first_before, last_before)
-    )
-    days_before = list(partitions.defer("hours"))
-    files = [DayFile(day.day, store.uri(key)) for day in days_before for key in day.files]
-    with replay_engine(store) as engine, limit.on(engine.connection):
-        return measure_effect(
-            engine.connection,
-            job,
-            predicted=msgspec.convert(recommendation.predicted["gain"], PredictedGain),
-            predicted_days=_days_of(recommendation),
-            before=files if len(days_before) == period.days else (),
-            report=lambda _: limit.check(),
-        )
-
-
-def _days_of(recommendation: Recommendation) -> int:
-    return (recommendation.last_day - recommendation.first_day).days + 1
+def _find_files(store: ObjectStore, tenant_id: UUID, *, before: date, days: int) -> list[DayFile]:
+    """Return the files of as many days before a change; none if the log has fewer."""
+    window = (before - timedelta(days=days), before - timedelta(days=1))
+    found = list(partitions_with_file(tenant=tenant_id).filter(day__range=window).defer("hours"))
+    files = [DayFile(day.day, store.uri(key)) for day in found for key in day.files]
+    return files if len(found) == days else []
 
 
 def read_effect(*, tenant_id: UUID, recommendation_id: UUID) -> Effect:

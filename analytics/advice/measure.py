@@ -12,19 +12,10 @@ import msgspec
 from msgspec import Meta
 
 from analytics.advice.estimate import STATEMENT_COLUMNS
-from analytics.replay.compare import (
-    Player,
-    calibrate,
-    compare_rulesets,
-    describe_input,
-    find_caveats,
-    render_counts,
-    replay,
-    round_half_up,
-)
+from analytics.replay.compare import Replayer, render_counts, replay, round_half_up
 from analytics.replay.count import KEPT, bill_executions, compare_bills
 from analytics.replay.figures import gain_of
-from analytics.replay.load import NUMBER_OF, Ruleset, load_requests
+from analytics.replay.load import NUMBER_OF, load_requests
 from analytics.replay.result import (
     BilledRange,
     Bounds,
@@ -34,7 +25,6 @@ from analytics.replay.result import (
     ReplayCounts,
     ReplayResult,
 )
-from analytics.replay.rules import find_columns
 from logs.definitions import EXECUTED, HIT, MEASURED_MISS
 from logs.layout import HOUR_MS
 from logs.quoting import quote_texts
@@ -48,10 +38,9 @@ if TYPE_CHECKING:
 
     from accounts.tenants.pricing import Pricing
     from analytics.replay.load import DayFile, Job
-    from analytics.replay.play import Outcome
     from rules.language import Rule
 
-_MINUTE_MS: Final = 60_000
+MINUTE_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +76,7 @@ class Move:
 
     def apply(self, table: str) -> str:
         """Return SQL for the executions of a table, with the moved ones at their other time."""
-        moved = f"starts - starts % {HOUR_MS} + {self.minute * _MINUTE_MS} + starts % {_MINUTE_MS}"
+        moved = f"starts - starts % {HOUR_MS} + {self.minute * MINUTE_MS} + starts % {MINUTE_MS}"
         return f"SELECT * REPLACE (if(n IN ({self.group.numbers}), {moved}, starts) AS starts) FROM {table}"
 
 
@@ -154,41 +143,23 @@ class EvidenceRows(EvidenceQuery):
     rows: list[dict[str, Any]]
 
 
-class Measurer:
-    """Loads the log of a job once, and replays rulesets over it."""
+class Measurer(Replayer):
+    """Predicts what proposals would do by replays, from the log that it loads once."""
 
     def __init__(self, connection: DuckDBPyConnection, job: Job) -> None:
-        self._connection, self._job = connection, job
-        rulesets = [job.current, *(ruleset.rules for ruleset in job.in_force)]
-        self._loaded = load_requests(
-            connection,
-            job.files,
-            first_day=job.first_day,
-            columns={*STATEMENT_COLUMNS, "standardizedSql"}.union(*map(find_columns, rulesets)),
-            changes=job.changes,
-        )
-        self._player = Player(connection, job, self._loaded)
-        self.gateway = self._player.gateway
-        self.input = describe_input(job, self._loaded, self.gateway)
+        super().__init__(connection, job, columns=[*STATEMENT_COLUMNS, "standardizedSql"])
         LogView(connection).make_tolerant([file.file for file in job.files])
 
-    def play_current(self) -> Outcome:
-        """Replay the rules that were in force, then the current ones. Return the outcome of the current."""
-        job = self._job
-        in_force = self._player.play("current", job.rulesets_in_force, keep=True)
-        self.calibration = calibrate(self._connection, in_force.outcome)
-        current = in_force
-        if not job.has_one_ruleset:
-            current = self._player.play("current", [Ruleset(0, job.current)], keep=True)
-        self._is_gateway_unknown = in_force.is_gateway_unknown or current.is_gateway_unknown
-        self._current = current
-        self._total = render_counts(current, current.runs[0].position).total
+    def play_current(self, *, keep: bool = True) -> None:
+        super().play_current(keep=keep)
+        counts = self.current.runs[0]
+        self._total = render_counts(self.current, counts.position).total
+        #: By rule id, the low and the high count of hits at risk, and the count of all hits.
         self.risk = {
-            rule_id: (rule_counts["risk_low"], rule_counts["risk_high"], rule_counts["hits"])
-            for rule_id, rule_counts in current.runs[0].rules.items()
+            rule_id: (own["risk_low"], own["risk_high"], own["hits"])
+            for rule_id, own in counts.rules.items()
             if rule_id is not None
         }
-        return current.outcome
 
     def predict(self, rules: tuple[Rule, ...]) -> tuple[Prediction, ReplayResult]:
         """Replay a ruleset, and return the difference to the current one and the whole result.
@@ -197,54 +168,32 @@ class Measurer:
             rules: their conditions read only `STATEMENT_COLUMNS`, the statement, and columns that the current
                 rules read.
         """
-        subject = self._player.play("subject", [Ruleset(0, rules)])
-        is_gateway_unknown = self._is_gateway_unknown or subject.is_gateway_unknown
-        result = compare_rulesets(
-            self._connection,
-            self._job,
-            self.input,
-            calibration=self.calibration,
-            current=self._current,
-            subject=subject,
-            caveats=self._find_caveats(is_gateway_unknown=is_gateway_unknown),
-        )
+        result = self.compare(rules)
         bounds = gain_of(msgspec.to_builtins(result))
         return _predict(result.total, result.against.total, result.billed, bounds), result
 
     def predict_moved(self, move: Move) -> Prediction:
         """Return what the current rules bill if some of their executions ran in another minute."""
-        return self._predict_bills(move.apply(KEPT), self._job.pricing)
+        return self._predict_bills(move.apply(KEPT), self.job.pricing)
 
     def predict_suspend(self, change: SuspendChange) -> Prediction:
         """Return what the current rules bill if the warehouse suspended after another time."""
-        prediction = self._predict_bills(f"FROM {KEPT}", self._job.pricing.suspending_after(change.then))
+        prediction = self._predict_bills(f"FROM {KEPT}", self.job.pricing.suspending_after(change.then))
         return msgspec.structs.replace(prediction, auto_suspend=change)
 
     def _predict_bills(self, executions: str, pricing: Pricing) -> Prediction:
-        job = self._job
-        now = list(bill_executions(self._connection, f"FROM {KEPT}", job).values())
-        then = list(bill_executions(self._connection, executions, job, pricing=pricing).values())
-        billed = compare_bills(then, now, job.pricing)
-        return _predict(self._total, self._total, billed, _NOTHING)
-
-    def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
-        grade = self.calibration.grade
-        return find_caveats(
-            self._job, self._loaded, self.gateway, grade, is_gateway_unknown=is_gateway_unknown
-        )
+        now = list(bill_executions(self.connection, f"FROM {KEPT}", self.job).values())
+        then = list(bill_executions(self.connection, executions, self.job, pricing=pricing).values())
+        return _predict(self._total, self._total, compare_bills(then, now, self.job.pricing), _NOTHING)
 
     @property
     def warehouse_ms(self) -> int:
         """The warehouse time (ms) under the current rules."""
         return self._total.spent_ms
 
-    @property
-    def caveats(self) -> list[str]:
-        return self._find_caveats(is_gateway_unknown=self._is_gateway_unknown)
-
     def run_evidence(self, query: EvidenceQuery) -> EvidenceRows:
         """Return a statement over ``proxy_logs`` with its rows."""
-        relation = self._connection.execute(query.sql)
+        relation = self.connection.execute(query.sql)
         names = [column[0] for column in relation.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
         return EvidenceRows(**msgspec.structs.asdict(query), rows=rows)
@@ -272,14 +221,12 @@ def _predict(
 _LOGGED: Final = f"""
     SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND {HIT.of("logged")}
 """
-
 _LOGGED_EXECUTIONS: Final = f"""
     SELECT 'logged' AS scope, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts,
         took_ms AS took
     FROM request WHERE took_ms IS NOT NULL AND {EXECUTED.of("logged")}
     UNION ALL SELECT 'logged', host, day, starts, took FROM outside_execution
 """
-
 _BEFORE: Final = f"""
     WITH log AS (
         SELECT * FROM read_parquet({{files}}) WHERE timestamp IS NOT NULL AND standardizedSql IS NOT NULL

@@ -8,8 +8,8 @@ The log is loaded once. The current rules are replayed, and then the rules with 
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from rules.tables.warehouse import WarehouseTables
 
 _MAX_EXAMPLES: Final = 3
-
 _MAX_WORDS: Final = 10
 
 
@@ -61,34 +60,14 @@ class NotProposed(JsonStruct):
     ] = ()
 
 
-@dataclass
-class Refusal:
-    """Requests without a proposal, for one reason. ``warehouse_ms`` is their warehouse time."""
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Requests for a statement without a proposal, their warehouse time, and the word that is the reason."""
 
-    code: str
-    requests: int = 0
-    warehouse_ms: int = 0
-    by_statement: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    words: set[str] = field(default_factory=set)
-
-    def add(self, statement: str, *, requests: int, ms: int, word: str | None = None) -> None:
-        self.requests += requests
-        self.warehouse_ms += ms
-        self.by_statement[statement] += ms
-        if word is not None:
-            self.words.add(word)
-
-    def describe(self) -> NotProposed:
-        dearest = sorted(self.by_statement.items(), key=lambda found: (-found[1], found[0]))
-        return NotProposed(
-            code=self.code,
-            why=REASONS[self.code],
-            statements=len(self.by_statement),
-            requests=self.requests,
-            warehouse_ms=self.warehouse_ms,
-            examples=[text for text, _ in dearest[:_MAX_EXAMPLES]],
-            words=tuple(sorted(self.words)[:_MAX_WORDS]),
-        )
+    statement: str
+    requests: int
+    ms: int
+    word: str | None = None
 
 
 def find_refusals(
@@ -99,7 +78,7 @@ def find_refusals(
     Args:
         proposed: the numbers of the statements that a proposal covers.
     """
-    refusals = {code: Refusal(code) for code in REASONS}
+    refused: dict[str, list[_Refused]] = {code: [] for code in REASONS}
     unsafe = _find_unsafe(options)
     for series in current.series_of(NO_RULE):
         statement = series.statement
@@ -107,10 +86,24 @@ def find_refusals(
             continue
         code = _find_reason(statement, is_unsafe=statement.number in unsafe)
         word = {"per-user": statement.word, "non-deterministic": statement.time_word}.get(code)
-        refusals[code].add(statement.text, requests=series.answered, ms=sum(series.works), word=word)
-    for text, requests, ms in _find_decided(current):
-        refusals["decided-not-to-cache"].add(text, requests=requests, ms=ms)
-    return [refusal.describe() for refusal in refusals.values() if refusal.by_statement]
+        refused[code].append(_Refused(statement.text, series.answered, sum(series.works), word))
+    refused["decided-not-to-cache"] = [_Refused(*row) for row in _find_decided(current)]
+    return [_describe_refusal(code, rows) for code, rows in refused.items() if rows]
+
+
+def _describe_refusal(code: str, refused: Sequence[_Refused]) -> NotProposed:
+    by_statement = Counter[str]()
+    for row in refused:
+        by_statement[row.statement] += row.ms
+    return NotProposed(
+        code=code,
+        why=REASONS[code],
+        statements=len(by_statement),
+        requests=sum(row.requests for row in refused),
+        warehouse_ms=by_statement.total(),
+        examples=sorted(by_statement, key=lambda text: (-by_statement[text], text))[:_MAX_EXAMPLES],
+        words=tuple(sorted({row.word for row in refused if row.word})[:_MAX_WORDS]),
+    )
 
 
 def _find_reason(statement: Statement, *, is_unsafe: bool) -> str:
@@ -156,7 +149,6 @@ def _find_decided(current: Current) -> Sequence[tuple[str, int, int]]:
 
 #: The most proposals that are kept. Each is replayed.
 MAX_PROPOSALS: Final = 6
-
 #: The most replays of proposals with their other variants.
 MAX_REPLAYS: Final = 12
 
@@ -221,7 +213,8 @@ def mine(
     """
     measurer = Measurer(connection, job)
     report(0.2)
-    outcome = measurer.play_current()
+    measurer.play_current()
+    outcome = measurer.current.outcome
     report(0.4)
     requests = load_statements(
         connection,
@@ -279,7 +272,7 @@ def mine(
             gateway=measurer.input.gateway,
             calibration=measurer.calibration,
             caveats=[
-                *measurer.caveats,
+                *measurer.find_caveats(),
                 *sorted({caveat for proposal in chosen for caveat in proposal.caveats}),
             ],
             warehouse_ms=current.warehouse_ms,

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from rules.tables.names import TableName
 
 _MAX_SLUG: Final = 60
-
 _NOT_IN_SLUG: Final = re.compile(r"[^a-z0-9]+")
 
 
@@ -109,7 +108,6 @@ def new_rule_id(text: str, taken: Collection[str]) -> str:
 
 #: The smallest share of warehouse time that a proposal must save.
 MIN_SHARE: Final = 0.002
-
 #: The lifetimes that are tried, in seconds.
 TTLS: Final = (60, 300, 900, 3600, 14_400, 43_200, 86_400)
 
@@ -209,6 +207,11 @@ class Current:
     def days(self) -> str:
         """The SQL condition that selects the days of the window."""
         return f"day BETWEEN '{self.first_day}' AND '{self.last_day}'"
+
+    @property
+    def least_ms(self) -> float:
+        """The least warehouse time (ms) that a proposal must save."""
+        return max(MIN_SHARE * self.warehouse_ms, 1)
 
     def series_of(self, index: int) -> Sequence[Series]:
         """Return the cacheable requests that the rule with this index decides."""

@@ -23,10 +23,9 @@ from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from accounts.tenants.pricing import Pricing
 from analytics.advice.proposal import Kind, Variant, apply_edits, read_edits
-from analytics.advice.words import figures_of_kind, name_saved_time, purpose_of, say_open
+from analytics.advice.words import describe_open, figures_of_kind, name_saved_time, purpose_of
 from analytics.models import Mining, Recommendation
 from analytics.replay.figures import Figure
-from analytics.replay.result import complete_gateway
 from rules.diff import StoredRule
 from rules.drafts import create_draft
 from rules.models import RuleDraft
@@ -188,7 +187,7 @@ def describe_recommendation(
 
 def describe_mining(mining: Mining) -> MiningState:
     """Return the last search for recommendations, with its report if it is done."""
-    return MiningState.of(mining, error=mining.error or None, report=complete_gateway(mining.report))
+    return MiningState.of(mining, error=mining.error or None, report=mining.report)
 
 
 def is_outdated(recommendation: Recommendation, current: RulesetState | None = None) -> bool:
@@ -222,10 +221,8 @@ def _rules_at(tenant_id: UUID, seq: int) -> list[Any]:
 
 
 State: Final = Recommendation.State
-
 #: The most recommendations in one list. The oldest decided ones are left out.
 _LISTED: Final = 100
-
 _STATES: Final = {state: number for number, state in enumerate(State)}
 
 
@@ -240,12 +237,12 @@ def list_recommendations(*, tenant_id: UUID, state: str | None = None) -> list[R
     )
 
 
-def say_open_recommendations(tenant_id: UUID) -> str | None:
+def describe_open_recommendations(tenant_id: UUID) -> str | None:
     """Say in one line what is recommended to a tenant now, or None if nothing is."""
     undecided = list(Recommendation.objects.filter(tenant_id=tenant_id, state__in=Recommendation.UNDECIDED))
     outdated = find_outdated(undecided)
     searches = Mining.objects.filter(tenant_id=tenant_id, state__in=Mining.UNDER_WAY)
-    return say_open(undecided, outdated, is_searching=bool(outdated) and searches.exists())
+    return describe_open(undecided, outdated, is_searching=bool(outdated) and searches.exists())
 
 
 def read_recommendation(*, tenant_id: UUID, recommendation_id: UUID) -> Recommendation:
@@ -538,24 +535,19 @@ def _change(recommendation: Recommendation, **changes: Any) -> None:
 
 
 @receiver(post_delete, sender=RuleDraft)
-def settle_deleted_draft(instance: RuleDraft, **_: Any) -> None:
-    """Settle the recommendation of a draft in the transaction that publishes or deletes the draft."""
-    settle_drafts(instance.tenant_id, draft_id=instance.pk)
+def settle_draft(instance: RuleDraft, **_: Any) -> None:
+    """Accept the recommendation whose draft was published, and open it if the draft was deleted.
 
-
-def settle_drafts(tenant_id: UUID, **of: UUID) -> None:
-    """Accept the recommendations whose drafts were published, and open those whose drafts were deleted.
-
-    Web processes of earlier releases leave that to the night.
+    It runs in the transaction that publishes or deletes the draft.
     """
-    drafted = Recommendation.objects.filter(tenant_id=tenant_id, state=State.DRAFTED, **of)
+    drafted = Recommendation.objects.filter(
+        tenant_id=instance.tenant_id, state=State.DRAFTED, draft_id=instance.pk
+    )
     for recommendation in drafted:
-        if recommendation.draft_id and RuleDraft.objects.filter(pk=recommendation.draft_id).exists():
-            continue
         revision = (
-            DocumentHistory(RevisionKind.RULES, tenant_id)
+            DocumentHistory(RevisionKind.RULES, instance.tenant_id)
             .revisions()
-            .filter(summary__draft__draftId=str(recommendation.draft_id))
+            .filter(summary__draft__draftId=str(instance.pk))
             .first()
         )
         changes: dict[str, Any] = {"state": State.OPEN, "draft_id": None}

@@ -16,10 +16,10 @@ from accounts.events import SYSTEM
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.advice.mine import MAX_PROPOSALS, AdviceReport, mine
-from analytics.advice.recommend import AdviceWindow, State, choose_variant, settle_drafts, settle_suspends
+from analytics.advice.recommend import AdviceWindow, State, choose_variant, settle_suspends
 from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.replay.execution import Input, Limit, ReplayEnded, Request, collect_input, run_at_low_priority
-from analytics.replay.runs import subject_of_rules
+from analytics.replay.runs import name_rules
 from analytics.summaries.engine import replay_engine
 from logs.models import Partition
 from logs.partitions import GRACE, partitions_with_file
@@ -87,7 +87,7 @@ def store_advice(advice: Advice, *, collected: Input, seq: int, digest: str) -> 
             unneeded.discard(row.replay_id)
             _write(row, content, mined_at=moment)
         _supersede(undecided)
-        _say_left_out(tenant_id, advice.left_out)
+        _describe_left_out(tenant_id, advice.left_out)
         for row in undecided.values():
             if row.state != State.OPEN and row.replay_id is not None:
                 unneeded.discard(row.replay_id)
@@ -138,7 +138,7 @@ def _lock_superseded(tenant_id: UUID) -> dict[str, list[Recommendation]]:
     return found
 
 
-def _say_left_out(tenant_id: UUID, left_out: Set[str]) -> None:
+def _describe_left_out(tenant_id: UUID, left_out: Set[str]) -> None:
     """Tell the superseded recommendations that were found from those that were not."""
     superseded = Recommendation.objects.filter(tenant_id=tenant_id, state=State.SUPERSEDED)
     superseded.filter(fingerprint__in=left_out).update(reason=_LEFT_OUT)
@@ -154,7 +154,7 @@ def _supersede(undecided: Mapping[str, Recommendation]) -> None:
 def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
     """Store the replay of a recommendation under the digest that a request for the same replay would have."""
     own_input = replace(collected, request=replace(collected.request, rules=replay.rules))
-    subject, request, moment = subject_of_rules(replay.rules), own_input.request, now()
+    request, moment = own_input.request, now()
     done = {
         "state": ReplayRun.State.DONE,
         "progress": 1,
@@ -168,8 +168,8 @@ def _save_replay(collected: Input, replay: RulesetReplay) -> ReplayRun:
         defaults=done,
         create_defaults={
             **done,
-            "subject": subject.name,
-            "rules": subject.rules,
+            "subject": name_rules(replay.rules),
+            "rules": replay.rules,
             "first_day": request.first_day,
             "last_day": request.last_day,
             "warmup_days": request.warmup_days,
@@ -192,16 +192,11 @@ def _write(recommendation: Recommendation, content: Mapping[str, Any], *, mined_
 
 
 logger = logging.getLogger(__name__)
-
 #: The most days that a search reads. One more day before them fills the cache.
 DAYS: Final = 14
-
 _WARMUP_DAYS: Final = 1
-
 _LOCK: Final = "recommendations"
-
 _MARGIN: Final = timedelta(minutes=1)
-
 #: Raise it when the same log and rules give other recommendations.
 _VERSION: Final = 8
 
@@ -255,7 +250,6 @@ def _search(store: ObjectStore, tenant_id: UUID, limit: Limit) -> None:
         TenantNotFound: the tenant was deleted.
         ReplayEnded: the search takes too long, or the worker ends.
     """
-    settle_drafts(tenant_id)
     settle_suspends(tenant_id)
     ruleset = read_ruleset(tenant_id)
     days = _choose_days(tenant_id)

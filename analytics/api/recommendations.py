@@ -29,7 +29,7 @@ from analytics.advice.recommend import (
     reopen_recommendation,
     request_mining,
 )
-from analytics.advice.words import say_possible
+from analytics.advice.words import describe_possible
 from analytics.models import Recommendation
 from analytics.serializers.recommendations import (
     AcceptParameters,
@@ -95,7 +95,7 @@ class RecommendationViewSet(AppViewSet):
                 ),
                 mining=None if mining is None else describe_mining(mining),
                 recommendations=[describe_recommendation(row, outdated) for row in recommendations],
-                possible=say_possible(undecided, outdated),
+                possible=describe_possible(undecided, outdated),
             )
         )
 

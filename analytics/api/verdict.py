@@ -13,7 +13,7 @@ from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
-from analytics.advice.recommend import say_open_recommendations
+from analytics.advice.recommend import describe_open_recommendations
 from analytics.digest.verdict.judging import read_verdict
 from analytics.digest.verdict.sentences import Verdict
 from analytics.weeks import TenantWeek, list_weeks
@@ -43,7 +43,7 @@ class VerdictViewSet(AppViewSet):
     @operation(summary="How the tenant is, in one sentence", responses={200: Verdict})
     def get_verdict(self, request: Request, tenant: UUID) -> Response:
         """From the findings of its digests of the last seven days, and its history. Reads no log."""
-        advice = say_open_recommendations(tenant)
+        advice = describe_open_recommendations(tenant)
         return Response(msgspec.structs.replace(read_verdict(tenant), advice=advice))
 
     @route(

@@ -9,9 +9,8 @@ docs/replay.md defines every number.
 from __future__ import annotations
 
 import datetime as dt
-from collections import Counter, defaultdict
+from collections import Counter
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -62,7 +61,7 @@ from rules.dialects.depends import word_sql
 from rules.dialects.tables import names_no_schema_sql
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from datetime import date
 
     from duckdb import DuckDBPyConnection
@@ -86,53 +85,165 @@ class Played:
     runs: Sequence[Counts]
 
     @property
-    def is_gateway_unknown(self) -> bool:
-        """True if the outcome depends on a setting that is not known."""
-        return len(self.runs) > 1
+    def bills(self) -> list[Bill]:
+        """All bills that the settings of the Gateway and hidden literals allow."""
+        return [bill for counts in self.runs for bill in counts.bills]
 
 
-class Player:
-    """Learns the settings of the Gateway from a loaded log, and plays rulesets over it."""
+def replay(
+    connection: DuckDBPyConnection, job: Job, *, report: Callable[[float], None] = lambda _: None
+) -> ReplayResult:
+    """Replay a job and return its result.
 
-    def __init__(self, connection: DuckDBPyConnection, job: Job, loaded: LoadedRequests) -> None:
-        self._connection, self._job, self._loaded = connection, job, loaded
-        self.gateway = learn_gateway(connection, job, job.rulesets_in_force, restarts=loaded.restarts)
+    Args:
+        connection: a DuckDB of the caller alone; temporary tables are left in it.
+        report: called with the progress, 0 to 1. It may raise an exception to end the replay.
+    """
+    replayer = Replayer(connection, job, report=report)
+    replayer.play_current()
+    return replayer.compare(job.subject)
 
-    def play(self, table: str, rulesets: Sequence[Ruleset], *, keep: bool = False) -> Played:
-        """Create ``table``, and return its outcome and counts.
 
-        With ``keep``, the table `KEPT` has the executions of the outcome (`execution_sql`).
-        """
-        outcome, counts = self._play(table, rulesets, self.gateway)
-        if keep:
-            executions = execution_sql(table, is_exact=self._loaded.is_exact)
-            self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {KEPT} AS {executions}")
-        runs = [counts]
-        for other in find_other_gateways(self._connection, self.gateway):
-            runs.append(self._play("other_gateway", rulesets, other)[1])
-            self._connection.execute("DROP TABLE other_gateway")
-        return Played(rulesets[-1].rules, outcome, runs)
+class Replayer:
+    """Loads the log of a job once, learns the settings of the Gateway from it, and replays rulesets over it.
 
-    def _play(self, table: str, rulesets: Sequence[Ruleset], gateway: Gateway) -> tuple[Outcome, Counts]:
-        outcome = play(
-            self._connection,
-            rulesets,
-            table=table,
-            gateway=gateway,
-            restarts=self._loaded.restarts,
-            markers=self._job.markers,
+    Attributes:
+        input: the loaded requests and what was learned of the Gateway.
+        calibration: the rules that were in force compared with the log, from `play_current` on.
+        current: the outcome of the current rules, from `play_current` on.
+    """
+
+    calibration: Calibration
+    current: Played
+
+    def __init__(
+        self,
+        connection: DuckDBPyConnection,
+        job: Job,
+        *,
+        columns: Collection[str] = (),
+        report: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """Load the columns that the rulesets of the job read, and ``columns``. ``report`` as in `replay`."""
+        self.connection, self.job, self._report = connection, job, report
+        rulesets = [job.subject, job.current, *(ruleset.rules for ruleset in job.in_force)]
+        self._loaded = load_requests(
+            connection,
+            job.files,
+            first_day=job.first_day,
+            columns={*columns}.union(*map(find_columns, rulesets)),
+            changes=job.changes,
         )
-        counts = count_outcome(self._connection, outcome, self._job, is_exact=self._loaded.is_exact)
-        return outcome, counts
+        report(0.3)
+        self.gateway = learn_gateway(connection, job, job.rulesets_in_force, restarts=self._loaded.restarts)
+        self.input = ReplayInput(
+            window=ReplayWindow(
+                from_=job.first_day,
+                to=job.last_day,
+                warmup_days=job.warmup_days,
+                days_left_out=find_days_left_out(job, self._loaded),
+                empty_columns={day.isoformat(): names for day, names in self._loaded.empty_columns.items()},
+            ),
+            rows=ReplayRows.of(self._loaded),
+            gateway=LearnedGateway.of(self.gateway),
+        )
+
+    def play_current(self, *, keep: bool = False) -> None:
+        """Replay the rules that were in force, then the current ones, in the table ``current``.
+
+        With ``keep``, the table `KEPT` has the executions of the current rules (`execution_sql`).
+        """
+        in_force = self.current = self._play("current", self.job.rulesets_in_force, keep=keep)
+        self.calibration = calibrate(self.connection, in_force.outcome)
+        self._report(0.5)
+        # Equal rulesets are replayed once.
+        if not self.job.has_one_ruleset:
+            self.current = self._play("current", [Ruleset(0, self.job.current)], keep=keep)
+        self._is_gateway_unknown = len(in_force.runs) > 1 or len(self.current.runs) > 1
+        self._report(0.7)
+
+    def compare(self, rules: tuple[Rule, ...]) -> ReplayResult:
+        """Replay rules, and return the result beside the current ones."""
+        job, current = self.job, self.current
+        subject = current if rules == job.current else self._play("subject", [Ruleset(0, rules)])
+        self._report(0.9)
+        outcomes = current.outcome, subject.outcome
+        # One for both rulesets: two would make a difference for rules that are equal in both.
+        position = current.runs[0].position
+        if position is None:
+            position = subject.runs[0].position
+        counts = render_counts(subject, position)
+        left_out = self.input.window.days_left_out or ()
+        return ReplayResult(
+            **msgspec.structs.asdict(self.input),
+            calibration=self.calibration,
+            total=counts.total,
+            rules=counts.rules,
+            against=render_counts(current, position),
+            billed=compare_bills(subject.bills, current.bills, job.pricing),
+            moved=find_moved(self.connection, *(outcome.table for outcome in outcomes), position=position),
+            leaks=compare_leaks(self.connection, *outcomes, warehouse=job.tables),
+            publish_cost=estimate_publish_cost(
+                self.connection,
+                subject.outcome.table,
+                first_day=job.first_day,
+                last_day=job.last_day,
+                left_out=sum(day >= job.first_day for day in left_out),
+                hour=job.hour,
+            ),
+            caveats=self.find_caveats(subject),
+            evidence=replay_evidence(job.first_day, job.last_day),
+            names={
+                rule.id: rule.name for outcome in outcomes for rule in outcome.decisions.rules if rule.name
+            },
+        )
+
+    def find_caveats(self, subject: Played | None = None) -> list[str]:
+        """Return the codes of what limits the result, for the current rules alone or for a subject too."""
+        job, empty, grade = self.job, self._loaded.empty_columns, self.calibration.grade
+        is_warmed_up = any(file.day < job.first_day and file.day not in empty for file in job.files)
+        caveats = {
+            Caveat.WRITES_PAST_GATEWAY: True,
+            Caveat.LITERALS_HIDDEN: self._loaded.open > 0,
+            Caveat.GATEWAY_UNKNOWN: self._is_gateway_unknown or (subject and len(subject.runs) > 1),
+            Caveat.KEYS_PER_USER: self.gateway.keys_per_user is True,
+            Caveat.DAYS_LEFT_OUT: bool(self.input.window.days_left_out),
+            Caveat.COLD_START: not is_warmed_up,
+            Caveat.CALIBRATION_FAIR: grade == "fair",
+            Caveat.CALIBRATION_POOR: grade == "poor",
+            Caveat.CACHE_DISABLED: not job.cache_enabled,
+            Caveat.WITHOUT_SCHEMA: subject and shares_without_schema(self.connection, subject.outcome),
+        }
+        return [caveat.value for caveat, applies in caveats.items() if applies]
+
+    def _play(self, table: str, rulesets: Sequence[Ruleset], *, keep: bool = False) -> Played:
+        """Create ``table``, and return its outcome and counts."""
+        is_exact = self._loaded.is_exact
+
+        def count(name: str, gateway: Gateway) -> tuple[Outcome, Counts]:
+            outcome = play(
+                self.connection,
+                rulesets,
+                table=name,
+                gateway=gateway,
+                restarts=self._loaded.restarts,
+                markers=self.job.markers,
+            )
+            return outcome, count_outcome(self.connection, outcome, self.job, is_exact=is_exact)
+
+        outcome, counts = count(table, self.gateway)
+        if keep:
+            executions = execution_sql(table, is_exact=is_exact)
+            self.connection.execute(f"CREATE OR REPLACE TEMP TABLE {KEPT} AS {executions}")
+        others = find_other_gateways(self.connection, self.gateway)
+        runs = [counts, *(count("other_gateway", other)[1] for other in others)]
+        return Played(rulesets[-1].rules, outcome, runs)
 
 
 _GOOD: Final = 0.995
-
 _FAIR: Final = 0.98
-
 #: A Gateway serves stale results if its log has more than this share of the replay's stale hits as HIT.
 _SERVES_STALE: Final = 0.01
-
 #: The cause of a difference between the replayed and the logged status: the first that applies.
 _WHY: Final = f"""
     CASE WHEN logged_rule IS DISTINCT FROM replayed_rule THEN 'other-rule'
@@ -380,38 +491,25 @@ def estimate_publish_cost(
     """
     start = day_start_ms(first_day) // HOUR_MS
     count = (last_day - first_day).days * _HOURS + _HOURS
-    misses, milliseconds = [0] * (count + 1), [0] * (count + 1)
     # For each entry, the hours that start after its execution began and not after its last hit.
-    for first, last, entries, mean_ms in connection.execute(
+    rows = connection.execute(
         f"""
-        SELECT first, last, count(*), sum(mean_ms)::BIGINT FROM (
-            SELECT greatest(any_value(started) // {HOUR_MS} + 1 - {start}, 0) AS first,
-                least(max(requested_at) // {HOUR_MS} - {start}, {count - 1}) AS last,
-                arg_max(mean_ms, requested_at) AS mean_ms
-            FROM {table} WHERE entry IS NOT NULL GROUP BY entry
-        )
-        WHERE first <= last GROUP BY first, last
+        SELECT hour % {_HOURS}, sum(entries)::BIGINT, sum(mean_ms)::BIGINT FROM (
+            SELECT unnest(range(first, last + 1)) AS hour, count(*) AS entries, sum(mean_ms) AS mean_ms FROM (
+                SELECT greatest(any_value(started) // {HOUR_MS} + 1 - {start}, 0) AS first,
+                    least(max(requested_at) // {HOUR_MS} - {start}, {count - 1}) AS last,
+                    arg_max(mean_ms, requested_at) AS mean_ms
+                FROM {table} WHERE entry IS NOT NULL GROUP BY entry
+            ) GROUP BY first, last
+        ) GROUP BY ALL
         """
-    ).fetchall():
-        misses[first] += entries
-        misses[last + 1] -= entries
-        milliseconds[first] += mean_ms
-        milliseconds[last + 1] -= mean_ms
+    ).fetchall()
+    extra = {hour: costs for hour, *costs in rows}
     days = max(count // _HOURS - left_out, 1)
-    sums: dict[int, list[int]] = defaultdict(lambda: [0, 0])
-    for index, (extra, extra_ms) in enumerate(
-        zip(accumulate(misses[:-1]), accumulate(milliseconds[:-1]), strict=True)
-    ):
-        sums[index % _HOURS][0] += extra
-        sums[index % _HOURS][1] += extra_ms
-    by_hour = [
-        HourCost(
-            hour=number,
-            extra_misses=round_half_up(sums[number][0], days),
-            extra_ms=round_half_up(sums[number][1], days),
-        )
-        for number in range(_HOURS)
-    ]
+    by_hour = []
+    for hour_of_day in range(_HOURS):
+        misses, ms = (round_half_up(cost, days) for cost in extra.get(hour_of_day, (0, 0)))
+        by_hour.append(HourCost(hour=hour_of_day, extra_misses=misses, extra_ms=ms))
     best = min(by_hour, key=lambda row: (row.extra_ms, row.extra_misses, row.hour))
     return PublishCost(by_hour=by_hour, best=best, now=by_hour[hour])
 
@@ -438,114 +536,11 @@ def replay_evidence(first_day: date, last_day: date) -> list[EvidenceQuery]:
     ]
 
 
-def find_caveats(
-    job: Job,
-    loaded: LoadedRequests,
-    gateway: Gateway,
-    grade: ReplayGrade,
-    *,
-    is_gateway_unknown: bool,
-    shares_without_schema: bool = False,
-) -> list[str]:
-    """Return the codes of what limits the result. Contract: docs/replay.md."""
-    caveats = {
-        Caveat.WRITES_PAST_GATEWAY: True,
-        Caveat.LITERALS_HIDDEN: loaded.open > 0,
-        Caveat.GATEWAY_UNKNOWN: is_gateway_unknown,
-        Caveat.KEYS_PER_USER: gateway.keys_per_user is True,
-        Caveat.DAYS_LEFT_OUT: bool(find_days_left_out(job, loaded)),
-        Caveat.COLD_START: not any(
-            file.day < job.first_day and file.day not in loaded.empty_columns for file in job.files
-        ),
-        Caveat.CALIBRATION_FAIR: grade == "fair",
-        Caveat.CALIBRATION_POOR: grade == "poor",
-        Caveat.CACHE_DISABLED: not job.cache_enabled,
-        Caveat.WITHOUT_SCHEMA: shares_without_schema,
-    }
-    return [caveat.value for caveat, applies in caveats.items() if applies]
-
-
 def find_days_left_out(job: Job, loaded: LoadedRequests) -> list[dt.date]:
     """Return the counted days without data, and all days on which a column of the rules is null."""
     days = (job.first_day + dt.timedelta(offset) for offset in range((job.last_day - job.first_day).days + 1))
     present = {file.day for file in job.files}
     return sorted({*loaded.empty_columns, *(day for day in days if day not in present)})
-
-
-def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> ReplayInput:
-    """Describe the loaded requests and what was learned of the Gateway."""
-    return ReplayInput(
-        window=ReplayWindow(
-            from_=job.first_day,
-            to=job.last_day,
-            warmup_days=job.warmup_days,
-            days_left_out=find_days_left_out(job, loaded),
-            empty_columns={day.isoformat(): names for day, names in loaded.empty_columns.items()},
-        ),
-        rows=ReplayRows(
-            decidable=loaded.decidable,
-            outside=loaded.outside,
-            exact=loaded.exact,
-            known=loaded.known,
-            open=loaded.open,
-        ),
-        gateway=LearnedGateway(
-            nocache=gateway.nocache,
-            non_deterministic=gateway.non_deterministic,
-            keys_per_user=gateway.keys_per_user,
-        ),
-    )
-
-
-def compare_rulesets(
-    connection: DuckDBPyConnection,
-    job: Job,
-    replayed: ReplayInput,
-    *,
-    calibration: Calibration,
-    current: Played,
-    subject: Played,
-    caveats: list[str],
-) -> ReplayResult:
-    """Return the result of a replay of ``subject`` beside the current ruleset."""
-    outcomes = current.outcome, subject.outcome
-    position = _find_position(current, subject)
-    counts = render_counts(subject, position)
-    return ReplayResult(
-        **msgspec.structs.asdict(replayed),
-        calibration=calibration,
-        total=counts.total,
-        rules=counts.rules,
-        against=render_counts(current, position),
-        billed=compare_bills(_bills_of(subject), _bills_of(current), job.pricing),
-        moved=find_moved(connection, *(it.table for it in outcomes), position=position),
-        leaks=compare_leaks(connection, *outcomes, warehouse=job.tables),
-        publish_cost=estimate_publish_cost(
-            connection,
-            subject.outcome.table,
-            first_day=job.first_day,
-            last_day=job.last_day,
-            left_out=sum(day >= job.first_day for day in replayed.window.days_left_out or ()),
-            hour=job.hour,
-        ),
-        caveats=caveats,
-        evidence=replay_evidence(job.first_day, job.last_day),
-        names={rule.id: rule.name for it in outcomes for rule in it.decisions.rules if rule.name},
-    )
-
-
-def _find_position(current: Played, subject: Played) -> float | None:
-    """Return where the truth lies between the bounds, for both rulesets.
-
-    Two positions would make a difference for rules that are equal in both.
-    """
-    own = current.runs[0].position
-    return subject.runs[0].position if own is None else own
-
-
-def _bills_of(played: Played) -> list[Bill]:
-    """Return all bills that the settings of the Gateway and hidden literals allow."""
-    return [bill for counts in played.runs for bill in counts.bills]
 
 
 def render_counts(played: Played, position: float | None) -> ReplayRuleset:
@@ -573,78 +568,22 @@ def _render_counts(
     return ReplayCounts(
         hits=_bound_counts(runs, rule_ids, "hits", position),
         saved_ms=_bound_counts(runs, rule_ids, "saved_ms", position),
-        misses=counts["misses"],
-        spent_ms=counts["spent_ms"],
-        hit_bytes=counts["hit_bytes"],
         risk=RiskCount(low=counts["risk_low"], high=counts["risk_high"]),
-        requests=counts["requests"],
-        stale_hits=counts["stale_hits"],
         miss_reasons={reason: counts[reason] for reason in MISS_REASONS},
-        holds=counts["holds"],
-        bypassed=counts["bypassed"],
-        blocked=counts["blocked"],
-        passed=counts["passed"],
-        errors=counts["errors"],
-        invalidation_errors=counts["invalidation_errors"],
-        revalidations=counts["revalidations"],
-        fired=counts["fired"],
-        markers=counts["markers"],
+        **{name: counts[name] for name in _SIMPLE_COUNTS},
     )
 
 
 def _bound_counts(
     runs: Sequence[Counts], rule_ids: Sequence[str | None], name: str, position: float | None
 ) -> Bounds:
-    low = min(sum(run.rules[rule_id][name] for rule_id in rule_ids if rule_id in run.rules) for run in runs)
-    high = max(
-        sum((run.high_hits if name == "hits" else run.high_saved_ms).get(rule_id, 0) for rule_id in rule_ids)
-        for run in runs
+    low, high = (
+        choose(sum(run.rules[rule_id][key] for rule_id in rule_ids if rule_id in run.rules) for run in runs)
+        for choose, key in ((min, name), (max, f"high_{name}"))
     )
     likely = None if position is None else int(low + position * (high - low) + 0.5)
     return Bounds(low=low, likely=likely, high=high)
 
 
-def replay(
-    connection: DuckDBPyConnection, job: Job, *, report: Callable[[float], None] = lambda _: None
-) -> ReplayResult:
-    """Replay a job and return its result.
-
-    Args:
-        connection: a DuckDB of the caller alone; temporary tables are left in it.
-        report: called with the progress, 0 to 1. It may raise an exception to end the replay.
-    """
-    rulesets = [job.subject, job.current, *(ruleset.rules for ruleset in job.in_force)]
-    loaded = load_requests(
-        connection,
-        job.files,
-        first_day=job.first_day,
-        columns=set().union(*map(find_columns, rulesets)),
-        changes=job.changes,
-    )
-    report(0.3)
-    player = Player(connection, job, loaded)
-    # Equal rulesets are replayed once.
-    in_force = player.play("in_force", job.rulesets_in_force)
-    calibration = calibrate(connection, in_force.outcome)
-    report(0.5)
-    current = in_force if job.has_one_ruleset else player.play("current", [Ruleset(0, job.current)])
-    report(0.7)
-    subject = current if job.subject == job.current else player.play("subject", [Ruleset(0, job.subject)])
-    report(0.9)
-    caveats = find_caveats(
-        job,
-        loaded,
-        player.gateway,
-        calibration.grade,
-        is_gateway_unknown=any(it.is_gateway_unknown for it in (in_force, current, subject)),
-        shares_without_schema=shares_without_schema(connection, subject.outcome),
-    )
-    return compare_rulesets(
-        connection,
-        job,
-        describe_input(job, loaded, player.gateway),
-        calibration=calibration,
-        current=current,
-        subject=subject,
-        caveats=caveats,
-    )
+#: The counts without bounds.
+_SIMPLE_COUNTS: Final = {*ReplayCounts.__struct_fields__} - {"hits", "saved_ms", "risk", "miss_reasons"}

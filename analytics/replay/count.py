@@ -8,17 +8,17 @@ Sections "Counts", "Bounds", "Risk" and "Billed time" of the definition (docs/re
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, timedelta
+from operator import sub
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from analytics.changed_tables import find_changed_tables, read_tables
 from analytics.learned_views import defines, learn_views
-from analytics.replay.load import NUMBER_OF, make_schema, read_numbers, registered
+from analytics.replay.load import NUMBER_OF, make_schema, registered
 from analytics.replay.play import KNOWN_MERGED, OPEN_MERGED
 from analytics.replay.result import Billed, BilledRange, MoneyRange, ReplayBilled
 from analytics.savings.bill import Bill, bill_days, days_between
@@ -40,7 +40,7 @@ from logs.layout import DAY_MS
 from rules.tables.names import NameIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
@@ -53,34 +53,45 @@ if TYPE_CHECKING:
 _MIN_GROUPS: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class UpperBounds:
-    """The upper bounds of each rule, by its index, and the likely position between the bounds.
-
-    Attributes:
-        hits, saved_ms: upper bound minus lower bound.
-        position: the median position of the true value between the bounds (0 to 1) in groups whose literals
-            are known; None if there are too few.
-    """
-
-    hits: Mapping[int, int] = field(default_factory=dict)
-    saved_ms: Mapping[int, int] = field(default_factory=dict)
-    position: float | None = None
-
-
-def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]) -> UpperBounds:
+def find_bounds(
+    connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]
+) -> tuple[dict[int, tuple[int, int]], float | None]:
     """Compute the bounds for ``table``, the outcomes of the last call of `play`.
+
+    Return the upper less the lower bound of hits and saved ms by the index of the rule, and the likely
+    position between the bounds: the median position of the true value (0 to 1) in groups whose literals are
+    known; None if there are too few.
 
     Requests that may differ only in hidden literals are a group: they share rule, restart, the values
     that results vary by, and pair.
     """
-    certain = _count_certain_misses(connection, table, lifetimes)
+    stale = [
+        {"rule": index, "life": lifetime.ttl_ms + lifetime.stale_ms, "markers": lifetime.markers}
+        for index, lifetime in enumerate(lifetimes)
+        if lifetime.stale_ms
+    ]
     is_hit, is_miss = HIT.of("status"), STORED_MISS.of("status")
-    with registered(connection, certain=certain):
+    with registered(connection, stale_rule=pa.Table.from_pylist(stale, _STALE)):
+        # Under a rule that serves stale results, merged requests may need more executions than the real ones:
+        # that gives no bound. Certain are the misses after the result of any execution before is too old.
         connection.execute(
             f"""
             CREATE OR REPLACE TEMP TABLE bounded_group AS
-            WITH merged AS (
+            WITH spaced AS (
+                SELECT rule, restart, vary, pair, requested_at, is_counted, life,
+                    lag(requested_at + work_ms) OVER (
+                        PARTITION BY rule, restart, vary, pair ORDER BY n
+                    ) AS before
+                FROM {table} JOIN stale_rule USING (rule) WHERE is_cached AND kind <> 'exact'
+            ), certain AS (
+                SELECT spaced.rule, restart, vary, pair, count(*) FILTER (
+                        is_counted AND (before IS NULL OR requested_at >= before + life OR marked_at > before)
+                    ) AS misses
+                FROM spaced ASOF LEFT JOIN (
+                    SELECT rule, unnest(markers) AS marked_at FROM stale_rule
+                ) AS marker ON spaced.rule = marker.rule AND requested_at >= marked_at
+                GROUP BY spaced.rule, restart, vary, pair
+            ), merged AS (
                 SELECT rule, restart, vary, pair,
                     count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
                     count(*) FILTER (lane = {KNOWN_MERGED}) AS known_misses
@@ -124,56 +135,11 @@ def find_bounds(connection: DuckDBPyConnection, table: str, lifetimes: Sequence[
     known_groups, position = connection.execute(
         "SELECT count(*), median(hits / high) FROM bounded_group WHERE NOT has_open AND high > 0"
     ).fetchall()[0]
-    return UpperBounds(
-        hits={rule: hits for rule, hits, _ in rows},
-        saved_ms={rule: saved for rule, _, saved in rows},
-        position=position if known_groups >= _MIN_GROUPS else None,
-    )
+    above = {rule: (hits, saved) for rule, hits, saved in rows}
+    return above, position if known_groups >= _MIN_GROUPS else None
 
 
-def _count_certain_misses(
-    connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]
-) -> pa.Table:
-    """Count the certain misses of each group whose rule serves stale results.
-
-    Under such a rule, merged requests may need more executions than the real ones, so merging gives no bound.
-    """
-    rules = [index for index, lifetime in enumerate(lifetimes) if lifetime.stale_ms]
-    requests = connection.execute(
-        f"""
-        SELECT rule, restart, vary, pair, requested_at, requested_at + work_ms AS done,
-            is_counted::BIGINT AS is_counted
-        FROM {table}
-        WHERE is_cached AND kind <> 'exact' AND list_contains($rules::BIGINT[], rule)
-        ORDER BY rule, restart, vary, pair, n
-        """,
-        {"rules": rules},
-    ).to_arrow_table()
-    return _count_by_group(requests, lifetimes)
-
-
-def _count_by_group(requests: pa.Table, lifetimes: Sequence[Lifetime]) -> pa.Table:
-    rules, restarts, varied, pairs, times, done, counted = (
-        read_numbers(requests[name])
-        for name in ("rule", "restart", "vary", "pair", "requested_at", "done", "is_counted")
-    )
-    groups: dict[tuple[int, ...], int] = {}
-    previous = None
-    before = 0
-    for index, group in enumerate(zip(rules, restarts, varied, pairs, strict=True)):
-        lifetime = lifetimes[group[0]]
-        is_certain = (
-            group != previous
-            or times[index] >= before + lifetime.ttl_ms + lifetime.stale_ms
-            or bisect_right(lifetime.markers, times[index]) > bisect_right(lifetime.markers, before)
-        )
-        groups[group] = groups.get(group, 0) + (is_certain and counted[index])
-        previous, before = group, done[index]
-    rows = [(*group, misses) for group, misses in groups.items()]
-    return pa.Table.from_pylist([dict(zip(_CERTAIN.names, row, strict=True)) for row in rows], _CERTAIN)
-
-
-_CERTAIN: Final = make_schema(**dict.fromkeys(("rule", "restart", "vary", "pair", "misses"), pa.int64()))
+_STALE: Final = make_schema(rule=pa.int64(), life=pa.int64(), markers=pa.list_(pa.int64()))
 
 
 def find_risk(
@@ -236,16 +202,11 @@ def find_risk(
 
 
 _IS_CHANGE: Final = f"outcome.is_change AND NOT outcome.is_failing AND {REFUSED.not_of('outcome.status')}"
-
 _CHANGED: Final = make_schema(statement=pa.int64(), table_list=pa.int64(), name=pa.string())
-
 _READ: Final = make_schema(table_list=pa.int64(), name=pa.string())
-
 _EPOCH: Final = date(1970, 1, 1)
-
 #: The scopes of `execution_sql`: hidden literals all differ, or are all equal.
 APART, MERGED = "apart", "merged"
-
 #: The table of executions of an outcome that other outcomes are compared with.
 KEPT: Final = "kept_execution"
 
@@ -272,6 +233,12 @@ def execution_sql(table: str, *, is_exact: bool) -> str:
     """
 
 
+def fill_job(sql: str, job: Job, pricing: Pricing | None = None) -> str:
+    """Return SQL of savings for the days of a job, and its prices or others."""
+    first, pricing = job.first_day, pricing or job.pricing
+    return fill_savings(sql, first=first, before=first, last=job.last_day, pricing=pricing)
+
+
 def bill_executions(
     connection: DuckDBPyConnection, executions: str, job: Job, *, pricing: Pricing | None = None
 ) -> dict[str, Bill]:
@@ -282,8 +249,7 @@ def bill_executions(
         pricing: prices in place of the prices of the job.
     """
     pricing = pricing or job.pricing
-    sql = _BILLED.format(executions=executions)
-    sql = fill_savings(sql, first=job.first_day, before=job.first_day, last=job.last_day, pricing=pricing)
+    sql = fill_job(_BILLED.format(executions=executions), job, pricing)
     awake: dict[str, dict[date, int]] = {}
     busy: dict[str, dict[date, int]] = {}
     for scope, number, awake_ms, busy_ms in connection.execute(sql).fetchall():
@@ -301,38 +267,33 @@ def bill_outcome(connection: DuckDBPyConnection, table: str, job: Job, *, is_exa
 
 
 def compare_bills(total: Sequence[Bill], against: Sequence[Bill], pricing: Pricing) -> ReplayBilled:
-    """Return what all possible bills of a ruleset come to, beside the bills of the current ruleset."""
-    own, other = _Range.of(total, pricing), _Range.of(against, pricing)
+    """Return what all possible bills of a ruleset come to, beside the bills of the current ruleset.
+
+    The gain has the difference of the lowest and of the highest values.
+    """
+    sides = (total, against)
+    ms = [_find_ends(bill.ms for bill in bills) for bills in sides]
+    amounts = [_find_ends(bill.amount(bill.billed, pricing) for bill in bills) for bills in sides]
+
+    def render(ms: Iterable[int], amounts: Iterable[int]) -> Billed:
+        low, high = sorted(ms)
+        money = [pricing.money(amount) for amount in sorted(amounts)]
+        return Billed(
+            billed_ms=BilledRange(low=low, high=high),
+            money=MoneyRange(currency=pricing.currency or "", low=money[0], high=money[1]) if money else None,
+        )
+
     return ReplayBilled(
-        total=own.render(pricing), against=other.render(pricing), gain=(own - other).render(pricing)
+        total=render(ms[0], amounts[0]),
+        against=render(ms[1], amounts[1]),
+        gain=render(map(sub, *ms), map(sub, *amounts)),
     )
 
 
-class _Range:
-    """The least and the most milliseconds, and amounts for `Pricing.money`."""
-
-    def __init__(self, ms: Iterator[int], amounts: Sequence[int]) -> None:
-        self.ms, self.amounts = sorted(ms), sorted(amounts)
-
-    @classmethod
-    def of(cls, bills: Sequence[Bill], pricing: Pricing) -> _Range:
-        amounts = [bill.amount(bill.billed, pricing) for bill in bills]
-        return cls((bill.ms for bill in bills), [amount for amount in amounts if amount is not None])
-
-    def __sub__(self, other: _Range) -> _Range:
-        """Return the difference of the lowest and of the highest values."""
-        ends = (0, -1)
-        return _Range(
-            (self.ms[end] - other.ms[end] for end in ends),
-            [self.amounts[end] - other.amounts[end] for end in ends] if self.amounts else [],
-        )
-
-    def render(self, pricing: Pricing) -> Billed:
-        money = None
-        if self.amounts:
-            low, high = (pricing.money(self.amounts[end]) for end in (0, -1))
-            money = MoneyRange(currency=pricing.currency or "", low=low, high=high)
-        return Billed(billed_ms=BilledRange(low=self.ms[0], high=self.ms[-1]), money=money)
+def _find_ends(values: Iterable[int | None]) -> list[int]:
+    """Return the least and the most; nothing if there are none."""
+    found = sorted(value for value in values if value is not None)
+    return [found[0], found[-1]] if found else []
 
 
 #: Executions on one host within ``$bucket`` milliseconds belong to one session (`analytics.savings.sql`).
@@ -358,7 +319,6 @@ _BILLED: Final = f"""
         UNION ALL SELECT scope, day - DATE '1970-01-01', 0, busy FROM bucket
     ) GROUP BY ALL
 """
-
 STATUS_COUNTS: Final = {
     "hits": HIT,
     "misses": STORED_MISS,
@@ -369,11 +329,8 @@ STATUS_COUNTS: Final = {
     "errors": FAILED,
     "invalidation_errors": NOT_RECORDED,
 }
-
 MISS_REASONS: Final = ("no-cache-entry", "ttl-expired", "invalidation-marker")
-
 _EXECUTES: Final = f"({MISS.of('status')} OR is_revalidation)"
-
 _COUNTS: Final = {
     "requests": "count(*)",
     **{name: f"count(*) FILTER ({statuses.of('status')})" for name, statuses in STATUS_COUNTS.items()},
@@ -390,12 +347,11 @@ _COUNTS: Final = {
 class Counts:
     """The counts of an outcome by rule id; None stands for no rule.
 
-    ``high_…`` are upper bounds. ``bills`` are two where the log hides literals (`bill_outcome`).
+    ``high_hits`` and ``high_saved_ms`` are upper bounds. ``position`` is the likely one between the bounds.
+    ``bills`` are two where the log hides literals (`bill_outcome`).
     """
 
     rules: Mapping[str | None, Counter[str]]
-    high_hits: Mapping[str | None, int]
-    high_saved_ms: Mapping[str | None, int]
     position: float | None
     bills: Sequence[Bill]
 
@@ -412,14 +368,13 @@ def count_outcome(connection: DuckDBPyConnection, outcome: Outcome, job: Job, *,
     for index, (low, high) in find_risk(connection, outcome.table, warehouse=job.tables).items():
         rules[ids.get(index)].update({"risk_low": low, "risk_high": high})
     _count_firings(connection, outcome, rules)
-    bounds = find_bounds(connection, outcome.table, outcome.lifetimes)
-    return Counts(
-        rules,
-        high_hits=_add_bounds(rules, "hits", bounds.hits, ids),
-        high_saved_ms=_add_bounds(rules, "saved_ms", bounds.saved_ms, ids),
-        position=bounds.position,
-        bills=bill_outcome(connection, outcome.table, job, is_exact=is_exact),
-    )
+    for counts in rules.values():
+        counts.update({f"high_{name}": counts[name] for name in ("hits", "saved_ms")})
+    above, position = find_bounds(connection, outcome.table, outcome.lifetimes)
+    for index, (hits, saved_ms) in above.items():
+        rules[ids.get(index)].update({"high_hits": hits, "high_saved_ms": saved_ms})
+    bills = bill_outcome(connection, outcome.table, job, is_exact=is_exact)
+    return Counts(rules, position, bills)
 
 
 def _count_firings(
@@ -436,15 +391,3 @@ def _count_firings(
             rules[firing.rule_id]["fired"] += count
             for target in firing.targets:
                 rules[target]["markers"] += count
-
-
-def _add_bounds(
-    rules: Mapping[str | None, Counter[str]],
-    name: str,
-    above: Mapping[int, int],
-    ids: Mapping[int, str | None],
-) -> dict[str | None, int]:
-    high = {rule_id: counts[name] for rule_id, counts in rules.items()}
-    for index, difference in above.items():
-        high[ids.get(index)] = high.get(ids.get(index), 0) + difference
-    return high

@@ -116,7 +116,6 @@ class Limit:
 
 
 _T = TypeVar("_T")
-
 #: Added to the nice value. Without it, queries take 1.8 times as long while a replay runs.
 NICENESS: Final = 10
 
@@ -287,7 +286,6 @@ def _find_rulesets_in_force(
 
 
 logger = logging.getLogger(__name__)
-
 _LOST: Final = "The worker ended before the replay did. Request it again."
 
 

@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 
 #: What a request can end as that is not cached.
 NOT_CACHED: Final = ("bypassed", "passed")
-
 #: What a request can end as that counts nowhere, as in docs/words.md.
 UNCOUNTED: Final = ("holds", "blocked", "errors", "invalidationErrors")
-
 #: The purpose of recommendations that save waiting time of users, and no warehouse time.
 NO_WAITING: Final = "no waiting"
 
@@ -66,17 +64,14 @@ def hit_rate(counts: Mapping[str, Any]) -> float | None:
 
 
 _NOTHING: Final = {"low": 0, "likely": 0, "high": 0}
-
 #: Counts for a rule that a ruleset does not have.
 _NO_COUNTS: Final = {
     **dict.fromkeys(("hits", "savedMs"), _NOTHING),
     "risk": {"low": 0, "high": 0},
     **dict.fromkeys(("requests", *NOT_CACHED, *UNCOUNTED), 0),
 }
-
 #: Bounds of a count, from the counts of a rule or of all.
 Measure: TypeAlias = "Callable[[Mapping[str, Any]], Mapping[str, Any]]"
-
 #: The counts of a rule under the replayed rules, and under the rules in force.
 Pair: TypeAlias = "tuple[Mapping[str, Any], Mapping[str, Any]]"
 
@@ -131,7 +126,6 @@ def _limit(after: Mapping[str, Any], before: Mapping[str, Any], *, low: float, h
 
 #: What the time is that rules save, if it is not the waiting time of users.
 WAREHOUSE_TIME: Final = "Warehouse time"
-
 _Number: TypeAlias = float | Decimal
 
 
@@ -199,33 +193,33 @@ def _figure(
     is_good: bool = False,
 ) -> Figure:
     """Return the figure of a change. ``is_good`` if more is good."""
-    text, note = say_change(bounds, show, less=less, unit=unit)
+    text, note = describe_change(bounds, show, less=less, unit=unit)
     centre = middle(bounds)
     return Figure(name=name, text=text, note=note, is_bad=centre < 0 if is_good else centre > 0)
 
 
-def say_change(
+def describe_change(
     bounds: Mapping[str, Any], show: Callable[[Any], str], *, less: str = "less", unit: str = ""
 ) -> tuple[str, str | None]:
     """Say a change, and the bounds of a likely one. ``less`` is the word for less of it."""
     low, high, likely = bounds["low"], bounds["high"], bounds.get("likely")
 
-    def say(value: _Number) -> str:
+    def describe(value: _Number) -> str:
         return f"{show(abs(value))}{unit} {'more' if value > 0 else less}" if value else "no change"
 
-    def say_bounds() -> str:
+    def describe_bounds() -> str:
         if low < 0 < high:
-            return f"from {say(low)} to {say(high)}"
+            return f"from {describe(low)} to {describe(high)}"
         least, most = sorted((abs(low), abs(high)))
         if show(least) == show(most):
-            return f"≈ {say(low or high)}"
-        return f"{show(least) if least else '0'} to {say(low if low < 0 else high)}"
+            return f"≈ {describe(low or high)}"
+        return f"{show(least) if least else '0'} to {describe(low if low < 0 else high)}"
 
     if low == high:
-        return say(low), None
-    if likely is None or say_bounds().startswith("≈"):
-        return say_bounds(), None
-    return f"≈ {say(likely)}" if likely else say(0), f"bounds: {say_bounds()}"
+        return describe(low), None
+    if likely is None or describe_bounds().startswith("≈"):
+        return describe_bounds(), None
+    return f"≈ {describe(likely)}" if likely else describe(0), f"bounds: {describe_bounds()}"
 
 
 class ReplayCount(JsonStruct):
@@ -286,8 +280,8 @@ def rows_of_replay(result: Mapping[str, Any], names: Mapping[str, str]) -> list[
             text, _, note = formats.between(bounds, show).partition(" (")
             if by["low"] or by["high"]:
                 is_changed = True
-                said, limits = say_change(by, show, less=less)
-                note = f"{said}; {limits}" if limits else said
+                text_of_change, limits = describe_change(by, show, less=less)
+                note = f"{text_of_change}; {limits}" if limits else text_of_change
             counts.append(ReplayCount(name=title, text=text, note=note.removesuffix(")") or None))
         return ReplayRow(rule_id=rule_id, name=name, is_changed=is_changed, counts=counts)
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from accounts.tenants.pricing import Pricing
+from logs.columns import COLUMNS
 from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS, WAREHOUSE_TIME
 from logs.quoting import quote_name, quote_text, quote_texts
 from rules.conditions.keys import CONDITION_KEYS
@@ -26,7 +25,7 @@ from tenantadmin.lib.core.timestamps import days_before
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from datetime import date
 
     from duckdb import DuckDBPyConnection
@@ -159,7 +158,6 @@ def make_schema(**fields: pa.DataType) -> pa.Schema:
 
 #: A placeholder of a statement, in the notations of all drivers, with Unicode letters and digits.
 _PLACEHOLDER: Final = r"\?|%s|%\([\pL\pN_]+\)s|\$\p{Nd}+|:[\pL\pN_]+|@[\pL\pN_]+"
-
 _VALUE_COUNT: Final = """
     CASE WHEN parameterValues IS NULL THEN 0
     WHEN NOT json_valid(parameterValues) THEN NULL
@@ -223,12 +221,10 @@ NUMBER_OF: Final = {
     column: f"vary_{number}" if column != "userName" else "user_name"
     for number, column in enumerate(VARY_COLUMNS)
 }
-
 #: The rows that a ruleset decides. Other rows are only counted.
 _IS_DECIDABLE: Final = (
     f'"timestamp" IS NOT NULL AND standardizedSql IS NOT NULL AND coalesce({DECIDED}, false)'
 )
-
 _OPTIONAL: Final = {key.name for key in CONDITION_KEYS.values() if key.is_optional}
 
 
@@ -269,11 +265,8 @@ def load_requests(
         columns: the columns that the rules read.
         changes: the times of ruleset writes (epoch ms).
     """
-    contents = [
-        _read_content(connection, day, list(own), columns)
-        for day, own in groupby(files, key=attrgetter("day"))
-    ]
-    left_out = _find_empty_columns(contents)
+    _make_log_view(connection, files, first_day=first_day)
+    outside, left_out = _read_days(connection, sorted(columns))
     kept = [file for file in files if file.day not in left_out]
     _make_log_view(connection, kept, first_day=first_day)
     load_identities(connection)
@@ -297,11 +290,7 @@ def load_requests(
     return LoadedRequests(
         empty_columns=left_out,
         decidable=decidable,
-        outside=sum(
-            content.outside
-            for content in contents
-            if content.day >= first_day and content.day not in left_out
-        ),
+        outside=outside,
         exact=exact,
         known=known,
         open=decidable - exact - known,
@@ -310,60 +299,40 @@ def load_requests(
     )
 
 
-def _source(files: Sequence[DayFile]) -> str:
-    return (
-        f"read_parquet({quote_texts(file.file for file in files)}, filename = true, file_row_number = true)"
-    )
+def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[int, dict[date, list[str]]]:
+    """Return the number of rows outside, and the columns for which each day that is left out lacks values.
 
-
-@dataclass(frozen=True, slots=True)
-class _DayContent:
-    """A day: the number of rows outside, and the columns of the rules that the other rows have, and lack."""
-
-    day: date
-    outside: int
-    filled: Sequence[str]
-    empty: Sequence[str]
-
-
-def _read_content(
-    connection: DuckDBPyConnection, day: date, files: Sequence[DayFile], columns: Collection[str]
-) -> _DayContent:
-    names = sorted(columns)
-    counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in names)
-    rows, decidable, *values = connection.execute(
-        f"SELECT count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM {_source(files)}"
-    ).fetchall()[0]
-    counted = list(zip(names, values, strict=True)) if decidable else []
-    return _DayContent(
-        day,
-        rows - decidable,
-        filled=[name for name, number in counted if number],
-        empty=[name for name, number in counted if not number],
-    )
-
-
-def _find_empty_columns(contents: Iterable[_DayContent]) -> dict[date, list[str]]:
-    """Return the columns for which a day is left out: its log may be older than they are.
-
-    Requests may be without an optional column. Once the log has it, null is a value.
+    A day is left out if its log may be older than a column. Requests may be without an optional column: once
+    the log has it, null is a value.
     """
+    counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in columns)
+    days = connection.execute(
+        f"""
+        SELECT day, is_counted, count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM entry
+        GROUP BY day, is_counted ORDER BY day
+        """
+    ).fetchall()
     known: set[str] = set()
     left_out = {}
-    for content in sorted(contents, key=attrgetter("day")):
-        if empty := [name for name in content.empty if name not in known]:
-            left_out[content.day] = empty
-        known |= _OPTIONAL.intersection(content.filled)
-    return left_out
+    outside = 0
+    for day, is_counted, rows, decidable, *values in days:
+        filled = {name for name, number in zip(columns, values, strict=True) if number}
+        if decidable and (empty := [name for name in columns if name not in filled | known]):
+            left_out[day] = empty
+        elif is_counted:
+            outside += rows - decidable
+        known |= _OPTIONAL & filled
+    return outside, left_out
 
 
 def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
     """Create the view ``entry`` of all rows, and ``log`` of the decidable ones."""
-    days = "NULL::DATE"
+    days, source = "NULL::DATE", _EMPTY
     if files:
+        names = quote_texts(file.file for file in files)
+        source = f"read_parquet({names}, filename = true, file_row_number = true)"
         cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
         days = f"CASE filename{cases} END"
-    source = _source(files) if files else _EMPTY
     connection.execute(
         f"""
         CREATE OR REPLACE TEMP VIEW entry AS
@@ -472,20 +441,7 @@ def _find_version_restarts(connection: DuckDBPyConnection) -> list[int]:
     return restarts
 
 
-_TYPES: Final = {
-    "BIGINT": ("timestamp", "responseSize", "file_row_number"),
-    "INTEGER": ("warehouseExecutionTimeMs", "cacheKeyVersion", "tableCount"),
-    "BOOLEAN": ("isReadOnly", "isDataChange", "isDDL", "hasParameters", "hasNonDeterministicFunctions"),
-    "VARCHAR": (
-        "standardizedSql", "cacheStatus", "cacheKey", "matchedRule", "queryHash", "parameterValues",
-        "statementType", "cacheOverride", "tables", "logId", "operationType", "adapterType",
-        "serverHostname", "userName", "userTokenHash", "sessionId", "clientIp", "userAgent",
-        "host", "origin", "referer",
-    ),
-}  # fmt: skip
-
-_EMPTY: Final = "(SELECT {columns} WHERE false)".format(
-    columns=", ".join(
-        f"NULL::{sql_type} AS {quote_name(name)}" for sql_type, names in _TYPES.items() for name in names
-    )
+#: A log without rows.
+_EMPTY: Final = "(SELECT {columns}, NULL::BIGINT AS file_row_number WHERE false)".format(
+    columns=", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in COLUMNS)
 )

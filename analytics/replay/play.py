@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 #: Later than every request.
 NEVER: Final = 2**62
-
 #: The reasons to start an execution: the values of the column ``reason``.
 NO_CACHE_ENTRY, TTL_EXPIRED, INVALIDATION_MARKER, REVALIDATION = range(4)
 
@@ -286,7 +285,6 @@ _CANDIDATES: Final = f"""
         part * (3 * pairs + hashes + 1) + identity AS key
     FROM candidate JOIN part USING (rule, restart, vary), size ORDER BY key, n
 """
-
 #: A failing request starts no execution, so it may come after the last entry has expired.
 _PLAYED: Final = f"""
     CREATE OR REPLACE TEMP TABLE played AS

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from enum import StrEnum
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -251,10 +251,3 @@ class ReplayResult(ReplayInput):
         dict[str, str] | None,
         Meta(description="The names of the rules by id. Absent in replays of earlier releases."),
     ] = None
-
-
-def complete_gateway(stored: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a stored result or report. Earlier releases did not learn ``gateway.keysPerUser``: null."""
-    if stored is None or "gateway" not in stored:
-        return stored
-    return {**stored, "gateway": {"keysPerUser": None, **stored["gateway"]}}

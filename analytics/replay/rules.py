@@ -106,7 +106,6 @@ def _columns_of(rule: Rule, gateway: Gateway) -> tuple[str, ...]:
 
 #: The rule index of requests without a rule.
 NO_RULE: Final = -1
-
 _DECISION: Final = make_schema(
     ruleset=pa.int64(),
     shape=pa.int64(),
@@ -148,21 +147,17 @@ def decide_shapes(connection: DuckDBPyConnection, rulesets: Sequence[Ruleset]) -
         for shape, decision in _decide_each(ruleset.rules, shapes).items():
             firings[number, shape] = decision.fired
             rows.append(
-                (
-                    number,
-                    shape,
-                    NO_RULE if decision.rule_id is None else indexes[decision.rule_id],
-                    decision.action is Action.DENY,
-                    decision.action is Action.CACHE,
-                    bool(decision.fired),
-                    any(firing.required for firing in decision.fired),
-                )
+                {
+                    "ruleset": number,
+                    "shape": shape,
+                    "rule": NO_RULE if decision.rule_id is None else indexes[decision.rule_id],
+                    "is_deny": decision.action is Action.DENY,
+                    "is_cache": decision.action is Action.CACHE,
+                    "can_fire": bool(decision.fired),
+                    "is_required": any(firing.required for firing in decision.fired),
+                }
             )
-    columns = list(zip(*rows, strict=True)) or [()] * len(_DECISION)
-    table = pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, _DECISION, strict=True)],
-        schema=_DECISION,
-    )
+    table = pa.Table.from_pylist(rows, _DECISION)
     with registered(connection, new_decision=table):
         connection.execute("CREATE OR REPLACE TEMP TABLE decision AS FROM new_decision")
     return Decisions(rules, firings)
@@ -189,9 +184,7 @@ def _decide_each(rules: Sequence[Rule], shapes: Mapping[int, Request]) -> dict[i
 
 
 _ON: Final = 0.99
-
 _OFF: Final = 0.01
-
 _LOGGED_VARYING: Final = make_schema(ruleset=pa.int64(), logged_rule=pa.string())
 
 

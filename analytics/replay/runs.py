@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -39,9 +38,8 @@ from analytics.replay.result import (
     ReplayRuleCounts,
     ReplayRuleset,
     ReplayWindow,
-    complete_gateway,
 )
-from analytics.replay.words import Outdated, ReplayJudgement, judge, say_days, say_notes
+from analytics.replay.words import Outdated, ReplayJudgement, describe_days, describe_notes, judge
 from logs.partitions import describe_longest_window
 from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
@@ -130,10 +128,8 @@ def _rules_at(tenant_id: UUID, numbers: set[int]) -> dict[int, Any]:
 
 
 REPLAY_STATES: Final = ReplayRun.State.values
-
 #: The most finished runs that are kept for a tenant, and how long.
 _KEPT: Final = 50
-
 _LIFETIME: Final = timedelta(days=30)
 
 
@@ -195,16 +191,10 @@ class Replay(ReplaySummary):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The ruleset to replay: its complete rules, and its name in the run."""
-
-    rules: Sequence[Mapping[str, Any]]
-    name: Mapping[str, Any]
-
-
-def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: UUID | None) -> Subject:
-    """Return the ruleset that a request names: by its rules, as a revision, or as a draft.
+def _read_subject(
+    tenant_id: UUID, *, rules: object, seq: int | None, draft_id: UUID | None
+) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, Any]]:
+    """Return the complete rules that a request names, and how: by their digest, a revision, or a draft.
 
     Raises:
         RulesetRejected: the rules do not pass lint.
@@ -214,18 +204,17 @@ def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: 
         raise ValidationFailed.at("", "invalid", "Give one of 'rules', 'seq' and 'draftId'.")
     if rules is None:
         chosen = choose_rules(tenant_id, seq=seq, draft_id=draft_id)
-        name = {"seq": seq} if draft_id is None else {"draftId": str(draft_id)}
-        return Subject(chosen.rules, name)
+        return chosen.rules, {"seq": seq} if draft_id is None else {"draftId": str(draft_id)}
     result = lint_document({"rules": rules})
     if result.normalized is None:
         raise RulesetRejected(result)
-    return subject_of_rules(list(result.normalized))
+    complete = list(result.normalized)
+    return complete, name_rules(complete)
 
 
-def subject_of_rules(rules: Sequence[Mapping[str, Any]]) -> Subject:
-    """Return the subject for complete rules without a revision or draft."""
-    digest = hashlib.sha256(msgspec.json.encode(rules, order="deterministic")).hexdigest()
-    return Subject(rules, {"digest": digest})
+def name_rules(rules: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the subject of a run of complete rules without a revision or draft."""
+    return {"digest": hashlib.sha256(msgspec.json.encode(rules, order="deterministic")).hexdigest()}
 
 
 def queue_replay(
@@ -253,13 +242,13 @@ def queue_replay(
         RateLimited: the tenant has started too many replays, or stores too much (`use_quota`).
     """
     require_live_tenant(tenant_id)
-    subject = _read_subject(tenant_id, rules=rules, seq=seq, draft_id=draft_id)
+    complete, subject = _read_subject(tenant_id, rules=rules, seq=seq, draft_id=draft_id)
     days = (last_day - first_day).days + 1
     if days < 1:
         raise ValidationFailed.at("/to", "invalid", "'to' is before 'from'.")
     if days > settings.REPLAY_MAX_DAYS:
         _refuse_size("days", days, settings.REPLAY_MAX_DAYS)
-    collected = collect_input(Request(tenant_id, subject.rules, first_day, last_day, warmup_days, gateway))
+    collected = collect_input(Request(tenant_id, complete, first_day, last_day, warmup_days, gateway))
     if collected.rows > settings.REPLAY_MAX_ROWS:
         cure = describe_longest_window(
             {day: rows for day, *_, rows in collected.partitions},
@@ -277,14 +266,14 @@ def queue_replay(
         if run is not None and run.state not in {ReplayRun.State.FAILED, ReplayRun.State.CANCELLED}:
             return run
         _require_capacity(tenant_id)
-        use_quota(Quota.DOCUMENTS, tenant_id, subject.rules)
+        use_quota(Quota.DOCUMENTS, tenant_id, complete)
         if run is not None:
             run.delete()
         run = ReplayRun.objects.create(
             tenant_id=tenant_id,
             digest=digest,
-            subject=subject.name,
-            rules=subject.rules,
+            subject=subject,
+            rules=complete,
             first_day=first_day,
             last_day=last_day,
             warmup_days=warmup_days,
@@ -381,14 +370,14 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
     judged: dict[str, Any] = {}
     if run.result is not None:
         judgement = judge(run.result, purpose=purpose, outdated=outdated)
-        window = run.result["window"] | {"text": say_days(run.result["window"])}
+        window = run.result["window"] | {"text": describe_days(run.result["window"])}
         judged = {
-            **(complete_gateway(run.result) or {}),
+            **run.result,
             "window": window,
             "judgement": msgspec.to_builtins(judgement),
             "figures": msgspec.to_builtins(figures_of_replay(run.result, purpose=purpose)),
             "byRule": msgspec.to_builtins(rows_of_run(run)),
-            "notes": say_notes(run.result),
+            "notes": describe_notes(run.result),
         }
     return {**msgspec.to_builtins(summarize_replay(run)), **judged}
 
@@ -396,13 +385,13 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
 def rows_of_run(run: ReplayRun) -> list[ReplayRow]:
     """Return the counts of a run by rule. Results of earlier releases have no names."""
     result: dict[str, Any] = run.result or {}
-    return rows_of_replay(result, result.get("names") or {it["id"]: it.get("name") for it in run.rules})
+    return rows_of_replay(result, result.get("names") or {rule["id"]: rule.get("name") for rule in run.rules})
 
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:
     """Return a run without its result."""
     days = {"from": run.first_day.isoformat(), "to": run.last_day.isoformat()}
     window = ReplayWindow(
-        from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days, text=say_days(days)
+        from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days, text=describe_days(days)
     )
     return ReplaySummary.of(run, window=window, error=run.error or None)

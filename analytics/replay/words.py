@@ -59,16 +59,16 @@ _CAVEATS: Final = {
 }
 
 
-def say_caveat(code: str) -> str:
+def describe_caveat(code: str) -> str:
     """Return the sentence for a caveat, or the code if it is unknown."""
     return _CAVEATS.get(code, code)
 
 
-def say_days(window: Mapping[str, Any]) -> str:
+def describe_days(window: Mapping[str, Any]) -> str:
     """Say the counted days of a `ReplayWindow`: ``6 of the 7 days 20 to 26 November``."""
     days, all_days = count_days(window)
-    said = _name(date.fromisoformat(window["from"]), date.fromisoformat(window["to"]))
-    return said if days == all_days else f"{days} of the {all_days} days {said}"
+    named = _name(date.fromisoformat(window["from"]), date.fromisoformat(window["to"]))
+    return named if days == all_days else f"{days} of the {all_days} days {named}"
 
 
 def count_days(window: Mapping[str, Any]) -> tuple[int, int]:
@@ -79,25 +79,25 @@ def count_days(window: Mapping[str, Any]) -> tuple[int, int]:
     return days - len(left_out), days
 
 
-def say_left_out(window: Mapping[str, Any]) -> str:
+def describe_left_out(window: Mapping[str, Any]) -> str:
     """Name the days that were left out, and say why."""
     empty = window.get("emptyColumns")
     by_reason: dict[str, list[str]] = defaultdict(list)
     for day in sorted(window["daysLeftOut"]):
-        by_reason[_say_reason(None if empty is None else empty.get(day, ()))].append(day)
-    said = [
+        by_reason[_describe_reason(None if empty is None else empty.get(day, ()))].append(day)
+    sentences = [
         f"{_name_days(map(date.fromisoformat, found))} {'were' if found[1:] else 'was'} left out: {reason}."
         for reason, found in by_reason.items()
     ]
     days, all_days = count_days(window)
     if days == 0:
-        said.append("So there are no figures.")
+        sentences.append("So there are no figures.")
     elif days < all_days:
-        said.append(f"The figures are of the other {count(days, 'day') if days > 1 else 'day'}.")
-    return " ".join(said)
+        sentences.append(f"The figures are of the other {count(days, 'day') if days > 1 else 'day'}.")
+    return " ".join(sentences)
 
 
-def _say_reason(columns: Sequence[str] | None) -> str:
+def _describe_reason(columns: Sequence[str] | None) -> str:
     """Say why days were left out. Replays of earlier releases do not name the columns: None."""
     if columns is None:
         return "the log has no usable entries"
@@ -111,7 +111,7 @@ def _say_reason(columns: Sequence[str] | None) -> str:
 def _name_days(days: Iterable[date]) -> str:
     """Name sorted days, days in a row together."""
     named = []
-    for _, run in groupby(enumerate(days), lambda it: it[1].toordinal() - it[0]):
+    for _, run in groupby(enumerate(days), lambda pair: pair[1].toordinal() - pair[0]):
         first, *others = [day for _, day in run]
         named.append(_name(first, others[-1] if others else first))
     return "; ".join(named)
@@ -123,10 +123,8 @@ def _name(first: date, last: date) -> str:
 
 #: Fewer requests are not worth the cost of emptying the cache.
 _NO_CHANGE: Final = 0.5
-
 #: A smaller share of all requests, and of all warehouse time, hardly changes anything.
 _LITTLE: Final = 0.001
-
 #: Purposes of recommendations that hits and warehouse time do not show.
 _OTHER_PURPOSES: Final = (NO_WAITING, "less stored", "simpler rules")
 
@@ -178,7 +176,7 @@ def judge(
 
 
 def _judge_nothing(result: Mapping[str, Any]) -> ReplayJudgement:
-    text = f"No request was replayed. {say_left_out(result['window'])}"
+    text = f"No request was replayed. {describe_left_out(result['window'])}"
     return ReplayJudgement(tone=Tone.BAD, text=text.strip(), next="Replay other days.")
 
 
@@ -188,20 +186,21 @@ def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
     risk = then["risk"]["high"] - now["risk"]["high"]
     leaks = result.get("leaks") or {"ended": [], "begun": []}
     if abs(hits) < _NO_CHANGE and not saved:
-        text = f"These rules would do the same as the rules in force, with all {_requests(then)}."
+        requests = count(count_requests(then), "request")
+        text = f"These rules would do the same as the rules in force, with all {requests}."
     else:
-        time = _say_time(saved, then, now, waits=purpose == NO_WAITING)
-        text = f"{_say_hits(hits, result)} and {time}{_say_rate(then, now)}."
+        time = _describe_time(saved, then, now, waits=purpose == NO_WAITING)
+        text = f"{_describe_hits(hits, result)} and {time}{_describe_rate(then, now)}."
         if by := _find_cause(hits, result):
             text += f" Most of it is due to {by}."
     if ended := leaks["ended"]:
-        text = _say_cost(hits, saved, then, now) or text
-    text += _say_bill(result.get("billed"))
+        text = _describe_cost(hits, saved, then, now) or text
+    text += _describe_bill(result.get("billed"))
     if risk:
         change = count(abs(risk), f"{'more' if risk > 0 else 'fewer'} hit")
         text += f" Up to {change} may be older than a change of their tables."
     tone, advice = _advise(hits, saved, risk)
-    if tone is Tone.GOOD and (little := _say_little(hits, saved, result)):
+    if tone is Tone.GOOD and (little := _describe_little(hits, saved, result)):
         tone, advice = Tone.WARN, little
     if purpose in _OTHER_PURPOSES and not (hits > 0 and saved > 0):
         tone, advice = Tone.WARN, f"Their purpose is “{purpose}”: publish them if that is worth it."
@@ -211,13 +210,11 @@ def _judge(result: Mapping[str, Any], purpose: str) -> ReplayJudgement:
             "Do not decide by this: the replay of the rules in force differs much from the log.",
         )
     if ended:
-        served = f"{_statements(ended)} of {_names(ended)} served {_users(ended)} the results of others"
-        text = f"{served[0].upper()}{served[1:]}. With these rules, each user gets their own. {text}"
+        text = f"{_describe_leaks(ended, 'served')} With these rules, each user gets their own. {text}"
         tone = Tone.GOOD if tone is Tone.GOOD else Tone.WARN
         advice = "Publish them: that closes the leak."
     if begun := leaks["begun"]:
-        shared = f"{_statements(begun)} of {_names(begun)} would serve {_users(begun)} the results of others"
-        text = f"{shared[0].upper()}{shared[1:]}. {text}"
+        text = f"{_describe_leaks(begun, 'would serve')} {text}"
         tone, advice = Tone.BAD, "Do not publish them: users would share results that depend on who asks."
     return ReplayJudgement(tone=tone, text=text, next=advice)
 
@@ -236,7 +233,7 @@ def _advise(hits: float, saved: float, risk: int) -> tuple[Tone, str]:
     return Tone.GOOD, "Publish them."
 
 
-def _say_little(hits: float, saved: float, result: Mapping[str, Any]) -> str | None:
+def _describe_little(hits: float, saved: float, result: Mapping[str, Any]) -> str | None:
     """Advise to wait, or when to publish, if a gain is less than what publishing may cost; else None."""
     then, best = result["total"], result["publishCost"]["best"]
     time = middle(then["savedMs"]) + then["spentMs"]
@@ -256,54 +253,46 @@ def _say_little(hits: float, saved: float, result: Mapping[str, Any]) -> str | N
     return f"That hardly changes anything. {wait}" if is_small else wait
 
 
-def _statements(leaks: Sequence[Mapping[str, Any]]) -> str:
-    number_of_them = sum(leak["statements"] for leak in leaks)
-    return "one statement" if number_of_them == 1 else count(number_of_them, "statement")
+def _describe_leaks(leaks: Sequence[Mapping[str, Any]], serve: str) -> str:
+    """Say that the statements of rules serve users the results of others."""
+    statements = sum(leak["statements"] for leak in leaks)
+    of = "One statement" if statements == 1 else count(statements, "statement")
+    names = " and ".join(leak["ruleName"] for leak in leaks)
+    users = count(max(leak["users"] for leak in leaks), "user")
+    return f"{of} of {names} {serve} {users} the results of others."
 
 
-def _users(leaks: Sequence[Mapping[str, Any]]) -> str:
-    return count(max(leak["users"] for leak in leaks), "user")
-
-
-def _names(leaks: Sequence[Mapping[str, Any]]) -> str:
-    return " and ".join(leak["ruleName"] for leak in leaks)
-
-
-def _say_cost(hits: float, saved: float, then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+def _describe_cost(hits: float, saved: float, then: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     """Say what closing a leak costs, or None if it costs no hits."""
     if hits > -_NO_CHANGE or saved > 0:
         return None
-    about = say_about(then["hits"], now["hits"], then["savedMs"], now["savedMs"])
+    about = _about(then["hits"], now["hits"], then["savedMs"], now["savedMs"])
     time = f" and {duration(round(-saved))} of warehouse time" if saved else ""
-    return f"That costs {about}{count(round(-hits), 'hit')}{time}{_say_rate(then, now)}."
+    return f"That costs {about}{count(round(-hits), 'hit')}{time}{_describe_rate(then, now)}."
 
 
-def _requests(counts: Mapping[str, Any]) -> str:
-    return count(count_requests(counts), "request")
-
-
-def _say_hits(change: float, result: Mapping[str, Any]) -> str:
+def _describe_hits(change: float, result: Mapping[str, Any]) -> str:
     then, now = result["total"], result["against"]["total"]
     days, all_days = count_days(result["window"])
     on = "" if days == all_days else f" on {days} of {count(all_days, 'day')}"
     of = f"(of {number(count_requests(then))}{on})"
     if abs(change) < _NO_CHANGE:
         return f"These rules would answer as many requests from the cache as the rules in force {of}"
-    about = say_about(then["hits"], now["hits"])
+    about = _about(then["hits"], now["hits"])
     requests = count(round(abs(change)), f"{'more' if change > 0 else 'fewer'} request")
     return f"These rules would answer {about}{requests} from the cache {of}"
 
 
-def _say_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any], *, waits: bool) -> str:
+def _describe_time(change: float, then: Mapping[str, Any], now: Mapping[str, Any], *, waits: bool) -> str:
     if not change:
         return "spare no more warehouse time"
-    about = say_about(then["savedMs"], now["savedMs"])
+    about = _about(then["savedMs"], now["savedMs"])
     verb = "spare" if change > 0 else "cost"
     time = f"{about}{duration(round(abs(change)))}"
     return f"{verb} users {time} of waiting" if waits else f"{verb} the warehouse {time}"
 
 
-def _say_bill(billed: Mapping[str, Any] | None) -> str:
+def _describe_bill(billed: Mapping[str, Any] | None) -> str:
     """Say what of the time is money: little, where the warehouse is awake for other requests anyway."""
     money = billed and billed["gain"].get("money")
     if not money:
@@ -314,19 +303,19 @@ def _say_bill(billed: Mapping[str, Any] | None) -> str:
     if low < 0 < high:
         return f" What you pay: from {-low:,f} less to {high:,f} {money['currency']} more."
     ends = sorted({abs(low), abs(high)})
-    amounts = " to ".join(f"{it:,f}" for it in ends)
+    amounts = " to ".join(f"{amount:,f}" for amount in ends)
     return f" What you pay would {'fall' if low < 0 else 'rise'} by {amounts} {money['currency']}."
 
 
-def _say_rate(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def _describe_rate(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     before, after = hit_rate(now), hit_rate(then)
     if before is None or after is None or percent(before) == percent(after):
         return ""
     return f"; hit rate {percent(before)} → {percent(after)}"
 
 
-def say_about(*bounds: Mapping[str, Any]) -> str:
-    return "" if all(it["low"] == it["high"] for it in bounds) else "about "
+def _about(*bounds: Mapping[str, Any]) -> str:
+    return "" if all(one["low"] == one["high"] for one in bounds) else "about "
 
 
 def _find_cause(hits: float, result: Mapping[str, Any]) -> str | None:
@@ -336,13 +325,13 @@ def _find_cause(hits: float, result: Mapping[str, Any]) -> str | None:
     changes = {
         rule_id: after.get(rule_id, 0) - before.get(rule_id, 0) for rule_id in {**before, **after} if rule_id
     }
-    by, change = max(changes.items(), key=lambda it: it[1] * hits, default=(None, 0))
+    by, change = max(changes.items(), key=lambda pair: pair[1] * hits, default=(None, 0))
     is_most = change * hits > hits * hits / 2 and len(changes) > 1
     name = (result.get("names") or {}).get(by, by)
     return f"the rule “{name}”" if by and is_most else None
 
 
-def say_notes(result: Mapping[str, Any]) -> list[str]:
+def describe_notes(result: Mapping[str, Any]) -> list[str]:
     """Say how far a replay agrees with the log, what counts as a request, and its caveats."""
     then = result["total"]
     # The judgement says why.
@@ -358,20 +347,20 @@ def say_notes(result: Mapping[str, Any]) -> list[str]:
         "Results that are stored at other times expire at other times: so some hits become misses, also "
         "where results stay fresh for longer."
     )
-    loses = any(it["from"] in HIT and it["to"] in STORED_MISS for it in result["moved"])
+    loses = any(row["from"] in HIT and row["to"] in STORED_MISS for row in result["moved"])
     return [
-        _say_agreement(result),
+        _describe_agreement(result),
         counted,
         *([others] if changed > 1 else []),
         *([expiry] if loses else []),
         *(
-            say_left_out(result["window"]) if code == Caveat.DAYS_LEFT_OUT else say_caveat(code)
+            describe_left_out(result["window"]) if code == Caveat.DAYS_LEFT_OUT else describe_caveat(code)
             for code in result["caveats"]
         ),
     ]
 
 
-def _say_agreement(result: Mapping[str, Any]) -> str:
+def _describe_agreement(result: Mapping[str, Any]) -> str:
     """Say how far the replay agrees with the log, and why it compares with other hits than the log has."""
     calibration, against = result["calibration"], result["against"]
     logged, replayed = (
@@ -391,7 +380,7 @@ def _say_agreement(result: Mapping[str, Any]) -> str:
         return text
     seq = against.get("seq")
     before = "the rules in force now" if seq is None else f"revision {seq}"
-    hits = f"{say_about(was)}{count(round(middle(was)), 'hit')}"
+    hits = f"{_about(was)}{count(round(middle(was)), 'hit')}"
     if was["low"] == replayed:
         return f"{text} The changes compare with a replay of {before} ({hits})."
     return (

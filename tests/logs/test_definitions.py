@@ -45,7 +45,7 @@ NAMING = {
     "logs/statuses.py": "the names and meanings",
     "logs/columns.py": "the example of the column",
     "rules/match.py": "what the Gateway logs for each action",
-    "analytics/replay/outcome.py": "what a replay gives each request",
+    "analytics/replay/play.py": "what a replay gives each request",
     "analytics/demo/gateway.py": "what the simulated Gateway answers",
     "analytics/demo/generate.py": "what the simulated Gateway logs",
     "analytics/demo/traffic.py": "what the simulated Gateway logs",

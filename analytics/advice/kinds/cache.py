@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
@@ -12,7 +12,6 @@ from msgspec import Meta
 from analytics.advice.estimate import NO_RULE, ByTable, Saving, find_saving
 from analytics.advice.proposal import (
     MAX_TABLES,
-    MIN_SHARE,
     TTLS,
     Invalidator,
     Kind,
@@ -40,15 +39,11 @@ if TYPE_CHECKING:
 
     from analytics.advice.estimate import Series, Statement
     from analytics.advice.proposal import Current
-    from analytics.replay.result import EvidenceQuery
 
 MAX_SCOPES: Final = 400
-
 #: The number of single statements that are tried as a scope, by warehouse time.
 MAX_STATEMENTS: Final = 20
-
 _BASE: Final[Mapping[str, Any]] = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
-
 _BASE_CONDITION: Final = parse_conditions(_BASE)
 
 
@@ -60,6 +55,11 @@ class Scope:
     conditions: Mapping[str, Any]
     statements: tuple[Statement, ...]
     is_statement: bool = False
+
+    @cached_property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of its statements."""
+        return frozenset(statement.number for statement in self.statements)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,28 +98,22 @@ def find_options(current: Current) -> Iterator[Option]:
     by_statement: dict[int, list[Series]] = defaultdict(list)
     for series in current.series_of(NO_RULE):
         by_statement[series.statement.number].append(series)
-    # Without an invalidator, the saving of a statement is the same in every scope.
-    never_invalidated: dict[tuple[int, int], Saving] = {}
+
+    @cache
+    def save(number: int, ttl: int) -> Saving:
+        """Without an invalidator, the saving of a statement is the same in every scope."""
+        return find_saving(requests, by_statement[number], Lifetime(1000 * ttl, 0, ()))
+
     for scope in find_scopes(current):
         changed = requests.changed_by(scope.statements)
         writes = [write for write, _ in requests.writes_to(changed)]
         invalidator = Invalidator(current, writes, changed) if changed else None
         for ttl in TTLS:
-            lifetime = Lifetime(1000 * ttl, 0, ())
-            savings = {}
-            for statement in scope.statements:
-                key = (statement.number, ttl)
-                if key not in never_invalidated:
-                    never_invalidated[key] = find_saving(
-                        current.requests, by_statement[statement.number], lifetime
-                    )
-                savings[statement.number] = never_invalidated[key]
-            yield Option(scope, ttl, None, savings)
+            yield Option(scope, ttl, None, {number: save(number, ttl) for number in scope.numbers})
             if invalidator is not None:
                 lifetime = Lifetime(1000 * ttl, 0, invalidator.times)
                 savings = {
-                    statement.number: find_saving(current.requests, by_statement[statement.number], lifetime)
-                    for statement in scope.statements
+                    number: find_saving(requests, by_statement[number], lifetime) for number in scope.numbers
                 }
                 yield Option(scope, ttl, invalidator, savings)
 
@@ -200,7 +194,7 @@ class _Sharing:
         Its conditions exclude the tables that differ per user in a way that lint accepts: they list the only
         table that a statement reads, or exclude those tables as they are spelled.
         """
-        shared = [it for it in scope.statements if self._personal.isdisjoint(it.names)]
+        shared = [one for one in scope.statements if self._personal.isdisjoint(one.names)]
         if not self._excluding or not shared:
             return scope
         conditions = dict(scope.conditions)
@@ -219,7 +213,6 @@ def is_candidate(statement: Statement) -> bool:
 
 #: An option counts as equal to the best one if it saves less by at most this share.
 _FEWER_RULES: Final = 0.02
-
 _SHORTER_TTL: Final = 0.03
 
 
@@ -235,20 +228,15 @@ def choose(options: Sequence[Option], *, limit: int, minimum: float) -> list[tup
     covered: set[int] = set()
     chosen: list[tuple[Option, int]] = []
     while len(chosen) < limit:
-        values = [
-            sum(saving.ms for number, saving in option.savings.items() if number not in covered)
+        values = (
+            (option, sum(saving.ms for number, saving in option.savings.items() if number not in covered))
             for option in options
-        ]
-        candidates = [
-            (option, value)
-            for option, value in zip(options, values, strict=True)
-            if value and value >= minimum
-        ]
+        )
+        candidates = [(option, value) for option, value in values if value >= minimum]
         if not candidates:
             break
-        option, value = _choose_one(candidates)
-        chosen.append((option, value))
-        covered.update(statement.number for statement in option.scope.statements)
+        chosen.append(_choose_one(candidates))
+        covered |= chosen[-1][0].scope.numbers
     return chosen
 
 
@@ -269,10 +257,8 @@ def _choose_one(candidates: Sequence[tuple[Option, int]]) -> tuple[Option, int]:
 
 
 MAX_PROPOSALS: Final = 5
-
 #: Fewer hits in the whole window may be chance.
 MIN_HITS: Final = 10
-
 #: The caveat of proposals to share results, where the tenant does not say which tables differ per user.
 SECURITY_INVISIBLE: Final = "row-level-security-invisible"
 
@@ -310,11 +296,11 @@ def propose_cache(current: Current) -> CacheProposals:
     proposals = []
     covered: set[int] = set()
     taken: set[str] = set()
-    for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=MIN_SHARE * current.warehouse_ms):
+    for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=current.least_ms):
         proposal = propose_option(current, option, value, taken)
         if proposal is not None:
             proposals.append(proposal)
-            covered.update(statement.number for statement in option.scope.statements)
+            covered |= option.scope.numbers
             taken |= {edit.rule_id for edit in proposal.edits if edit.op == "insert"}
     return CacheProposals(proposals, options, frozenset(covered))
 
@@ -354,7 +340,11 @@ def _propose_rule(
         }
     )
     edits: list[RuleEdit] = [RuleEdit.insert(rule)]
-    requests = count(_count(current, scope), "request")
+    evidence = [statements_evidence(current.days, scope.conditions, where=str(PASSED))]
+    requests = count(
+        sum(one.answered for one in current.series_of(NO_RULE) if one.statement.number in scope.numbers),
+        "request",
+    )
     why = [
         f"No rule decides {requests} of {count(len(scope.statements), 'statement')}.",
         "They only read, and call no function whose result depends on who asks or when.",
@@ -375,6 +365,7 @@ def _propose_rule(
         edits.append(
             option.invalidator.edit(rule_id, name=f"Changes make {label} stale", taken={*taken, rule_id})
         )
+        evidence.append(changes_evidence(current.days, option.invalidator.tables))
         why.append(
             f"{', '.join(option.invalidator.tables)} changed {len(option.invalidator.times)} times: each "
             "change ends the results that were cached before."
@@ -389,19 +380,7 @@ def _propose_rule(
         f"Cache {label} {'per user ' if vary_by else ''}for {describe_seconds(option.ttl_seconds)}",
         tuple(why),
         tuple(edits),
-        _evidence(current, scope, option),
+        tuple(evidence),
         estimate=value,
         variant=Variant.PER_USER if vary_by else Variant.SHARED,
     )
-
-
-def _count(current: Current, scope: Scope) -> int:
-    numbers = {statement.number for statement in scope.statements}
-    return sum(series.answered for series in current.series_of(NO_RULE) if series.statement.number in numbers)
-
-
-def _evidence(current: Current, scope: Scope, option: Option) -> tuple[EvidenceQuery, ...]:
-    evidence = [statements_evidence(current.days, scope.conditions, where=str(PASSED))]
-    if option.invalidator is not None:
-        evidence.append(changes_evidence(current.days, option.invalidator.tables))
-    return tuple(evidence)

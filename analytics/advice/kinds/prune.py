@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from analytics.advice.estimate import ByTable, find_saving
 from analytics.advice.proposal import (
-    MIN_SHARE,
     Kind,
     Proposal,
     RuleEdit,
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
 #: Propose a bypass from this number of stored results on, if the hit rate is lower than this.
 MIN_KEYS: Final = 500
-
 MAX_RATE: Final = 0.05
 
 
@@ -148,7 +146,7 @@ def _reorder(current: Current, rule: Rule) -> Proposal | None:
         then = find_saving(current.requests, inside, own)
         gain = then.ms - find_saving(current.requests, inside, current.lifetimes[index]).ms
         edits = (RuleEdit.move(rule.id, before=wider.id),)
-        if gain < max(MIN_SHARE * current.warehouse_ms, 1) or not then.is_safe or not current.is_clean(edits):
+        if gain < current.least_ms or not then.is_safe or not current.is_clean(edits):
             return None
         return Proposal(
             Kind.REORDER,

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.estimate import find_saving
 from analytics.advice.proposal import (
-    MIN_SHARE,
     Invalidator,
     Kind,
     Proposal,
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 
 #: The most statements that a new rule names.
 _MAX_STATEMENTS: Final = 20
-
 _CERTAIN: Final = "grade = 'certain'"
 
 
@@ -212,7 +210,7 @@ def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) ->
     split = inside_repaired.plus(outside_now)
     if split.high.risk_low * 2 > now.high.risk_low:
         return None
-    if outside and split.ms - whole.ms >= max(MIN_SHARE * current.warehouse_ms, 1):
+    if outside and split.ms - whole.ms >= current.least_ms:
         edits, kind = _split(current, rule, index, part, invalidator), Kind.SPLIT
     else:
         edits = [invalidator.edit(rule.id, name=f"Changes make {rule.name} stale")]

@@ -5,15 +5,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.estimate import NO_RULE, find_saving
 from analytics.advice.kinds.cache import propose_option
 from analytics.advice.kinds.lifetime import propose_lifetime
-from analytics.advice.measure import _MINUTE_MS, Group, Move, SuspendChange
-from analytics.advice.proposal import MIN_SHARE, TTLS, Kind, Proposal, RuleEdit, Variant, statements_evidence
-from analytics.replay.count import APART, KEPT, bill_executions
+from analytics.advice.measure import MINUTE_MS, Group, Move, SuspendChange
+from analytics.advice.proposal import MIN_SHARE, TTLS, Kind, Proposal, Variant, statements_evidence
+from analytics.replay.count import APART, KEPT, bill_executions, fill_job
 from analytics.replay.load import NUMBER_OF, registered
 from analytics.replay.play import find_executions
 from analytics.replay.result import EvidenceQuery
@@ -37,14 +37,6 @@ if TYPE_CHECKING:
 _MAX_STATEMENTS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
-    """A time awake: how long it bills, and the numbers of all statements that ran in it."""
-
-    ms: int
-    statements: frozenset[int]
-
-
 class Awake:
     """Bills the current executions with changes. Needs the table `KEPT` and ``statement_shape``."""
 
@@ -56,17 +48,17 @@ class Awake:
         ]
         self.ms = self._bill(f"FROM {KEPT}")
 
-    def sessions(self) -> list[Session]:
-        """Return the sessions of few statements."""
-        rows = self._connection.execute(self._fill(_SESSIONS)).fetchall()
-        return [Session(ms, frozenset(numbers)) for ms, numbers in rows]
+    def sessions(self) -> list[tuple[int, frozenset[int]]]:
+        """Return the sessions of few statements: the ms that each bills, and its statements by number."""
+        rows = self._connection.execute(fill_job(_SESSIONS, self._job)).fetchall()
+        return [(ms, frozenset(numbers)) for ms, numbers in rows]
 
     def isolate(self, group: Group) -> None:
         """Take the executions of a group out, for `cached` and `moved`."""
         self._connection.execute(
             f"CREATE OR REPLACE TEMP TABLE own_execution AS FROM {KEPT} WHERE n IN ({group.numbers})"
         )
-        self._connection.execute(self._fill(_OTHERS))
+        self._connection.execute(fill_job(_OTHERS, self._job))
 
     def moved(self, move: Move) -> int:
         """Return the time that is billed if the isolated executions run in another minute."""
@@ -100,7 +92,7 @@ class Awake:
         """Return how many isolated executions began in each minute of an hour."""
         return dict(
             self._connection.execute(
-                f"SELECT starts % {HOUR_MS} // {_MINUTE_MS}, count(*) FROM own_execution"
+                f"SELECT starts % {HOUR_MS} // {MINUTE_MS}, count(*) FROM own_execution"
                 f" WHERE scope = '{APART}' GROUP BY ALL"
             ).fetchall()
         )
@@ -113,12 +105,6 @@ class Awake:
         """Return the milliseconds, the mean of the bounds."""
         bills = bill_executions(self._connection, executions, self._job, pricing=pricing).values()
         return sum(bill.ms for bill in bills) // max(len(bills), 1)
-
-    def _fill(self, text: str) -> str:
-        job = self._job
-        return fill_savings(
-            text, first=job.first_day, before=job.first_day, last=job.last_day, pricing=job.pricing
-        )
 
 
 #: The sessions of few statements, clipped to the window.
@@ -149,7 +135,6 @@ _SESSIONS: Final = f"""
             - greatest(starts, epoch_ms($first::TIMESTAMP)) AS ms, numbers
     FROM session WHERE ms > 0
 """
-
 #: The other executions, joined to few, so that each bill reads few rows.
 _OTHERS: Final = f"""
     CREATE OR REPLACE TEMP TABLE other_execution AS
@@ -164,7 +149,6 @@ _OTHERS: Final = f"""
     )
     SELECT scope, host, DATE '1970-01-01' AS day, starts, reach - starts - $suspend AS took FROM joined
 """
-
 _CANDIDATES: Final = """
     SELECT played.n, played.requested_at, played.work_ms::BIGINT AS work_ms,
         played.is_failing::BIGINT AS is_failing, 0::BIGINT AS rule,
@@ -175,18 +159,13 @@ _CANDIDATES: Final = """
     WHERE played.n IN ({numbers})
     ORDER BY key, played.n
 """
-
 MAX_PROPOSALS: Final = 2
-
 #: The groups of statements that are tried, by the time that they alone keep the warehouse awake.
 _MAX_GROUPS: Final = 4
-
 #: From this share of the best gain on, a lifetime or suspend counts as equal. The gentlest of these wins.
 _NEAR: Final = 0.97
-
 #: The minutes of the hour that a scheduled refresh could have.
 _MINUTES: Final = range(0, 60, 5)
-
 #: Requests are scheduled if this share of them begins in the same minute of the hour.
 _SCHEDULED: Final = 0.8
 
@@ -284,27 +263,22 @@ def _propose_suspend(awake: Awake, job: Job) -> list[Proposal]:
 def _find_groups(current: Current, awake: Awake, options: Sequence[Option]) -> list[tuple[Group, int]]:
     """Return the groups that most keep the warehouse awake alone, each with these milliseconds."""
     groups = {
-        *(Group(_numbers(option), NO_RULE) for option in options),
+        *(Group(option.scope.numbers, NO_RULE) for option in options),
         *(
             Group(frozenset(one.statement.number for one in current.series_of(index)), index)
             for index, _ in current.cache_rules()
         ),
     }
     sessions = awake.sessions()
-    groups |= {Group(session.statements) for session in sessions if len(session.statements) == 1}
+    groups |= {Group(statements) for _, statements in sessions if len(statements) == 1}
     found = [
-        (group, sum(session.ms for session in sessions if session.statements <= group.statements))
-        for group in groups
+        (group, sum(ms for ms, statements in sessions if statements <= group.statements)) for group in groups
     ]
     # A narrower group that keeps it awake as long is better, and so is a group that a rule may cover.
     found.sort(
         key=lambda pair: (-pair[1], len(pair[0].statements), pair[0].rule is None, sorted(pair[0].statements))
     )
     return found[: 3 * _MAX_GROUPS]
-
-
-def _numbers(option: Option) -> frozenset[int]:
-    return frozenset(statement.number for statement in option.scope.statements)
 
 
 def _find_rule(
@@ -317,7 +291,7 @@ def _find_rule(
         options = [
             option
             for option in cached.options
-            if _numbers(option) == group.statements and option.saving.is_safe
+            if option.scope.numbers == group.statements and option.saving.is_safe
         ]
         found = [(option.ttl_seconds, option, awake.cached(group, option.lifetime)) for option in options]
         for _, option, ms in _choose(awake, found, least):
@@ -333,10 +307,7 @@ def _find_rule(
     for seconds, _, ms in _choose(
         awake, [(one.ttl_ms // 1000, one, awake.cached(group, one)) for one in safe], least
     ):
-        document = current.documents[group.rule]
-        edits = (RuleEdit.replace({**document, "ttlSeconds": seconds}),)
-        if current.is_clean(edits):
-            yield propose_lifetime(current, document, seconds, edits, awake.ms - ms)
+        yield from propose_lifetime(current, group.rule, seconds, awake.ms - ms)
 
 
 def _choose(awake: Awake, found: Sequence[tuple[int, Any, int]], least: float) -> list[tuple[int, Any, int]]:

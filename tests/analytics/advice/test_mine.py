@@ -12,17 +12,17 @@ import pytest
 
 from analytics.advice.estimate import RISK_CAP, estimate, load_statements
 from analytics.advice.kinds.cache import find_options
-from analytics.advice.measure import Measurer
+from analytics.advice.measure import Measurer, SignedBounds
 from analytics.advice.mine import MAX_PROPOSALS
 from analytics.advice.proposal import MIN_SHARE, Current, RuleEdit, apply_edits
 from analytics.demo.reading import read_demo
-from analytics.replay.load import Ruleset, load_requests
+from analytics.replay.load import Job, Ruleset, load_requests
 from analytics.replay.play import play
 from analytics.replay.rules import find_columns, learn_gateway
 from logs.layout import day_start_ms
 from rules.language import complete_rule, read_rules
 from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
-from tests.analytics.advice.mined import (
+from tests.analytics.advice.searching import (
     Rules,
     cached,
     check_promises,
@@ -34,13 +34,14 @@ from tests.analytics.advice.mined import (
     times,
     with_it,
 )
-from tests.analytics.replay.streams import FIRST, demo_rows, write_days
+from tests.analytics.replay.streams import FIRST, demo_rows, make_row, write_days
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from analytics.replay.load import DayFile
+    from rules.language import Rule
 
 
 def test_a_rule_without_invalidation_gets_a_rule_that_fires(tmp_path: Path) -> None:
@@ -311,3 +312,25 @@ def test_estimates_match_a_replay(tmp_path: Path, name: str) -> None:
             assert totals == [row["hits"]["low"], row["risk"]["low"], row["risk"]["high"]]
             compared += totals[0]
     assert compared > 50
+
+
+def keep(seconds: int) -> tuple[Rule, ...]:
+    return read_rules([{"id": "c", "conditions": {"isReadOnly": True}, "ttlSeconds": seconds}])
+
+
+def test_a_gain_has_the_bounds_of_the_change(tmp_path: Path) -> None:
+    """If two results take turns, there are two hits more: more than the upper bounds differ."""
+    # A column of statements without a value would leave the day out.
+    read = {"tables": "[]", "isReadOnly": True, "warehouseExecutionTimeMs": 100}
+    read |= dict.fromkeys(("isDataChange", "isDDL", "hasNonDeterministicFunctions"), False)
+    rows = [make_row(at=second * 1000, standardizedSql="SELECT ?", **read) for second in (0, 2, 10, 12)]
+    files = write_days(rows, tmp_path)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        measurer = Measurer(connection, Job(files, FIRST, FIRST, keep(5), keep(5)))
+        measurer.play_current()
+        prediction, _ = measurer.predict(keep(20))
+    hits = [(it.hits.low, it.hits.high) for it in (prediction.against, prediction.total)]
+    assert hits == [(0, 2), (0, 3)]
+    gain = prediction.gain
+    assert gain.hits == SignedBounds(low=-2, likely=None, high=3)
+    assert gain.saved_ms == SignedBounds(low=-200, likely=None, high=300)

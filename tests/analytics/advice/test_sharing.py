@@ -13,7 +13,7 @@ from rules.language import complete_rule
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import WarehouseTables
 from tests.analytics.advice.logs import Arrival, make_log, read
-from tests.analytics.advice.mined import MINUTE, cached, check_promises, run, run_log, the, times, with_it
+from tests.analytics.advice.searching import MINUTE, cached, check_promises, run, run_log, the, times, with_it
 from tests.analytics.replay.streams import demo_rows, write_days
 
 if TYPE_CHECKING:

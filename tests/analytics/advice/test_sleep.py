@@ -21,8 +21,7 @@ from rules.tables.warehouse import ANY_TABLES
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.logs import make_log, read
-from tests.analytics.advice.mined import run, the, times, with_it
-from tests.analytics.advice.searching import put_log
+from tests.analytics.advice.searching import put_log, run, the, times, with_it
 from tests.analytics.advice.searching import search as search_stored
 from tests.analytics.replay.billing import executions
 from tests.analytics.replay.judge import judge

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import date, timedelta
 from io import StringIO
@@ -14,6 +15,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import duckdb
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
@@ -26,7 +28,7 @@ from analytics.models import ReplayRun
 from analytics.queues import REPLAYS
 from analytics.replay import execution, runs
 from analytics.replay.compare import replay
-from analytics.replay.execution import run_next
+from analytics.replay.execution import NICENESS, Limit, ReplayEnded, run_at_low_priority, run_next
 from analytics.replay.runs import (
     TooLarge,
     TooManyReplays,
@@ -59,8 +61,11 @@ if TYPE_CHECKING:
     from analytics.replay.result import ReplayResult
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
 DAY = date(2026, 3, 2)
+
 RULES = [{"id": "reads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}]
+
 LONGER = [RULES[0] | {"ttlSeconds": 3600}]
 
 
@@ -609,3 +614,26 @@ def test_the_command_says_where_the_log_differs(tenant: UUID) -> None:
 def test_the_command_explains_errors(tenant: UUID, arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         replay_command(tenant, *arguments)
+
+
+def test_jobs_run_at_low_priority_and_end_with_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    nice = run_at_low_priority(
+        lambda: os.getpriority(os.PRIO_PROCESS, threading.get_native_id()), stop=lambda: None
+    )
+    assert nice == min(before + NICENESS, 19)
+    assert os.getpriority(os.PRIO_PROCESS, 0) == before
+    limit = Limit(seconds=20, message="too long")
+
+    def end_worker(_execution: Any) -> Any:
+        raise SystemExit
+
+    def endless() -> None:
+        with duckdb.connect(config={"threads": 1}) as engine, limit.on(engine):
+            engine.execute("SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b").fetchall()
+
+    monkeypatch.setattr(Future, "result", end_worker)
+    with pytest.raises(SystemExit):
+        run_at_low_priority(endless, stop=limit.stop)
+    with pytest.raises(ReplayEnded, match=r"^The worker ends\.$"):
+        limit.check()
