@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -147,6 +147,11 @@ class Requests:
     writes: Sequence[Write]
     counted_from: int
     warehouse: WarehouseTables = ANY_TABLES
+    #: By the tables that change, and that statements read: their changes, and those of them that change.
+    _changes: dict[frozenset[TableName], list[int]] = field(default_factory=dict, init=False)
+    _changed_of_lists: dict[frozenset[TableName], frozenset[TableName]] = field(
+        default_factory=dict, init=False
+    )
 
     @cached_property
     def views(self) -> Views:
@@ -182,14 +187,6 @@ class Requests:
     def _changed_index(self) -> NameIndex:
         return NameIndex(self._changes_by_table)
 
-    @cached_property
-    def _changes(self) -> dict[frozenset[TableName], list[int]]:
-        return {}
-
-    @cached_property
-    def _changed_of_lists(self) -> dict[frozenset[TableName], frozenset[TableName]]:
-        return {}
-
     def changed_by(self, statements: Iterable[Statement]) -> frozenset[TableName]:
         """Return the changed tables that one of the statements reads, or may, also through views."""
         known = self._changed_of_lists
@@ -214,11 +211,6 @@ class Requests:
         index = NameIndex(tables)
         names = {name for statement in statements for name in statement.names}
         return sorted(name for name in names if index.find_any(self.views.reach([self.warehouse.read(name)])))
-
-
-def merge_times(writes: Iterable[Write], more: Iterable[int] = ()) -> list[int]:
-    """Return the distinct times of the writes and of ``more``, sorted."""
-    return sorted({*more, *(at for write in writes for at in write.times)})
 
 
 def load_statements(
@@ -393,10 +385,6 @@ def _count_after(changes: Sequence[int], moment: int, times: Sequence[int], begi
 RISK_CAP: Final = 0.01
 
 
-def is_within_cap(risk: int, hits: int) -> bool:
-    return risk <= RISK_CAP * hits
-
-
 @dataclass(frozen=True, slots=True)
 class Saving:
     """A sum of estimates.
@@ -413,7 +401,7 @@ class Saving:
     @property
     def is_safe(self) -> bool:
         """True if the share of hits at risk of being stale is at most `RISK_CAP`."""
-        return all(is_within_cap(total.risk_high, total.hits) for total in (self.low, self.high))
+        return all(total.risk_high <= RISK_CAP * total.hits for total in (self.low, self.high))
 
     def plus(self, other: Saving) -> Saving:
         return Saving(self.low.plus(other.low), self.high.plus(other.high), self.ms + other.ms)

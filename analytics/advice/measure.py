@@ -292,7 +292,6 @@ def measure_effect(
     files = quote_texts(file.file for file in before)
     earlier = _read_logged(connection, _BEFORE.format(files=files)) if before else None
     logged = _read_logged(connection, _LOGGED)
-    billed = bill_executions(connection, _LOGGED_EXECUTIONS, job).get("logged")
     days = (job.last_day - job.first_day).days + 1
 
     def predict(gain: SignedBounds | BilledRange) -> int:
@@ -316,7 +315,7 @@ def measure_effect(
         billed_ms=None
         if predicted.billed_ms is None
         else _measure(
-            0 if billed is None else billed.ms,
+            _bill_logged(connection, job),
             without=_bounds(result.billed.total.billed_ms),
             replayed=_bounds(result.billed.against.billed_ms),
             predicted=predict(predicted.billed_ms),
@@ -335,11 +334,8 @@ def measure_suspend(
         former: the seconds after which the warehouse suspended before.
     """
     load_requests(connection, job.files, first_day=job.first_day, columns=set(), changes=())
-    logged, without = (
-        bill_executions(connection, _LOGGED_EXECUTIONS, job, pricing=pricing).get("logged")
-        for pricing in (job.pricing, job.pricing.suspending_after(former))
-    )
-    logged_ms, without_ms = (0 if bill is None else bill.ms for bill in (logged, without))
+    logged_ms = _bill_logged(connection, job)
+    without_ms = _bill_logged(connection, job, job.pricing.suspending_after(former))
     days = (job.last_day - job.first_day).days + 1
     gain = 0 if predicted.billed_ms is None else _middle(predicted.billed_ms)
     return EffectMeasures(
@@ -352,6 +348,11 @@ def measure_suspend(
         ),
         caveats=[],
     )
+
+
+def _bill_logged(connection: DuckDBPyConnection, job: Job, pricing: Pricing | None = None) -> int:
+    bill = bill_executions(connection, _LOGGED_EXECUTIONS, job, pricing=pricing).get("logged")
+    return 0 if bill is None else bill.ms
 
 
 def _measure(

@@ -214,27 +214,8 @@ def mine(
     measurer = Measurer(connection, job)
     report(0.2)
     measurer.play_current()
-    outcome = measurer.current.outcome
     report(0.4)
-    requests = load_statements(
-        connection,
-        outcome,
-        gateway=measurer.gateway,
-        counted_from=day_start_ms(job.first_day),
-        warehouse=tables,
-    )
-    current = Current(
-        connection,
-        documents,
-        job.current,
-        outcome.lifetimes,
-        requests,
-        measurer.risk,
-        measurer.warehouse_ms,
-        job.first_day,
-        job.last_day,
-        tables,
-    )
+    current = read_current(measurer, documents, tables=tables)
     cached = propose_cache(current)
     sleeping, suspending = sleep.propose(current, job, cached)
     subjects = {proposal.subject for proposal in sleeping}
@@ -286,6 +267,32 @@ def mine(
             for best, _ in found
         ],
         {proposal.fingerprint for proposal in wanted} - {proposal.fingerprint for proposal in chosen},
+    )
+
+
+def read_current(
+    measurer: Measurer, documents: Sequence[Mapping[str, Any]], *, tables: WarehouseTables
+) -> Current:
+    """Return the current ruleset and its effect on the log, after `Measurer.play_current`."""
+    job, outcome = measurer.job, measurer.current.outcome
+    requests = load_statements(
+        measurer.connection,
+        outcome,
+        gateway=measurer.gateway,
+        counted_from=day_start_ms(job.first_day),
+        warehouse=tables,
+    )
+    return Current(
+        measurer.connection,
+        documents,
+        job.current,
+        outcome.lifetimes,
+        requests,
+        measurer.risk,
+        measurer.warehouse_ms,
+        job.first_day,
+        job.last_day,
+        tables,
     )
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from analytics.advice.estimate import merge_times
 from analytics.replay.result import EvidenceQuery
 from logs.definitions import BLOCKED, ERROR, HIT, REQUEST, WAREHOUSE_TIME, Statuses
 from logs.quoting import quote_text
@@ -304,9 +303,8 @@ class Invalidator:
             None,
         )
         self.is_new = self._existing is None
-        self.times = merge_times(
-            write for write in current.requests.writes if write.statement.fits(condition)
-        )
+        writes_of_it = (write for write in current.requests.writes if write.statement.fits(condition))
+        self.times = sorted({at for write in writes_of_it for at in write.times})
 
     def edit(self, target: str, *, name: str, taken: Collection[str] = ()) -> RuleEdit:
         """Return the edit that makes the rule ``target`` one of its targets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
 
@@ -190,11 +191,6 @@ def describe_mining(mining: Mining) -> MiningState:
     return MiningState.of(mining, error=mining.error or None, report=mining.report)
 
 
-def is_outdated(recommendation: Recommendation, current: RulesetState | None = None) -> bool:
-    """Return True if the rules differ from the rules of the search, whatever revision they are."""
-    return bool(find_outdated([recommendation], current))
-
-
 def find_outdated(
     recommendations: Iterable[Recommendation], current: RulesetState | None = None
 ) -> set[UUID]:
@@ -335,188 +331,137 @@ def read_mining(*, tenant_id: UUID) -> Mining | None:
     return Mining.objects.filter(pk=tenant_id).first()
 
 
-def draft_recommendation(
-    *,
-    tenant_id: UUID,
-    recommendation_id: UUID,
-    actor: str,
-    variant: str | None = None,
-    expected_etag: str | None = None,
-) -> RuleDraft:
-    """Make a draft of the ruleset with the recommendation.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Decision:
+    """What a caller decides about a recommendation. ``expected_etag`` is a value of ``If-Match``, or None.
 
-    ``variant`` chooses one of its alternatives. ``expected_etag`` is a value of ``If-Match``, or None.
-
-    Raises:
-        ValidationFailed: it has no such alternative.
+    Each method raises:
         RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
-        WrongState: the recommendation is not open.
-        RulesetMoved: the ruleset was written after the search.
-        TooManyDrafts: the tenant has reached its limit of drafts.
+        WrongState: it is possible only in another state of the recommendation.
         Conflict: another caller changed the recommendation first.
     """
-    recommendation = _read_in_state(tenant_id, recommendation_id, State.OPEN, expected_etag=expected_etag)
-    chosen = choose_variant(recommendation, variant)
-    current = read_ruleset(tenant_id)
-    rules = _edit_rules(recommendation, current)
-    with transaction.atomic():
-        draft = create_draft(
-            tenant_id=tenant_id,
-            document={"name": recommendation.title[:200], "rules": rules, "baseSeq": current.seq},
-            actor=actor,
-        )
-        _change(recommendation, state=State.DRAFTED, draft_id=draft.pk, **chosen)
-    return draft
 
+    tenant_id: UUID
+    recommendation_id: UUID
+    actor: str
+    expected_etag: str | None = None
 
-def accept_recommendation(
-    *,
-    tenant_id: UUID,
-    recommendation_id: UUID,
-    actor: str,
-    variant: str | None = None,
-    expected_etag: str | None = None,
-    comment: str = "",
-) -> RulesetState:
-    """Write the ruleset with the recommendation, and queue a search for others.
+    def draft(self, variant: str | None = None) -> RuleDraft:
+        """Make a draft of the ruleset with the recommendation. ``variant`` chooses one of its alternatives.
 
-    The summary of the new revision names the recommendation, and ``comment``.
-
-    ``variant`` chooses one of its alternatives.
-
-    Raises:
-        RecommendationNotFound, TenantNotFound: there is no such recommendation or live tenant.
-        WrongState: the recommendation was already decided.
-        RulesetMoved: the ruleset was written after the search.
-        RulesetRejected, ValidationFailed, PlanLimitExceeded: see `write_ruleset`.
-        Conflict: another caller changed the recommendation or the ruleset first.
-    """
-    recommendation = _read_in_state(
-        tenant_id, recommendation_id, *Recommendation.UNDECIDED, expected_etag=expected_etag
-    )
-    chosen = choose_variant(recommendation, variant)
-    current = read_ruleset(tenant_id)
-    rules = _edit_rules(recommendation, current)
-    with transaction.atomic():
-        # Of several callers at once, the first changes the version; the others raise Conflict here.
-        _change(
-            recommendation,
-            state=State.ACCEPTED,
-            decided_by=actor,
-            decided_at=now(),
-            accepted_seq=current.seq + 1,
-            **chosen,
-        )
-        written = write_ruleset(
-            tenant_id=tenant_id,
-            document={"rules": rules, "seq": current.seq},
-            actor=actor,
-            comment=comment,
-            summary={
-                "recommendation": {"recommendationId": str(recommendation.pk), "title": recommendation.title}
-            },
-        )
-        if recommendation.draft_id is not None:
-            RuleDraft.objects.filter(tenant=tenant_id, pk=recommendation.draft_id).delete()
-    queue_mining(tenant_id=tenant_id, actor=SYSTEM)
-    return written
-
-
-def dismiss_recommendation(
-    *,
-    tenant_id: UUID,
-    recommendation_id: UUID,
-    actor: str,
-    reason: str,
-    until: date | None,
-    expected_etag: str | None = None,
-) -> Recommendation:
-    """Dismiss a recommendation, for ever or until the day ``until``.
-
-    It comes back on that day, or earlier if it would save twice as much.
-
-    Raises:
-        RecommendationNotFound: the tenant has no such recommendation.
-        WrongState: the recommendation was already decided.
-        ValidationFailed: ``until`` is not in the future.
-        Conflict: another caller changed the recommendation first.
-    """
-    if until is not None and until <= now().date():
-        raise ValidationFailed.at("/until", "out-of-range", "'until' must be a day in the future.")
-    recommendation = _read_in_state(
-        tenant_id, recommendation_id, *Recommendation.UNDECIDED, expected_etag=expected_etag
-    )
-    with transaction.atomic():
-        _change(
-            recommendation,
-            state=State.DISMISSED,
-            decided_by=actor,
-            decided_at=now(),
-            reason=reason,
-            until=until,
-        )
-        _record(EventKind.RECOMMENDATION_DISMISSED, recommendation, actor, reason=reason)
-    return recommendation
-
-
-def reopen_recommendation(
-    *, tenant_id: UUID, recommendation_id: UUID, actor: str, expected_etag: str | None = None
-) -> Recommendation:
-    """Open a dismissed recommendation again.
-
-    Raises:
-        RecommendationNotFound: the tenant has no such recommendation.
-        WrongState: the recommendation is not dismissed.
-        SameIsOpen: a newer recommendation with the same subject is open.
-        Conflict: another caller changed the recommendation first.
-    """
-    recommendation = _read_in_state(
-        tenant_id, recommendation_id, State.DISMISSED, expected_etag=expected_etag
-    )
-    try:
+        Raises:
+            ValidationFailed: it has no such alternative.
+            NothingToWrite: it changes no rule.
+            RulesetMoved: the ruleset was written after the search.
+            TooManyDrafts: the tenant has reached its limit of drafts.
+        """
+        recommendation = self._read(State.OPEN)
+        chosen, current, rules = self._edit(recommendation, variant)
         with transaction.atomic():
-            _change(recommendation, state=State.OPEN, decided_by="", decided_at=None, reason="", until=None)
-            _record(EventKind.RECOMMENDATION_REOPENED, recommendation, actor)
-    except IntegrityError:
-        raise SameIsOpen from None
-    return recommendation
+            draft = create_draft(
+                tenant_id=self.tenant_id,
+                document={"name": recommendation.title[:200], "rules": rules, "baseSeq": current.seq},
+                actor=self.actor,
+            )
+            _change(recommendation, state=State.DRAFTED, draft_id=draft.pk, **chosen)
+        return draft
 
+    def accept(self, variant: str | None = None, *, comment: str = "") -> RulesetState:
+        """Write the ruleset with the recommendation, and queue a search for others.
 
-def _read_in_state(
-    tenant_id: UUID, recommendation_id: UUID, *allowed: str, expected_etag: str | None
-) -> Recommendation:
-    """Return a recommendation that is in one of the states ``allowed``, and has the expected version."""
-    recommendation = read_recommendation(tenant_id=tenant_id, recommendation_id=recommendation_id)
-    require_etag(recommendation_etag(recommendation), expected=expected_etag)
-    if recommendation.state not in allowed:
-        raise WrongState(state=recommendation.state, allowed=" or ".join(allowed))
-    return recommendation
+        The summary of the new revision names the recommendation, and ``comment``. ``variant`` chooses one of
+        the alternatives.
 
+        Raises:
+            NothingToWrite: it changes no rule.
+            RulesetMoved: the ruleset was written after the search.
+            RulesetRejected, ValidationFailed, PlanLimitExceeded, Conflict: see `write_ruleset`.
+        """
+        recommendation = self._read(*Recommendation.UNDECIDED)
+        chosen, current, rules = self._edit(recommendation, variant)
+        with transaction.atomic():
+            # Of several callers at once, the first changes the version; the others raise Conflict here.
+            self._decide(recommendation, State.ACCEPTED, accepted_seq=current.seq + 1, **chosen)
+            named = {"recommendationId": str(recommendation.pk), "title": recommendation.title}
+            written = write_ruleset(
+                tenant_id=self.tenant_id,
+                document={"rules": rules, "seq": current.seq},
+                actor=self.actor,
+                comment=comment,
+                summary={"recommendation": named},
+            )
+            if recommendation.draft_id is not None:
+                RuleDraft.objects.filter(tenant=self.tenant_id, pk=recommendation.draft_id).delete()
+        queue_mining(tenant_id=self.tenant_id, actor=SYSTEM)
+        return written
 
-def _edit_rules(recommendation: Recommendation, current: RulesetState) -> list[Mapping[str, Any]]:
-    """Return the current rules with the recommendation.
+    def dismiss(self, reason: str, *, until: date | None) -> Recommendation:
+        """Dismiss a recommendation, for ever or until the day ``until``.
 
-    Raises:
-        NothingToWrite: it changes no rule.
-        RulesetMoved: the ruleset was written after the search.
-    """
-    if not recommendation.patch:
-        raise NothingToWrite
-    if is_outdated(recommendation, current):
-        raise RulesetMoved(base=recommendation.seq, current=current.seq)
-    return apply_edits(current.rules, read_edits(recommendation.patch))
+        It comes back on that day, or earlier if it would save twice as much.
 
+        Raises:
+            ValidationFailed: ``until`` is not in the future.
+        """
+        if until is not None and until <= now().date():
+            raise ValidationFailed.at("/until", "out-of-range", "'until' must be a day in the future.")
+        recommendation = self._read(*Recommendation.UNDECIDED)
+        with transaction.atomic():
+            self._decide(recommendation, State.DISMISSED, reason=reason, until=until)
+            self._record(EventKind.RECOMMENDATION_DISMISSED, recommendation, reason=reason)
+        return recommendation
 
-def _record(kind: EventKind, recommendation: Recommendation, actor: str, *, reason: str = "") -> None:
-    record_event(
-        kind,
-        actor=actor,
-        subject=str(recommendation.pk),
-        tenant_id=recommendation.tenant_id,
-        after={"kind": recommendation.kind, "title": recommendation.title},
-        reason=reason,
-        repeats={"subject": str(recommendation.pk)},
-    )
+    def reopen(self) -> Recommendation:
+        """Open a dismissed recommendation again.
+
+        Raises:
+            SameIsOpen: a newer recommendation with the same subject is open.
+        """
+        recommendation = self._read(State.DISMISSED)
+        undone = {"decided_by": "", "decided_at": None, "reason": "", "until": None}
+        try:
+            with transaction.atomic():
+                _change(recommendation, state=State.OPEN, **undone)
+                self._record(EventKind.RECOMMENDATION_REOPENED, recommendation)
+        except IntegrityError:
+            raise SameIsOpen from None
+        return recommendation
+
+    def _read(self, *allowed: str) -> Recommendation:
+        """Return the recommendation. It is in one of the states ``allowed``, and has the expected version."""
+        recommendation = read_recommendation(
+            tenant_id=self.tenant_id, recommendation_id=self.recommendation_id
+        )
+        require_etag(recommendation_etag(recommendation), expected=self.expected_etag)
+        if recommendation.state not in allowed:
+            raise WrongState(state=recommendation.state, allowed=" or ".join(allowed))
+        return recommendation
+
+    def _edit(
+        self, recommendation: Recommendation, variant: str | None
+    ) -> tuple[dict[str, Any], RulesetState, list[Mapping[str, Any]]]:
+        """Choose a variant. Return the fields that it changes, the current rules, and the rules with it."""
+        chosen = choose_variant(recommendation, variant)
+        current = read_ruleset(self.tenant_id)
+        if not recommendation.patch:
+            raise NothingToWrite
+        if find_outdated([recommendation], current):
+            raise RulesetMoved(base=recommendation.seq, current=current.seq)
+        return chosen, current, apply_edits(current.rules, read_edits(recommendation.patch))
+
+    def _decide(self, recommendation: Recommendation, state: str, **changes: Any) -> None:
+        _change(recommendation, state=state, decided_by=self.actor, decided_at=now(), **changes)
+
+    def _record(self, kind: EventKind, recommendation: Recommendation, *, reason: str = "") -> None:
+        record_event(
+            kind,
+            actor=self.actor,
+            subject=str(recommendation.pk),
+            tenant_id=recommendation.tenant_id,
+            after={"kind": recommendation.kind, "title": recommendation.title},
+            reason=reason,
+            repeats={"subject": str(recommendation.pk)},
+        )
 
 
 def _change(recommendation: Recommendation, **changes: Any) -> None:

@@ -14,19 +14,16 @@ from accounts.routes import route
 from accounts.viewsets import AppViewSet
 from analytics.advice.follow import RecommendationEffect, describe_effect, read_effect
 from analytics.advice.recommend import (
+    Decision,
     MiningState,
     RecommendationDocument,
-    accept_recommendation,
     describe_mining,
     describe_recommendation,
-    dismiss_recommendation,
-    draft_recommendation,
     find_outdated,
     list_recommendations,
     read_mining,
     read_recommendation,
     recommendation_etag,
-    reopen_recommendation,
     request_mining,
 )
 from analytics.advice.words import describe_possible
@@ -141,13 +138,7 @@ class RecommendationViewSet(AppViewSet):
     )
     def draft_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """`If-Match` has the tag of the recommendation. Publishing the draft accepts it."""
-        draft = draft_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            variant=self.query.get("variant"),
-            expected_etag=request.headers.get("If-Match"),
-        )
+        draft = self._decision(tenant, recommendationId).draft(self.query.get("variant"))
         return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
 
     @route(
@@ -169,15 +160,8 @@ class RecommendationViewSet(AppViewSet):
 
         The new revision names it. The others are searched again, for the new rules.
         """
-        written = accept_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            variant=self.query.get("variant"),
-            expected_etag=request.headers.get("If-Match"),
-            comment=self.query.get("comment", ""),
-        )
-        return ruleset_response(written)
+        variant, comment = self.query.get("variant"), self.query.get("comment", "")
+        return ruleset_response(self._decision(tenant, recommendationId).accept(variant, comment=comment))
 
     @route(
         "POST",
@@ -195,15 +179,8 @@ class RecommendationViewSet(AppViewSet):
     )
     def dismiss_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """It comes back on the day `until`, or when it would save twice as much."""
-        recommendation = dismiss_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            reason=self.body["reason"],
-            until=self.body.get("until"),
-            expected_etag=request.headers.get("If-Match"),
-        )
-        return _response(recommendation)
+        reason, until = self.body["reason"], self.body.get("until")
+        return _response(self._decision(tenant, recommendationId).dismiss(reason, until=until))
 
     @route(
         "POST",
@@ -220,13 +197,7 @@ class RecommendationViewSet(AppViewSet):
     )
     def reopen_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """Only a dismissed one can be opened."""
-        recommendation = reopen_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            expected_etag=request.headers.get("If-Match"),
-        )
-        return _response(recommendation)
+        return _response(self._decision(tenant, recommendationId).reopen())
 
     @route(
         "GET",
@@ -248,6 +219,14 @@ class RecommendationViewSet(AppViewSet):
         """Measured daily, after 3 whole days, for at most 28 days or until the rules are written again."""
         effect = read_effect(tenant_id=tenant, recommendation_id=recommendationId)
         return Response(describe_effect(effect))
+
+    def _decision(self, tenant: UUID, recommendation: UUID) -> Decision:
+        return Decision(
+            tenant_id=tenant,
+            recommendation_id=recommendation,
+            actor=self.principal.email,
+            expected_etag=self.request.headers.get("If-Match"),
+        )
 
 
 def _response(recommendation: Recommendation) -> Response:

@@ -108,7 +108,7 @@ class ReplayViewSet(AppViewSet):
             actor=self.principal.email,
         )
         return Response(
-            describe_replay(run, find_outdated([run])[0]),
+            describe_replay(run, find_outdated(run)),
             status=200 if run.state == ReplayRun.State.DONE else 202,
             headers={"Location": reverse("replay", kwargs={"tenant": tenant, "replayId": run.pk})},
         )
@@ -122,7 +122,7 @@ class ReplayViewSet(AppViewSet):
     def get_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
         """The state of a replay, and its result when it is done."""
         run = read_replay(tenant_id=tenant, replay_id=replayId)
-        [outdated] = find_outdated([run])
+        outdated = find_outdated(run)
         etag = replay_etag(run, outdated)
         return not_modified(request, etag) or Response(
             describe_replay(run, outdated, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}

@@ -8,7 +8,6 @@ docs/replay.md defines every number.
 
 from __future__ import annotations
 
-import datetime as dt
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -44,6 +43,7 @@ from analytics.replay.result import (
 )
 from analytics.replay.rules import find_columns, find_other_gateways, learn_gateway
 from analytics.reports.per_user import reads_tables_sql
+from analytics.savings.bill import days_between
 from logs.definitions import (
     BYPASSED,
     FAILED,
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.replay.count import Counts
-    from analytics.replay.load import Gateway, Job, LoadedRequests
+    from analytics.replay.load import Gateway, Job
     from analytics.replay.play import Outcome
     from analytics.savings.bill import Bill
     from rules.language import Rule
@@ -135,14 +135,16 @@ class Replayer:
             changes=job.changes,
         )
         report(0.3)
-        self.gateway = learn_gateway(connection, job, job.rulesets_in_force, restarts=self._loaded.restarts)
+        self.gateway = learn_gateway(connection, job, restarts=self._loaded.restarts)
+        days = days_between(job.first_day, job.last_day)
+        empty, missing = self._loaded.empty_columns, {*days} - {file.day for file in job.files}
         self.input = ReplayInput(
             window=ReplayWindow(
                 from_=job.first_day,
                 to=job.last_day,
                 warmup_days=job.warmup_days,
-                days_left_out=find_days_left_out(job, self._loaded),
-                empty_columns={day.isoformat(): names for day, names in self._loaded.empty_columns.items()},
+                days_left_out=sorted({*empty, *missing}),
+                empty_columns={day.isoformat(): names for day, names in empty.items()},
             ),
             rows=ReplayRows.of(self._loaded),
             gateway=LearnedGateway.of(self.gateway),
@@ -307,6 +309,9 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
     rule_ids = {rule_id for rule_id, _ in (*logged, *replayed) if rule_id is not None}
     order = {rule_id: index for index, rule_id in enumerate(ids)}
     share = equal / rows if rows else None
+    grade: ReplayGrade = "poor"
+    if share is not None and share >= _FAIR:
+        grade = "good" if share >= _GOOD else "fair"
 
     def count_statuses(rule_id: str, statuses: Statuses) -> LoggedReplayed:
         return LoggedReplayed(
@@ -321,7 +326,7 @@ def calibrate(connection: DuckDBPyConnection, outcome: Outcome) -> Calibration:
         rows=rows,
         equal=equal,
         share=share,
-        grade=_grade(share),
+        grade=grade,
         rules=[
             CalibratedRule(
                 rule_id=rule_id,
@@ -347,12 +352,6 @@ def _serves_stale(connection: DuckDBPyConnection, outcome: Outcome) -> bool:
         """
     ).fetchall()[0][0]
     return share is not None and share > _SERVES_STALE
-
-
-def _grade(share: float | None) -> ReplayGrade:
-    if share is None or share < _FAIR:
-        return "poor"
-    return "good" if share >= _GOOD else "fair"
 
 
 def find_moved(
@@ -534,13 +533,6 @@ def replay_evidence(first_day: date, last_day: date) -> list[EvidenceQuery]:
             f" WHERE {MEASURED_MISS} AND {days} GROUP BY ALL ORDER BY ALL",
         ),
     ]
-
-
-def find_days_left_out(job: Job, loaded: LoadedRequests) -> list[dt.date]:
-    """Return the counted days without data, and all days on which a column of the rules is null."""
-    days = (job.first_day + dt.timedelta(offset) for offset in range((job.last_day - job.first_day).days + 1))
-    present = {file.day for file in job.files}
-    return sorted({*loaded.empty_columns, *(day for day in days if day not in present)})
 
 
 def render_counts(played: Played, position: float | None) -> ReplayRuleset:

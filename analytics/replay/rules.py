@@ -188,16 +188,11 @@ _OFF: Final = 0.01
 _LOGGED_VARYING: Final = make_schema(ruleset=pa.int64(), logged_rule=pa.string())
 
 
-def learn_gateway(
-    connection: DuckDBPyConnection, job: Job, in_force: Sequence[Ruleset], *, restarts: Sequence[int]
-) -> Gateway:
+def learn_gateway(connection: DuckDBPyConnection, job: Job, *, restarts: Sequence[int]) -> Gateway:
     """Return the settings of the Gateway: those that the job knows, and the others from the log.
 
     A setting is True if it holds for nearly all cases in the log, False if for nearly none, and otherwise
     None. The Gateway declines requests if those that the current cache rules decided are BYPASS.
-
-    Args:
-        in_force: the rulesets that were in force, oldest first.
     """
     known = job.gateway
     cache_rules = [rule.id for rule in job.current if rule.action is Action.CACHE]
@@ -209,7 +204,7 @@ def learn_gateway(
     flags = [_read_share(share) for share in shares]
     keys_per_user = known.keys_per_user
     if keys_per_user is None:
-        keys_per_user = _read_share(_share_per_user(connection, in_force, restarts))
+        keys_per_user = _read_share(_share_per_user(connection, job.rulesets_in_force, restarts))
     return Gateway(
         nocache=flags[0] if known.nocache is None else known.nocache,
         non_deterministic=flags[1] if known.non_deterministic is None else known.non_deterministic,

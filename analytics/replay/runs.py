@@ -70,61 +70,35 @@ class TooManyReplays(RateLimited):
     message = "Too many replays of this tenant are waiting. Try again when one has ended."
 
 
-def find_outdated(runs: Sequence[ReplayRun]) -> list[Outdated]:
-    """Return what has changed since each of the finished replays of one live tenant, in at most four queries.
+def find_outdated(run: ReplayRun) -> Outdated:
+    """Return what has changed since a replay of a live tenant; nothing if it has not finished.
 
     Raises:
         TenantNotFound: there is no such live tenant.
     """
-    results = [run.result for run in runs if run.result is not None]
-    if not results:
-        return [Outdated(()) for _ in runs]
-    tenant_id = runs[0].tenant_id
-    live = read_ruleset(tenant_id)
-    named = {run.subject["draftId"] for run in runs if "draftId" in run.subject}
-    drafts = _rules_of_drafts(tenant_id, named)
-    earlier = _rules_at(tenant_id, {result["against"].get("seq") for result in results} - {None, live.seq})
-    found = []
-    for run in runs:
-        named_id = run.subject.get("draftId")
-        subject = drafts.get(named_id) if named_id else None
-        is_gone = subject is None and named_id is not None
-        reasons = ["of a draft that was published or deleted"] if is_gone else []
-        if subject is not None and run.rules != normalize(subject):
+    if run.result is None:
+        return Outdated(())
+    live = read_ruleset(run.tenant_id)
+    named = run.subject.get("draftId")
+    draft = None if named is None else RuleDraft.objects.filter(tenant=run.tenant_id, pk=named).first()
+    is_gone = named is not None and draft is None
+    reasons = ["of a draft that was published or deleted"] if is_gone else []
+    if draft is not None:
+        normalized = lint_document({"rules": draft.rules}).normalized
+        if normalized is None or run.rules != list(normalized):
             reasons.append("of an earlier text of the draft")
-        is_same = True
-        if run.result is not None:
-            seq = run.result["against"].get("seq")
-            then = {**earlier, live.seq: live.rules}.get(seq)
-            # Replays of earlier releases have no number.
-            is_same = (
-                live.modified_at <= (run.started_at or live.modified_at)
-                if seq is None
-                else then == live.rules
-            )
-            if not is_same:
-                against = "earlier rules" if seq is None else f"revision {seq}"
-                reasons.append(f"against {against}, not the rules in force (revision {live.seq})")
-        found.append(Outdated(reasons, can_repeat=not is_gone, is_against_earlier=not is_same))
-    return found
-
-
-def normalize(rules: Sequence[Any]) -> list[Mapping[str, Any]] | None:
-    """Return rules with all their defaults, as a replay stores them; None if lint finds errors."""
-    normalized = lint_document({"rules": rules}).normalized
-    return None if normalized is None else list(normalized)
-
-
-def _rules_of_drafts(tenant_id: UUID, ids: set[str]) -> dict[str, list[Any]]:
-    drafts = RuleDraft.objects.filter(tenant=tenant_id, pk__in=ids)
-    return {str(draft.pk): draft.rules for draft in drafts}
-
-
-def _rules_at(tenant_id: UUID, numbers: set[int]) -> dict[int, Any]:
-    if not numbers:
-        return {}
-    revisions = DocumentHistory(RevisionKind.RULES, tenant_id).revisions().filter(seq__in=numbers)
-    return {one.seq: (one.document or {}).get("rules") for one in revisions}
+    seq = run.result["against"].get("seq")
+    # Replays of earlier releases have no number.
+    if seq is None:
+        is_same = live.modified_at <= (run.started_at or live.modified_at)
+    else:
+        history = DocumentHistory(RevisionKind.RULES, run.tenant_id).revisions()
+        then = None if seq == live.seq else history.filter(seq=seq).first()
+        is_same = seq == live.seq or (then is not None and (then.document or {}).get("rules") == live.rules)
+    if not is_same:
+        against = "earlier rules" if seq is None else f"revision {seq}"
+        reasons.append(f"against {against}, not the rules in force (revision {live.seq})")
+    return Outdated(reasons, can_repeat=not is_gone, is_against_earlier=not is_same)
 
 
 REPLAY_STATES: Final = ReplayRun.State.values
@@ -371,21 +345,17 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
     if run.result is not None:
         judgement = judge(run.result, purpose=purpose, outdated=outdated)
         window = run.result["window"] | {"text": describe_days(run.result["window"])}
+        # Results of earlier releases have no names.
+        names = run.result.get("names") or {rule["id"]: rule.get("name") for rule in run.rules}
         judged = {
             **run.result,
             "window": window,
             "judgement": msgspec.to_builtins(judgement),
             "figures": msgspec.to_builtins(figures_of_replay(run.result, purpose=purpose)),
-            "byRule": msgspec.to_builtins(rows_of_run(run)),
+            "byRule": msgspec.to_builtins(rows_of_replay(run.result, names)),
             "notes": describe_notes(run.result),
         }
     return {**msgspec.to_builtins(summarize_replay(run)), **judged}
-
-
-def rows_of_run(run: ReplayRun) -> list[ReplayRow]:
-    """Return the counts of a run by rule. Results of earlier releases have no names."""
-    result: dict[str, Any] = run.result or {}
-    return rows_of_replay(result, result.get("names") or {rule["id"]: rule.get("name") for rule in run.rules})
 
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:

@@ -11,7 +11,7 @@ import msgspec
 from accounts.tenants.pricing import Pricing
 from analytics.advice.mine import Advice, mine
 from analytics.advice.proposal import apply_edits, read_edits
-from analytics.advice.recommend import accept_recommendation, queue_mining
+from analytics.advice.recommend import Decision, queue_mining
 from analytics.advice.search import run_mining
 from analytics.models import Recommendation
 from analytics.replay.figures import figures_of, figures_of_replay
@@ -122,6 +122,12 @@ def cached(rule_id: str, *tables: str, ttl: int = 86_400, **fields: Any) -> dict
     return {"id": rule_id, "conditions": conditions, "ttlSeconds": ttl, **fields}
 
 
+def firing(table: str, *targets: str, rule_id: str = "changes") -> dict[str, Any]:
+    """Return a rule that invalidates others when a table changes."""
+    conditions = {"isDataChange": True, "tables": {"containsAny": [table]}}
+    return {"id": rule_id, "conditions": conditions, "invalidateRules": [*targets]}
+
+
 def the(advice: Advice, kind: str) -> Mapping[str, Any]:
     (found,) = (row for row in advice.recommendations if row["kind"] == kind)
     return found
@@ -166,8 +172,5 @@ def search(tenant: UUID) -> list[Recommendation]:
 
 
 def accept(found: Recommendation) -> Any:
-    return accept_recommendation(
-        tenant_id=found.tenant_id,
-        recommendation_id=found.pk,
-        actor="ada@example.org",
-    )
+    decision = Decision(tenant_id=found.tenant_id, recommendation_id=found.pk, actor="ada@example.org")
+    return decision.accept()

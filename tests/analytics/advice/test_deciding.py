@@ -13,7 +13,7 @@ from django.db import connection
 from accounts.access.scopes import Scope
 from accounts.models import Event, Revision
 from analytics.advice import recommend
-from analytics.advice.recommend import accept_recommendation, describe_recommendation
+from analytics.advice.recommend import Decision, describe_recommendation
 from analytics.advice.search import run_mining
 from analytics.models import Mining, Recommendation
 from analytics.queues import MININGS
@@ -54,7 +54,7 @@ def test_of_two_acceptances_at_once_one_wins(tenant: UUID, monkeypatch: pytest.M
 
     def work(_: int) -> str:
         try:
-            accept_recommendation(tenant_id=tenant, recommendation_id=found.pk, actor="a@example.org")
+            Decision(tenant_id=tenant, recommendation_id=found.pk, actor="a@example.org").accept()
         except Conflict as error:
             return error.code
         finally:

@@ -16,11 +16,13 @@ from analytics.advice.follow import find_tenants_to_measure, measure_tenant_effe
 from analytics.advice.measure import PredictedGain, SignedBounds, SignedRisk, measure_effect
 from analytics.replay.load import Job, Ruleset
 from analytics.summaries.days import find_stale_days, rebuild_day
+from logs.layout import DAY_MS
 from rules.language import read_rules
 from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.analytics.advice.logs import DAY_MS, Arrival, make_log, office_traffic
+from tests.analytics.advice.logs import Arrival, make_log, office_traffic
+from tests.analytics.advice.searching import firing
 from tests.analytics.replay.streams import FIRST, write_days
 from tests.objects import save_entries
 
@@ -38,11 +40,7 @@ OLD: list[dict[str, Any]] = [
         "conditions": {"isReadOnly": True, "tables": {"containsAny": ["s.*"]}},
         "ttlSeconds": 3600,
     },
-    {
-        "id": "order-changes",
-        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.*"]}},
-        "invalidateRules": ["orders"],
-    },
+    firing("s.*", "orders", rule_id="order-changes"),
 ]
 NEW = [
     *OLD,

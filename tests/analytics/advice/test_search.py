@@ -287,24 +287,6 @@ def test_the_replay_of_a_recommendation_can_be_read(
     assert client.get(f"/tenants/{tenant}/recommendations/{found.pk}").json()["replayId"] is None
 
 
-def test_a_result_of_an_earlier_release_is_read_back(
-    tenant: UUID, client: ApiClient, world: factories.World
-) -> None:
-    """That release did not learn whether the Gateway keeps users apart."""
-    (found,) = search(tenant)
-    for row in (ReplayRun.objects.get(), Mining.objects.get()):
-        stored = row.result if isinstance(row, ReplayRun) else row.report
-        assert stored is not None
-        assert stored["gateway"].pop("keysPerUser", "absent") != "absent"
-        row.save()
-    body = client.get(f"/tenants/{tenant}/recommendations").json()
-    assert body["mining"]["report"]["gateway"]["keysPerUser"] is None
-    reader = ApiClient(factories.sign_in(world.owner))
-    replayed = reader.get(f"/tenants/{tenant}/replays/{found.replay_id}").json()
-    assert (replayed["state"], replayed["gateway"]["keysPerUser"]) == ("done", None)
-    assert replayed["gateway"].keys() == {"nocache", "nonDeterministic", "keysPerUser"}
-
-
 def test_replays_are_kept_while_a_recommendation_is_undecided_and_then_replaced(
     tenant: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from accounts.tenants.pricing import Pricing
 from analytics.advice.follow import measure_tenant_effects, read_effect
 from analytics.advice.mine import mine
-from analytics.advice.recommend import NothingToWrite, accept_recommendation, draft_recommendation
+from analytics.advice.recommend import Decision, NothingToWrite
 from analytics.demo.reading import read_demo
 from analytics.models import Recommendation
 from analytics.replay.load import Gateway, Job
@@ -176,9 +176,10 @@ class TestTaking:
     def test_there_is_nothing_to_draft_or_accept(self, world: World) -> None:
         found = self.prepare(world)
         assert found.replay is None
-        for decide in (accept_recommendation, draft_recommendation):
+        decision = Decision(tenant_id=found.tenant_id, recommendation_id=found.pk, actor="ada@example.org")
+        for decide in (decision.accept, decision.draft):
             with pytest.raises(NothingToWrite):
-                decide(tenant_id=found.tenant_id, recommendation_id=found.pk, actor="ada@example.org")
+                decide()
         found.refresh_from_db()
         assert found.state == "open"
 

@@ -374,14 +374,8 @@ def test_a_replay_is_compared_with_the_rules_in_force() -> None:
 
 def rule_counts(requests: int, hits: tuple[int, int | None, int], **others: Any) -> dict[str, Any]:
     low, likely, high = hits
-    return {
-        "requests": requests,
-        "hits": {"low": low, "likely": likely, "high": high},
-        "savedMs": {"low": 1000 * low, "likely": likely and 1000 * likely, "high": 1000 * high},
-        "risk": {"low": 0, "high": 0},
-        **dict.fromkeys((*NOT_CACHED, *UNCOUNTED), 0),
-        **others,
-    }
+    saved = bounds(1000 * low, likely and 1000 * likely, 1000 * high)
+    return counts(bounds(*hits)) | {"requests": requests, "savedMs": saved, **others}
 
 
 def replayed(after: dict[str, Any], before: dict[str, Any], **same: Any) -> dict[str, Any]:
