@@ -11,4 +11,4 @@ class AnalyticsConfig(AppConfig):
 
     def ready(self) -> None:
         # Connects its receiver.
-        import_module("analytics.advice.settling")
+        import_module("analytics.advice.recommend")

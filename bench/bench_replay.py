@@ -23,6 +23,11 @@ from analytics.demo.logs import LogPlan, compact_days, read_demo, write_logs
 from analytics.replay.job import Job
 from analytics.replay.priority import NICENESS
 from analytics.replay.replay import replay
+from analytics.demo.reading import read_demo
+from analytics.demo.writer import LogPlan, compact_days, write_logs
+from analytics.replay.compare import replay
+from analytics.replay.execution import NICENESS
+from analytics.replay.load import Job
 from bench.harness import Compared, medians_in_turn, p95, show, time_of
 from logs.quoting import quote_name, quote_texts
 from rules.language import read_rules
@@ -34,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from analytics.demo.profile import Profile
-    from analytics.replay.job import DayFile
+    from analytics.replay.load import DayFile
     from rules.language import Rule
 
 _FIRST = date(2026, 3, 1)

@@ -16,10 +16,10 @@ import duckdb
 from rich.table import Table
 
 from accounts.tenants.pricing import Pricing
-from analytics.advice.edits import apply_edits, read_edits
+from analytics.advice.estimate import STATEMENT_COLUMNS
 from analytics.advice.mine import mine
-from analytics.advice.requests import STATEMENT_COLUMNS
-from analytics.replay.job import Gateway, Job
+from analytics.advice.proposal import apply_edits, read_edits
+from analytics.replay.load import Gateway, Job
 from bench.check_savings import price_of, read_entries
 from bench.harness import console
 from logs.columns import COLUMNS

@@ -15,6 +15,9 @@ import msgspec
 from analytics.demo.logs import compact_days
 from analytics.replay.job import Job
 from analytics.replay.replay import replay
+from analytics.demo.writer import compact_days
+from analytics.replay.compare import replay
+from analytics.replay.load import Job
 from bench.harness import console
 from rules.language import Action, read_rules
 from tenantadmin.lib.objectstore import LocalStore

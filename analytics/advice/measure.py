@@ -1,44 +1,83 @@
-"""Replay the ruleset with a proposal, and compare it with the current ruleset."""
+"""Predict what a recommendation would do by a replay, and measure what an accepted one did."""
+
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from analytics.advice.requests import STATEMENT_COLUMNS
-from analytics.replay.billed import (
-    KEPT,
+from analytics.advice.estimate import STATEMENT_COLUMNS
+from analytics.replay.compare import Replayer, render_counts, replay, round_half_up
+from analytics.replay.count import KEPT, bill_executions, compare_bills
+from analytics.replay.figures import gain_of
+from analytics.replay.load import NUMBER_OF, load_requests
+from analytics.replay.result import (
     BilledRange,
+    Bounds,
+    EvidenceQuery,
     MoneyRange,
     ReplayBilled,
-    bill_executions,
-    compare_bills,
+    ReplayCounts,
+    ReplayResult,
 )
-from analytics.replay.calibration import calibrate
-from analytics.replay.caveats import find_caveats
-from analytics.replay.changes import gain_of
-from analytics.replay.comparing import compare_rulesets, render_counts
-from analytics.replay.evidence import EvidenceQuery
-from analytics.replay.job import Ruleset
-from analytics.replay.player import Player
-from analytics.replay.result import ReplayCounts, ReplayResult, describe_input
-from analytics.replay.shapes import find_columns
-from analytics.replay.window import load_requests
+from logs.definitions import EXECUTED, HIT, MEASURED_MISS
+from logs.layout import HOUR_MS
+from logs.quoting import quote_texts
 from logs.sql.view import LogView
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from duckdb import DuckDBPyConnection
 
     from accounts.tenants.pricing import Pricing
-    from analytics.advice.awake import Move
-    from analytics.replay.job import Job
-    from analytics.replay.outcome import Outcome
+    from analytics.replay.load import DayFile, Job
     from rules.language import Rule
+
+MINUTE_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """The executions of some statements (by number) that the rule with this index decides.
+
+    Without an index they are all executions of the statements, however they are decided.
+    """
+
+    statements: frozenset[int]
+    rule: int | None = None
+
+    @property
+    def numbers(self) -> str:
+        """SQL for the numbers of these executions in the table of the current outcome."""
+        rule = (
+            ""
+            if self.rule is None
+            else f" AND rule = {self.rule} AND NOT is_change AND (is_cached OR rule < 0)"
+        )
+        return (
+            "SELECT n FROM current JOIN statement_shape USING (statement, shape)"
+            f" WHERE list_contains({sorted(self.statements)}::BIGINT[], number){rule}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Run the executions of a group in this minute of their hour."""
+
+    group: Group
+    minute: int
+
+    def apply(self, table: str) -> str:
+        """Return SQL for the executions of a table, with the moved ones at their other time."""
+        moved = f"starts - starts % {HOUR_MS} + {self.minute * MINUTE_MS} + starts % {MINUTE_MS}"
+        return f"SELECT * REPLACE (if(n IN ({self.group.numbers}), {moved}, starts) AS starts) FROM {table}"
 
 
 class SignedBounds(JsonStruct):
@@ -104,41 +143,23 @@ class EvidenceRows(EvidenceQuery):
     rows: list[dict[str, Any]]
 
 
-class Measurer:
-    """Loads the log of a job once, and replays rulesets over it."""
+class Measurer(Replayer):
+    """Predicts what proposals would do by replays, from the log that it loads once."""
 
     def __init__(self, connection: DuckDBPyConnection, job: Job) -> None:
-        self._connection, self._job = connection, job
-        rulesets = [job.current, *(ruleset.rules for ruleset in job.in_force)]
-        self._loaded = load_requests(
-            connection,
-            job.files,
-            first_day=job.first_day,
-            columns={*STATEMENT_COLUMNS, "standardizedSql"}.union(*map(find_columns, rulesets)),
-            changes=job.changes,
-        )
-        self._player = Player(connection, job, self._loaded)
-        self.gateway = self._player.gateway
-        self.input = describe_input(job, self._loaded, self.gateway)
+        super().__init__(connection, job, columns=[*STATEMENT_COLUMNS, "standardizedSql"])
         LogView(connection).make_tolerant([file.file for file in job.files])
 
-    def play_current(self) -> Outcome:
-        """Replay the rules that were in force, then the current ones. Return the outcome of the current."""
-        job = self._job
-        in_force = self._player.play("current", job.rulesets_in_force, keep=True)
-        self.calibration = calibrate(self._connection, in_force.outcome)
-        current = in_force
-        if not job.has_one_ruleset:
-            current = self._player.play("current", [Ruleset(0, job.current)], keep=True)
-        self._is_gateway_unknown = in_force.is_gateway_unknown or current.is_gateway_unknown
-        self._current = current
-        self._total = render_counts(current, current.runs[0].position).total
+    def play_current(self, *, keep: bool = True) -> None:
+        super().play_current(keep=keep)
+        counts = self.current.runs[0]
+        self._total = render_counts(self.current, counts.position).total
+        #: By rule id, the low and the high count of hits at risk, and the count of all hits.
         self.risk = {
-            rule_id: (rule_counts["risk_low"], rule_counts["risk_high"], rule_counts["hits"])
-            for rule_id, rule_counts in current.runs[0].rules.items()
+            rule_id: (own["risk_low"], own["risk_high"], own["hits"])
+            for rule_id, own in counts.rules.items()
             if rule_id is not None
         }
-        return current.outcome
 
     def predict(self, rules: tuple[Rule, ...]) -> tuple[Prediction, ReplayResult]:
         """Replay a ruleset, and return the difference to the current one and the whole result.
@@ -147,60 +168,38 @@ class Measurer:
             rules: their conditions read only `STATEMENT_COLUMNS`, the statement, and columns that the current
                 rules read.
         """
-        subject = self._player.play("subject", [Ruleset(0, rules)])
-        is_gateway_unknown = self._is_gateway_unknown or subject.is_gateway_unknown
-        result = compare_rulesets(
-            self._connection,
-            self._job,
-            self.input,
-            calibration=self.calibration,
-            current=self._current,
-            subject=subject,
-            caveats=self._find_caveats(is_gateway_unknown=is_gateway_unknown),
-        )
+        result = self.compare(rules)
         bounds = gain_of(msgspec.to_builtins(result))
-        return _compare(result.total, result.against.total, result.billed, bounds), result
+        return _predict(result.total, result.against.total, result.billed, bounds), result
 
     def predict_moved(self, move: Move) -> Prediction:
         """Return what the current rules bill if some of their executions ran in another minute."""
-        return self._predict_bills(move.apply(KEPT), self._job.pricing)
+        return self._predict_bills(move.apply(KEPT), self.job.pricing)
 
     def predict_suspend(self, change: SuspendChange) -> Prediction:
         """Return what the current rules bill if the warehouse suspended after another time."""
-        prediction = self._predict_bills(f"FROM {KEPT}", self._job.pricing.suspending_after(change.then))
+        prediction = self._predict_bills(f"FROM {KEPT}", self.job.pricing.suspending_after(change.then))
         return msgspec.structs.replace(prediction, auto_suspend=change)
 
     def _predict_bills(self, executions: str, pricing: Pricing) -> Prediction:
-        job = self._job
-        now = list(bill_executions(self._connection, f"FROM {KEPT}", job).values())
-        then = list(bill_executions(self._connection, executions, job, pricing=pricing).values())
-        billed = compare_bills(then, now, job.pricing)
-        return _compare(self._total, self._total, billed, _NOTHING)
-
-    def _find_caveats(self, *, is_gateway_unknown: bool) -> list[str]:
-        grade = self.calibration.grade
-        return find_caveats(
-            self._job, self._loaded, self.gateway, grade, is_gateway_unknown=is_gateway_unknown
-        )
+        now = list(bill_executions(self.connection, f"FROM {KEPT}", self.job).values())
+        then = list(bill_executions(self.connection, executions, self.job, pricing=pricing).values())
+        return _predict(self._total, self._total, compare_bills(then, now, self.job.pricing), _NOTHING)
 
     @property
     def warehouse_ms(self) -> int:
         """The warehouse time (ms) under the current rules."""
         return self._total.spent_ms
 
-    @property
-    def caveats(self) -> list[str]:
-        return self._find_caveats(is_gateway_unknown=self._is_gateway_unknown)
-
     def run_evidence(self, query: EvidenceQuery) -> EvidenceRows:
         """Return a statement over ``proxy_logs`` with its rows."""
-        relation = self._connection.execute(query.sql)
+        relation = self.connection.execute(query.sql)
         names = [column[0] for column in relation.description or ()]
         rows = [dict(zip(names, row, strict=True)) for row in relation.fetchall()]
         return EvidenceRows(**msgspec.structs.asdict(query), rows=rows)
 
 
-def _compare(
+def _predict(
     total: ReplayCounts,
     against: ReplayCounts,
     billed: ReplayBilled,
@@ -217,3 +216,176 @@ def _compare(
         money=billed.gain.money,
     )
     return Prediction(total=total, against=against, gain=gain)
+
+
+_LOGGED: Final = f"""
+    SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM request WHERE is_counted AND {HIT.of("logged")}
+"""
+_LOGGED_EXECUTIONS: Final = f"""
+    SELECT 'logged' AS scope, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts,
+        took_ms AS took
+    FROM request WHERE took_ms IS NOT NULL AND {EXECUTED.of("logged")}
+    UNION ALL SELECT 'logged', host, day, starts, took FROM outside_execution
+"""
+_BEFORE: Final = f"""
+    WITH log AS (
+        SELECT * FROM read_parquet({{files}}) WHERE timestamp IS NOT NULL AND standardizedSql IS NOT NULL
+    ), mean AS (
+        SELECT standardizedSql, floor(avg(warehouseExecutionTimeMs))::BIGINT AS mean_ms FROM log
+        WHERE {MEASURED_MISS}
+        GROUP BY standardizedSql
+    )
+    SELECT count(*), coalesce(sum(mean_ms), 0)::BIGINT FROM log LEFT JOIN mean USING (standardizedSql)
+    WHERE {HIT}
+"""
+
+
+class EffectMeasure(JsonStruct):
+    """One measure over the period.
+
+    ``withoutIt`` replays the rules before the recommendation, and ``measured`` is ``logged`` less that.
+    ``error`` is how far the replay of the rules with it is from the log. ``predicted`` is the prediction for
+    as many days. ``beforeAfter`` compares with the days before, and is not adjusted for traffic.
+    """
+
+    logged: Count
+    without_it: Bounds
+    measured: int
+    error: int
+    predicted: int
+    before_after: int | None
+    inconclusive: Annotated[bool, Meta(description="The error is larger than what was measured.")]
+
+
+class EffectMeasures(JsonStruct):
+    """What an accepted recommendation did. ``hits`` and the rest are absent before 3 whole days."""
+
+    hits: EffectMeasure | None = None
+    saved_ms: EffectMeasure | None = None
+    billed_ms: Annotated[
+        EffectMeasure | None,
+        Meta(description="Less than 0 if the warehouse bills less. `beforeAfter` is null."),
+    ] = None
+    caveats: list[str] | None = None
+
+
+def measure_effect(
+    connection: DuckDBPyConnection,
+    job: Job,
+    *,
+    predicted: PredictedGain,
+    predicted_days: int,
+    before: Sequence[DayFile],
+    report: Callable[[float], None] = lambda _: None,
+) -> EffectMeasures:
+    """Return the measures of docs/advice.md.
+
+    Args:
+        connection: a DuckDB of the caller alone; temporary tables are left in it.
+        job: the days after the change, with the rules before it as ``subject`` and after it as ``current``.
+        predicted: the gain that was predicted for ``predicted_days`` days.
+        before: the files of as many days before the change; empty if the log has fewer.
+        report: called with the progress. It may raise an exception to end the measurement.
+    """
+    result = replay(connection, job, report=report)
+    against = result.against.total
+    files = quote_texts(file.file for file in before)
+    earlier = _read_logged(connection, _BEFORE.format(files=files)) if before else None
+    logged = _read_logged(connection, _LOGGED)
+    days = (job.last_day - job.first_day).days + 1
+
+    def predict(gain: SignedBounds | BilledRange) -> int:
+        return round_half_up(_middle(gain) * days, predicted_days)
+
+    return EffectMeasures(
+        hits=_measure(
+            logged.hits,
+            without=result.total.hits,
+            replayed=against.hits,
+            predicted=predict(predicted.hits),
+            before=None if earlier is None else earlier.hits,
+        ),
+        saved_ms=_measure(
+            logged.saved_ms,
+            without=result.total.saved_ms,
+            replayed=against.saved_ms,
+            predicted=predict(predicted.saved_ms),
+            before=None if earlier is None else earlier.saved_ms,
+        ),
+        billed_ms=None
+        if predicted.billed_ms is None
+        else _measure(
+            _bill_logged(connection, job),
+            without=_bounds(result.billed.total.billed_ms),
+            replayed=_bounds(result.billed.against.billed_ms),
+            predicted=predict(predicted.billed_ms),
+            before=None,
+        ),
+        caveats=result.caveats,
+    )
+
+
+def measure_suspend(
+    connection: DuckDBPyConnection, job: Job, *, former: int, predicted: PredictedGain, predicted_days: int
+) -> EffectMeasures:
+    """Return what the executions in the log bill, less what they would bill under the former time.
+
+    Args:
+        former: the seconds after which the warehouse suspended before.
+    """
+    load_requests(connection, job.files, first_day=job.first_day, columns=set(), changes=())
+    logged_ms = _bill_logged(connection, job)
+    without_ms = _bill_logged(connection, job, job.pricing.suspending_after(former))
+    days = (job.last_day - job.first_day).days + 1
+    gain = 0 if predicted.billed_ms is None else _middle(predicted.billed_ms)
+    return EffectMeasures(
+        billed_ms=_measure(
+            logged_ms,
+            without=Bounds(low=without_ms, likely=None, high=without_ms),
+            replayed=Bounds(low=logged_ms, likely=None, high=logged_ms),
+            predicted=round_half_up(gain * days, predicted_days),
+            before=None,
+        ),
+        caveats=[],
+    )
+
+
+def _bill_logged(connection: DuckDBPyConnection, job: Job, pricing: Pricing | None = None) -> int:
+    bill = bill_executions(connection, _LOGGED_EXECUTIONS, job, pricing=pricing).get("logged")
+    return 0 if bill is None else bill.ms
+
+
+def _measure(
+    logged: int, *, without: Bounds, replayed: Bounds, predicted: int, before: int | None
+) -> EffectMeasure:
+    measured, error = logged - _middle(without), _middle(replayed) - logged
+    return EffectMeasure(
+        logged=logged,
+        without_it=without,
+        measured=measured,
+        error=error,
+        predicted=predicted,
+        before_after=None if before is None else logged - before,
+        inconclusive=abs(error) > abs(measured),
+    )
+
+
+def _bounds(billed: BilledRange) -> Bounds:
+    return Bounds(low=billed.low, likely=None, high=billed.high)
+
+
+def _middle(bounds: Bounds | SignedBounds | BilledRange) -> int:
+    """Return the likely value, or the middle of the bounds if there is none."""
+    likely = getattr(bounds, "likely", None)
+    return (bounds.low + bounds.high) // 2 if likely is None else likely
+
+
+class _Logged(NamedTuple):
+    """The hits of a log, and the time that they saved."""
+
+    hits: int
+    saved_ms: int
+
+
+def _read_logged(connection: DuckDBPyConnection, sql: str) -> _Logged:
+    return _Logged(*connection.execute(sql).fetchall()[0])

@@ -1,36 +1,151 @@
-"""Find what to recommend.
+"""Find what to recommend, and explain why requests got no recommendation.
 
 The log is loaded once. The current rules are replayed, and then the rules with each proposal that is kept.
 """
 
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
+
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from analytics.advice.edits import apply_edits
-from analytics.advice.kinds import bypass, cache, invalidator, leaks, order, sleep, swr, ttl
-from analytics.advice.kinds.cache import Considered
+from analytics.advice.estimate import NO_RULE, load_statements
+from analytics.advice.kinds import sleep
+from analytics.advice.kinds.cache import Considered, is_candidate, propose_cache
+from analytics.advice.kinds.lifetime import propose_swr, propose_ttl
+from analytics.advice.kinds.prune import propose_bypass, propose_order
+from analytics.advice.kinds.repair import propose_cures, propose_repairs
 from analytics.advice.measure import Measurer, Prediction
-from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal
-from analytics.advice.refusals import NotProposed, find_refusals
-from analytics.advice.requests import load_statements
-from analytics.replay.calibration import Calibration
-from analytics.replay.result import LearnedGateway, ReplayResult, ReplayRows
+from analytics.advice.proposal import REPAIRS, Current, Kind, Proposal, apply_edits
+from analytics.advice.words import REASONS
+from analytics.replay.result import Calibration, LearnedGateway, ReplayResult, ReplayRows
+from logs.definitions import BYPASSED
 from logs.layout import day_start_ms
+from rules.language import Action
 from tenantadmin.lib.core.storable import make_storable
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 
     from duckdb import DuckDBPyConnection
 
-    from analytics.replay.job import Job
+    from analytics.advice.estimate import Statement
+    from analytics.advice.kinds.cache import Option
+    from analytics.replay.load import Job
     from rules.tables.warehouse import WarehouseTables
+
+_MAX_EXAMPLES: Final = 3
+_MAX_WORDS: Final = 10
+
+
+class NotProposed(JsonStruct):
+    """Requests that go to the warehouse, and for which nothing is proposed."""
+
+    code: str
+    why: str
+    statements: Count
+    requests: Count
+    warehouse_ms: Count
+    examples: Annotated[list[str], Meta(description="The dearest statements.")]
+    words: Annotated[
+        tuple[str, ...],
+        Meta(description="The words on which their results depend, such as `CURRENT_USER`, at most 10."),
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Refused:
+    """Requests for a statement without a proposal, their warehouse time, and the word that is the reason."""
+
+    statement: str
+    requests: int
+    ms: int
+    word: str | None = None
+
+
+def find_refusals(
+    current: Current, options: Iterable[Option], *, proposed: frozenset[int]
+) -> list[NotProposed]:
+    """Return, by reason, the requests that go to the warehouse and got no proposal.
+
+    Args:
+        proposed: the numbers of the statements that a proposal covers.
+    """
+    refused: dict[str, list[_Refused]] = {code: [] for code in REASONS}
+    unsafe = _find_unsafe(options)
+    for series in current.series_of(NO_RULE):
+        statement = series.statement
+        if statement.number in proposed:
+            continue
+        code = _find_reason(statement, is_unsafe=statement.number in unsafe)
+        word = {"per-user": statement.word, "non-deterministic": statement.time_word}.get(code)
+        refused[code].append(_Refused(statement.text, series.answered, sum(series.works), word))
+    refused["decided-not-to-cache"] = [_Refused(*row) for row in _find_decided(current)]
+    return [_describe_refusal(code, rows) for code, rows in refused.items() if rows]
+
+
+def _describe_refusal(code: str, refused: Sequence[_Refused]) -> NotProposed:
+    by_statement = Counter[str]()
+    for row in refused:
+        by_statement[row.statement] += row.ms
+    return NotProposed(
+        code=code,
+        why=REASONS[code],
+        statements=len(by_statement),
+        requests=sum(row.requests for row in refused),
+        warehouse_ms=by_statement.total(),
+        examples=sorted(by_statement, key=lambda text: (-by_statement[text], text))[:_MAX_EXAMPLES],
+        words=tuple(sorted({row.word for row in refused if row.word})[:_MAX_WORDS]),
+    )
+
+
+def _find_reason(statement: Statement, *, is_unsafe: bool) -> str:
+    request = statement.request
+    if statement.word:
+        return "per-user"
+    if request["isReadOnly"] is not True:
+        return "not-read-only"
+    if request["hasNonDeterministicFunctions"] is not False or statement.time_word:
+        return "non-deterministic"
+    if not is_candidate(statement):
+        return "no-tables"
+    return "changes-too-often" if is_unsafe else "too-little-to-save"
+
+
+def _find_unsafe(options: Iterable[Option]) -> set[int]:
+    """Return the statements whose options were refused only because of stale risk."""
+    return {
+        number
+        for option in options
+        if not option.saving.is_safe
+        for number, saving in option.savings.items()
+        if saving.high.hits
+    }
+
+
+def _find_decided(current: Current) -> Sequence[tuple[str, int, int]]:
+    rules = [
+        index
+        for index, rule in enumerate(current.rules)
+        if rule.enabled and rule.action in {Action.BYPASS, Action.DENY}
+    ]
+    return current.connection.execute(
+        f"""
+        SELECT statement.text, count(*) FILTER ({BYPASSED.of("status")}), sum(work_ms)::BIGINT
+        FROM current JOIN statement USING (statement)
+        WHERE is_counted AND NOT is_change AND list_contains($rules::BIGINT[], rule)
+        GROUP BY statement.text ORDER BY statement.text
+        """,
+        {"rules": rules},
+    ).fetchall()
+
 
 #: The most proposals that are kept. Each is replayed.
 MAX_PROPOSALS: Final = 6
@@ -98,45 +213,27 @@ def mine(
     """
     measurer = Measurer(connection, job)
     report(0.2)
-    outcome = measurer.play_current()
+    measurer.play_current()
     report(0.4)
-    requests = load_statements(
-        connection,
-        outcome,
-        gateway=measurer.gateway,
-        counted_from=day_start_ms(job.first_day),
-        warehouse=tables,
-    )
-    current = Current(
-        connection,
-        documents,
-        job.current,
-        outcome.lifetimes,
-        requests,
-        measurer.risk,
-        measurer.warehouse_ms,
-        job.first_day,
-        job.last_day,
-        tables,
-    )
-    cached = cache.mine(current)
+    current = read_current(measurer, documents, tables=tables)
+    cached = propose_cache(current)
     sleeping, suspending = sleep.propose(current, job, cached)
     subjects = {proposal.subject for proposal in sleeping}
     proposals = [
-        *leaks.propose(current),
-        *invalidator.propose(current),
+        *propose_cures(current),
+        *propose_repairs(current),
         *sleeping,
         *suspending,
         *sorted(
             (
                 proposal
-                for proposal in (*cached.proposals, *ttl.propose(current), *swr.propose(current))
+                for proposal in (*cached.proposals, *propose_ttl(current), *propose_swr(current))
                 if proposal.subject not in subjects
             ),
             key=lambda proposal: -proposal.estimate,
         ),
-        *order.propose(current),
-        *bypass.propose(current),
+        *propose_order(current),
+        *propose_bypass(current),
     ]
     report(0.6)
     refused = find_refusals(current, cached.options, proposed=cached.covered)
@@ -156,7 +253,7 @@ def mine(
             gateway=measurer.input.gateway,
             calibration=measurer.calibration,
             caveats=[
-                *measurer.caveats,
+                *measurer.find_caveats(),
                 *sorted({caveat for proposal in chosen for caveat in proposal.caveats}),
             ],
             warehouse_ms=current.warehouse_ms,
@@ -170,6 +267,32 @@ def mine(
             for best, _ in found
         ],
         {proposal.fingerprint for proposal in wanted} - {proposal.fingerprint for proposal in chosen},
+    )
+
+
+def read_current(
+    measurer: Measurer, documents: Sequence[Mapping[str, Any]], *, tables: WarehouseTables
+) -> Current:
+    """Return the current ruleset and its effect on the log, after `Measurer.play_current`."""
+    job, outcome = measurer.job, measurer.current.outcome
+    requests = load_statements(
+        measurer.connection,
+        outcome,
+        gateway=measurer.gateway,
+        counted_from=day_start_ms(job.first_day),
+        warehouse=tables,
+    )
+    return Current(
+        measurer.connection,
+        documents,
+        job.current,
+        outcome.lifetimes,
+        requests,
+        measurer.risk,
+        measurer.warehouse_ms,
+        job.first_day,
+        job.last_day,
+        tables,
     )
 
 

@@ -22,7 +22,7 @@ from accounts.invitations import refuse_invitations, refused_address
 from accounts.routes import route
 from accounts.serializers.history import PageParameters
 from accounts.viewsets import AppViewSet
-from analytics.advice.recommendations import say_open_recommendations
+from analytics.advice.recommendations import describe_open_recommendations
 from analytics.models import DigestFrequency
 from analytics.reports.traffic import TenantWeek, list_weeks
 from analytics.watch.digests import ModelExchangeDocument, list_exchanges
@@ -291,7 +291,7 @@ class VerdictViewSet(AppViewSet):
     @operation(summary="How the tenant is, in one sentence", responses={200: Verdict})
     def get_verdict(self, request: Request, tenant: UUID) -> Response:
         """From the findings of its digests of the last seven days, and its history. Reads no log."""
-        advice = say_open_recommendations(tenant)
+        advice = describe_open_recommendations(tenant)
         return Response(msgspec.structs.replace(read_verdict(tenant), advice=advice))
 
     @route(

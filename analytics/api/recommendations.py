@@ -13,17 +13,19 @@ from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.serializers.history import CommentParameters
 from accounts.viewsets import AppViewSet
-from analytics.advice.deciding import (
-    accept_recommendation,
-    dismiss_recommendation,
-    draft_recommendation,
-    reopen_recommendation,
-)
-from analytics.advice.documents import (
+from analytics.advice.follow import RecommendationEffect, describe_effect, read_effect
+from analytics.advice.recommend import (
+    Decision,
     MiningState,
     RecommendationDocument,
     describe_mining,
     describe_recommendation,
+    find_outdated,
+    list_recommendations,
+    read_mining,
+    read_recommendation,
+    recommendation_etag,
+    request_mining,
 )
 from analytics.advice.effects import RecommendationEffect, describe_effect, read_effect
 from analytics.advice.mining import read_mining, request_mining
@@ -31,6 +33,7 @@ from analytics.advice.outdated import find_outdated
 from analytics.advice.proposal import Variant
 from analytics.advice.recommendations import list_recommendations, read_recommendation, recommendation_etag
 from analytics.advice.wording import say_possible
+from analytics.advice.words import describe_possible
 from analytics.models import Recommendation
 from analytics.models import Recommendation as RecommendationRow
 from rules.api.drafts import draft_response
@@ -120,7 +123,7 @@ class RecommendationViewSet(AppViewSet):
                 ),
                 mining=None if mining is None else describe_mining(mining),
                 recommendations=[describe_recommendation(row, outdated) for row in recommendations],
-                possible=say_possible(undecided, outdated),
+                possible=describe_possible(undecided, outdated),
             )
         )
 
@@ -166,13 +169,7 @@ class RecommendationViewSet(AppViewSet):
     )
     def draft_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """`If-Match` has the tag of the recommendation. Publishing the draft accepts it."""
-        draft = draft_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            variant=self.query.get("variant"),
-            expected_etag=request.headers.get("If-Match"),
-        )
+        draft = self._decision(tenant, recommendationId).draft(self.query.get("variant"))
         return draft_response(draft, status=201, Location=_draft_href(tenant, draft.pk))
 
     @route(
@@ -194,15 +191,8 @@ class RecommendationViewSet(AppViewSet):
 
         The new revision names it. The others are searched again, for the new rules.
         """
-        written = accept_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            variant=self.query.get("variant"),
-            expected_etag=request.headers.get("If-Match"),
-            comment=self.query.get("comment", ""),
-        )
-        return ruleset_response(written)
+        variant, comment = self.query.get("variant"), self.query.get("comment", "")
+        return ruleset_response(self._decision(tenant, recommendationId).accept(variant, comment=comment))
 
     @route(
         "POST",
@@ -220,15 +210,8 @@ class RecommendationViewSet(AppViewSet):
     )
     def dismiss_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """It comes back on the day `until`, or when it would save twice as much."""
-        recommendation = dismiss_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            reason=self.body["reason"],
-            until=self.body.get("until"),
-            expected_etag=request.headers.get("If-Match"),
-        )
-        return _response(recommendation)
+        reason, until = self.body["reason"], self.body.get("until")
+        return _response(self._decision(tenant, recommendationId).dismiss(reason, until=until))
 
     @route(
         "POST",
@@ -245,13 +228,7 @@ class RecommendationViewSet(AppViewSet):
     )
     def reopen_recommendation(self, request: Request, tenant: UUID, recommendationId: UUID) -> Response:  # noqa: N803
         """Only a dismissed one can be opened."""
-        recommendation = reopen_recommendation(
-            tenant_id=tenant,
-            recommendation_id=recommendationId,
-            actor=self.principal.email,
-            expected_etag=request.headers.get("If-Match"),
-        )
-        return _response(recommendation)
+        return _response(self._decision(tenant, recommendationId).reopen())
 
     @route(
         "GET",
@@ -273,6 +250,14 @@ class RecommendationViewSet(AppViewSet):
         """Measured daily, after 3 whole days, for at most 28 days or until the rules are written again."""
         effect = read_effect(tenant_id=tenant, recommendation_id=recommendationId)
         return Response(describe_effect(effect))
+
+    def _decision(self, tenant: UUID, recommendation: UUID) -> Decision:
+        return Decision(
+            tenant_id=tenant,
+            recommendation_id=recommendation,
+            actor=self.principal.email,
+            expected_etag=self.request.headers.get("If-Match"),
+        )
 
 
 def _response(recommendation: Recommendation) -> Response:

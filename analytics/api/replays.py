@@ -15,14 +15,14 @@ from accounts.access.policy import Level
 from accounts.access.scopes import Scope
 from accounts.routes import route
 from accounts.viewsets import AppViewSet
-from analytics.advice.recommendations import purpose_of_replay
+from analytics.advice.recommend import purpose_of_replay
 from analytics.models import ReplayRun
-from analytics.replay.outdated import find_outdated
 from analytics.replay.runs import (
     Replay,
     ReplaySummary,
     cancel_replay,
     describe_replay,
+    find_outdated,
     list_replays,
     queue_replay,
     read_replay,
@@ -154,7 +154,7 @@ class ReplayViewSet(AppViewSet):
             actor=self.principal.email,
         )
         return Response(
-            describe_replay(run, find_outdated([run])[0]),
+            describe_replay(run, find_outdated(run)),
             status=200 if run.state == ReplayRun.State.DONE else 202,
             headers={"Location": reverse("replay", kwargs={"tenant": tenant, "replayId": run.pk})},
         )
@@ -168,7 +168,7 @@ class ReplayViewSet(AppViewSet):
     def get_replay(self, request: Request, tenant: UUID, replayId: UUID) -> Response:  # noqa: N803
         """The state of a replay, and its result when it is done."""
         run = read_replay(tenant_id=tenant, replay_id=replayId)
-        [outdated] = find_outdated([run])
+        outdated = find_outdated(run)
         etag = replay_etag(run, outdated)
         return not_modified(request, etag) or Response(
             describe_replay(run, outdated, purpose=purpose_of_replay(run.pk)), headers={"ETag": etag}

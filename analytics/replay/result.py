@@ -3,21 +3,153 @@
 from __future__ import annotations
 
 import datetime as dt
-from typing import TYPE_CHECKING, Annotated, Any
+from enum import StrEnum
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta
 
-from analytics.replay.billed import ReplayBilled
-from analytics.replay.calibration import Bounds, Calibration, MovedRequests
-from analytics.replay.caveats import find_days_left_out
-from analytics.replay.evidence import EvidenceQuery
-from analytics.replay.leaks import ReplayLeaks
-from analytics.replay.publish_cost import PublishCost
+from rules.dialects.tables import WITHOUT_SCHEMA
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
-if TYPE_CHECKING:
-    from analytics.replay.job import Gateway, Job
-    from analytics.replay.window import LoadedRequests
+
+class Caveat(StrEnum):
+    """Codes of what limits a result. Contract: docs/replay.md."""
+
+    WRITES_PAST_GATEWAY = "writes-past-gateway-invisible"
+    LITERALS_HIDDEN = "literals-hidden"
+    GATEWAY_UNKNOWN = "gateway-unknown"
+    KEYS_PER_USER = "keys-per-user"
+    DAYS_LEFT_OUT = "days-left-out"
+    COLD_START = "cold-start"
+    CALIBRATION_FAIR = "calibration-fair"
+    CALIBRATION_POOR = "calibration-poor"
+    CACHE_DISABLED = "cache-disabled"
+    WITHOUT_SCHEMA = WITHOUT_SCHEMA
+
+
+ReplayGrade: TypeAlias = Literal["good", "fair", "poor"]
+
+
+class Bounds(JsonStruct):
+    """What is certain, what is likely, and what is possible where the log hides literals."""
+
+    low: Count
+    likely: Count | None
+    high: Count
+
+
+class LoggedReplayed(JsonStruct):
+    logged: Count
+    replayed: Count
+
+
+class CalibratedRule(JsonStruct):
+    rule_id: str
+    hits: LoggedReplayed
+    misses: LoggedReplayed
+
+
+class CalibrationCause(JsonStruct):
+    logged: str
+    replayed: str
+    count: Count
+    why: str
+
+
+class Calibration(JsonStruct):
+    """The log compared with the replay of the ruleset that was in force."""
+
+    rows: Count
+    equal: Count
+    share: float | None
+    grade: ReplayGrade
+    rules: list[CalibratedRule]
+    causes: list[CalibrationCause]
+    requests: Annotated[
+        LoggedReplayed | None,
+        Meta(description="Hits, misses and not cached, of `rows`. Absent in replays of earlier releases."),
+    ] = None
+
+
+class MovedRequests(JsonStruct):
+    """Requests whose status changes from the current ruleset to the replayed one."""
+
+    from_: str
+    to: str
+    count: Annotated[Count, Meta(description="Where the log hides literals, as if all of them differed.")]
+    examples: Annotated[list[str], Meta(description="`logId`s, at most three.")]
+    bounds: Annotated[
+        Bounds | None, Meta(description="Of the count, as of hits. Absent in replays of earlier releases.")
+    ] = None
+
+
+class ReplayLeak(JsonStruct):
+    """A rule under which several users get the same result of a statement that depends on the user."""
+
+    rule_id: str
+    rule_name: str
+    statements: Count
+    users: Annotated[Count, Meta(description="The most users who get the results of one statement.")]
+    words: Annotated[
+        tuple[str, ...],
+        Meta(description="The words on which these results depend, such as `CURRENT_USER`, at most 10."),
+    ] = ()
+
+
+class ReplayLeaks(JsonStruct):
+    """Statements that leak under one of two rulesets only, by rule."""
+
+    ended: Annotated[list[ReplayLeak], Meta(description="They leak under the current ruleset.")]
+    begun: Annotated[list[ReplayLeak], Meta(description="They leak under the replayed ruleset.")]
+
+
+class HourCost(JsonStruct):
+    hour: Annotated[int, Meta(ge=0, le=23)]
+    extra_misses: Count
+    extra_ms: Count
+
+
+class PublishCost(JsonStruct):
+    """What leaving the cache behind costs, by hour of the day (UTC)."""
+
+    by_hour: list[HourCost]
+    best: HourCost
+    now: HourCost
+
+
+class BilledRange(JsonStruct):
+    """Two values: if hidden literals all differ, and if they are equal. The lower one is first."""
+
+    low: int
+    high: int
+
+
+class MoneyRange(JsonStruct):
+    """What the billed time costs, with all digits of the currency, as `12.30`."""
+
+    currency: str
+    low: str
+    high: str
+
+
+class Billed(JsonStruct):
+    """What the warehouse bills for the days of the window."""
+
+    billed_ms: BilledRange
+    money: Annotated[MoneyRange | None, Meta(description="Null without a price.")]
+
+
+class ReplayBilled(JsonStruct):
+    """Billed time and money of the replayed ruleset, of the current one, and the first less the second."""
+
+    total: Billed
+    against: Billed
+    gain: Billed
+
+
+class EvidenceQuery(JsonStruct):
+    name: str
+    sql: str
 
 
 class RiskCount(JsonStruct):
@@ -119,35 +251,3 @@ class ReplayResult(ReplayInput):
         dict[str, str] | None,
         Meta(description="The names of the rules by id. Absent in replays of earlier releases."),
     ] = None
-
-
-def describe_input(job: Job, loaded: LoadedRequests, gateway: Gateway) -> ReplayInput:
-    """Describe the loaded requests and what was learned of the Gateway."""
-    return ReplayInput(
-        window=ReplayWindow(
-            from_=job.first_day,
-            to=job.last_day,
-            warmup_days=job.warmup_days,
-            days_left_out=find_days_left_out(job, loaded),
-            empty_columns={day.isoformat(): names for day, names in loaded.empty_columns.items()},
-        ),
-        rows=ReplayRows(
-            decidable=loaded.decidable,
-            outside=loaded.outside,
-            exact=loaded.exact,
-            known=loaded.known,
-            open=loaded.open,
-        ),
-        gateway=LearnedGateway(
-            nocache=gateway.nocache,
-            non_deterministic=gateway.non_deterministic,
-            keys_per_user=gateway.keys_per_user,
-        ),
-    )
-
-
-def complete_gateway(stored: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return a stored result or report. Earlier releases did not learn ``gateway.keysPerUser``: null."""
-    if stored is None or "gateway" not in stored:
-        return stored
-    return {**stored, "gateway": {"keysPerUser": None, **stored["gateway"]}}

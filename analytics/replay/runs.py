@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import UUID
@@ -18,35 +17,36 @@ from accounts.events import record_event
 from accounts.limits import Quota, count_use, use_quota
 from accounts.models import Tenant
 from accounts.models.events import EventKind
+from accounts.models.history import RevisionKind
+from accounts.quotas import Quota, use_quota
+from accounts.revisions import DocumentHistory
 from accounts.tenants.errors import TenantNotFound
 from accounts.tenants.listing import require_live_tenant
 from analytics.models import Recommendation, ReplayRun
-from analytics.replay.billed import ReplayBilled
-from analytics.replay.by_rule import ReplayRow, rows_of_replay
-from analytics.replay.calibration import Calibration, MovedRequests
-from analytics.replay.errors import ReplayNotFound, TooLarge, TooManyReplays
-from analytics.replay.evidence import EvidenceQuery
-from analytics.replay.figures import Figure, figures_of_replay
-from analytics.replay.inputs import Request, collect_input
-from analytics.replay.judgement import ReplayJudgement, judge
-from analytics.replay.leaks import ReplayLeaks
-from analytics.replay.left_out import say_days
-from analytics.replay.notes import say_notes
-from analytics.replay.publish_cost import PublishCost
+from analytics.replay.execution import Request, collect_input
+from analytics.replay.figures import Figure, ReplayRow, figures_of_replay, rows_of_replay
 from analytics.replay.result import (
+    Calibration,
+    EvidenceQuery,
     LearnedGateway,
+    MovedRequests,
+    PublishCost,
+    ReplayBilled,
     ReplayCounts,
+    ReplayLeaks,
     ReplayRows,
     ReplayRuleCounts,
     ReplayRuleset,
     ReplayWindow,
-    complete_gateway,
 )
+from analytics.replay.words import Outdated, ReplayJudgement, describe_days, describe_notes, judge
 from logs.partitions import describe_longest_window
 from rules.errors import RulesetRejected
 from rules.in_force import choose_rules
+from rules.models import RuleDraft
+from rules.ruleset import read_ruleset
 from rules.write import lint_document
-from tenantadmin.lib.core.errors import Detail, ValidationFailed
+from tenantadmin.lib.core.errors import Detail, NotFound, RateLimited, ValidationFailed
 from tenantadmin.lib.core.rendering import strong_etag
 from tenantadmin.lib.core.structs import Count, JsonStruct, one_of, sent_as
 from tenantadmin.lib.core.timestamps import Timestamp, now
@@ -57,7 +57,48 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
-    from analytics.replay.outdated import Outdated
+
+class ReplayNotFound(NotFound):
+    message = "There is no such replay."
+
+
+class TooLarge(ValidationFailed):
+    message = "The replay is too large. Choose fewer days."
+
+
+class TooManyReplays(RateLimited):
+    message = "Too many replays of this tenant are waiting. Try again when one has ended."
+
+
+def find_outdated(run: ReplayRun) -> Outdated:
+    """Return what has changed since a replay of a live tenant; nothing if it has not finished.
+
+    Raises:
+        TenantNotFound: there is no such live tenant.
+    """
+    if run.result is None:
+        return Outdated(())
+    live = read_ruleset(run.tenant_id)
+    named = run.subject.get("draftId")
+    draft = None if named is None else RuleDraft.objects.filter(tenant=run.tenant_id, pk=named).first()
+    is_gone = named is not None and draft is None
+    reasons = ["of a draft that was published or deleted"] if is_gone else []
+    if draft is not None:
+        normalized = lint_document({"rules": draft.rules}).normalized
+        if normalized is None or run.rules != list(normalized):
+            reasons.append("of an earlier text of the draft")
+    seq = run.result["against"].get("seq")
+    # Replays of earlier releases have no number.
+    if seq is None:
+        is_same = live.modified_at <= (run.started_at or live.modified_at)
+    else:
+        history = DocumentHistory(RevisionKind.RULES, run.tenant_id).revisions()
+        then = None if seq == live.seq else history.filter(seq=seq).first()
+        is_same = seq == live.seq or (then is not None and (then.document or {}).get("rules") == live.rules)
+    if not is_same:
+        against = "earlier rules" if seq is None else f"revision {seq}"
+        reasons.append(f"against {against}, not the rules in force (revision {live.seq})")
+    return Outdated(reasons, can_repeat=not is_gone, is_against_earlier=not is_same)
 
 
 REPLAY_STATES: Final = ReplayRun.State.values
@@ -124,16 +165,10 @@ class Replay(ReplaySummary):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The ruleset to replay: its complete rules, and its name in the run."""
-
-    rules: Sequence[Mapping[str, Any]]
-    name: Mapping[str, Any]
-
-
-def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: UUID | None) -> Subject:
-    """Return the ruleset that a request names: by its rules, as a revision, or as a draft.
+def _read_subject(
+    tenant_id: UUID, *, rules: object, seq: int | None, draft_id: UUID | None
+) -> tuple[Sequence[Mapping[str, Any]], Mapping[str, Any]]:
+    """Return the complete rules that a request names, and how: by their digest, a revision, or a draft.
 
     Raises:
         RulesetRejected: the rules do not pass lint.
@@ -143,18 +178,17 @@ def _read_subject(tenant_id: UUID, *, rules: object, seq: int | None, draft_id: 
         raise ValidationFailed.at("", "invalid", "Give one of 'rules', 'seq' and 'draftId'.")
     if rules is None:
         chosen = choose_rules(tenant_id, seq=seq, draft_id=draft_id)
-        name = {"seq": seq} if draft_id is None else {"draftId": str(draft_id)}
-        return Subject(chosen.rules, name)
+        return chosen.rules, {"seq": seq} if draft_id is None else {"draftId": str(draft_id)}
     result = lint_document({"rules": rules})
     if result.normalized is None:
         raise RulesetRejected(result)
-    return subject_of_rules(list(result.normalized))
+    complete = list(result.normalized)
+    return complete, name_rules(complete)
 
 
-def subject_of_rules(rules: Sequence[Mapping[str, Any]]) -> Subject:
-    """Return the subject for complete rules without a revision or draft."""
-    digest = hashlib.sha256(msgspec.json.encode(rules, order="deterministic")).hexdigest()
-    return Subject(rules, {"digest": digest})
+def name_rules(rules: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return the subject of a run of complete rules without a revision or draft."""
+    return {"digest": hashlib.sha256(msgspec.json.encode(rules, order="deterministic")).hexdigest()}
 
 
 def queue_replay(
@@ -182,13 +216,13 @@ def queue_replay(
         RateLimited: the tenant has started too many replays, or stores too much (`use_quota`).
     """
     require_live_tenant(tenant_id)
-    subject = _read_subject(tenant_id, rules=rules, seq=seq, draft_id=draft_id)
+    complete, subject = _read_subject(tenant_id, rules=rules, seq=seq, draft_id=draft_id)
     days = (last_day - first_day).days + 1
     if days < 1:
         raise ValidationFailed.at("/to", "invalid", "'to' is before 'from'.")
     if days > settings.REPLAY_MAX_DAYS:
         _refuse_size("days", days, settings.REPLAY_MAX_DAYS)
-    collected = collect_input(Request(tenant_id, subject.rules, first_day, last_day, warmup_days, gateway))
+    collected = collect_input(Request(tenant_id, complete, first_day, last_day, warmup_days, gateway))
     if collected.rows > settings.REPLAY_MAX_ROWS:
         cure = describe_longest_window(
             {day: rows for day, *_, rows in collected.partitions},
@@ -206,14 +240,14 @@ def queue_replay(
         if run is not None and run.state not in {ReplayRun.State.FAILED, ReplayRun.State.CANCELLED}:
             return run
         _require_capacity(tenant_id)
-        use_quota(Quota.DOCUMENTS, tenant_id, subject.rules)
+        use_quota(Quota.DOCUMENTS, tenant_id, complete)
         if run is not None:
             run.delete()
         run = ReplayRun.objects.create(
             tenant_id=tenant_id,
             digest=digest,
-            subject=subject.name,
-            rules=subject.rules,
+            subject=subject,
+            rules=complete,
             first_day=first_day,
             last_day=last_day,
             warmup_days=warmup_days,
@@ -310,28 +344,24 @@ def describe_replay(run: ReplayRun, outdated: Outdated | None = None, *, purpose
     judged: dict[str, Any] = {}
     if run.result is not None:
         judgement = judge(run.result, purpose=purpose, outdated=outdated)
-        window = run.result["window"] | {"text": say_days(run.result["window"])}
+        window = run.result["window"] | {"text": describe_days(run.result["window"])}
+        # Results of earlier releases have no names.
+        names = run.result.get("names") or {rule["id"]: rule.get("name") for rule in run.rules}
         judged = {
-            **(complete_gateway(run.result) or {}),
+            **run.result,
             "window": window,
             "judgement": msgspec.to_builtins(judgement),
             "figures": msgspec.to_builtins(figures_of_replay(run.result, purpose=purpose)),
-            "byRule": msgspec.to_builtins(rows_of_run(run)),
-            "notes": say_notes(run.result),
+            "byRule": msgspec.to_builtins(rows_of_replay(run.result, names)),
+            "notes": describe_notes(run.result),
         }
     return {**msgspec.to_builtins(summarize_replay(run)), **judged}
-
-
-def rows_of_run(run: ReplayRun) -> list[ReplayRow]:
-    """Return the counts of a run by rule. Results of earlier releases have no names."""
-    result: dict[str, Any] = run.result or {}
-    return rows_of_replay(result, result.get("names") or {it["id"]: it.get("name") for it in run.rules})
 
 
 def summarize_replay(run: ReplayRun) -> ReplaySummary:
     """Return a run without its result."""
     days = {"from": run.first_day.isoformat(), "to": run.last_day.isoformat()}
     window = ReplayWindow(
-        from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days, text=say_days(days)
+        from_=run.first_day, to=run.last_day, warmup_days=run.warmup_days, text=describe_days(days)
     )
     return ReplaySummary.of(run, window=window, error=run.error or None)

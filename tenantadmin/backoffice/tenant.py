@@ -10,7 +10,10 @@ from accounts.admin.names import names_of
 from accounts.limited_access import current_membership
 from accounts.models import AccessRequest, Fqdn, Membership
 from accounts.models.tenants import TenantConfig
-from analytics.advice.recommendations import say_open_recommendations
+from analytics.advice.recommendations import describe_open_recommendations
+from analytics.advice.recommend import describe_open_recommendations
+from analytics.digest.verdict.judging import read_verdict
+from analytics.digest.verdict.sentences import VerdictState
 from analytics.models import Build, TenantHealth
 from analytics.models.summaries import is_day
 from analytics.watch.verdict import Verdict, VerdictState, read_verdict
@@ -47,7 +50,7 @@ class TenantHomePage(ReadsAudit, TenantPage):
             "verdict": verdict,
             "failed": _beside(verdict, failed),
             "has_failed": bool(failed),
-            "advice": say_open_recommendations(tenant.pk),
+            "advice": describe_open_recommendations(tenant.pk),
             "health": TenantHealth.objects.filter(pk=tenant.pk).first(),
             "build": builds.first(),
             "pending": PendingBuild.objects.filter(**own).exclude(day=None).count(),

@@ -23,7 +23,7 @@ def main(database: str, store_url: str, tenant: str, job: str) -> None:
     from celery import signals  # needs Django
 
     from analytics import tasks
-    from analytics.advice import mining
+    from analytics.advice import search
     from analytics.replay import execution
     from tenantadmin.celery import app
 
@@ -34,7 +34,7 @@ def main(database: str, store_url: str, tenant: str, job: str) -> None:
 
     module, name, task = {
         "replay": (execution, "replay", tasks.run_replay),
-        "search": (mining, "mine", tasks.mine_tenant),
+        "search": (search, "mine", tasks.mine_tenant),
     }[job]
     vars(module)[name] = work_for_ever
     signals.worker_ready.connect(lambda **_: task.delay(tenant), weak=False)

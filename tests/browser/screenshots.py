@@ -98,6 +98,8 @@ def prepare() -> tuple[dict[str, str], dict[str, str], dict[str, Any]]:
     from accounts.signin.flow import Device, Identity, complete_sign_in
     from analytics.advice.mining import request_mining
     from analytics.demo.seed import demo_file
+    from analytics.advice.recommend import request_mining
+    from analytics.demo.access import demo_file
     from analytics.models import Digest, Recommendation, ReplayRun
     from tosapp.publishing import require_active
 

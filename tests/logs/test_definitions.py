@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import duckdb
 import pytest
 
-from analytics.replay.counts import STATUS_COUNTS
-from analytics.replay.judgement import UNCOUNTED
+from analytics.replay.count import STATUS_COUNTS
+from analytics.replay.figures import UNCOUNTED
 from logs import definitions
 from logs.definitions import (
     BYPASSED,
@@ -45,7 +45,7 @@ NAMING = {
     "logs/statuses.py": "the names and meanings",
     "logs/columns.py": "the example of the column",
     "rules/match.py": "what the Gateway logs for each action",
-    "analytics/replay/outcome.py": "what a replay gives each request",
+    "analytics/replay/play.py": "what a replay gives each request",
     "analytics/demo/profile.py": "what the simulated Gateway answers",
     "analytics/demo/generate.py": "what the simulated Gateway logs",
     "analytics/admin/pages/tenant.py": "a link to one status",

@@ -1,1 +1,1 @@
-"""The kinds of recommendations, one module each."""
+"""The kinds of recommendations, those that share their means in one module."""

@@ -2,29 +2,259 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Final
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from msgspec import Meta
 
-from analytics.advice.choice import choose
-from analytics.advice.edits import RuleEdit, new_rule_id
-from analytics.advice.evidence import changes_evidence, statements_evidence
-from analytics.advice.options import find_options
-from analytics.advice.proposal import MIN_SHARE, Kind, Proposal, Variant, describe_seconds
-from analytics.advice.requests import NO_RULE
+from analytics.advice.estimate import NO_RULE, ByTable, Saving, find_saving
+from analytics.advice.proposal import (
+    MAX_TABLES,
+    TTLS,
+    Invalidator,
+    Kind,
+    Proposal,
+    RuleEdit,
+    Variant,
+    changes_evidence,
+    new_rule_id,
+    statements_evidence,
+)
+from analytics.advice.words import describe_seconds
+from analytics.replay.play import Lifetime
 from logs.definitions import PASSED
+from rules.conditions import parse_conditions
+from rules.conditions.casefold import fold_case
+from rules.conditions.globs import glob_matches
 from rules.dialects.tables import WITHOUT_SCHEMA
 from rules.language import complete_rule
+from rules.tables.names import is_any
 from tenantadmin.lib.core.formats import count
 from tenantadmin.lib.core.structs import Count, JsonStruct
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from analytics.advice.options import Option, Scope
+    from analytics.advice.estimate import Series, Statement
     from analytics.advice.proposal import Current
-    from analytics.replay.evidence import EvidenceQuery
+
+MAX_SCOPES: Final = 400
+#: The number of single statements that are tried as a scope, by warehouse time.
+MAX_STATEMENTS: Final = 20
+_BASE: Final[Mapping[str, Any]] = {"isReadOnly": True, "hasNonDeterministicFunctions": False}
+_BASE_CONDITION: Final = parse_conditions(_BASE)
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """The requests that one new rule would cache: a table, a schema or one statement."""
+
+    name: str
+    conditions: Mapping[str, Any]
+    statements: tuple[Statement, ...]
+    is_statement: bool = False
+
+    @cached_property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of its statements."""
+        return frozenset(statement.number for statement in self.statements)
+
+
+@dataclass(frozen=True, eq=False)
+class Option:
+    """A scope with a lifetime, with or without an invalidator. ``savings`` are by statement number."""
+
+    scope: Scope
+    ttl_seconds: int
+    invalidator: Invalidator | None
+    savings: Mapping[int, Saving]
+
+    @property
+    def rules(self) -> int:
+        """The number of rules that it adds."""
+        return 1 + (self.invalidator is not None and self.invalidator.is_new)
+
+    @property
+    def lifetime(self) -> Lifetime:
+        """The lifetime of the results."""
+        return Lifetime(
+            1000 * self.ttl_seconds, 0, () if self.invalidator is None else self.invalidator.times
+        )
+
+    @cached_property
+    def saving(self) -> Saving:
+        """The sum of its savings, if no other option is chosen."""
+        total = Saving()
+        for saving in self.savings.values():
+            total = total.plus(saving)
+        return total
+
+
+def find_options(current: Current) -> Iterator[Option]:
+    """Yield every scope with every lifetime. If its tables change, yield it with an invalidator too."""
+    requests = current.requests
+    by_statement: dict[int, list[Series]] = defaultdict(list)
+    for series in current.series_of(NO_RULE):
+        by_statement[series.statement.number].append(series)
+
+    @cache
+    def save(number: int, ttl: int) -> Saving:
+        """Without an invalidator, the saving of a statement is the same in every scope."""
+        return find_saving(requests, by_statement[number], Lifetime(1000 * ttl, 0, ()))
+
+    for scope in find_scopes(current):
+        changed = requests.changed_by(scope.statements)
+        writes = [write for write, _ in requests.writes_to(changed)]
+        invalidator = Invalidator(current, writes, changed) if changed else None
+        for ttl in TTLS:
+            yield Option(scope, ttl, None, {number: save(number, ttl) for number in scope.numbers})
+            if invalidator is not None:
+                lifetime = Lifetime(1000 * ttl, 0, invalidator.times)
+                savings = {
+                    number: find_saving(requests, by_statement[number], lifetime) for number in scope.numbers
+                }
+                yield Option(scope, ttl, invalidator, savings)
+
+
+def find_scopes(current: Current) -> list[Scope]:
+    """Return the scopes without statements that depend on who asks or when, the most warehouse time first."""
+    spent: dict[int, int] = defaultdict(int)
+    statements: dict[int, Statement] = {}
+    for series in current.series_of(NO_RULE):
+        statement = series.statement
+        if is_candidate(statement):
+            spent[statement.number] += sum(series.works)
+            statements[statement.number] = statement
+    by_table = ByTable(statements.values())
+    names = {name for statement in statements.values() for name in statement.names}
+    schemas = {f"{name.rpartition('.')[0]}.*" for name in names if "." in name}
+    sharing = _Sharing(current, names)
+    scopes = [
+        sharing.narrow(
+            Scope(pattern, {**_BASE, "tables": {"containsAny": [pattern]}}, tuple(by_table.find(pattern)))
+        )
+        for pattern in sorted(names | schemas)
+    ]
+    by_text: dict[str, list[Statement]] = defaultdict(list)
+    for number in sorted(statements):
+        by_text[statements[number].text].append(statements[number])
+    by_cost = sorted(statements.values(), key=lambda statement: (-spent[statement.number], statement.number))
+    scopes += [
+        sharing.narrow(
+            Scope(text, {**_BASE, "standardizedSql": text}, tuple(by_text[text]), is_statement=True)
+        )
+        for text in (statement.text for statement in by_cost[:MAX_STATEMENTS])
+    ]
+    scopes.sort(
+        key=lambda scope: (
+            -sum(spent[statement.number] for statement in scope.statements),
+            scope.is_statement,
+            scope.name.endswith("*"),
+            scope.name,
+        )
+    )
+    # Several scopes may cover the same statements. Keep the first.
+    first_by_statements = {scope.statements: scope for scope in reversed(scopes)}
+    return [
+        scope
+        for scope in scopes
+        if first_by_statements[scope.statements] is scope
+        and not any(statement.word or statement.time_word for statement in scope.statements)
+    ][:MAX_SCOPES]
+
+
+class _Sharing:
+    """The tables that differ per user, to leave them out of what all users may share.
+
+    Args:
+        names: the names of tables as the log has them.
+    """
+
+    def __init__(self, current: Current, names: Iterable[str]) -> None:
+        warehouse, views = current.tables, current.requests.views
+        patterns = [warehouse.pattern(text) for text in warehouse.personal]
+        self._personal = frozenset(
+            name
+            for name in (names if patterns else ())
+            if any(is_any(reached, patterns) for reached in views.reach([warehouse.read(name)]))
+        )
+        folded = [fold_case(text) for text in warehouse.personal]
+        spelled = (
+            name
+            for name in sorted(self._personal)
+            if not any(glob_matches(text, fold_case(name)) for text in folded)
+        )
+        self._excluding = [*warehouse.personal, *spelled] if patterns else []
+
+    def narrow(self, scope: Scope) -> Scope:
+        """Return the part of a scope that all users may share; the whole scope if there is none.
+
+        Its conditions exclude the tables that differ per user in a way that lint accepts: they list the only
+        table that a statement reads, or exclude those tables as they are spelled.
+        """
+        shared = [one for one in scope.statements if self._personal.isdisjoint(one.names)]
+        if not self._excluding or not shared:
+            return scope
+        conditions = dict(scope.conditions)
+        names = sorted({name for statement in shared for name in statement.names})
+        if len(names) <= MAX_TABLES and all(len(statement.names) == 1 for statement in shared):
+            conditions["tables"] = {"in": names}
+        else:
+            conditions["not"] = {"tables": {"containsAny": self._excluding, "ignoreCase": True}}
+        return replace(scope, conditions=conditions, statements=tuple(shared))
+
+
+def is_candidate(statement: Statement) -> bool:
+    """Return True if a rule may cache the statement: read-only, deterministic, with known tables."""
+    return bool(statement.names) and statement.fits(_BASE_CONDITION)
+
+
+#: An option counts as equal to the best one if it saves less by at most this share.
+_FEWER_RULES: Final = 0.02
+_SHORTER_TTL: Final = 0.03
+
+
+def choose(options: Sequence[Option], *, limit: int, minimum: float) -> list[tuple[Option, int]]:
+    """Return at most ``limit`` options, each with the ms that it saves beyond the options before it.
+
+    Among options that save about as much, fewer rules win (within 2 %), then a shorter lifetime (within 3 %),
+    then fewer statements. So each choice saves at least 95 % of the best.
+
+    Args:
+        minimum: options that save less (in ms) are not chosen.
+    """
+    covered: set[int] = set()
+    chosen: list[tuple[Option, int]] = []
+    while len(chosen) < limit:
+        values = (
+            (option, sum(saving.ms for number, saving in option.savings.items() if number not in covered))
+            for option in options
+        )
+        candidates = [(option, value) for option, value in values if value >= minimum]
+        if not candidates:
+            break
+        chosen.append(_choose_one(candidates))
+        covered |= chosen[-1][0].scope.numbers
+    return chosen
+
+
+def _choose_one(candidates: Sequence[tuple[Option, int]]) -> tuple[Option, int]:
+    best = max(value for _, value in candidates)
+    fewest = min(option.rules for option, value in candidates if value >= (1 - _FEWER_RULES) * best)
+    simple = [(option, value) for option, value in candidates if option.rules == fewest]
+    best = max(value for _, value in simple)
+    return min(
+        ((option, value) for option, value in simple if value >= (1 - _SHORTER_TTL) * best),
+        key=lambda pair: (
+            pair[0].ttl_seconds,
+            -pair[1],
+            len(pair[0].scope.statements),
+            pair[0].scope.name,
+        ),
+    )
+
 
 MAX_PROPOSALS: Final = 5
 #: Fewer hits in the whole window may be chance.
@@ -59,18 +289,18 @@ class CacheProposals:
         return Considered(scopes=len(scopes), options=len(self.options))
 
 
-def mine(current: Current) -> CacheProposals:
+def propose_cache(current: Current) -> CacheProposals:
     """Propose at most `MAX_PROPOSALS`, the best first."""
     options = list(find_options(current))
     safe = [option for option in options if option.saving.is_safe and option.saving.high.hits >= MIN_HITS]
     proposals = []
     covered: set[int] = set()
     taken: set[str] = set()
-    for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=MIN_SHARE * current.warehouse_ms):
+    for option, value in choose(safe, limit=MAX_PROPOSALS, minimum=current.least_ms):
         proposal = propose_option(current, option, value, taken)
         if proposal is not None:
             proposals.append(proposal)
-            covered.update(statement.number for statement in option.scope.statements)
+            covered |= option.scope.numbers
             taken |= {edit.rule_id for edit in proposal.edits if edit.op == "insert"}
     return CacheProposals(proposals, options, frozenset(covered))
 
@@ -81,7 +311,7 @@ def propose_option(current: Current, option: Option, value: int, taken: set[str]
     Args:
         taken: ids that new rules may not have.
     """
-    shared, keyed = (_propose(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
+    shared, keyed = (_propose_rule(current, option, value, taken, vary_by=by) for by in ([], ["userName"]))
     proposal = next((one for one in (shared, keyed) if current.is_clean(one.edits)), None)
     if proposal is not shared:
         return proposal
@@ -93,7 +323,7 @@ def propose_option(current: Current, option: Option, value: int, taken: set[str]
     return replace(shared, caveats=caveats)
 
 
-def _propose(
+def _propose_rule(
     current: Current, option: Option, value: int, taken: set[str], *, vary_by: list[str]
 ) -> Proposal:
     scope = option.scope
@@ -110,7 +340,11 @@ def _propose(
         }
     )
     edits: list[RuleEdit] = [RuleEdit.insert(rule)]
-    requests = count(_count(current, scope), "request")
+    evidence = [statements_evidence(current.days, scope.conditions, where=str(PASSED))]
+    requests = count(
+        sum(one.answered for one in current.series_of(NO_RULE) if one.statement.number in scope.numbers),
+        "request",
+    )
     why = [
         f"No rule decides {requests} of {count(len(scope.statements), 'statement')}.",
         "They only read, and call no function whose result depends on who asks or when.",
@@ -131,6 +365,7 @@ def _propose(
         edits.append(
             option.invalidator.edit(rule_id, name=f"Changes make {label} stale", taken={*taken, rule_id})
         )
+        evidence.append(changes_evidence(current.days, option.invalidator.tables))
         why.append(
             f"{', '.join(option.invalidator.tables)} changed {len(option.invalidator.times)} times: each "
             "change ends the results that were cached before."
@@ -145,19 +380,7 @@ def _propose(
         f"Cache {label} {'per user ' if vary_by else ''}for {describe_seconds(option.ttl_seconds)}",
         tuple(why),
         tuple(edits),
-        _evidence(current, scope, option),
+        tuple(evidence),
         estimate=value,
         variant=Variant.PER_USER if vary_by else Variant.SHARED,
     )
-
-
-def _count(current: Current, scope: Scope) -> int:
-    numbers = {statement.number for statement in scope.statements}
-    return sum(series.answered for series in current.series_of(NO_RULE) if series.statement.number in numbers)
-
-
-def _evidence(current: Current, scope: Scope, option: Option) -> tuple[EvidenceQuery, ...]:
-    evidence = [statements_evidence(current.days, scope.conditions, where=str(PASSED))]
-    if option.invalidator is not None:
-        evidence.append(changes_evidence(current.days, option.invalidator.tables))
-    return tuple(evidence)

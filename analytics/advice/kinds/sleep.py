@@ -1,6 +1,6 @@
 """``let-it-sleep``: spare or move what alone wakes the warehouse. ``auto-suspend``: let it sleep earlier."""
 
-# Queries consist of constants and days.
+# Queries consist of constants, days, numbers and quoted names.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -18,17 +18,157 @@ from analytics.advice.requests import NO_RULE
 from analytics.advice.saving import find_saving
 from analytics.replay.evidence import EvidenceQuery
 from analytics.reports.savings_sql import SAVINGS_SQL, SUSPENDS, fill_savings
+from analytics.advice.estimate import NO_RULE, find_saving
+from analytics.advice.kinds.cache import propose_option
+from analytics.advice.kinds.lifetime import propose_lifetime
+from analytics.advice.measure import MINUTE_MS, Group, Move, SuspendChange
+from analytics.advice.proposal import MIN_SHARE, TTLS, Kind, Proposal, Variant, statements_evidence
+from analytics.replay.count import APART, KEPT, bill_executions, fill_job
+from analytics.replay.load import NUMBER_OF, registered
+from analytics.replay.play import find_executions
+from analytics.replay.result import EvidenceQuery
+from analytics.savings.sql import SAVINGS_SQL, SUSPENDS, fill_savings, join_overlaps
+from logs.layout import HOUR_MS
 from logs.quoting import quote_texts
 from tenantadmin.lib.core.formats import duration, durations, number, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from analytics.advice.kinds.cache import CacheProposals
-    from analytics.advice.options import Option
-    from analytics.advice.proposal import Current
-    from analytics.replay.job import Job
+    from duckdb import DuckDBPyConnection
 
+    from accounts.tenants.pricing import Pricing
+    from analytics.advice.kinds.cache import CacheProposals, Option
+    from analytics.advice.proposal import Current
+    from analytics.replay.load import Job
+    from analytics.replay.play import Lifetime
+
+#: Sessions of more statements are not the fault of a few.
+_MAX_STATEMENTS: Final = 8
+
+
+class Awake:
+    """Bills the current executions with changes. Needs the table `KEPT` and ``statement_shape``."""
+
+    def __init__(self, connection: DuckDBPyConnection, job: Job) -> None:
+        self._connection, self._job = connection, job
+        self._scopes = [
+            row[0]
+            for row in connection.execute(f"SELECT DISTINCT scope FROM {KEPT} ORDER BY scope").fetchall()
+        ]
+        self.ms = self._bill(f"FROM {KEPT}")
+
+    def sessions(self) -> list[tuple[int, frozenset[int]]]:
+        """Return the sessions of few statements: the ms that each bills, and its statements by number."""
+        rows = self._connection.execute(fill_job(_SESSIONS, self._job)).fetchall()
+        return [(ms, frozenset(numbers)) for ms, numbers in rows]
+
+    def isolate(self, group: Group) -> None:
+        """Take the executions of a group out, for `cached` and `moved`."""
+        self._connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE own_execution AS FROM {KEPT} WHERE n IN ({group.numbers})"
+        )
+        self._connection.execute(fill_job(_OTHERS, self._job))
+
+    def moved(self, move: Move) -> int:
+        """Return the time that is billed if the isolated executions run in another minute."""
+        own = move.apply("own_execution")
+        return self._bill(
+            f"FROM other_execution UNION ALL SELECT scope, host, day, starts, took FROM ({own})"
+        )
+
+    def cached(self, group: Group, lifetime: Lifetime) -> int:
+        """Return the time that is billed if the results of the isolated group had this lifetime."""
+        parts = []
+        for scope in self._scopes:
+            # Requests that differ in hidden literals have keys of their own, or one.
+            hidden = "-played.n" if scope == APART else "pair"
+            candidates = self._connection.execute(
+                _CANDIDATES.format(numbers=group.numbers, hidden=hidden)
+            ).to_arrow_table()
+            chain = find_executions(candidates, [lifetime])
+            executed = candidates.take(chain.executions["position"]).select(["n"])
+            name = f"cached_{scope}"
+            with registered(self._connection, executed=executed):
+                self._connection.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM executed")
+            parts.append(
+                f"SELECT '{scope}' AS scope, {NUMBER_OF['serverHostname']} AS host, day,"
+                f" requested_at AS starts, took_ms AS took FROM {name} JOIN request USING (n)"
+                " WHERE took_ms IS NOT NULL"
+            )
+        return self._bill(" UNION ALL ".join(["FROM other_execution", *parts]))
+
+    def minutes(self) -> dict[int, int]:
+        """Return how many isolated executions began in each minute of an hour."""
+        return dict(
+            self._connection.execute(
+                f"SELECT starts % {HOUR_MS} // {MINUTE_MS}, count(*) FROM own_execution"
+                f" WHERE scope = '{APART}' GROUP BY ALL"
+            ).fetchall()
+        )
+
+    def suspending(self, seconds: int) -> int:
+        """Return the time that is billed if the warehouse suspended after these seconds."""
+        return self._bill(f"FROM {KEPT}", self._job.pricing.suspending_after(seconds))
+
+    def _bill(self, executions: str, pricing: Pricing | None = None) -> int:
+        """Return the milliseconds, the mean of the bounds."""
+        bills = bill_executions(self._connection, executions, self._job, pricing=pricing).values()
+        return sum(bill.ms for bill in bills) // max(len(bills), 1)
+
+
+#: The sessions of few statements, clipped to the window.
+_SESSIONS: Final = f"""
+    WITH execution AS (
+        SELECT n, host, starts, starts + took AS ended, starts + took + $suspend AS reach FROM {KEPT}
+        WHERE scope = '{APART}'
+    ),
+    placed AS (
+        SELECT *, starts > coalesce(max(reach) OVER (
+                PARTITION BY host ORDER BY starts, ended ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+            ), starts - 1) AS opens
+        FROM execution
+    ),
+    numbered AS (
+        SELECT *, count(*) FILTER (opens) OVER (
+                PARTITION BY host ORDER BY starts, ended ROWS UNBOUNDED PRECEDING
+            ) AS session
+        FROM placed
+    ),
+    session AS (
+        SELECT min(numbered.starts) AS starts, max(reach) AS reach, list(DISTINCT number) AS numbers
+        FROM numbered LEFT JOIN current USING (n) LEFT JOIN statement_shape USING (statement, shape)
+        GROUP BY host, session
+        HAVING count(DISTINCT number) <= {_MAX_STATEMENTS} AND bool_and(number IS NOT NULL)
+    )
+    SELECT least(greatest(reach, starts + $minimum), epoch_ms($last::TIMESTAMP) + 86400000)
+            - greatest(starts, epoch_ms($first::TIMESTAMP)) AS ms, numbers
+    FROM session WHERE ms > 0
+"""
+#: The other executions, joined to few, so that each bill reads few rows.
+_OTHERS: Final = f"""
+    CREATE OR REPLACE TEMP TABLE other_execution AS
+    WITH bucket AS (
+        SELECT scope, host, min(starts) AS starts, max(reach) AS reach FROM (
+            SELECT scope, host, starts, starts // $bucket AS bucket, starts + took + $suspend AS reach
+            FROM {KEPT} ANTI JOIN own_execution USING (scope, n)
+        ) GROUP BY scope, host, bucket
+    ),
+    joined AS (
+    {join_overlaps(keys="scope, host", table="bucket")}
+    )
+    SELECT scope, host, DATE '1970-01-01' AS day, starts, reach - starts - $suspend AS took FROM joined
+"""
+_CANDIDATES: Final = """
+    SELECT played.n, played.requested_at, played.work_ms::BIGINT AS work_ms,
+        played.is_failing::BIGINT AS is_failing, 0::BIGINT AS rule,
+        dense_rank() OVER (
+            ORDER BY restart, vary, statement, if(kind = 'open', {hidden}, identity), kind = 'open'
+        )::BIGINT AS key
+    FROM current AS played
+    WHERE played.n IN ({numbers})
+    ORDER BY key, played.n
+"""
 MAX_PROPOSALS: Final = 2
 #: The groups of statements that are tried, by the time that they alone keep the warehouse awake.
 _MAX_GROUPS: Final = 4
@@ -133,27 +273,22 @@ def _propose_suspend(awake: Awake, job: Job) -> list[Proposal]:
 def _find_groups(current: Current, awake: Awake, options: Sequence[Option]) -> list[tuple[Group, int]]:
     """Return the groups that most keep the warehouse awake alone, each with these milliseconds."""
     groups = {
-        *(Group(_numbers(option), NO_RULE) for option in options),
+        *(Group(option.scope.numbers, NO_RULE) for option in options),
         *(
             Group(frozenset(one.statement.number for one in current.series_of(index)), index)
             for index, _ in current.cache_rules()
         ),
     }
     sessions = awake.sessions()
-    groups |= {Group(session.statements) for session in sessions if len(session.statements) == 1}
+    groups |= {Group(statements) for _, statements in sessions if len(statements) == 1}
     found = [
-        (group, sum(session.ms for session in sessions if session.statements <= group.statements))
-        for group in groups
+        (group, sum(ms for ms, statements in sessions if statements <= group.statements)) for group in groups
     ]
     # A narrower group that keeps it awake as long is better, and so is a group that a rule may cover.
     found.sort(
         key=lambda pair: (-pair[1], len(pair[0].statements), pair[0].rule is None, sorted(pair[0].statements))
     )
     return found[: 3 * _MAX_GROUPS]
-
-
-def _numbers(option: Option) -> frozenset[int]:
-    return frozenset(statement.number for statement in option.scope.statements)
 
 
 def _find_rule(
@@ -166,11 +301,11 @@ def _find_rule(
         options = [
             option
             for option in cached.options
-            if _numbers(option) == group.statements and option.saving.is_safe
+            if option.scope.numbers == group.statements and option.saving.is_safe
         ]
         found = [(option.ttl_seconds, option, awake.cached(group, option.lifetime)) for option in options]
         for _, option, ms in _choose(awake, found, least):
-            proposal = cache.propose_option(current, option, awake.ms - ms, set())
+            proposal = propose_option(current, option, awake.ms - ms, set())
             if proposal is not None:
                 yield proposal
                 yield from proposal.others
@@ -178,14 +313,11 @@ def _find_rule(
     rule, lifetime = current.rules[group.rule], current.lifetimes[group.rule]
     series = current.series_of(group.rule)
     longer = [replace(lifetime, ttl_ms=1000 * seconds) for seconds in TTLS if seconds > rule.ttl_seconds]
-    safe = [one for one in longer if find_saving(current, series, one).is_safe]
+    safe = [one for one in longer if find_saving(current.requests, series, one).is_safe]
     for seconds, _, ms in _choose(
         awake, [(one.ttl_ms // 1000, one, awake.cached(group, one)) for one in safe], least
     ):
-        document = current.documents[group.rule]
-        edits = (RuleEdit.replace({**document, "ttlSeconds": seconds}),)
-        if current.is_clean(edits):
-            yield ttl.propose_lifetime(current, document, seconds, edits, awake.ms - ms)
+        yield from propose_lifetime(current, group.rule, seconds, awake.ms - ms)
 
 
 def _choose(awake: Awake, found: Sequence[tuple[int, Any, int]], least: float) -> list[tuple[int, Any, int]]:

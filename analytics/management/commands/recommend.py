@@ -11,9 +11,13 @@ from rich.table import Table
 
 from accounts.management.arguments import add_tenant
 from accounts.tenants.listing import require_live_tenant
-from analytics.advice.documents import describe_mining, describe_recommendation
-from analytics.advice.mining import queue_mining, run_mining
-from analytics.advice.recommendations import list_recommendations
+from analytics.advice.recommend import (
+    describe_mining,
+    describe_recommendation,
+    list_recommendations,
+    queue_mining,
+)
+from analytics.advice.search import run_mining
 from analytics.models import Mining, Recommendation
 from tenantadmin.lib.core.errors import ApiError
 from tenantadmin.lib.core.formats import percent

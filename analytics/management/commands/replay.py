@@ -14,7 +14,7 @@ from rich.table import Table
 from accounts.management.arguments import add_days, add_tenant
 from analytics.models import ReplayRun
 from analytics.replay.execution import run_next
-from analytics.replay.judgement import count_requests
+from analytics.replay.figures import count_requests
 from analytics.replay.runs import describe_replay, queue_replay
 from rules.ruleset import read_ruleset
 from tenantadmin.lib.core.errors import ApiError

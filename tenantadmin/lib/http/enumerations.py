@@ -31,7 +31,7 @@ ENUMERATIONS: Final = {
     "PatExchangeGrantType": ["pat_exchange"],
     "Plan": "accounts.models.billing.Plan.values",
     "PrimaryRole": "accounts.models.users.PrimaryRole.choices",
-    "ReplayGrade": "analytics.replay.calibration.ReplayGrade.__args__",
+    "ReplayGrade": "analytics.replay.result.ReplayGrade.__args__",
     "ReplayState": "analytics.replay.runs.REPLAY_STATES",
     "RevisionAction": "accounts.models.history.RevisionAction.values",
     "RevisionKind": "accounts.models.history.RevisionKind.values",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from analytics.demo.profile import Markers, TenantGateway, hash_query
 from logs.layout import DAY_MS
 from rules.language import read_rules
-from tests.analytics.replay.streams import START, Row, make_row
+from tests.analytics.replay.streams import Row, make_row
 
 if TYPE_CHECKING:
     import random
@@ -84,6 +84,19 @@ def make_log(arrivals: Iterable[Arrival], *rulesets: tuple[int, Sequence[Mapping
     return log
 
 
+#: Statements, their table, how many values they are asked for with (0: none), and their time.
+#: The first is the most frequent.
+_OFFICE = (
+    ("SELECT sum(x) FROM m.ads WHERE c = ?", "m.ads", 4, 9000),
+    ("SELECT * FROM m.visits WHERE day = ?", "m.visits", 9, 4000),
+    ("SELECT * FROM s.orders WHERE id = ?", "s.orders", 30, 700),
+    ("SELECT count(*) FROM s.orders", "s.orders", 0, 2500),
+    ("SELECT current_user, * FROM h.staff", "h.staff", 0, 3000),
+    ("SELECT now(), * FROM h.clock", "h.clock", 0, 3000),
+    ("SELECT * FROM k.stock WHERE id = ?", "k.stock", 3, 5000),
+)
+
+
 def office_traffic(
     chance: random.Random, *, days: int, growth: float = 0.0, per_day: int = 120
 ) -> list[Arrival]:
@@ -96,55 +109,18 @@ def office_traffic(
     for day in range(days):
         for _ in range(int(per_day * (1 + growth * day))):
             at = day * DAY_MS + chance.randrange(DAY_MS)
-            arrivals.append(
-                chance.choice(
-                    [
-                        *[
-                            read(
-                                "SELECT sum(x) FROM m.ads WHERE c = ?",
-                                "m.ads",
-                                at=at,
-                                value=chance.randrange(4),
-                                ms=9000,
-                            )
-                        ]
-                        * 3,
-                        read(
-                            "SELECT * FROM m.visits WHERE day = ?",
-                            "m.visits",
-                            at=at,
-                            value=chance.randrange(9),
-                            ms=4000,
-                        ),
-                        read(
-                            "SELECT * FROM s.orders WHERE id = ?",
-                            "s.orders",
-                            at=at,
-                            value=chance.randrange(30),
-                            ms=700,
-                        ),
-                        read("SELECT count(*) FROM s.orders", "s.orders", at=at, ms=2500),
-                        read("SELECT current_user, * FROM h.staff", "h.staff", at=at, ms=3000),
-                        read(
-                            "SELECT now(), * FROM h.clock",
-                            "h.clock",
-                            at=at,
-                            ms=3000,
-                            hasNonDeterministicFunctions=True,
-                        ),
-                        read(
-                            "SELECT * FROM k.stock WHERE id = ?",
-                            "k.stock",
-                            at=at,
-                            value=chance.randrange(3),
-                            ms=5000,
-                        ),
-                    ]
+            first, *rest = (
+                read(
+                    statement,
+                    table,
+                    at=at,
+                    value=chance.randrange(values) if values else 0,
+                    ms=ms,
+                    **{"hasNonDeterministicFunctions": True} if "now()" in statement else {},
                 )
+                for statement, table, values, ms in _OFFICE
             )
+            arrivals.append(chance.choice([first, first, first, *rest]))
         arrivals += [change("s.orders", at=day * DAY_MS + chance.randrange(DAY_MS)) for _ in range(6)]
         arrivals += [change("k.stock", at=day * DAY_MS + minute * 60_000) for minute in range(0, 1440, 3)]
     return arrivals
-
-
-__all__ = ["DAY_MS", "START", "Arrival", "change", "make_log", "office_traffic", "read"]

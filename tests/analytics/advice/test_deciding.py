@@ -12,10 +12,9 @@ from django.db import connection
 
 from accounts.access.scopes import Scope
 from accounts.models import Event, Revision
-from analytics.advice import deciding
-from analytics.advice.deciding import accept_recommendation
-from analytics.advice.documents import describe_recommendation
-from analytics.advice.mining import run_mining
+from analytics.advice import recommend
+from analytics.advice.recommend import Decision, describe_recommendation
+from analytics.advice.search import run_mining
 from analytics.models import Mining, Recommendation
 from analytics.queues import MININGS
 from rules.drafts import delete_draft, publish_draft
@@ -51,11 +50,11 @@ def test_of_two_acceptances_at_once_one_wins(tenant: UUID, monkeypatch: pytest.M
     (found,) = search(tenant)
 
     both = Barrier(2)
-    monkeypatch.setattr(deciding, "require_etag", lambda *_, **__: both.wait(20))
+    monkeypatch.setattr(recommend, "require_etag", lambda *_, **__: both.wait(20))
 
     def work(_: int) -> str:
         try:
-            accept_recommendation(tenant_id=tenant, recommendation_id=found.pk, actor="a@example.org")
+            Decision(tenant_id=tenant, recommendation_id=found.pk, actor="a@example.org").accept()
         except Conflict as error:
             return error.code
         finally:

@@ -17,11 +17,17 @@ from analytics.advice.effects import find_tenants_to_measure, measure_tenant_eff
 from analytics.advice.measure import PredictedGain, SignedBounds, SignedRisk
 from analytics.numbers.days import find_stale_days, rebuild_day
 from analytics.replay.job import Job, Ruleset
+from analytics.advice.follow import find_tenants_to_measure, measure_tenant_effects, read_effect
+from analytics.advice.measure import PredictedGain, SignedBounds, SignedRisk, measure_effect
+from analytics.replay.load import Job, Ruleset
+from analytics.summaries.days import find_stale_days, rebuild_day
+from logs.layout import DAY_MS
 from rules.language import read_rules
 from rules.write import write_ruleset
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
-from tests.analytics.advice.logs import DAY_MS, Arrival, make_log, office_traffic
+from tests.analytics.advice.logs import Arrival, make_log, office_traffic
+from tests.analytics.advice.searching import firing
 from tests.analytics.replay.streams import FIRST, write_days
 from tests.objects import save_entries
 
@@ -31,7 +37,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from analytics.models import Effect, Recommendation
-    from analytics.replay.job import DayFile
+    from analytics.replay.load import DayFile
 
 OLD: list[dict[str, Any]] = [
     {
@@ -39,11 +45,7 @@ OLD: list[dict[str, Any]] = [
         "conditions": {"isReadOnly": True, "tables": {"containsAny": ["s.*"]}},
         "ttlSeconds": 3600,
     },
-    {
-        "id": "order-changes",
-        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.*"]}},
-        "invalidateRules": ["orders"],
-    },
+    firing("s.*", "orders", rule_id="order-changes"),
 ]
 NEW = [
     *OLD,

@@ -24,12 +24,21 @@ from analytics.replay.outcome import play
 from analytics.replay.shapes import find_columns
 from analytics.replay.window import load_requests
 from logs.layout import day_start_ms
+from analytics.advice.estimate import RISK_CAP, estimate
+from analytics.advice.kinds.cache import find_options
+from analytics.advice.measure import Measurer, SignedBounds
+from analytics.advice.mine import MAX_PROPOSALS, read_current
+from analytics.advice.proposal import MIN_SHARE, Current, RuleEdit, apply_edits
+from analytics.demo.reading import read_demo
+from analytics.replay.load import Job
 from rules.language import complete_rule, read_rules
+from rules.tables.warehouse import ANY_TABLES
 from tests.analytics.advice.logs import Arrival, change, make_log, office_traffic, read
-from tests.analytics.advice.mined import (
+from tests.analytics.advice.searching import (
     Rules,
     cached,
     check_promises,
+    firing,
     make_job,
     replay_of,
     run,
@@ -38,13 +47,14 @@ from tests.analytics.advice.mined import (
     times,
     with_it,
 )
-from tests.analytics.replay.streams import FIRST, demo_rows, write_days
+from tests.analytics.replay.streams import FIRST, demo_rows, make_row, write_days
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from analytics.replay.job import DayFile
+    from analytics.replay.load import DayFile
+    from rules.language import Rule
 
 
 def test_a_rule_without_invalidation_gets_a_rule_that_fires(tmp_path: Path) -> None:
@@ -79,11 +89,7 @@ def test_a_rule_with_the_same_conditions_is_extended(tmp_path: Path) -> None:
         for name in ("x", "y")
     ]
     writes = [change("s.orders", at=at) for at in times(3, 480, offset=35)]
-    fires = {
-        "id": "changes",
-        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.orders"]}},
-        "invalidateRules": ["first"],
-    }
+    fires = firing("s.orders", "first")
     first = cached("first", "s.orders")
     first["conditions"]["standardizedSql"] = {"contains": "x = ?"}
     files, rules, advice = run_log(tmp_path, reads + writes, [fires, first, cached("orders", "s.orders")])
@@ -114,11 +120,7 @@ def test_the_part_of_a_rule_that_becomes_stale_is_split_off(tmp_path: Path) -> N
 def test_a_longer_lifetime_and_a_stale_window(tmp_path: Path) -> None:
     reads = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
     writes = [change("s.orders", at=at) for at in times(3, 720, offset=35)]
-    fires = {
-        "id": "changes",
-        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.orders"]}},
-        "invalidateRules": ["orders"],
-    }
+    fires = firing("s.orders", "orders")
     files, rules, advice = run_log(tmp_path, reads + writes, [fires, cached("orders", "s.*", ttl=600)])
     (longer,) = the(advice, "ttl")["patch"]
     assert (longer["op"], longer["rule"]["ttlSeconds"]) == ("replace", 43_200)
@@ -145,11 +147,7 @@ def test_results_without_later_requests_are_not_stored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ttl", "kind"), [(43_200, "reorder"), (60, "remove")])
 def test_a_rule_that_never_decides_is_moved_or_removed(tmp_path: Path, ttl: int, kind: str) -> None:
     reads = [read("SELECT a FROM s.orders WHERE x = ?", "s.orders", at=at) for at in times(3, 20)]
-    fires = {
-        "id": "changes",
-        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.orders"]}},
-        "invalidateRules": ["narrow"],
-    }
+    fires = firing("s.orders", "narrow")
     given = [fires, cached("wide", "s.*", ttl=600), cached("narrow", "s.orders", ttl=ttl)]
     files, rules, advice = run_log(tmp_path, reads, given)
     found = the(advice, kind)
@@ -269,23 +267,9 @@ def _candidates(files: Sequence[DayFile], rules: Rules) -> list[list[RuleEdit]]:
 
 
 def _current(connection: duckdb.DuckDBPyConnection, files: Sequence[DayFile], rules: Rules) -> Current:
-    parsed = read_rules(rules)
-    columns = {"tables", "isReadOnly", "isDataChange", "isDDL", "hasNonDeterministicFunctions"}
-    loaded = load_requests(
-        connection, files, first_day=files[1].day, columns=columns | find_columns(parsed), changes=()
-    )
-    job = make_job(files, rules)
-    gateway = learn_gateway(connection, job, [Ruleset(0, parsed)], restarts=loaded.restarts)
-    outcome = play(
-        connection,
-        [Ruleset(0, parsed)],
-        table="current",
-        gateway=gateway,
-        restarts=loaded.restarts,
-        markers=(),
-    )
-    requests = load_statements(connection, outcome, gateway=gateway, counted_from=day_start_ms(files[1].day))
-    return Current(connection, rules, parsed, outcome.lifetimes, requests, {}, 0, files[1].day, files[-1].day)
+    measurer = Measurer(connection, make_job(files, rules))
+    measurer.play_current()
+    return read_current(measurer, rules, tables=ANY_TABLES)
 
 
 @pytest.mark.parametrize("name", ["office", "retail", "product"])
@@ -315,3 +299,25 @@ def test_estimates_match_a_replay(tmp_path: Path, name: str) -> None:
             assert totals == [row["hits"]["low"], row["risk"]["low"], row["risk"]["high"]]
             compared += totals[0]
     assert compared > 50
+
+
+def keep(seconds: int) -> tuple[Rule, ...]:
+    return read_rules([{"id": "c", "conditions": {"isReadOnly": True}, "ttlSeconds": seconds}])
+
+
+def test_a_gain_has_the_bounds_of_the_change(tmp_path: Path) -> None:
+    """If two results take turns, there are two hits more: more than the upper bounds differ."""
+    # A column of statements without a value would leave the day out.
+    read = {"tables": "[]", "isReadOnly": True, "warehouseExecutionTimeMs": 100}
+    read |= dict.fromkeys(("isDataChange", "isDDL", "hasNonDeterministicFunctions"), False)
+    rows = [make_row(at=second * 1000, standardizedSql="SELECT ?", **read) for second in (0, 2, 10, 12)]
+    files = write_days(rows, tmp_path)
+    with duckdb.connect(config={"threads": 1}) as connection:
+        measurer = Measurer(connection, Job(files, FIRST, FIRST, keep(5), keep(5)))
+        measurer.play_current()
+        prediction, _ = measurer.predict(keep(20))
+    hits = [(it.hits.low, it.hits.high) for it in (prediction.against, prediction.total)]
+    assert hits == [(0, 2), (0, 3)]
+    gain = prediction.gain
+    assert gain.hits == SignedBounds(low=-2, likely=None, high=3)
+    assert gain.saved_ms == SignedBounds(low=-200, likely=None, high=300)

@@ -1,9 +1,11 @@
-"""Searches for recommendations: their result, limits, failures, killed workers."""
+"""Searches for recommendations: their result, limits, failures, killed workers, and the replays they keep."""
 
 from __future__ import annotations
 
 import json
+from datetime import date
 from io import StringIO
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,10 +13,15 @@ from django.core.management import call_command
 from django.db import connection
 
 from accounts.tenants.lifecycle import delete_tenant
-from analytics.advice import mining
-from analytics.advice.mining import queue_mining, run_mining
-from analytics.models import Mining, Recommendation
+from analytics.advice import search as searches
+from analytics.advice.mine import Advice, AdviceReport
+from analytics.advice.recommend import queue_mining
+from analytics.advice.search import run_mining, store_advice
+from analytics.models import Mining, Recommendation, ReplayRun
 from analytics.queues import MININGS
+from analytics.replay import runs
+from analytics.replay.execution import run_next
+from analytics.replay.runs import delete_old_replays, queue_replay
 from rules.write import write_ruleset
 from tenantadmin.lib.core.timestamps import now
 from tenantadmin.lib.database.locks import Busy, build_lock
@@ -23,13 +30,11 @@ from tests import factories
 from tests.analytics.advice.searching import ADS, accept, search
 from tests.analytics.replay.streams import DAYS
 from tests.analytics.workers import Child
+from tests.conftest import ApiClient
 
 if TYPE_CHECKING:
     from pathlib import Path
     from uuid import UUID
-
-    from tests.conftest import ApiClient
-
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -92,7 +97,7 @@ def test_a_recommendation_not_found_again_is_superseded(tenant: UUID) -> None:
 
 def test_the_same_log_and_rules_are_not_searched_again(tenant: UUID, monkeypatch: Any) -> None:
     (found,) = search(tenant)
-    monkeypatch.setattr(mining, "mine", None)
+    monkeypatch.setattr(searches, "mine", None)
     (again,) = search(tenant)
     assert (again.pk, again.version) == (found.pk, found.version)
 
@@ -152,7 +157,7 @@ def test_a_search_that_fails_or_takes_too_long_leaves_the_recommendations(
     def fail(*_args: Any, **_options: Any) -> Any:
         raise RuntimeError("broken")
 
-    monkeypatch.setattr(mining, "mine", fail)
+    monkeypatch.setattr(searches, "mine", fail)
     queue_mining(tenant_id=tenant, actor="x")
     failed = run_mining(default_store(), tenant_id=tenant)
     assert failed is not None
@@ -162,7 +167,7 @@ def test_a_search_that_fails_or_takes_too_long_leaves_the_recommendations(
         engine.execute("SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b").fetchall()
 
     settings.REPLAY_TIMEOUT_SECONDS = 0.05
-    monkeypatch.setattr(mining, "mine", endless)
+    monkeypatch.setattr(searches, "mine", endless)
     queue_mining(tenant_id=tenant, actor="x")
     failed = run_mining(default_store(), tenant_id=tenant)
     assert failed is not None
@@ -173,9 +178,9 @@ def test_a_search_that_fails_or_takes_too_long_leaves_the_recommendations(
 
 def test_a_search_ends_before_its_files_may_be_deleted(settings: Any) -> None:
     settings.REPLAY_TIMEOUT_SECONDS = 60.0
-    assert mining.max_seconds() == 480
+    assert searches.max_seconds() == 480
     settings.REPLAY_TIMEOUT_SECONDS = 540.0
-    assert mining.max_seconds() == 540
+    assert searches.max_seconds() == 540
 
 
 def test_a_deleted_tenant_ends_its_search(tenant: UUID) -> None:
@@ -194,3 +199,107 @@ def test_the_command_prints_the_recommendations(tenant: UUID) -> None:
     out = StringIO()
     call_command("recommend", tenant=tenant, as_json=True, stdout=out)
     assert [row["kind"] for row in json.loads(out.getvalue())["recommendations"]] == ["cache"]
+
+
+_CONTENT = ("kind", "title", "why", "rules", "patch", "evidence", "predicted", "estimate_ms")
+
+
+def test_a_recommendation_that_is_found_again_is_in_one_list(world: factories.World) -> None:
+    tenant = world.tenant
+    Mining.objects.create(tenant_id=tenant.pk)
+    row = factories.recommendation(tenant, fingerprint="a")
+    content = {name: getattr(row, name) for name in _CONTENT}
+    request = SimpleNamespace(tenant_id=tenant.pk, first_day=date(2026, 3, 1), last_day=date(2026, 3, 14))
+
+    def search(*found: str, left_out: str = "") -> None:
+        advice = Advice(
+            AdviceReport(not_proposed=[]),
+            [{**content, "fingerprint": name} for name in found],
+            [None] * len(found),
+            {*left_out},
+        )
+        collected: Any = SimpleNamespace(request=request)
+        store_advice(advice, collected=collected, seq=1, digest="")
+
+    def listed() -> list[tuple[str, str, str]]:
+        rows = Recommendation.objects.order_by("fingerprint", "state")
+        return [(row.fingerprint, row.state, row.reason) for row in rows]
+
+    others = "It was found again, but others came first: a search keeps at most 6."
+    search("b", left_out="a")
+    assert listed() == [("a", "superseded", others), ("b", "open", "")]
+    search("b")
+    assert listed() == [("a", "superseded", ""), ("b", "open", "")]
+    # An earlier release left a row for each search that found it.
+    older = factories.recommendation(tenant, fingerprint="a", state="superseded")
+    Recommendation.objects.filter(pk=older.pk).update(mined_at="2026-01-01T00:00:00Z")
+    search("a")
+    assert listed() == [("a", "open", ""), ("b", "superseded", "")]
+    assert Recommendation.objects.get(fingerprint="a").pk == row.pk
+    # A decision stays in the history.
+    Recommendation.objects.filter(pk=row.pk).update(state="dismissed", reason="no")
+    search("a")
+    assert listed() == [("a", "dismissed", "no"), ("a", "open", ""), ("b", "superseded", "")]
+
+
+def test_a_replay_of_the_accepted_ruleset_gives_the_prediction(tenant: UUID) -> None:
+    (found,) = search(tenant)
+    predicted = found.predicted
+    accepted = accept(found)
+    run = queue_replay(
+        tenant_id=tenant,
+        first_day=found.first_day,
+        last_day=found.last_day,
+        warmup_days=1,
+        gateway={},
+        actor="x",
+        rules=accepted.rules,
+    )
+    run_next(default_store(), tenant_id=tenant)
+    run.refresh_from_db()
+    assert run.state == ReplayRun.State.DONE
+    assert run.result is not None
+    assert run.result["total"] == predicted["total"]
+
+
+def test_the_replay_of_a_recommendation_can_be_read(
+    tenant: UUID, client: ApiClient, world: factories.World
+) -> None:
+    (found,) = search(tenant)
+    body = client.get(f"/tenants/{tenant}/recommendations/{found.pk}").json()
+    reader = ApiClient(factories.sign_in(world.owner))
+    address = f"/tenants/{tenant}/replays/{body['replayId']}"
+    replayed = reader.get(address).json()
+    assert (replayed["state"], replayed["requestedBy"], replayed["progress"]) == ("done", "system", 1)
+    assert (replayed["total"], replayed["against"]["total"]) == (
+        found.predicted["total"],
+        found.predicted["against"],
+    )
+    # Who asks for the same replay gets this one.
+    asked = {"rules": found.rules, "from": "2026-03-01", "to": "2026-03-03"}
+    again = reader.post(f"/tenants/{tenant}/replays", asked)
+    assert (again.status_code, again.json()["replayId"]) == (200, body["replayId"])
+    ReplayRun.objects.update(state="queued", result=None)
+    run_next(default_store(), tenant_id=tenant)
+    hour = {"publishCost": None, "finishedAt": None, "startedAt": None}
+    assert reader.get(address).json() | hour == replayed | hour
+    assert reader.delete(address).status_code == 200
+    assert client.get(f"/tenants/{tenant}/recommendations/{found.pk}").json()["replayId"] is None
+
+
+def test_replays_are_kept_while_a_recommendation_is_undecided_and_then_replaced(
+    tenant: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = search(tenant)
+    monkeypatch.setattr(runs, "_KEPT", 0)
+    delete_old_replays()
+    assert ReplayRun.objects.get().pk == found.replay_id
+    other = {"id": "live", "action": "bypass", "conditions": {"tables": {"containsAny": ["live.*"]}}}
+    write_ruleset(tenant_id=tenant, document={"rules": [other]}, actor="b@example.org")
+    (again,) = search(tenant)
+    assert ReplayRun.objects.get().pk == again.replay_id != found.replay_id
+    accept(again)
+    delete_old_replays()
+    again.refresh_from_db()
+    assert not ReplayRun.objects.exists()
+    assert again.replay is None

@@ -13,7 +13,17 @@ from rules.language import complete_rule
 from rules.lint import lint_ruleset
 from rules.tables.warehouse import WarehouseTables
 from tests.analytics.advice.logs import Arrival, make_log, read
-from tests.analytics.advice.mined import MINUTE, cached, check_promises, run, run_log, the, times, with_it
+from tests.analytics.advice.searching import (
+    MINUTE,
+    cached,
+    check_promises,
+    firing,
+    run,
+    run_log,
+    the,
+    times,
+    with_it,
+)
 from tests.analytics.replay.streams import demo_rows, write_days
 
 if TYPE_CHECKING:
@@ -72,11 +82,7 @@ def test_a_rule_that_leaks_varies(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_cure_that_keeps_the_most_is_recommended(tmp_path: Path) -> None:
-    fires = {
-        "id": "changes",
-        "conditions": {"isDataChange": True, "tables": {"containsAny": ["s.own"]}},
-        "invalidateRules": ["all"],
-    }
+    fires = firing("s.own", "all")
     given = [fires, cached("all", "s.*")]
     files, rules, advice = run_log(tmp_path, own_reads() + shared_reads(), given)
     found = the(advice, "leak-fix")

@@ -10,20 +10,19 @@ import duckdb
 import pytest
 
 from accounts.tenants.pricing import Pricing
-from analytics.advice.deciding import accept_recommendation, draft_recommendation
-from analytics.advice.effects import measure_tenant_effects, read_effect
-from analytics.advice.errors import NothingToWrite
+from analytics.advice.follow import measure_tenant_effects, read_effect
 from analytics.advice.mine import mine
 from analytics.demo.logs import read_demo
+from analytics.advice.recommend import Decision, NothingToWrite
+from analytics.demo.reading import read_demo
 from analytics.models import Recommendation
-from analytics.replay.job import Gateway, Job
+from analytics.replay.load import Gateway, Job
 from rules.language import complete_rule, read_rules
 from rules.tables.warehouse import ANY_TABLES
 from tenantadmin.lib.objectstore import default_store
 from tests import factories
 from tests.analytics.advice.logs import make_log, read
-from tests.analytics.advice.mined import run, the, times, with_it
-from tests.analytics.advice.searching import put_log
+from tests.analytics.advice.searching import put_log, run, the, times, with_it
 from tests.analytics.advice.searching import search as search_stored
 from tests.analytics.replay.billing import executions
 from tests.analytics.replay.judge import judge
@@ -178,9 +177,10 @@ class TestTaking:
     def test_there_is_nothing_to_draft_or_accept(self, world: World) -> None:
         found = self.prepare(world)
         assert found.replay is None
-        for decide in (accept_recommendation, draft_recommendation):
+        decision = Decision(tenant_id=found.tenant_id, recommendation_id=found.pk, actor="ada@example.org")
+        for decide in (decision.accept, decision.draft):
             with pytest.raises(NothingToWrite):
-                decide(tenant_id=found.tenant_id, recommendation_id=found.pk, actor="ada@example.org")
+                decide()
         found.refresh_from_db()
         assert found.state == "open"
 

@@ -31,6 +31,15 @@ from analytics.demo import seed as people
 from analytics.demo.generate import Hour, generate
 from analytics.demo.logs import FOLDER, DemoDataError, pack_hour, read_demo
 from analytics.demo.seed import RECORD_KEY, continue_demo, demo_file, seed_demo
+from analytics.advice import follow, search
+from analytics.advice.follow import measure_tenant_effects, read_effect
+from analytics.advice.search import run_mining
+from analytics.demo import people, writer
+from analytics.demo.access import demo_file
+from analytics.demo.generate import generate
+from analytics.demo.reading import FOLDER, DemoDataError, read_demo
+from analytics.demo.seed import RECORD_KEY, continue_demo, seed_demo
+from analytics.demo.writer import pack_hour
 from analytics.models import Build, DayRollup, Mining, Recommendation, ReplayRun, TenantHealth
 from analytics.numbers.days import find_stale_days, rebuild_day
 from logs.layout import parse_raw_key
@@ -284,7 +293,7 @@ def test_recommendations_of_each_state(store: ObjectStore, monkeypatch: pytest.M
         writer, "generate", lambda *args, **kwargs: generate(*args, **kwargs | {"tenant_id": "t"})
     )
     morning = datetime.combine(TODAY, time(), tzinfo=UTC)
-    for module in (mining, effects):  # their windows end yesterday
+    for module in (search, follow):  # their windows end yesterday
         monkeypatch.setattr(module, "now", lambda: morning)
     one = replace(DEMO, profiles=DEMO.profiles[1:])
     assert sum(1 for _ in seed_demo(store, one, today=TODAY, days=22, share=0.2)) == 22

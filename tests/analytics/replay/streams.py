@@ -11,9 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analytics.demo.generate import generate
-from analytics.replay.arrays import make_schema
-from analytics.replay.job import DayFile
-from analytics.replay.replay import replay
+from analytics.replay.compare import replay
+from analytics.replay.load import DayFile, make_schema
 from logs.columns import COLUMNS, SqlType
 from logs.layout import DAY_MS, day_start_ms
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
     from analytics.demo.profile import Profile
-    from analytics.replay.job import Job
+    from analytics.replay.load import Job
 
 Row = dict[str, Any]
 FIRST = date(2026, 3, 1)

@@ -17,10 +17,12 @@ import duckdb
 import pytest
 
 from accounts.tenants.pricing import Pricing
-from analytics.replay.caveats import Caveat, say_caveat
-from analytics.replay.job import DayFile, Gateway, Job, Marker, Ruleset
+from analytics.replay.load import Gateway, Job, Marker, Ruleset
+from analytics.replay.result import Caveat
+from analytics.replay.words import describe_caveat
 from logs.layout import DAY_MS
 from rules.language import Action, read_rules
+from rules.tables.warehouse import WarehouseTables
 from tests.analytics.replay.billing import expected_billed
 from tests.analytics.replay.judge import Judgement, judge
 from tests.analytics.replay.streams import (
@@ -35,20 +37,29 @@ from tests.analytics.replay.streams import (
 from tests.analytics.savings.logs import random_prices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from datetime import date
 
     from rules.language import Rule
+    from tests.analytics.replay.streams import Row
 
 EXAMPLES = int(os.environ.get("REPLAY_EXAMPLES", "40"))
+
 SEED = int(os.environ.get("REPLAY_SEED", "0"))
+
 PARTS = 4
+
 REASONS = ("no-cache-entry", "ttl-expired", "invalidation-marker")
+
 SIMPLE = (
     *("requests", "misses", "holds", "bypassed", "blocked", "passed", "errors", "invalidationErrors"),
     *("staleHits", "revalidations", "spentMs", "hitBytes", "fired", "markers"),
 )
+
 WINDOW = DAYS[1]
+
 ROOT = Path(__file__).parents[3]
+
 COUNTED = {WINDOW.isoformat()}
 
 
@@ -56,6 +67,21 @@ COUNTED = {WINDOW.isoformat()}
 def connection() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect(config={"threads": 1}) as connection:
         yield connection
+
+
+@pytest.fixture
+def run(connection: duckdb.DuckDBPyConnection, tmp_path: Path) -> Callable[..., Any]:
+    """Replay rows of some days, the first one by default, under rules that were in force."""
+
+    def replay_rows(
+        rows: Sequence[Row], rules: list[dict[str, Any]], *days: date, current: Any = None, **options: Any
+    ) -> dict[str, Any]:
+        files = write_days(rows, tmp_path / str(len(list(tmp_path.iterdir()))))
+        first, *_, last = days * 2 or (DAYS[0], DAYS[0])
+        against = read_rules(rules if current is None else current)
+        return run_replay(connection, Job(files, first, last, read_rules(rules), against, **options))
+
+    return replay_rows
 
 
 def expected_counts(
@@ -239,15 +265,13 @@ FILLED = {
 }
 
 
-def test_requests_that_end_differently_agree_with_the_hits(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_requests_that_end_differently_agree_with_the_hits(run: Callable[..., Any]) -> None:
     """One of three requests whose literals the log hides is a miss for certain."""
     text = "SELECT a FROM t WHERE b = ?"
     hidden = {"standardizedSql": text, "cacheStatus": "PASSTHROUGH", "isReadOnly": True}
     rows = [make_row(at=DAY_MS + number, parameterValues=None, **hidden) for number in (0, 5, 10_000)]
-    cached = read_rules([{"id": "c", "conditions": {"isReadOnly": True}, "ttlSeconds": 600}])
-    result = run_replay(connection, Job(write_days(rows, tmp_path), WINDOW, WINDOW, cached, ()))
+    cached = [{"id": "c", "conditions": {"isReadOnly": True}, "ttlSeconds": 600}]
+    result = run(rows, cached, WINDOW, current=[])
     assert result["total"]["hits"] == {"low": 0, "likely": None, "high": 2}
     assert [(row["from"], row["to"], row["count"], row["bounds"]) for row in result["moved"]] == [
         ("PASSTHROUGH", "MISS", 3, {"low": 1, "likely": None, "high": 3}),
@@ -297,10 +321,7 @@ def test_the_streams_have_every_count() -> None:
     assert {*SIMPLE, *REASONS, "hits", "savedMs", "riskLow", "riskHigh"} <= total.keys()
 
 
-def test_differences_in_the_cache_have_their_causes(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
-    rules = read_rules([{"id": "r", "ttlSeconds": 1}])
+def test_differences_in_the_cache_have_their_causes(run: Callable[..., Any]) -> None:
     rows = [
         make_row(at=at, cacheStatus=status, standardizedSql=statement, logId=f"{number}", matchedRule="r")
         | {"warehouseExecutionTimeMs": 100}
@@ -316,7 +337,7 @@ def test_differences_in_the_cache_have_their_causes(
             ]
         )
     ]
-    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
+    result = run(rows, [{"id": "r", "ttlSeconds": 1}])
     assert [tuple(cause.values()) for cause in result["calibration"]["causes"]] == [
         ("HIT", "MISS", 1, "cached-before"),
         ("HOLD", "MISS", 1, "same-millisecond"),
@@ -335,15 +356,14 @@ def test_differences_in_the_cache_have_their_causes(
     ],
 )
 def test_a_gateway_that_never_serves_stale_results_is_a_cause_by_itself(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path, statuses: list[str], misses: int, why: str
+    run: Callable[..., Any], statuses: list[str], misses: int, why: str
 ) -> None:
-    rules = read_rules([{"id": "r", "ttlSeconds": 1, "staleWhileRevalidate": 60}])
     rows = [
         make_row(at=at, cacheStatus=status, standardizedSql=f"SELECT {number}", matchedRule="r")
         for number, asked_again in enumerate(statuses)
         for at, status in ((0, "MISS"), (5_000, asked_again))
     ]
-    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[0], rules, rules))
+    result = run(rows, [{"id": "r", "ttlSeconds": 1, "staleWhileRevalidate": 60}])
     causes = {cause["logged"]: (cause["count"], cause["why"]) for cause in result["calibration"]["causes"]}
     assert (causes["MISS"], causes["HOLD"]) == ((misses, why), (1, why))
 
@@ -351,19 +371,16 @@ def test_a_gateway_that_never_serves_stale_results_is_a_cause_by_itself(
 @pytest.mark.parametrize("code", Caveat)
 def test_each_caveat_has_words(code: Caveat) -> None:
     assert f"`{code}`" in (ROOT / "docs/replay.md").read_text()
-    assert say_caveat(code) != code
+    assert describe_caveat(code) != code
 
 
-def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
-    rules = read_rules([{"id": "r", "conditions": {"userName": {"exists": True}}}])
+def test_days_without_data_or_with_a_column_of_nulls_are_left_out(run: Callable[..., Any]) -> None:
     rows = [
         make_row(at=0, userName="ann"),
         make_row(at=DAY_MS, cacheStatus="SPOOFED", userName="ann"),
         make_row(at=DAY_MS),
     ]
-    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[2], rules, rules))
+    result = run(rows, [{"id": "r", "conditions": {"userName": {"exists": True}}}], DAYS[0], DAYS[2])
     assert result["window"] == {
         "from": "2026-03-01",
         "to": "2026-03-03",
@@ -377,11 +394,11 @@ def test_days_without_data_or_with_a_column_of_nulls_are_left_out(
 
 
 def test_a_day_is_kept_on_which_no_request_has_an_optional_column_that_the_log_has(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path
+    run: Callable[..., Any],
 ) -> None:
-    rules = read_rules([{"id": "r", "action": "bypass", "conditions": {"cacheOverride": {"ne": "nocache"}}}])
+    rules = [{"id": "r", "action": "bypass", "conditions": {"cacheOverride": {"ne": "nocache"}}}]
     rows = [make_row(at=0), make_row(at=DAY_MS, cacheOverride="nocache"), make_row(at=2 * DAY_MS)]
-    result = run_replay(connection, Job(write_days(rows, tmp_path), DAYS[0], DAYS[2], rules, rules))
+    result = run(rows, rules, DAYS[0], DAYS[2])
     # The log of the first day may be older than the column.
     assert result["window"]["emptyColumns"] == {"2026-03-01": ["cacheOverride"]}
     assert (result["total"]["passed"], result["total"]["bypassed"]) == (1, 1)
@@ -408,11 +425,8 @@ def test_a_replay_without_any_data_counts_nothing(connection: duckdb.DuckDBPyCon
     assert (result["calibration"]["share"], result["calibration"]["grade"]) == (None, "poor")
 
 
-def test_the_cost_of_publishing_is_the_misses_of_a_cold_cache(
-    connection: duckdb.DuckDBPyConnection, tmp_path: Path
-) -> None:
+def test_the_cost_of_publishing_is_the_misses_of_a_cold_cache(run: Callable[..., Any]) -> None:
     hour = DAY_MS // 24
-    rules = read_rules([{"id": "r", "ttlSeconds": 86_400}])
     rows = [
         make_row(at=at, standardizedSql=statement, warehouseExecutionTimeMs=ms)
         for at, statement, ms in (
@@ -423,9 +437,63 @@ def test_the_cost_of_publishing_is_the_misses_of_a_cold_cache(
             (4 * hour - 1, "SELECT 2", None),
         )
     ]
-    files: list[DayFile] = write_days(rows, tmp_path)
-    cost = run_replay(connection, Job(files, DAYS[0], DAYS[0], rules, rules, hour=3))["publishCost"]
+    cost = run(rows, [{"id": "r", "ttlSeconds": 86_400}], hour=3)["publishCost"]
     extra = [(row["hour"], row["extraMisses"], row["extraMs"]) for row in cost["byHour"]]
     assert extra == [(n, 1, 500) if n in {2, 3} else (n, 0, 0) for n in range(24)]
     assert cost["best"] == {"hour": 0, "extraMisses": 0, "extraMs": 0}
     assert cost["now"] == {"hour": 3, "extraMisses": 1, "extraMs": 500}
+
+
+SHARED: dict[str, Any] = {"id": "c", "name": "Customers", "conditions": {"isReadOnly": True}, "varyBy": []}
+
+OWN = SHARED | {"varyBy": ["userName"]}
+
+#: The first two depend on the user: one by a function, one by a table.
+STATEMENTS = {"SELECT current_user()": "[]", "SELECT a FROM own": '["s.own"]', "SELECT b FROM t": '["s.t"]'}
+
+
+@pytest.mark.parametrize(
+    ("subject", "current", "ended", "begun"),
+    [
+        (OWN, SHARED, True, False),
+        (SHARED, OWN, False, True),
+        # A leak that stays neither ends nor begins.
+        (SHARED | {"ttlSeconds": 10}, SHARED, False, False),
+    ],
+)
+def test_a_leak_ends_where_results_vary_by_user_and_begins_where_they_are_shared(
+    run: Callable[..., Any], subject: Any, current: Any, *, ended: bool, begun: bool
+) -> None:
+    """Three users send all requests for one statement, two those for the others."""
+    rows = [
+        make_row(
+            at=DAY_MS + 10_000 * number + place,
+            standardizedSql=text,
+            tables=tables,
+            isReadOnly=True,
+            warehouseExecutionTimeMs=100,
+            userName=name,
+        )
+        for place, name in enumerate(("ann", "bob", "cem"))
+        for number, (text, tables) in enumerate(STATEMENTS.items())
+        if name != "cem" or "own" in text
+    ]
+    tables = WarehouseTables(per_user=("S.OWN",))
+    leak = {"ruleId": "c", "ruleName": "Customers", "statements": 2, "users": 3, "words": ("current_user()",)}
+    assert run(rows, [subject], WINDOW, current=[current], tables=tables)["leaks"] == {
+        "ended": [leak] * ended,
+        "begun": [leak] * begun,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "tables", "has_caveat"),
+    [(SHARED, '["t"]', True), (SHARED, '["s.t"]', False), (OWN, '["t"]', False)],
+)
+def test_results_of_a_table_without_a_schema_have_a_caveat_where_users_share_them(
+    run: Callable[..., Any], rule: dict[str, Any], tables: str, *, has_caveat: bool
+) -> None:
+    """Sessions with other search paths read another table."""
+    read = {"standardizedSql": "SELECT a FROM t", "tables": tables, "isReadOnly": True}
+    rows = [make_row(at=DAY_MS + at, userName=name, **read) for at, name in enumerate(("ann", "bob"))]
+    assert ("tables-without-schema" in run(rows, [rule], WINDOW)["caveats"]) is has_caveat

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager
 from datetime import date, timedelta
 from io import StringIO
@@ -14,6 +15,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import duckdb
 import pytest
 from django.conf import settings
 from django.core.management import CommandError, call_command
@@ -31,6 +33,19 @@ from analytics.replay.execution import run_next
 from analytics.replay.outdated import find_outdated
 from analytics.replay.replay import replay
 from analytics.replay.runs import cancel_replay, delete_old_replays, describe_replay, queue_replay
+from analytics.replay import execution, runs
+from analytics.replay.compare import replay
+from analytics.replay.execution import NICENESS, Limit, ReplayEnded, run_at_low_priority, run_next
+from analytics.replay.runs import (
+    TooLarge,
+    TooManyReplays,
+    cancel_replay,
+    delete_old_replays,
+    describe_replay,
+    find_outdated,
+    queue_replay,
+)
+from analytics.summaries.days import find_stale_days, rebuild_day
 from logs.layout import day_start_ms
 from logs.partitions import GRACE, delete_superseded
 from rules.drafts import create_draft, delete_draft, replace_draft
@@ -53,8 +68,12 @@ if TYPE_CHECKING:
     from analytics.replay.result import ReplayResult
 
 pytestmark = pytest.mark.django_db(transaction=True)
+
 DAY = date(2026, 3, 2)
+WINDOW = {"from": "2026-03-02", "to": "2026-03-02"}
+
 RULES = [{"id": "reads", "conditions": {"isReadOnly": True}, "ttlSeconds": 60}]
+
 LONGER = [RULES[0] | {"ttlSeconds": 3600}]
 
 
@@ -64,6 +83,11 @@ def tenant(world: factories.World) -> UUID:
     write_ruleset(tenant_id=world.tenant.pk, document={"rules": RULES}, actor="a@example.org")
     put_log(world.tenant.pk, "a", (0, "MISS"), (30, "HIT"), (120, "MISS"))
     return world.tenant.pk
+
+
+@pytest.fixture
+def owner(world: factories.World) -> ApiClient:
+    return ApiClient(factories.sign_in(world.owner))
 
 
 def put_log(tenant: UUID, name: str, *requests: tuple[int, str]) -> None:
@@ -127,15 +151,13 @@ def test_a_run_replays_the_log(tenant: UUID) -> None:
 
 
 def judgement(run: ReplayRun) -> tuple[bool, str]:
-    [outdated] = find_outdated([run])
-    shown = describe_replay(run, outdated)["judgement"]
+    shown = describe_replay(run, find_outdated(run))["judgement"]
     assert shown.get("isAgainstEarlier", False) == ("not the rules in force" in shown["text"])
     return shown.get("isOutdated", False), shown["next"]
 
 
 def why(run: ReplayRun) -> list[str]:
-    [outdated] = find_outdated([run])
-    return list(outdated.reasons)
+    return list(find_outdated(run).reasons)
 
 
 def write(tenant: UUID, rules: Any) -> None:
@@ -216,7 +238,7 @@ def test_caps(tenant: UUID, settings: Any) -> None:
 
 def test_a_run_that_takes_too_long_fails(tenant: UUID, settings: Any, monkeypatch: Any) -> None:
     settings.REPLAY_TIMEOUT_SECONDS = 0.05
-    monkeypatch.setattr(limit, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(execution, "replay", endless)
     run = queue(tenant)
     run_all(tenant)
@@ -233,7 +255,7 @@ def endless(connection: Any, _job: Any, *, report: Any) -> Any:
 def test_a_running_replay_ends_when_it_is_cancelled_or_its_tenant_deleted(
     tenant: UUID, monkeypatch: Any, how: str
 ) -> None:
-    monkeypatch.setattr(limit, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(execution, "LOOK_SECONDS", 0.01)
     started = Event()
 
     def start(engine: Any, job: Any, *, report: Any) -> Any:
@@ -277,8 +299,7 @@ def test_a_cancelled_run_does_not_start(tenant: UUID) -> None:
     assert not ReplayRun.objects.exists()
     events = RecordedEvent.objects.filter(subject=str(run.pk)).order_by("id")
     assert [event.kind for event in events] == ["replay.requested", "replay.cancelled", "replay.removed"]
-    days = {"from": run.first_day.isoformat(), "to": run.last_day.isoformat()}
-    assert all(event.after == {"subject": run.subject, **days} for event in events)
+    assert all(event.after == {"subject": run.subject, **WINDOW} for event in events)
     assert {event.tenant_id for event in events} == {tenant}
 
 
@@ -389,7 +410,7 @@ def test_a_replay_has_a_low_priority_and_its_worker_keeps_its_own(tenant: UUID, 
     run = queue(tenant)
     run_all(tenant)
     assert state(run)[0] == "done"
-    assert seen == [min(usual + 10, 19)]
+    assert seen == [min(usual + NICENESS, 19)]
     assert priority() == usual
 
 
@@ -479,10 +500,9 @@ def test_replays_have_a_queue_that_every_worker_serves() -> None:
     assert app.amqp.router.route({}, tasks.watch_service.name)["queue"].name == "celery"
 
 
-def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) -> None:
-    owner = ApiClient(factories.sign_in(world.owner))
+def test_the_operations(tenant: UUID, owner: ApiClient) -> None:
     path = f"/tenants/{tenant}/replays"
-    body = {"rules": LONGER, "from": "2026-03-02", "to": "2026-03-02"}
+    body = {"rules": LONGER, **WINDOW}
 
     queued = owner.post(path, body)
     assert (queued.status_code, queued.json()["state"]) == (202, "queued")
@@ -506,13 +526,12 @@ def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) 
         "message": "The replay is removed.",
     }
     assert owner.get(address).status_code == 404
-    days = {"from": "2026-03-02", "to": "2026-03-02"}
-    revision = owner.post(path, {"seq": 1, **days})
+    revision = owner.post(path, {"seq": 1, **WINDOW})
     assert (revision.status_code, revision.json()["subject"]) == (202, {"seq": 1})
     draft = create_draft(
         tenant_id=tenant, document={"name": "Longer", "rules": LONGER}, actor="a@example.org"
     )
-    drafted = owner.post(path, {"draftId": str(draft.pk), "warmupDays": 0, **days})
+    drafted = owner.post(path, {"draftId": str(draft.pk), "warmupDays": 0, **WINDOW})
     assert (drafted.status_code, drafted.json()["subject"]) == (202, {"draftId": str(draft.pk)})
 
 
@@ -531,29 +550,21 @@ def test_the_operations(tenant: UUID, world: factories.World, monkeypatch: Any) 
         ({"seq": 1, "draft": 1}, "/draft", "unknown-property"),
     ],
 )
-def test_bad_requests(
-    tenant: UUID, world: factories.World, body: dict[str, Any], path: str, code: str
-) -> None:
-    owner = ApiClient(factories.sign_in(world.owner))
-    sent = {"from": "2026-03-02", "to": "2026-03-02"} | body
-    answer = owner.post(f"/tenants/{tenant}/replays", sent)
+def test_bad_requests(tenant: UUID, owner: ApiClient, body: dict[str, Any], path: str, code: str) -> None:
+    answer = owner.post(f"/tenants/{tenant}/replays", WINDOW | body)
     assert answer.status_code == 400
     assert [(row["path"], row["code"]) for row in answer.json()["details"]] == [(path, code)]
 
 
-def test_rules_that_do_not_pass_lint_are_refused(tenant: UUID, world: factories.World) -> None:
-    owner = ApiClient(factories.sign_in(world.owner))
+def test_rules_that_do_not_pass_lint_are_refused(tenant: UUID, owner: ApiClient) -> None:
     rules = [{"id": "r", "conditions": {"tabels": "a"}}]
-    answer = owner.post(
-        f"/tenants/{tenant}/replays", {"rules": rules, "from": "2026-03-02", "to": "2026-03-02"}
-    )
+    answer = owner.post(f"/tenants/{tenant}/replays", {"rules": rules, **WINDOW})
     assert (answer.status_code, answer.json()["errors"][0]["code"]) == (400, "unknown-condition-key")
 
 
-def test_unknown_replays_are_not_found(tenant: UUID, world: factories.World) -> None:
+def test_unknown_replays_are_not_found(tenant: UUID, world: factories.World, owner: ApiClient) -> None:
     run = queue(tenant)
     stranger = ApiClient(factories.sign_in(world.stranger))
-    owner = ApiClient(factories.sign_in(world.owner))
     elsewhere = f"/tenants/{world.stranger_tenant.pk}/replays/{run.pk}"
     assert stranger.get(elsewhere).status_code == 404
     assert stranger.get(f"/tenants/{tenant}/replays/{run.pk}").status_code == 403
@@ -570,12 +581,16 @@ def replay_command(tenant: UUID, *arguments: str) -> str:
     return output.getvalue()
 
 
+def read_cells(printed: str) -> list[list[str]]:
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
+
+
 def test_the_command_prints_a_table_or_json(tenant: UUID, tmp_path: Path) -> None:
     file = tmp_path / "rules.json"
     file.write_text(json.dumps({"rules": LONGER}))
     printed = replay_command(tenant, "--rules", str(file))
     assert "good: 100% of 3 log entries as in the log" in " ".join(printed.split())
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
+    cells = read_cells(printed)
     assert ["reads", "3", "2", "1", "1", "1", "0", "0"] in cells
     assert "Caveats: writes-past-gateway-invisible, cold-start" in printed
     again = json.loads(replay_command(tenant, "--rules", str(file), "--json"))
@@ -586,8 +601,7 @@ def test_the_command_prints_a_table_or_json(tenant: UUID, tmp_path: Path) -> Non
 
 def test_the_command_says_where_the_log_differs(tenant: UUID) -> None:
     put_log(tenant, "b", (140, "MISS"), (150, "MISS"))
-    printed = replay_command(tenant)
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in printed.splitlines()]
+    cells = read_cells(replay_command(tenant))
     assert ["MISS", "HIT", "other-cache-state", "1"] in cells
     assert ["MISS", "HIT", "differed-before", "1"] in cells
 
@@ -603,3 +617,20 @@ def test_the_command_says_where_the_log_differs(tenant: UUID) -> None:
 def test_the_command_explains_errors(tenant: UUID, arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         replay_command(tenant, *arguments)
+
+
+def test_work_ends_with_its_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = Limit(seconds=20, message="too long")
+
+    def end_worker(_execution: Any) -> Any:
+        raise SystemExit
+
+    def work() -> None:
+        with duckdb.connect(config={"threads": 1}) as engine, limit.on(engine):
+            engine.execute("SELECT count(*) FROM range(1000000000000) AS a, range(1000000) AS b").fetchall()
+
+    monkeypatch.setattr(Future, "result", end_worker)
+    with pytest.raises(SystemExit):
+        run_at_low_priority(work, stop=limit.stop)
+    with pytest.raises(ReplayEnded, match=r"^The worker ends\.$"):
+        limit.check()

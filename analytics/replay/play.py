@@ -3,26 +3,124 @@
 Sections "Status", "Markers", "Key" and "Cache" of the definition (docs/replay.md).
 """
 
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
+
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from analytics.replay.arrays import registered
-from analytics.replay.chain import REVALIDATION, Lifetime, find_executions
-from analytics.replay.placing import make_placed, make_varied
-from analytics.replay.shapes import decide_shapes
+from analytics.replay.load import as_column, read_numbers, registered
+from analytics.replay.rules import decide_shapes, make_placed, make_varied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from duckdb import DuckDBPyConnection
 
-    from analytics.replay.job import Gateway, Marker, Ruleset
-    from analytics.replay.shapes import Decisions
+    from analytics.replay.load import Gateway, Marker, Ruleset
+    from analytics.replay.rules import Decisions
+
+#: Later than every request.
+NEVER: Final = 2**62
+#: The reasons to start an execution: the values of the column ``reason``.
+NO_CACHE_ENTRY, TTL_EXPIRED, INVALIDATION_MARKER, REVALIDATION = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Lifetime:
+    """The lifetime of a rule's results: fresh ms, then stale ms, and the sorted times of its markers."""
+
+    ttl_ms: int
+    stale_ms: int
+    markers: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The executions, and the execution before each candidate.
+
+    Attributes:
+        owners: for each candidate, the index of the last execution of its key up to its time, or -1.
+        executions: ``position`` (of the candidate), ``started``, ``born`` (the result is ready),
+            ``fresh_until``, ``stale_until``, ``reason``, and ``older``: the index of the execution before it,
+            or -1.
+    """
+
+    owners: Any
+    executions: pa.Table
+
+
+def find_executions(candidates: pa.Table, lifetimes: Sequence[Lifetime]) -> Chain:
+    """Find the executions.
+
+    Args:
+        candidates: the cache requests, sorted by ``key`` and then by time. The columns ``key``,
+            ``requested_at``, ``work_ms``, ``is_failing`` (0 or 1) and ``rule`` (the index of its lifetime)
+            are integers.
+    """
+    keys, times, works, failing, rules = (
+        read_numbers(candidates[name]) for name in ("key", "requested_at", "work_ms", "is_failing", "rule")
+    )
+    owners = array("q")
+    position, born, fresh_until, stale_until, reason, older = (array("q") for _ in range(6))
+    start, total = 0, len(keys)
+    while start < total:
+        end = bisect_right(keys, keys[start], start)
+        lifetime = lifetimes[rules[start]]
+        execution = -1
+        index = covered = start
+        while True:
+            while index < end and failing[index]:
+                index += 1
+            owners.extend(repeat(execution, index - covered))
+            if index == end:
+                break
+            covered = index
+            at = times[index]
+            if execution < 0:
+                reason.append(NO_CACHE_ENTRY)
+            elif at < stale_until[execution]:
+                reason.append(REVALIDATION)
+            elif at >= born[execution] + lifetime.ttl_ms:
+                reason.append(TTL_EXPIRED)
+            else:
+                reason.append(INVALIDATION_MARKER)
+            older.append(execution)
+            execution = len(position)
+            ready = at + works[index]
+            marked = bisect_right(lifetime.markers, ready)
+            invalid_from = lifetime.markers[marked] if marked < len(lifetime.markers) else NEVER
+            expires = ready + lifetime.ttl_ms
+            position.append(index)
+            born.append(ready)
+            fresh_until.append(min(expires, invalid_from))
+            stale_until.append(min(expires + lifetime.stale_ms, invalid_from))
+            index = bisect_left(times, fresh_until[execution], index + 1, end)
+        start = end
+    positions = as_column(position)
+    return Chain(
+        owners=as_column(owners),
+        executions=pa.table(
+            {
+                "position": positions,
+                "started": candidates["requested_at"].take(positions),
+                "born": as_column(born),
+                "fresh_until": as_column(fresh_until),
+                "stale_until": as_column(stale_until),
+                "reason": as_column(reason),
+                "older": as_column(older),
+            }
+        ),
+    )
+
 
 #: The values of the column ``lane``: how requests for the same result were recognized.
 BY_IDENTITY, OPEN_MERGED, KNOWN_MERGED = range(3)
@@ -81,7 +179,7 @@ def play(
                 WHEN kind = 'open' THEN 0 ELSE played.reason END AS reason,
             entry, started, born
         FROM decided LEFT JOIN played ON played.n = decided.n AND played.lane = {BY_IDENTITY}
-        """  # noqa: S608
+        """
     )
     return Outcome(table, decisions, lifetimes)
 
@@ -126,7 +224,7 @@ def _decide_requests(
         FROM placed JOIN decision USING (ruleset, shape)
         LEFT JOIN varying_rule USING (rule)
         LEFT JOIN varied ON varied.vary_set = varying_rule.vary_set AND varied.vary_values = {vary_values}
-        """  # noqa: S608
+        """
     )
 
 
@@ -186,8 +284,7 @@ _CANDIDATES: Final = f"""
     SELECT n, lane, requested_at, work_ms::BIGINT AS work_ms, is_failing::BIGINT AS is_failing, rule,
         part * (3 * pairs + hashes + 1) + identity AS key
     FROM candidate JOIN part USING (rule, restart, vary), size ORDER BY key, n
-"""  # noqa: S608
-
+"""
 #: A failing request starts no execution, so it may come after the last entry has expired.
 _PLAYED: Final = f"""
     CREATE OR REPLACE TEMP TABLE played AS
@@ -211,4 +308,4 @@ _PLAYED: Final = f"""
     FROM candidate
     LEFT JOIN execution AS last ON last.execution = candidate.owner
     LEFT JOIN execution AS before ON before.execution = last.older
-"""  # noqa: S608
+"""

@@ -1,6 +1,9 @@
-"""``leak-fix``: stop serving one user's results to another."""
+"""``leak-fix``: stop serving one user's results to another.
 
-# The queries have only constants, days and quoted ids.
+``invalidator`` and ``split``: prevent hits that are older than a change of their tables.
+"""
+
+# Queries consist of constants, days, numbers and quoted names.
 # ruff: noqa: S608
 
 from __future__ import annotations
@@ -14,10 +17,25 @@ from analytics.advice.invalidation import split_rule
 from analytics.advice.proposal import Kind, Proposal, Variant
 from analytics.replay.evidence import EvidenceQuery
 from analytics.reports.sql import leak_findings_sql
+from analytics.advice.estimate import find_saving
+from analytics.advice.proposal import (
+    Invalidator,
+    Kind,
+    Proposal,
+    RuleEdit,
+    Variant,
+    changes_evidence,
+    new_rule_id,
+    rule_evidence,
+    split_rule,
+)
+from analytics.replay.result import EvidenceQuery
+from analytics.reports.leak_sql import leak_findings_sql
 from logs.quoting import quote_text
 from rules.conditions import parse_conditions
 from rules.language import complete_rule
 from rules.tables.logged import LoggedNames
+from rules.tables.names import TableName
 from tenantadmin.lib.core.formats import number
 
 if TYPE_CHECKING:
@@ -40,7 +58,7 @@ class _Leak:
     users: int
 
 
-def propose(current: Current) -> list[Proposal]:
+def propose_cures(current: Current) -> list[Proposal]:
     """Propose to cure each rule that shares results which depend on the user, as the leak report finds them.
 
     A proposal is the simplest cure; the other cures are its ``others``.
@@ -55,11 +73,11 @@ def propose(current: Current) -> list[Proposal]:
         decided = {series.statement.text for series in current.series_of(index)}
         own = [leak for leak in leaks[rule.id] if leak.statement in decided]
         if own and rule.is_shared:
-            proposals += _choose(current, _find_cures(current, index, rule, own))
+            proposals += _choose_cure(current, _find_cures(current, index, rule, own))
     return proposals
 
 
-def _choose(current: Current, cures: Iterable[Proposal]) -> list[Proposal]:
+def _choose_cure(current: Current, cures: Iterable[Proposal]) -> list[Proposal]:
     """Return the first cure that is clean, with the others."""
     clean = [cure for cure in cures if current.is_clean(cure.edits)]
     return [replace(clean[0], others=tuple(clean[1:]))] if clean else []
@@ -157,4 +175,93 @@ def _evidence(current: Current, rule_id: str) -> EvidenceQuery:
         sql="SELECT statement AS standardizedSql, served::BIGINT AS served, len(users) AS users"
         f" FROM ({_findings(current)}) WHERE {_CERTAIN} AND ruleId = {quote_text(rule_id)}"
         f" ORDER BY served DESC, standardizedSql LIMIT {_MAX_STATEMENTS}",
+    )
+
+
+def propose_repairs(current: Current) -> list[Proposal]:
+    """Propose one repair for each cache rule with hits at risk."""
+    proposals = []
+    for index, rule in current.cache_rules():
+        low, _, hits = current.risk.get(rule.id, (0, 0, 0))
+        if low and (proposal := _repair(current, index, rule, low=low, hits=hits)):
+            proposals.append(proposal)
+    return proposals
+
+
+def _repair(current: Current, index: int, rule: Rule, *, low: int, hits: int) -> Proposal | None:
+    lifetime = current.lifetimes[index]
+    all_series = current.series_of(index)
+    fired = set(lifetime.markers)
+    # Writes to tables that the rule's statements read, if they do not invalidate the rule.
+    requests = current.requests
+    statements = [series.statement for series in all_series]
+    writes = requests.writes_to(requests.changed_by(statements))
+    missed = [(write, tables) for write, tables in writes if not fired.issuperset(write.times)]
+    if not missed:
+        return None
+    changed = frozenset[TableName]().union(*(tables for _, tables in missed))
+    invalidator = Invalidator(current, [write for write, _ in missed], changed)
+    repaired = replace(lifetime, markers=sorted({*lifetime.markers, *invalidator.times}))
+    part = {"tables": {"containsAny": requests.spell(statements, changed)}}
+    condition = parse_conditions(part)
+    inside = [series for series in all_series if series.statement.fits(condition)]
+    outside = [series for series in all_series if not series.statement.fits(condition)]
+    now = find_saving(current.requests, all_series, lifetime)
+    inside_repaired, outside_now = (
+        find_saving(current.requests, inside, repaired),
+        find_saving(current.requests, outside, lifetime),
+    )
+    whole = inside_repaired.plus(find_saving(current.requests, outside, repaired))
+    split = inside_repaired.plus(outside_now)
+    if split.high.risk_low * 2 > now.high.risk_low:
+        return None
+    if outside and split.ms - whole.ms >= current.least_ms:
+        edits, kind = _split(current, rule, index, part, invalidator), Kind.SPLIT
+    else:
+        edits = [invalidator.edit(rule.id, name=f"Changes make {rule.name} stale")]
+        kind = Kind.INVALIDATOR
+    if not current.is_clean(edits):
+        return None
+    return _propose_repair(current, rule, kind, edits, invalidator, low=low, hits=hits)
+
+
+def _split(
+    current: Current, rule: Rule, index: int, part: dict[str, Any], invalidator: Invalidator
+) -> list[RuleEdit]:
+    """Return edits that move a part of a rule to a new rule, which ``invalidator`` invalidates too."""
+    part_id = new_rule_id(f"{rule.id}-part", current.ids)
+    name = f"{rule.name}: {', '.join(part['tables']['containsAny'])}"
+    edits = split_rule(current, index, part, part_id=part_id, name=name, vary_by=rule.vary_by or ())
+    last = invalidator.edit(part_id, name=f"Changes make a part of {rule.name} stale")
+    return edits if any(edit.rule_id == last.rule_id for edit in edits) else [*edits, last]
+
+
+def _propose_repair(
+    current: Current,
+    rule: Rule,
+    kind: Kind,
+    edits: Sequence[RuleEdit],
+    invalidator: Invalidator,
+    *,
+    low: int,
+    hits: int,
+) -> Proposal:
+    tables = ", ".join(invalidator.tables)
+    at_risk = f"{number(low)} of {number(hits)} hits of {rule.name}"
+    why = [
+        f"{at_risk} got a result that is older than a change of a table it reads.",
+        f"{tables} changed {len(invalidator.times)} times, and not every change invalidates the rule.",
+    ]
+    if kind is Kind.SPLIT:
+        why.append(
+            "Only the statements that read these tables get a rule of their own, so that the others keep "
+            "their results."
+        )
+    return Proposal(
+        kind,
+        rule.id,
+        f"Invalidate {rule.name} when {tables} change{'s' if len(invalidator.tables) == 1 else ''}",
+        tuple(why),
+        tuple(edits),
+        (changes_evidence(current.days, invalidator.tables), rule_evidence(current.days, rule.id)),
     )

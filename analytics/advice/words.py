@@ -1,4 +1,4 @@
-"""Say recommendations in words: what each is good for, and what all of them could save."""
+"""Recommendations in words: what each is good for, what all of them could save, and why there is none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from analytics.advice.proposal import Kind
-from analytics.replay.figures import figures_of, time_of
-from analytics.replay.judgement import NO_WAITING, middle
+from analytics.replay.figures import NO_WAITING, figures_of, middle, time_of
 from tenantadmin.lib.core import formats
 
 if TYPE_CHECKING:
@@ -18,8 +17,28 @@ if TYPE_CHECKING:
     from analytics.models import Recommendation
     from analytics.replay.figures import Figure
 
-#: A time below this share of the longest one is not told beside it: a reader would look for what joins them.
-_TOLD: Final = 0.05
+
+def describe_seconds(seconds: int) -> str:
+    """Return a readable duration, such as "12 hours"."""
+    for unit, size in (("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size and seconds % size == 0:
+            count = seconds // size
+            return f"{count} {unit}{'s' if count > 1 else ''}"
+    return f"{seconds} seconds"
+
+
+REASONS: Final = {
+    "per-user": "The result depends on who asks. A cache would serve one user's result to another.",
+    "non-deterministic": "The result of these statements changes by itself, or the log does not say.",
+    "no-tables": "The log does not say which tables these statements read.",
+    "not-read-only": "These statements change something, or the log does not say that they only read.",
+    "changes-too-often": "The tables change so often that more than 1% of hits would be at risk, or that "
+    "results would be invalidated before they are asked for again.",
+    "too-little-to-save": "They are too rarely asked again, or too cheap, to be worth a rule.",
+    "decided-not-to-cache": "A rule bypasses or denies these requests. Recommendations never undo that.",
+}
+#: A time below this share of the longest one is not shown beside it: a reader would look for what joins them.
+_SHOWN: Final = 0.05
 _PURPOSES: Final = {
     Kind.LEAK_FIX: "privacy",
     Kind.INVALIDATOR: "fresh results",
@@ -51,37 +70,37 @@ def figures_of_kind(gain: Mapping[str, Any], kind: str) -> list[Figure]:
     return figures_of(gain, time=_time_of(kind))
 
 
-def say_possible(undecided: Sequence[Recommendation], outdated: Collection[UUID]) -> str | None:
+def describe_possible(undecided: Sequence[Recommendation], outdated: Collection[UUID]) -> str | None:
     """Say what these recommendations could save together, or None if there are none.
 
     ``outdated`` are the ids of recommendations that change other rules than the current ones.
     """
     current = [row for row in undecided if row.pk not in outdated]
     leaks, gains = _possible(current)
-    said = [f"{leaks}."] if leaks else []
+    parts = [f"{leaks}."] if leaks else []
     if gains:
-        said.append(f"{gains[0].upper()}{gains[1:]}.")
+        parts.append(f"{gains[0].upper()}{gains[1:]}.")
     if gains and len(current) > 1:
-        said.append("Each was predicted alone: together they may save less.")
-    return " ".join(said) or None
+        parts.append("Each was predicted alone: together they may save less.")
+    return " ".join(parts) or None
 
 
-def say_open(
+def describe_open(
     undecided: Sequence[Recommendation], outdated: Collection[UUID], *, is_searching: bool = False
 ) -> str | None:
     """Say in one line what these recommendations could do, or None if there are none."""
     current = [row for row in undecided if row.pk not in outdated]
-    said = []
+    parts = []
     if current:
         possible = "; ".join(filter(None, _possible(current)))
-        said.append(formats.count(len(current), "open recommendation") + (possible and f": {possible}"))
+        parts.append(formats.count(len(current), "open recommendation") + (possible and f": {possible}"))
     if earlier := len(undecided) - len(current):
         are = "is" if earlier == 1 else "are"
-        said.append(
+        parts.append(
             f"{formats.count(earlier, 'recommendation')} {are} of earlier rules: "
             f"{'a new search is running' if is_searching else 'search again'}"
         )
-    return "; ".join(said) or None
+    return "; ".join(parts) or None
 
 
 def _possible(undecided: Sequence[Recommendation]) -> tuple[str, str]:
@@ -91,7 +110,9 @@ def _possible(undecided: Sequence[Recommendation]) -> tuple[str, str]:
     for row in undecided:
         by_means[_means_of(row)].append(row)
     means = [
-        f"{name} could save about {it}" for name, rows in sorted(by_means.items()) if (it := _gains(rows))
+        f"{name} could save about {gains}"
+        for name, rows in sorted(by_means.items())
+        if (gains := _gains(rows))
     ]
     days = max(((row.last_day - row.first_day).days + 1 for row in undecided), default=0)
     return (
@@ -117,14 +138,14 @@ def _gains(rows: Sequence[Recommendation]) -> str:
         if price := gain.get("money"):
             # Negative where less is billed.
             money[price["currency"]] -= min((Decimal(price["low"]) + Decimal(price["high"])) / 2, Decimal())
-    least = max(1000, _TOLD * max(times.values(), default=0))
+    least = max(1000, _SHOWN * max(times.values(), default=0))
     return _listed(
         [
-            *(formats.money(f"{it:.0f}", currency) for currency, it in money.items() if it >= 1),
+            *(formats.money(f"{value:.0f}", currency) for currency, value in money.items() if value >= 1),
             *(
-                f"{formats.duration(it)} of {name.lower()}"
-                for name, it in sorted(times.items())
-                if it >= least
+                f"{formats.duration(ms)} of {name.lower()}"
+                for name, ms in sorted(times.items())
+                if ms >= least
             ),
         ]
     )

@@ -1,0 +1,393 @@
+"""Count an outcome by rule, with bounds, hits at risk, and what the warehouse bills.
+
+Sections "Counts", "Bounds", "Risk" and "Billed time" of the definition (docs/replay.md).
+"""
+
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from datetime import date, timedelta
+from operator import sub
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from analytics.changed_tables import find_changed_tables, read_tables
+from analytics.learned_views import defines, learn_views
+from analytics.replay.load import NUMBER_OF, make_schema, registered
+from analytics.replay.play import KNOWN_MERGED, OPEN_MERGED
+from analytics.replay.result import Billed, BilledRange, MoneyRange, ReplayBilled
+from analytics.savings.bill import Bill, bill_days, days_between
+from analytics.savings.sql import fill_savings, join_overlaps, split_by
+from logs.definitions import (
+    BLOCKED,
+    BYPASSED,
+    EXECUTED,
+    FAILED,
+    HIT,
+    MISS,
+    NOT_RECORDED,
+    PASSED,
+    REFUSED,
+    STORED_MISS,
+    WAITED,
+)
+from logs.layout import DAY_MS
+from rules.tables.names import NameIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from duckdb import DuckDBPyConnection
+
+    from accounts.tenants.pricing import Pricing
+    from analytics.replay.load import Job
+    from analytics.replay.play import Lifetime, Outcome
+    from rules.tables.warehouse import WarehouseTables
+
+#: With fewer groups of known literals, there is no likely position.
+_MIN_GROUPS: Final = 3
+
+
+def find_bounds(
+    connection: DuckDBPyConnection, table: str, lifetimes: Sequence[Lifetime]
+) -> tuple[dict[int, tuple[int, int]], float | None]:
+    """Compute the bounds for ``table``, the outcomes of the last call of `play`.
+
+    Return the upper less the lower bound of hits and saved ms by the index of the rule, and the likely
+    position between the bounds: the median position of the true value (0 to 1) in groups whose literals are
+    known; None if there are too few.
+
+    Requests that may differ only in hidden literals are a group: they share rule, restart, the values
+    that results vary by, and pair.
+    """
+    stale = [
+        {"rule": index, "life": lifetime.ttl_ms + lifetime.stale_ms, "markers": lifetime.markers}
+        for index, lifetime in enumerate(lifetimes)
+        if lifetime.stale_ms
+    ]
+    is_hit, is_miss = HIT.of("status"), STORED_MISS.of("status")
+    with registered(connection, stale_rule=pa.Table.from_pylist(stale, _STALE)):
+        # Under a rule that serves stale results, merged requests may need more executions than the real ones:
+        # that gives no bound. Certain are the misses after the result of any execution before is too old.
+        connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE bounded_group AS
+            WITH spaced AS (
+                SELECT rule, restart, vary, pair, requested_at, is_counted, life,
+                    lag(requested_at + work_ms) OVER (
+                        PARTITION BY rule, restart, vary, pair ORDER BY n
+                    ) AS before
+                FROM {table} JOIN stale_rule USING (rule) WHERE is_cached AND kind <> 'exact'
+            ), certain AS (
+                SELECT spaced.rule, restart, vary, pair, count(*) FILTER (
+                        is_counted AND (before IS NULL OR requested_at >= before + life OR marked_at > before)
+                    ) AS misses
+                FROM spaced ASOF LEFT JOIN (
+                    SELECT rule, unnest(markers) AS marked_at FROM stale_rule
+                ) AS marker ON spaced.rule = marker.rule AND requested_at >= marked_at
+                GROUP BY spaced.rule, restart, vary, pair
+            ), merged AS (
+                SELECT rule, restart, vary, pair,
+                    count(*) FILTER (lane = {OPEN_MERGED}) AS open_misses,
+                    count(*) FILTER (lane = {KNOWN_MERGED}) AS known_misses
+                FROM played JOIN {table} AS whole USING (n)
+                WHERE lane <> 0 AND {STORED_MISS.of("played.status")} AND whole.is_counted
+                GROUP BY rule, restart, vary, pair
+            ), grouped AS (
+                SELECT rule, restart, vary, pair, any_value(mean_ms) AS mean_ms,
+                    count(*) FILTER (is_counted) AS requests,
+                    count(*) FILTER (is_counted AND {is_hit}) AS hits,
+                    count(*) FILTER (is_counted AND {is_miss} AND kind = 'known') AS own_misses,
+                    bool_or(kind = 'open') AS has_open
+                FROM {table} WHERE is_cached AND kind <> 'exact'
+                GROUP BY rule, restart, vary, pair
+            )
+            SELECT rule, restart, vary, pair, mean_ms, hits, has_open, requests - coalesce(
+                    certain.misses,
+                    CASE WHEN has_open THEN greatest(own_misses, coalesce(open_misses, 0))
+                        ELSE coalesce(known_misses, 0) END
+                ) AS high
+            FROM grouped
+            LEFT JOIN merged USING (rule, restart, vary, pair)
+            LEFT JOIN certain USING (rule, restart, vary, pair)
+            """
+        )
+    # The share of a group's open misses that are hits at the upper bound.
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE chance_of_{table} AS
+        SELECT n, least((high - hits) / count(*) OVER (PARTITION BY rule, restart, vary, pair), 1) AS chance
+        FROM {table} JOIN bounded_group USING (rule, restart, vary, pair)
+        WHERE has_open AND high > hits AND is_cached AND is_counted AND kind = 'open' AND {is_miss}
+        """
+    )
+    rows = connection.execute(
+        """
+        SELECT rule, sum(high - hits)::BIGINT, sum((high - hits) * mean_ms)::BIGINT
+        FROM bounded_group WHERE has_open GROUP BY rule
+        """
+    ).fetchall()
+    known_groups, position = connection.execute(
+        "SELECT count(*), median(hits / high) FROM bounded_group WHERE NOT has_open AND high > 0"
+    ).fetchall()[0]
+    above = {rule: (hits, saved) for rule, hits, saved in rows}
+    return above, position if known_groups >= _MIN_GROUPS else None
+
+
+_STALE: Final = make_schema(rule=pa.int64(), life=pa.int64(), markers=pa.list_(pa.int64()))
+
+
+def find_risk(
+    connection: DuckDBPyConnection, table: str, *, warehouse: WarehouseTables
+) -> dict[int, tuple[int, int]]:
+    """Return (low, high) counts of possibly stale hits in ``table``, by the index of their rule.
+
+    A hit counts as low if its result was there before the change, and as high if its execution had started.
+    """
+    changing = connection.execute(
+        f"""
+        SELECT DISTINCT statement.text, outcome.table_list, outcome.statement, table_list.text
+        FROM {table} AS outcome JOIN statement USING (statement) JOIN table_list USING (table_list)
+        WHERE {_IS_CHANGE}
+        """
+    ).fetchall()
+    if not changing:
+        return {}
+    read = [
+        (text, number, statement, read_tables(tables, database=warehouse.database))
+        for text, number, statement, tables in changing
+    ]
+    views = learn_views(((text, tables) for text, _, _, tables in read), warehouse)
+    changed = []
+    for text, number, statement, tables in read:
+        names = find_changed_tables(text, tables, database=warehouse.database)
+        # To write to a view changes its tables.
+        names = names if defines(text) else views.reach(names)
+        changed += [{"statement": statement, "table_list": number, "name": name} for name in names]
+    index = NameIndex({row["name"] for row in changed})
+    reading = [
+        {"table_list": number, "name": name}
+        for number, text in connection.execute("SELECT table_list, text FROM table_list").fetchall()
+        for name in index.find_any(views.reach(read_tables(text, database=warehouse.database)))
+    ]
+    with registered(
+        connection,
+        changed_table=pa.Table.from_pylist(changed, _CHANGED),
+        read_table=pa.Table.from_pylist(reading, _READ),
+    ):
+        rows = connection.execute(
+            f"""
+            WITH change AS (
+                SELECT DISTINCT name, requested_at + work_ms AS changed_at
+                FROM {table} AS outcome JOIN changed_table USING (statement, table_list)
+                WHERE {_IS_CHANGE}
+            ), hit AS (
+                SELECT n, rule, requested_at, started, born, name
+                FROM {table} JOIN read_table USING (table_list)
+                WHERE is_counted AND {HIT.of("status")}
+            ), risk AS (
+                SELECT n, rule, bool_or(changed_at > born) AS is_low, bool_or(changed_at > started) AS is_high
+                FROM hit ASOF JOIN change ON hit.name = change.name AND hit.requested_at >= change.changed_at
+                GROUP BY n, rule
+            )
+            SELECT rule, count(*) FILTER (is_low), count(*) FILTER (is_high) FROM risk GROUP BY rule
+            """
+        ).fetchall()
+    return {rule: (low, high) for rule, low, high in rows}
+
+
+_IS_CHANGE: Final = f"outcome.is_change AND NOT outcome.is_failing AND {REFUSED.not_of('outcome.status')}"
+_CHANGED: Final = make_schema(statement=pa.int64(), table_list=pa.int64(), name=pa.string())
+_READ: Final = make_schema(table_list=pa.int64(), name=pa.string())
+_EPOCH: Final = date(1970, 1, 1)
+#: The scopes of `execution_sql`: hidden literals all differ, or are all equal.
+APART, MERGED = "apart", "merged"
+#: The table of executions of an outcome that other outcomes are compared with.
+KEPT: Final = "kept_execution"
+
+
+def execution_sql(table: str, *, is_exact: bool) -> str:
+    """Return SQL for the executions of ``table``, the outcomes of the last call of `play`.
+
+    Columns: ``scope``, ``n``, ``host``, ``day``, ``starts``, ``took``. If the log hides literals, each
+    execution is there for each scope that has it.
+    """
+    scopes = [APART] if is_exact else [APART, MERGED]
+    executes = f"({EXECUTED.of('{0}.status')} OR {{0}}.is_revalidation)".format
+    return f"""
+        SELECT scope, n, {NUMBER_OF["serverHostname"]} AS host, day, requested_at AS starts, took_ms AS took
+        FROM (
+            SELECT request.*, {executes("outcome")} AS apart, coalesce({executes("merged")}, apart) AS merged
+            FROM {table} AS outcome JOIN request USING (n)
+            LEFT JOIN (FROM played WHERE lane = {OPEN_MERGED}) AS merged USING (n)
+            WHERE took_ms IS NOT NULL
+        ), (SELECT unnest({scopes}) AS scope)
+        WHERE if(scope = '{APART}', apart, merged)
+        UNION ALL
+        SELECT scope, NULL, host, day, starts, took FROM outside_execution, (SELECT unnest({scopes}) AS scope)
+    """
+
+
+def fill_job(sql: str, job: Job, pricing: Pricing | None = None) -> str:
+    """Return SQL of savings for the days of a job, and its prices or others."""
+    first, pricing = job.first_day, pricing or job.pricing
+    return fill_savings(sql, first=first, before=first, last=job.last_day, pricing=pricing)
+
+
+def bill_executions(
+    connection: DuckDBPyConnection, executions: str, job: Job, *, pricing: Pricing | None = None
+) -> dict[str, Bill]:
+    """Return the bill of each scope.
+
+    Args:
+        executions: SQL with the columns of `execution_sql`, except ``n``.
+        pricing: prices in place of the prices of the job.
+    """
+    pricing = pricing or job.pricing
+    sql = fill_job(_BILLED.format(executions=executions), job, pricing)
+    awake: dict[str, dict[date, int]] = {}
+    busy: dict[str, dict[date, int]] = {}
+    for scope, number, awake_ms, busy_ms in connection.execute(sql).fetchall():
+        day = _EPOCH + timedelta(number)
+        awake.setdefault(scope, {})[day], busy.setdefault(scope, {})[day] = awake_ms, busy_ms
+    days = days_between(job.first_day, job.last_day)
+    return {scope: bill_days(days, pricing, awake=awake[scope], busy=busy[scope]) for scope in awake}
+
+
+def bill_outcome(connection: DuckDBPyConnection, table: str, job: Job, *, is_exact: bool) -> Sequence[Bill]:
+    """Return one bill, or two if the log hides literals. ``table`` is of the last call of `play`."""
+    bills = bill_executions(connection, execution_sql(table, is_exact=is_exact), job)
+    nothing = bill_days(days_between(job.first_day, job.last_day), job.pricing, awake={}, busy={})
+    return [bills.get(scope, nothing) for scope in ([APART] if is_exact else [APART, MERGED])]
+
+
+def compare_bills(total: Sequence[Bill], against: Sequence[Bill], pricing: Pricing) -> ReplayBilled:
+    """Return what all possible bills of a ruleset come to, beside the bills of the current ruleset.
+
+    The gain has the difference of the lowest and of the highest values.
+    """
+    sides = (total, against)
+    ms = [_find_ends(bill.ms for bill in bills) for bills in sides]
+    amounts = [_find_ends(bill.amount(bill.billed, pricing) for bill in bills) for bills in sides]
+
+    def render(ms: Iterable[int], amounts: Iterable[int]) -> Billed:
+        low, high = sorted(ms)
+        money = [pricing.money(amount) for amount in sorted(amounts)]
+        return Billed(
+            billed_ms=BilledRange(low=low, high=high),
+            money=MoneyRange(currency=pricing.currency or "", low=money[0], high=money[1]) if money else None,
+        )
+
+    return ReplayBilled(
+        total=render(ms[0], amounts[0]),
+        against=render(ms[1], amounts[1]),
+        gain=render(map(sub, *ms), map(sub, *amounts)),
+    )
+
+
+def _find_ends(values: Iterable[int | None]) -> list[int]:
+    """Return the least and the most; nothing if there are none."""
+    found = sorted(value for value in values if value is not None)
+    return [found[0], found[-1]] if found else []
+
+
+#: Executions on one host within ``$bucket`` milliseconds belong to one session (`analytics.savings.sql`).
+_BILLED: Final = f"""
+    WITH execution AS ({{executions}}),
+    bucket AS MATERIALIZED (
+        SELECT scope, host, day, min(starts) AS starts, max(reach) AS reach, sum(took) AS busy
+        FROM (
+            SELECT scope, host, day, starts, took, starts // $bucket AS bucket,
+                starts + took + $suspend AS reach
+            FROM execution
+        ) GROUP BY scope, host, day, bucket
+    ),
+    joined AS (
+    {join_overlaps(keys="scope, host", table="bucket")}
+    ),
+    session AS (SELECT scope, starts, greatest(reach, starts + $minimum) AS until FROM joined),
+    awake AS (
+    {split_by(DAY_MS, keys="scope", table="session")}
+    )
+    SELECT scope, number::INTEGER, sum(awake)::BIGINT, sum(busy)::BIGINT FROM (
+        SELECT scope, number, awake, 0 AS busy FROM awake
+        UNION ALL SELECT scope, day - DATE '1970-01-01', 0, busy FROM bucket
+    ) GROUP BY ALL
+"""
+STATUS_COUNTS: Final = {
+    "hits": HIT,
+    "misses": STORED_MISS,
+    "holds": WAITED,
+    "bypassed": BYPASSED,
+    "blocked": BLOCKED,
+    "passed": PASSED,
+    "errors": FAILED,
+    "invalidation_errors": NOT_RECORDED,
+}
+MISS_REASONS: Final = ("no-cache-entry", "ttl-expired", "invalidation-marker")
+_EXECUTES: Final = f"({MISS.of('status')} OR is_revalidation)"
+_COUNTS: Final = {
+    "requests": "count(*)",
+    **{name: f"count(*) FILTER ({statuses.of('status')})" for name, statuses in STATUS_COUNTS.items()},
+    "stale_hits": "count(*) FILTER (is_stale)",
+    "revalidations": "count(*) FILTER (is_revalidation)",
+    **{name: f"count(*) FILTER (reason = {number})" for number, name in enumerate(MISS_REASONS)},
+    "hit_bytes": f"coalesce(sum(bytes) FILTER ({HIT.of('status')}), 0)::HUGEINT",
+    "saved_ms": f"coalesce(sum(mean_ms) FILTER ({HIT.of('status')}), 0)::HUGEINT",
+    "spent_ms": f"coalesce(sum(work_ms) FILTER ({_EXECUTES}), 0)::HUGEINT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The counts of an outcome by rule id; None stands for no rule.
+
+    ``high_hits`` and ``high_saved_ms`` are upper bounds. ``position`` is the likely one between the bounds.
+    ``bills`` are two where the log hides literals (`bill_outcome`).
+    """
+
+    rules: Mapping[str | None, Counter[str]]
+    position: float | None
+    bills: Sequence[Bill]
+
+
+def count_outcome(connection: DuckDBPyConnection, outcome: Outcome, job: Job, *, is_exact: bool) -> Counts:
+    """Count the outcome of the last call of `play`."""
+    ids: dict[int, str | None] = {index: rule.id for index, rule in enumerate(outcome.decisions.rules)}
+    rules: dict[str | None, Counter[str]] = defaultdict(Counter)
+    columns = ", ".join(_COUNTS.values())
+    for index, *values in connection.execute(
+        f"SELECT rule, {columns} FROM {outcome.table} WHERE is_counted GROUP BY rule"
+    ).fetchall():
+        rules[ids.get(index)].update(dict(zip(_COUNTS, values, strict=True)))
+    for index, (low, high) in find_risk(connection, outcome.table, warehouse=job.tables).items():
+        rules[ids.get(index)].update({"risk_low": low, "risk_high": high})
+    _count_firings(connection, outcome, rules)
+    for counts in rules.values():
+        counts.update({f"high_{name}": counts[name] for name in ("hits", "saved_ms")})
+    above, position = find_bounds(connection, outcome.table, outcome.lifetimes)
+    for index, (hits, saved_ms) in above.items():
+        rules[ids.get(index)].update({"high_hits": hits, "high_saved_ms": saved_ms})
+    bills = bill_outcome(connection, outcome.table, job, is_exact=is_exact)
+    return Counts(rules, position, bills)
+
+
+def _count_firings(
+    connection: DuckDBPyConnection, outcome: Outcome, rules: dict[str | None, Counter[str]]
+) -> None:
+    rows = connection.execute(
+        f"""
+        SELECT ruleset, shape, count(*) FROM {outcome.table} WHERE is_counted AND fires
+        GROUP BY ruleset, shape
+        """
+    ).fetchall()
+    for ruleset, shape, count in rows:
+        for firing in outcome.decisions.firings[ruleset, shape]:
+            rules[firing.rule_id]["fired"] += count
+            for target in firing.targets:
+                rules[target]["markers"] += count

@@ -1,0 +1,447 @@
+"""The input of a replay, and its log as tables of a DuckDB with integers in place of texts.
+
+Sections "Rows", "Time" and "Key" of the definition (docs/replay.md).
+"""
+
+# Queries consist of constants, days, numbers and quoted names.
+# ruff: noqa: S608
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from accounts.tenants.pricing import Pricing
+from logs.columns import COLUMNS
+from logs.definitions import DECIDED, EXECUTED, FAILED, MEASURED, MEASURED_MISS, WAREHOUSE_TIME
+from logs.quoting import quote_name, quote_text, quote_texts
+from rules.conditions.keys import CONDITION_KEYS
+from rules.language import VARY_COLUMNS
+from rules.tables.warehouse import ANY_TABLES, WarehouseTables
+from tenantadmin.lib.core.timestamps import days_before
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import date
+
+    from duckdb import DuckDBPyConnection
+
+    from rules.language import Rule
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """Rules that apply from a time on (epoch ms). The first ruleset of a list also applies before it."""
+
+    starts_at: int
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """An invalidation marker that a person made: its target and its time (epoch ms)."""
+
+    rule_id: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """What the Gateway does by itself; None if it is not known.
+
+    Attributes:
+        nocache: it skips the cache for requests with ``cacheOverride`` = ``nocache``.
+        non_deterministic: it skips the cache for statements with non-deterministic functions, unless
+            ``cacheOverride`` is ``cache``.
+        keys_per_user: it keeps the results of users apart, also under rules that do not vary.
+    """
+
+    nocache: bool | None = None
+    non_deterministic: bool | None = None
+    keys_per_user: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayFile:
+    """A Parquet file of a day. A day may have several, in the order of their rows."""
+
+    day: date
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One replay.
+
+    Attributes:
+        files: the files of the chosen days and of the warm-up days before them.
+        first_day, last_day: the days that are counted, both included.
+        subject: the ruleset to replay.
+        current: the current ruleset.
+        in_force: the rulesets that were in force, oldest first, for the calibration.
+        changes: the times of all writes of the ruleset (epoch ms). Each write empties the cache.
+        gateway: the settings that the caller knows. The others are learned from the log.
+        cache_enabled: False if the tenant's configuration has the Gateway decline every cache rule. The
+            rulesets are replayed all the same.
+        hour: the current hour of the day (UTC). The cost of publishing has it as ``now``.
+        tables: what the tenant says of its tables.
+        pricing: how the warehouse bills its time.
+    """
+
+    files: Sequence[DayFile]
+    first_day: date
+    last_day: date
+    subject: tuple[Rule, ...]
+    current: tuple[Rule, ...]
+    in_force: Sequence[Ruleset] = ()
+    changes: Sequence[int] = ()
+    markers: Sequence[Marker] = ()
+    warmup_days: int = 1
+    gateway: Gateway = field(default_factory=Gateway)
+    cache_enabled: bool = True
+    hour: int = 0
+    tables: WarehouseTables = ANY_TABLES
+    pricing: Pricing = field(default_factory=lambda: Pricing.of([]))
+
+    @property
+    def rulesets_in_force(self) -> Sequence[Ruleset]:
+        """The rulesets that were in force; the current one if they are not known."""
+        return self.in_force or [Ruleset(0, self.current)]
+
+    @property
+    def has_one_ruleset(self) -> bool:
+        """True if the current ruleset was in force all the time."""
+        return [ruleset.rules for ruleset in self.rulesets_in_force] == [self.current]
+
+    @property
+    def before(self) -> date:
+        """The day before the window."""
+        return days_before(self.first_day, 1)
+
+
+@contextmanager
+def registered(connection: DuckDBPyConnection, **tables: pa.Table) -> Iterator[None]:
+    """Register Arrow tables by name, so that queries inside the block can read them."""
+    for name, table in tables.items():
+        connection.register(name, table)
+    try:
+        yield
+    finally:
+        for name in tables:
+            connection.unregister(name)
+
+
+def read_numbers(column: Any) -> memoryview[int]:
+    """Return a column of 64-bit integers without nulls as a sequence that shares its memory."""
+    numbers = column.combine_chunks()
+    if isinstance(numbers, pa.ChunkedArray):
+        numbers = pa.concat_arrays(numbers.chunks) if numbers.num_chunks else pa.array([], pa.int64())
+    if not len(numbers):
+        return memoryview(b"").cast("q")
+    view = memoryview(numbers.buffers()[1]).cast("B").cast("q")
+    return view[numbers.offset : numbers.offset + len(numbers)]
+
+
+def as_column(numbers: array[int]) -> Any:
+    """Return an array of 64-bit integers as a column that shares its memory."""
+    return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def make_schema(**fields: pa.DataType) -> pa.Schema:
+    """Return a schema of nullable columns."""
+    return pa.schema([pa.field(name, data_type) for name, data_type in fields.items()])
+
+
+#: A placeholder of a statement, in the notations of all drivers, with Unicode letters and digits.
+_PLACEHOLDER: Final = r"\?|%s|%\([\pL\pN_]+\)s|\$\p{Nd}+|:[\pL\pN_]+|@[\pL\pN_]+"
+_VALUE_COUNT: Final = """
+    CASE WHEN parameterValues IS NULL THEN 0
+    WHEN NOT json_valid(parameterValues) THEN NULL
+    WHEN json_type(parameterValues) = 'ARRAY' THEN json_array_length(parameterValues)
+    WHEN json_type(parameterValues) = 'OBJECT' THEN len(json_keys(parameterValues)) END
+"""
+
+
+def load_identities(connection: DuckDBPyConnection) -> None:
+    """Create ``statement``, ``pair`` and ``query_hash`` from the view ``log``.
+
+    A pair is a statement with its values. It is exact if statement and values determine the result.
+    ``mean_ms`` is the statement's mean time in the warehouse, rounded down; 0 if the log has no time, and
+    then ``is_measured`` is false.
+    """
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE statement AS
+        SELECT row_number() OVER () AS statement, standardizedSql AS text,
+            coalesce(
+                {WAREHOUSE_TIME} FILTER ({MEASURED_MISS}) // count(*) FILTER ({MEASURED_MISS}), 0
+            )::BIGINT AS mean_ms,
+            count(*) FILTER ({MEASURED_MISS}) > 0 AS is_measured,
+            len(regexp_extract_all(standardizedSql, {quote_text(_PLACEHOLDER)})) AS placeholders
+        FROM log GROUP BY standardizedSql
+        """
+    )
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE pair AS
+        SELECT row_number() OVER () AS pair, statement, parameters,
+            coalesce(placeholders = value_count, false) AND NOT bool_or(is_ambiguous) OVER (
+                PARTITION BY statement
+            ) AS is_exact
+        FROM (
+            SELECT statement.statement, any_value(placeholders) AS placeholders,
+                parameterValues AS parameters, {_VALUE_COUNT} AS value_count,
+                coalesce(
+                    min(queryHash) FILTER (cacheKey IS NOT NULL)
+                        <> max(queryHash) FILTER (cacheKey IS NOT NULL),
+                    false
+                ) AS is_ambiguous
+            FROM log JOIN statement ON statement.text = log.standardizedSql
+            GROUP BY statement.statement, parameterValues
+        )
+        """
+    )
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE query_hash AS
+        SELECT (SELECT count(*) FROM pair) + row_number() OVER () AS identity, queryHash AS text
+        FROM log
+        WHERE cacheKey IS NOT NULL AND EXISTS (FROM pair WHERE NOT is_exact)
+        GROUP BY queryHash
+        """
+    )
+
+
+#: The column of ``request`` with the number of the text in a column that results can vary by.
+NUMBER_OF: Final = {
+    column: f"vary_{number}" if column != "userName" else "user_name"
+    for number, column in enumerate(VARY_COLUMNS)
+}
+#: The rows that a ruleset decides. Other rows are only counted.
+_IS_DECIDABLE: Final = (
+    f'"timestamp" IS NOT NULL AND standardizedSql IS NOT NULL AND coalesce({DECIDED}, false)'
+)
+_OPTIONAL: Final = {key.name for key in CONDITION_KEYS.values() if key.is_optional}
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRequests:
+    """A summary of the loaded requests. The numbers are counts over the counted days.
+
+    Attributes:
+        empty_columns: the columns of the rules that are null in every row, of each day that is left out.
+        restarts: the sorted times (epoch ms) at which the cache was emptied.
+        is_exact: the log hides no literals, not even on warm-up days.
+    """
+
+    empty_columns: Mapping[date, list[str]]
+    decidable: int
+    outside: int
+    exact: int
+    known: int
+    open: int
+    restarts: Sequence[int]
+    is_exact: bool
+
+
+def load_requests(
+    connection: DuckDBPyConnection,
+    files: Sequence[DayFile],
+    *,
+    first_day: date,
+    columns: Collection[str],
+    changes: Sequence[int],
+) -> LoadedRequests:
+    """Create the tables ``request``, ``shape``, ``statement`` and ``table_list`` for a replay.
+
+    ``outside_execution`` has what the warehouse also executed, whatever the rules are.
+
+    Args:
+        first_day: the first day that is counted. The days before it only fill the cache.
+        columns: the columns that the rules read.
+        changes: the times of ruleset writes (epoch ms).
+    """
+    _make_log_view(connection, files, first_day=first_day)
+    outside, left_out = _read_days(connection, sorted(columns))
+    kept = [file for file in files if file.day not in left_out]
+    _make_log_view(connection, kept, first_day=first_day)
+    load_identities(connection)
+    _load_shapes(connection, columns)
+    connection.execute(
+        """
+        CREATE OR REPLACE TEMP TABLE table_list AS
+        SELECT row_number() OVER () AS table_list, tables AS text FROM log GROUP BY tables
+        """
+    )
+    _load_varied(connection)
+    _load_rows(connection, columns)
+    _load_outside_executions(connection)
+    decidable, exact, known, is_exact = connection.execute(
+        """
+        SELECT count(*) FILTER (is_counted), count(*) FILTER (is_counted AND kind = 'exact'),
+            count(*) FILTER (is_counted AND kind = 'known'), count(*) FILTER (kind = 'open') = 0
+        FROM request
+        """
+    ).fetchall()[0]
+    return LoadedRequests(
+        empty_columns=left_out,
+        decidable=decidable,
+        outside=outside,
+        exact=exact,
+        known=known,
+        open=decidable - exact - known,
+        restarts=sorted([*changes, *_find_version_restarts(connection)]),
+        is_exact=is_exact,
+    )
+
+
+def _read_days(connection: DuckDBPyConnection, columns: Sequence[str]) -> tuple[int, dict[date, list[str]]]:
+    """Return the number of rows outside, and the columns for which each day that is left out lacks values.
+
+    A day is left out if its log may be older than a column. Requests may be without an optional column: once
+    the log has it, null is a value.
+    """
+    counts = "".join(f", count({quote_name(name)}) FILTER ({_IS_DECIDABLE})" for name in columns)
+    days = connection.execute(
+        f"""
+        SELECT day, is_counted, count(*), count(*) FILTER ({_IS_DECIDABLE}){counts} FROM entry
+        GROUP BY day, is_counted ORDER BY day
+        """
+    ).fetchall()
+    known: set[str] = set()
+    left_out = {}
+    outside = 0
+    for day, is_counted, rows, decidable, *values in days:
+        filled = {name for name, number in zip(columns, values, strict=True) if number}
+        if decidable and (empty := [name for name in columns if name not in filled | known]):
+            left_out[day] = empty
+        elif is_counted:
+            outside += rows - decidable
+        known |= _OPTIONAL & filled
+    return outside, left_out
+
+
+def _make_log_view(connection: DuckDBPyConnection, files: Sequence[DayFile], *, first_day: date) -> None:
+    """Create the view ``entry`` of all rows, and ``log`` of the decidable ones."""
+    days, source = "NULL::DATE", _EMPTY
+    if files:
+        names = quote_texts(file.file for file in files)
+        source = f"read_parquet({names}, filename = true, file_row_number = true)"
+        cases = "".join(f" WHEN {quote_text(file.file)} THEN DATE '{file.day}'" for file in files)
+        days = f"CASE filename{cases} END"
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP VIEW entry AS
+        SELECT *, {days} AS day, {days} >= DATE '{first_day}' AS is_counted FROM {source}
+        """
+    )
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW log AS FROM entry WHERE {_IS_DECIDABLE}")
+
+
+def _load_shapes(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
+    """Create ``shape``: the distinct combinations of values in the columns that the rules read."""
+    names = ", ".join(quote_name(name) for name in sorted(columns))
+    query = f"SELECT {names} FROM log GROUP BY {names}" if names else "SELECT 1 AS nothing"
+    connection.execute(
+        f"CREATE OR REPLACE TEMP TABLE shape AS SELECT row_number() OVER () AS shape, * FROM ({query})"
+    )
+
+
+def _load_varied(connection: DuckDBPyConnection) -> None:
+    """Create a table for each column that results can vary by: its texts, with a number for each."""
+    for column, number in NUMBER_OF.items():
+        connection.execute(
+            f"""
+            CREATE OR REPLACE TEMP TABLE text_of_{number} AS
+            SELECT row_number() OVER () AS {number}, {quote_name(column)} AS text FROM entry
+            WHERE {quote_name(column)} IS NOT NULL GROUP BY text
+            """
+        )
+
+
+def _load_rows(connection: DuckDBPyConnection, columns: Collection[str]) -> None:
+    same_shape = " AND ".join(
+        f"shape.{quote_name(name)} IS NOT DISTINCT FROM log.{quote_name(name)}" for name in sorted(columns)
+    )
+    joins = "\n".join(
+        f"LEFT JOIN text_of_{number} ON text_of_{number}.text = log.{quote_name(column)}"
+        for column, number in NUMBER_OF.items()
+    )
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE request AS
+        SELECT
+            row_number() OVER (
+                ORDER BY log.timestamp, coalesce(logId, ''), day, file_row_number
+            ) AS n,
+            log.timestamp AS requested_at, is_counted, logId AS log_id, cacheStatus AS logged,
+            matchedRule AS logged_rule, cacheKeyVersion AS key_version, shape.shape,
+            statement.statement, pair.pair, table_list.table_list, statement.mean_ms,
+            CASE WHEN {MEASURED_MISS}
+                THEN warehouseExecutionTimeMs ELSE statement.mean_ms END AS work_ms,
+            CASE WHEN {EXECUTED} AND {MEASURED} THEN warehouseExecutionTimeMs
+                WHEN {FAILED.not_of("cacheStatus")} AND statement.is_measured THEN statement.mean_ms
+                END AS took_ms,
+            day,
+            CASE WHEN pair.is_exact THEN 'exact' WHEN cacheKey IS NOT NULL THEN 'known' ELSE 'open' END
+                AS kind,
+            CASE WHEN pair.is_exact THEN pair.pair WHEN cacheKey IS NOT NULL THEN query_hash.identity END
+                AS identity,
+            greatest(responseSize, 0) AS bytes,
+            coalesce(log.cacheOverride = 'nocache', false) AS is_nocache,
+            coalesce(log.hasNonDeterministicFunctions, false)
+                AND log.cacheOverride IS DISTINCT FROM 'cache' AS is_non_deterministic,
+            coalesce(log.isDataChange, false) OR coalesce(log.isDDL, false) AS is_change,
+            md5_number(cacheKey) AS cache_key, {", ".join(NUMBER_OF.values())}
+        FROM log
+        JOIN statement ON statement.text = log.standardizedSql
+        JOIN pair ON pair.statement = statement.statement
+            AND pair.parameters IS NOT DISTINCT FROM log.parameterValues
+        JOIN shape ON {same_shape or "true"}
+        JOIN table_list ON table_list.text IS NOT DISTINCT FROM log.tables
+        LEFT JOIN query_hash ON query_hash.text IS NOT DISTINCT FROM log.queryHash
+        {joins}
+        """
+    )
+
+
+def _load_outside_executions(connection: DuckDBPyConnection) -> None:
+    """Create ``outside_execution``: rows without a statement that the warehouse executed."""
+    number = NUMBER_OF["serverHostname"]
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE outside_execution AS
+        SELECT {number} AS host, day, entry.timestamp AS starts, warehouseExecutionTimeMs::BIGINT AS took
+        FROM entry LEFT JOIN text_of_{number} ON text_of_{number}.text = entry.serverHostname
+        WHERE entry.timestamp IS NOT NULL AND standardizedSql IS NULL AND {MEASURED}
+            AND {EXECUTED}
+        """
+    )
+
+
+def _find_version_restarts(connection: DuckDBPyConnection) -> list[int]:
+    """Return the times of the first requests with each new highest key version."""
+    versions = connection.execute(
+        """
+        SELECT key_version, arg_min(requested_at, n) FROM request WHERE key_version IS NOT NULL
+        GROUP BY key_version ORDER BY min(n)
+        """
+    ).fetchall()
+    restarts = []
+    highest = None
+    for version, at in versions:
+        if highest is None or version > highest:
+            if highest is not None:
+                restarts.append(at)
+            highest = version
+    return restarts
+
+
+#: A log without rows.
+_EMPTY: Final = "(SELECT {columns}, NULL::BIGINT AS file_row_number WHERE false)".format(
+    columns=", ".join(f"NULL::{column.type} AS {quote_name(column.name)}" for column in COLUMNS)
+)
